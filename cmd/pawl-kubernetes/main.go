@@ -24,5 +24,6 @@ func open(c *config.Config, worker string) (runtime.Runtime, error) {
 		Kubeconfig: c.Text("kubernetes_config"), Namespace: c.Text("kubernetes_namespace"), HelperImage: c.Text("kubernetes_helper_image"),
 		Image: c.Text("kubernetes_image"), Networks: c.List("kubernetes_networks"), Pull: runtime.Pull(c.Text("kubernetes_pull")),
 		RuntimeClass: c.Text("kubernetes_runtime_class"), OrphanAfter: c.OrphanAfter(), Worker: worker,
+		Template: c.Text("kubernetes_template"), Logins: c.Text("kubernetes_registry_logins"),
 	})
 }

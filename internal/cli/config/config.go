@@ -66,6 +66,8 @@ var Settings = []Setting{
 	{key: "kubernetes_pull", value: "missing", doc: "when nodes fetch images that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
 	{key: "kubernetes_networks", doc: "networks that pods may ask for, by commas, for network policies to tell apart; empty: none"},
 	{key: "kubernetes_runtime_class", doc: "the RuntimeClass of the pods, such as gvisor; empty: the nodes' default"},
+	{key: "kubernetes_template", doc: "a file with what is to be said of all pods beside what Pawl says: labels, node selectors, tolerations, GPUs, pull secrets; empty: nothing"},
+	{key: "kubernetes_registry_logins", doc: "a file like Docker's config.json, with which a worker asks registries for the entrypoints of images; empty: it asks without"},
 	{key: "kubernetes_orphan_after", value: "2m", doc: "how long a pod's program goes on without its worker, from 10s to 24h", check: checkOrphan},
 	{key: "warm_sandboxes", value: "auto", doc: "how many sandboxes are kept built ahead of the runs that they are for, at about 1 MB each; auto: one per slot in pawl server and pawl worker, none in other commands", check: checkWarm},
 	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},

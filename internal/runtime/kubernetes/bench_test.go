@@ -70,7 +70,7 @@ func BenchmarkBarePod(b *testing.B) {
 	var running, over time.Duration
 	for b.Loop() {
 		n := newRun(r, shell(image, "exit 0"))
-		if err := n.plan(); err != nil {
+		if err := n.plan(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 		bare := n.manifest()

@@ -115,7 +115,7 @@ func onServer(t *testing.T, s *server) *Runtime {
 func planned(t *testing.T, r *Runtime) *run {
 	t.Helper()
 	n := newRun(r, runtime.Spec{Name: "ex_1/2", Argv: []string{"true"}, Container: &runtime.Container{Image: "i", Entrypoint: []string{}}, Limits: runtime.DefaultLimits()})
-	if err := n.plan(); err != nil {
+	if err := n.plan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -216,8 +216,8 @@ func TestPlan(t *testing.T) {
 		change func(*runtime.Spec)
 		say    string
 	}{
-		"no entrypoint": {func(s *runtime.Spec) { s.Container.Entrypoint = nil }, "give entrypoint"},
-		"no command":    {func(s *runtime.Spec) { s.Argv = nil }, "see the command"},
+		"no entrypoint": {func(s *runtime.Spec) { s.Container.Entrypoint, s.Container.Image = nil, "127.0.0.1:1/i" }, "give entrypoint"},
+		"no command":    {func(s *runtime.Spec) { s.Argv = nil }, "no command of its own"},
 		"root":          {func(s *runtime.Spec) { s.Container.User = "0:0" }, "nothing as root"},
 		"user by name":  {func(s *runtime.Spec) { s.Container.User = "app" }, "give its number"},
 		"network":       {func(s *runtime.Spec) { s.Container.Network = "host" }, `network "host"; this worker offers backend`},
@@ -225,7 +225,7 @@ func TestPlan(t *testing.T) {
 	} {
 		n := newRun(r, runtime.Spec{Argv: []string{"true"}, Container: &runtime.Container{Image: "i", Entrypoint: []string{}}, Limits: runtime.DefaultLimits()})
 		c.change(&n.spec)
-		if err := n.plan(); !errors.Is(err, runtime.ErrSpec) || !strings.Contains(err.Error(), c.say) {
+		if err := n.plan(t.Context()); !errors.Is(err, runtime.ErrSpec) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/registry"
 )
 
 // Name is what users call this backend.
@@ -41,6 +43,11 @@ type Options struct {
 	Pull runtime.Pull
 	// RuntimeClass is what nodes run the pods with; empty: their default.
 	RuntimeClass string
+	// Template is a file with what the operator says of all pods; empty: nothing.
+	Template string
+	// Logins is a file as Docker's config.json, with which registries are asked for the entrypoints of images; empty: they are asked
+	// without.
+	Logins string
 	// OrphanAfter is how long a run goes on without its worker; 0: 2 minutes.
 	OrphanAfter time.Duration
 	// Worker names what this process is one life of, by a name that its next life has as well, and no other process anywhere that uses
@@ -58,6 +65,8 @@ type Runtime struct {
 	pullWithin time.Duration // as the constant, but in tests
 	owner      string        // of this runtime's pods, in each of the worker's lives
 	life       string        // this one
+	template   *Template
+	registry   *registry.Client
 	watcher    *watcher
 
 	mu     sync.Mutex
@@ -84,6 +93,14 @@ func New(o Options) (*Runtime, error) {
 	if o.Namespace != "" {
 		namespace = o.Namespace
 	}
+	template, err := ReadTemplate(o.Template)
+	if err != nil {
+		return nil, err
+	}
+	images, err := registry.New(o.Logins, goruntime.GOARCH)
+	if err != nil {
+		return nil, fmt.Errorf("%w: kubernetes: %w", runtime.ErrUnavailable, err)
+	}
 	pods, err := newClient(config, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("%w: kubernetes: %w", runtime.ErrUnavailable, err)
@@ -97,7 +114,7 @@ func New(o Options) (*Runtime, error) {
 		o.OrphanAfter = DefaultOrphanAfter
 	}
 	open, stop := context.WithCancel(context.Background())
-	r := &Runtime{options: o, config: config, pods: pods, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
+	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
 	r.owner, r.pullWithin = r.life, pullWithin
 	if o.Worker != "" { // a label takes no path
 		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
@@ -153,7 +170,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	}
 	spec.Limits = spec.Limits.Or(r.options.Defaults)
 	n := newRun(r, spec)
-	if err := n.plan(); err != nil {
+	if err := n.plan(ctx); err != nil {
 		return nil, err
 	}
 	return r.begin(n, func() error { return n.start(ctx) })

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -41,6 +42,8 @@ const (
 	// expireAfter is how long after its wall limit a pod may still be there, beside the time to start: the backstop of a cluster
 	// where no worker is left.
 	expireAfter = 15 * time.Minute
+	// lostAfter is how long after the cluster has noticed that a node does not answer its pods are given up.
+	lostAfter = 10 * time.Second
 	// initMemory is what process 1 may use beside the program, in the same cgroup.
 	initMemory = 16 << 20
 	// volumeSlack is by how much a volume may exceed the disk limit before the kubelet evicts the pod: process 1 looks more often.
@@ -53,7 +56,7 @@ const (
 )
 
 // plan finds out what is to be run, or why it cannot be.
-func (n *run) plan() error {
+func (n *run) plan(ctx context.Context) error {
 	spec, c := &n.spec, n.spec.Container
 	cannot := func(format string, args ...any) error {
 		return fmt.Errorf("%w: the kubernetes runtime cannot "+format, append([]any{runtime.ErrSpec}, args...)...)
@@ -61,12 +64,18 @@ func (n *run) plan() error {
 	if len(spec.Mounts) > 0 {
 		return cannot("mount %s of a worker's host: put it into the image", spec.Mounts[0].Path)
 	}
-	if c.Entrypoint == nil {
-		return cannot("see the entrypoint of image %.200q yet: give entrypoint, an empty list for none, and command", c.Image)
-	}
 	argv := slices.Concat(c.Entrypoint, spec.Argv)
+	if c.Entrypoint == nil {
+		image, err := n.runtime.registry.Look(ctx, c.Image)
+		if err != nil {
+			return cannot("see the entrypoint of image %.200q: %w; give entrypoint, an empty list for none, and command", c.Image, err)
+		}
+		if argv = slices.Concat(image.Entrypoint, spec.Argv); len(spec.Argv) == 0 {
+			argv = slices.Concat(image.Entrypoint, image.Cmd)
+		}
+	}
 	if len(argv) == 0 || argv[0] == "" {
-		return cannot("see the command of image %.200q yet: give one", c.Image)
+		return fmt.Errorf("%w: image %.200q has no command of its own; give one", runtime.ErrSpec, c.Image)
 	}
 	user, own, err := userOf(c.User)
 	if err != nil {
@@ -189,6 +198,7 @@ func (n *run) manifest() *v1.Pod {
 			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
 			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
 			NodeSelector:    map[string]string{"kubernetes.io/os": "linux"},
+			Tolerations:     []v1.Toleration{lostNode(v1.TaintNodeUnreachable), lostNode(v1.TaintNodeNotReady)},
 			SecurityContext: &v1.PodSecurityContext{RunAsNonRoot: ptr(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}},
 			InitContainers: []v1.Container{{
 				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()}, RestartPolicy: &always,
@@ -211,7 +221,13 @@ func (n *run) manifest() *v1.Pod {
 	if o.RuntimeClass != "" {
 		pod.Spec.RuntimeClassName = &o.RuntimeClass
 	}
+	n.runtime.template.apply(pod)
 	return pod
+}
+
+// lostNode tolerates a node that does not answer for as long as lostAfter: Kubernetes' own default is 5 minutes.
+func lostNode(taint string) v1.Toleration {
+	return v1.Toleration{Key: taint, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: ptr(int64(lostAfter.Seconds()))}
 }
 
 func ptr[T any](v T) *T { return &v }

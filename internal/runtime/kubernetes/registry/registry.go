@@ -1,0 +1,336 @@
+// Package registry asks the registries of images what an image runs by itself: its entrypoint and command, which a pod whose command is
+// another than the image's must know beforehand. It reads the manifest and the configuration of an image, and no layer.
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Image is what an image says of itself.
+type Image struct{ Entrypoint, Cmd []string }
+
+// Client asks registries, and remembers what they say. It is safe for concurrent use.
+type Client struct {
+	logins map[string]login // by the registry's host
+	http   *http.Client
+	arch   string // of which an image of several is looked at
+
+	mu    sync.Mutex
+	known map[string]known
+}
+
+// login is what a registry is shown.
+type login struct{ user, password string }
+
+type known struct {
+	image Image
+	until time.Time
+}
+
+const (
+	// most bounds what is read of a manifest or a configuration; registries refuse manifests beyond 4 MiB.
+	most = 4 << 20
+	// staysFor is how long an image that was named by a tag is taken to be the same; mostKnown bounds how many are remembered.
+	staysFor  = 5 * time.Minute
+	mostKnown = 1000
+	// lookWithin bounds a look at an image.
+	lookWithin = 20 * time.Second
+)
+
+// The kinds of manifests.
+var (
+	lists = []string{"application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"}
+	ones  = []string{"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"}
+)
+
+// New returns a client that logs in with what a file of Docker's has, its config.json or a Secret's .dockerconfigjson; empty: it does not
+// log in.
+func New(file, arch string) (*Client, error) {
+	c := &Client{http: &http.Client{Timeout: lookWithin}, arch: arch, known: map[string]known{}, logins: map[string]login{}}
+	if file == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the registries' logins: %w", err)
+	}
+	var all struct {
+		Auths map[string]struct{ Auth, Username, Password string } `json:"auths"`
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("%s is no config.json of Docker's: %w", file, err)
+	}
+	for host, a := range all.Auths {
+		if a.Auth != "" {
+			pair, err := base64.StdEncoding.DecodeString(a.Auth)
+			if err != nil {
+				return nil, fmt.Errorf("%s: auth of %s is not base64", file, host)
+			}
+			a.Username, a.Password, _ = strings.Cut(string(pair), ":")
+		}
+		c.logins[hostOf(host)] = login{a.Username, a.Password}
+	}
+	return c, nil
+}
+
+// hostOf is the host in a key of a config.json: some are URLs.
+func hostOf(key string) string {
+	_, rest, found := strings.Cut(key, "://")
+	if !found {
+		rest = key
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return canonical(host)
+}
+
+// hub is the host that answers for images without one.
+const hub = "registry-1.docker.io"
+
+func canonical(host string) string {
+	switch host {
+	case "docker.io", "index.docker.io":
+		return hub
+	}
+	return host
+}
+
+// reference is an image's name, taken apart.
+type reference struct {
+	host, path string
+	tag        string // or a digest
+}
+
+func parse(name string) (reference, error) {
+	rest, digest, pinned := strings.Cut(name, "@")
+	r := reference{host: hub, path: rest, tag: "latest"}
+	if first, path, ok := strings.Cut(rest, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		r.host, r.path = canonical(first), path
+	}
+	if i := strings.LastIndexByte(r.path, ':'); i >= 0 {
+		r.path, r.tag = r.path[:i], r.path[i+1:]
+	}
+	if pinned {
+		r.tag = digest
+	}
+	if r.host == hub && !strings.Contains(r.path, "/") {
+		r.path = "library/" + r.path
+	}
+	if r.path == "" || r.tag == "" || pinned && !strings.HasPrefix(digest, "sha256:") {
+		return r, fmt.Errorf("%q is no image's name", name)
+	}
+	return r, nil
+}
+
+// scheme is http for this machine only, as container engines have it.
+func (r reference) scheme() string {
+	host := r.host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "http"
+	}
+	return "https"
+}
+
+// Look asks what an image runs.
+func (c *Client) Look(ctx context.Context, name string) (Image, error) {
+	c.mu.Lock()
+	k, ok := c.known[name]
+	c.mu.Unlock()
+	if ok && time.Now().Before(k.until) {
+		return k.image, nil
+	}
+	r, err := parse(name)
+	if err != nil {
+		return Image{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	image, err := c.look(ctx, &session{client: c, reference: r})
+	if err != nil {
+		return Image{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= mostKnown {
+		clear(c.known)
+	}
+	c.known[name] = known{image, time.Now().Add(staysFor)}
+	return image, nil
+}
+
+type descriptor struct {
+	MediaType string `json:"mediaType"`
+	Digest    string `json:"digest"`
+	Platform  struct {
+		OS           string `json:"os"`
+		Architecture string `json:"architecture"`
+	} `json:"platform"`
+}
+
+func (c *Client) look(ctx context.Context, s *session) (Image, error) {
+	var manifest struct {
+		MediaType string       `json:"mediaType"`
+		Manifests []descriptor `json:"manifests"`
+		Config    descriptor   `json:"config"`
+	}
+	tag := s.tag
+	for range 2 {
+		if err := s.get(ctx, "manifests/"+tag, &manifest); err != nil {
+			return Image{}, err
+		}
+		if len(manifest.Manifests) == 0 {
+			break
+		}
+		tag = choose(manifest.Manifests, c.arch)
+		if tag == "" {
+			return Image{}, errors.New("the registry has it for no Linux")
+		}
+		manifest.Manifests = nil
+	}
+	if manifest.Config.Digest == "" {
+		return Image{}, errors.New("the registry's manifest names no configuration")
+	}
+	var config struct{ Config Image }
+	if err := s.get(ctx, "blobs/"+manifest.Config.Digest, &config); err != nil {
+		return Image{}, err
+	}
+	return config.Config, nil
+}
+
+// choose is the digest of the image for an architecture; what it runs is seldom different for another.
+func choose(all []descriptor, arch string) string {
+	digest := ""
+	for _, d := range all {
+		if d.Platform.OS != "linux" {
+			continue
+		}
+		if d.Platform.Architecture == arch {
+			return d.Digest
+		}
+		if digest == "" {
+			digest = d.Digest
+		}
+	}
+	return digest
+}
+
+// session is one look at an image, with what the registry has given for it.
+type session struct {
+	client *Client
+	reference
+	authorization string
+}
+
+// get reads a part of the image. What is named by a digest must have it.
+func (s *session) get(ctx context.Context, part string, into any) error {
+	for again := true; ; again = false {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s/v2/%s/%s", s.scheme(), s.host, s.path, part), nil)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Accept", strings.Join(slices.Concat(lists, ones), ", "))
+		if s.authorization != "" {
+			request.Header.Set("Authorization", s.authorization)
+		}
+		text, challenge, status, err := s.client.read(request)
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusUnauthorized && again:
+			if s.authorization, err = s.authorize(ctx, challenge); err != nil {
+				return err
+			}
+			continue
+		case status == http.StatusUnauthorized, status == http.StatusForbidden:
+			return fmt.Errorf("registry %s refuses access to %s (%d)", s.host, s.path, status)
+		case status != http.StatusOK:
+			return fmt.Errorf("registry %s answers %d for %s of %s", s.host, status, part, s.path)
+		}
+		if _, digest, ok := strings.Cut(part, "/sha256:"); ok && fmt.Sprintf("%x", sha256.Sum256(text)) != digest {
+			return fmt.Errorf("registry %s gives other contents than %s names", s.host, part)
+		}
+		if err := json.Unmarshal(text, into); err != nil {
+			return fmt.Errorf("registry %s: %s of %s: %w", s.host, part, s.path, err)
+		}
+		return nil
+	}
+}
+
+func (c *Client) read(request *http.Request) (text []byte, challenge string, status int, err error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, most+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("registry %s answers with more than %d bytes", request.URL.Host, most)
+	}
+	return text, response.Header.Get("WWW-Authenticate"), response.StatusCode, err
+}
+
+// authorize does what a registry asks for: a token of its token service, or a login.
+func (s *session) authorize(ctx context.Context, challenge string) (string, error) {
+	l, logs := s.client.logins[s.host]
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(l.user+":"+l.password))
+	kind, rest, _ := strings.Cut(challenge, " ")
+	if strings.EqualFold(kind, "Basic") && logs {
+		return basic, nil
+	}
+	realm, err := url.Parse(field(rest, "realm"))
+	if !strings.EqualFold(kind, "Bearer") || err != nil || realm.Scheme != "https" && realm.Scheme != s.scheme() {
+		return "", fmt.Errorf("registry %s wants a login for %s", s.host, s.path)
+	}
+	query := realm.Query()
+	query.Set("service", field(rest, "service"))
+	query.Set("scope", "repository:"+s.path+":pull")
+	realm.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	if logs {
+		request.Header.Set("Authorization", basic)
+	}
+	text, _, status, err := s.client.read(request)
+	if err != nil {
+		return "", err
+	}
+	var given struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	if status != http.StatusOK || json.Unmarshal(text, &given) != nil || given.Token+given.AccessToken == "" {
+		return "", fmt.Errorf("registry %s gives no token for %s: %s answers %d", s.host, s.path, realm.Host, status)
+	}
+	if given.Token == "" {
+		given.Token = given.AccessToken
+	}
+	return "Bearer " + given.Token, nil
+}
+
+// field is a quoted parameter of a challenge.
+func field(parameters, name string) string {
+	_, rest, found := strings.Cut(parameters, name+`="`)
+	if !found {
+		return ""
+	}
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
