@@ -404,3 +404,23 @@ func TestFilesThatAreWrong(t *testing.T) {
 		_ = root.Close()
 	}
 }
+
+// A volume that cannot be mounted is told of by events only.
+func TestWarning(t *testing.T) {
+	t.Parallel()
+	event := func(reason string, second int) string {
+		return fmt.Sprintf(`{"kind":"Event","apiVersion":"v1","metadata":{"name":%q},"reason":%q,"message":" words of it ","lastTimestamp":"2026-01-01T00:00:%02dZ"}`, reason, reason, second)
+	}
+	s := &server{answers: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Query().Get("fieldSelector"), "type=Warning") {
+			t.Errorf("asked %s", r.URL)
+		}
+		fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","items":[%s,%s]}`, event("FailedMount", 9), event("FailedScheduling", 1))
+	}, says(403, metav1.StatusReasonForbidden, "events is forbidden")}}
+	n := planned(t, onServer(t, s))
+	for _, want := range []string{"FailedMount: words of it", "the cluster does not tell its events: "} {
+		if got := n.warning(t.Context()); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+//go:build unix
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
+	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
+)
+
+var takeDowns = flag.Int("kubernetes.cycles", 4, "how often TestTakenDown takes a part of the cluster down")
+
+// part is the process of the test cluster's API server or kubelet, which are started again when they end.
+func part(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubernetestest.Cluster(t)), name+".pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// takeDown kills a part of the cluster and waits until another process is there.
+func takeDown(t *testing.T, name string) {
+	t.Helper()
+	was := part(t, name)
+	if err := syscall.Kill(was, syscall.SIGKILL); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	eventually(t, name+" is there again", func() bool { return part(t, name) != was })
+}
+
+// notes are what a run has said that it waits for.
+type notes struct {
+	mu  sync.Mutex
+	all []string
+	at  []time.Time
+}
+
+func (n *notes) note(waiting string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all, n.at = append(n.all, waiting), append(n.at, time.Now())
+}
+
+// with is when a note with a text came; ok is false when none did.
+func (n *notes) with(text string) (at time.Time, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := slices.IndexFunc(n.all, func(s string) bool { return strings.Contains(s, text) })
+	if i < 0 {
+		return time.Time{}, false
+	}
+	return n.at[i], true
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.all, "\n")
+}
+
+// Output is whole, byte for byte and nothing twice, while the API server and the kubelet are killed in turn, and connections to them are
+// cut: 10 MB on both streams, of which the kubelet's log, which is rotated at 64 KiB, keeps nothing.
+func TestTakenDown(t *testing.T) {
+	kubernetestest.Cluster(t)
+	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
+	path, c := throughCutter(t)
+	r, err := New(Options{Kubeconfig: path, Namespace: namespace, HelperImage: helper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const block = 100_000
+	spec := shell(image, fmt.Sprintf(`block=$(seq -s ' ' 1 20000); block=${block:0:%d}
+		i=0; while [ $i -lt 10000 ]; do printf '%%d\r\n\0%%s' $i "$block"; printf 'e%%d\0' $i >&2; i=$((i+1)); read -t 0.3 x && break; done; printf 'end %%d' $i; exit 6`, block))
+	spec.Limits = runtime.Limits{Wall: time.Hour, CPU: time.Hour, Output: 2 << 30}
+	in := &held{over: make(chan struct{})}
+	spec.Stdin = in
+	var out, errs noted
+	spec.Stdout, spec.Stderr = &out, &errs
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range *takeDowns {
+		size := out.Len()
+		takeDown(t, []string{"apiserver", "kubelet"}[i%2])
+		c.cut()
+		eventually(t, fmt.Sprintf("output comes again after cycle %d", i), func() bool { return out.Len() > size+2*block })
+	}
+	eventually(t, "10 MB have come", func() bool { return out.Len() > 10e6 })
+	close(in.over)
+	result := started.Wait()
+	if result.Verdict != runtime.NonzeroExit || result.ExitCode != 6 {
+		t.Fatalf("%+v", result)
+	}
+	var sequence bytes.Buffer
+	for i := 1; sequence.Len() <= block; i++ {
+		fmt.Fprintf(&sequence, "%d ", i)
+	}
+	var want, wantErr bytes.Buffer
+	n := bytes.Count([]byte(errs.String()), []byte{0})
+	for i := range n {
+		fmt.Fprintf(&want, "%d\r\n\x00%s", i, sequence.Bytes()[:block])
+		fmt.Fprintf(&wantErr, "e%d\x00", i)
+	}
+	fmt.Fprintf(&want, "end %d", n)
+	if out.String() != want.String() || errs.String() != wantErr.String() {
+		t.Errorf("%d and %d bytes came, %d and %d were written", out.Len(), len(errs.String()), want.Len(), wantErr.Len())
+	}
+	t.Logf("%d bytes were whole after %d cycles", out.Len(), *takeDowns)
+}
+
+// held is an input of one line, which comes when over is closed.
+type held struct {
+	over chan struct{}
+	said bool
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	<-h.over
+	if h.said {
+		return 0, errors.New("no more")
+	}
+	h.said = true
+	return copy(p, "over\n"), nil
+}
+
+func (n *noted) Len() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.buf.Len()
+}
+
+// A node that falls silent is told of within 15 seconds, and its runs end when the cluster has given it up: by the node's fault and not the
+// program's. The next attempt does not begin while the program may still run.
+func TestNodeLost(t *testing.T) {
+	const orphan, token = 12 * time.Second, "node-lost-2468"
+	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
+	defer r.Close()
+	var said notes
+	spec := shell(r.options.Image, "echo begun; while :; do sleep 1; done # "+token)
+	spec.Labels, spec.Note, spec.Limits.Wall = runtime.Labels{"execution": "ex_node", "attempt": "1"}, said.note, 5*time.Minute
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := part(t, "kubelet")
+	if err := syscall.Kill(kubelet, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	goOn := sync.OnceFunc(func() { _ = syscall.Kill(kubelet, syscall.SIGCONT) })
+	defer goOn()
+	result := started.Wait()
+	took := time.Since(stopped)
+	if result.Verdict != runtime.InfraError || result.Cause != runtime.NodeLost {
+		t.Errorf("%+v", result)
+	}
+	at, ok := said.with("has not answered since")
+	if !ok || at.Sub(stopped) > 15*time.Second {
+		t.Errorf("told %v after %v: %s", ok, at.Sub(stopped), &said)
+	}
+	// The cluster's grace is 20 s after the last heartbeat, and then the pods' 10.
+	if took > 45*time.Second {
+		t.Errorf("the verdict took %v", took)
+	}
+	t.Logf("told after %v, ended after %v", at.Sub(stopped).Round(time.Millisecond), took.Round(time.Millisecond))
+	eventually(t, "the keeper has ended the program", func() bool { return len(runtimetest.Processes(token)) == 0 })
+	if dead := time.Since(stopped); dead > orphan+orphanSlack+20*time.Second {
+		t.Errorf("the program went on for %v", dead)
+	}
+	// The kubelet stays silent: the next attempt waits for as long as the program might have gone on, and only then asks for a pod.
+	spec = shell(r.options.Image, "exit 3")
+	spec.Labels = runtime.Labels{"execution": "ex_node", "attempt": "2"}
+	var second notes
+	spec.Note = second.note
+	go func() {
+		eventually(t, "the next attempt waits", func() bool { _, ok := second.with("of an earlier attempt has not ended"); return ok })
+		goOn()
+	}()
+	next, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := next.Wait(); result.ExitCode != 3 {
+		t.Errorf("%+v", result)
+	}
+}
+
+// A pod that is drained away is named as such, and what the program wrote before is there.
+func TestEvicted(t *testing.T) {
+	r := openRuntime(t, Options{Image: tools(t)})
+	defer r.Close()
+	spec := shell(r.options.Image, "echo begun; sleep 60")
+	var out noted
+	spec.Stdout = &out
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := started.(*run)
+	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+r.options.Namespace+"/pods/"+n.name+"/eviction", map[string]any{
+		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": n.name, "namespace": r.options.Namespace}}, nil)
+	if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != runtime.Evicted || out.String() != "begun\n" {
+		t.Errorf("%q %+v", out.String(), result)
+	}
+}
+
+// A keeper that is killed takes the output with it: the run is the cluster's failure and never a success.
+func TestKeeperKilled(t *testing.T) {
+	const token, orphan = "keeper-killed-1357", 4711 * time.Second // which tells its keeper from others
+	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
+	defer r.Close()
+	started, err := r.Start(t.Context(), shell(r.options.Image, "sleep 300 # "+token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepers := runtimetest.Processes("keep\x00" + orphan.String())
+	if len(keepers) == 0 {
+		t.Fatal("no keeper is seen")
+	}
+	for _, k := range keepers {
+		pid, err := strconv.Atoi(strings.Fields(k)[0])
+		if err != nil {
+			t.Fatalf("%q", k)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if result := started.Wait(); result.Verdict != runtime.InfraError {
+		t.Errorf("%+v", result)
+	}
+	eventually(t, "the program is gone", func() bool { return len(runtimetest.Processes(token)) == 0 })
+}
+
+// What keeps a pod from starting is told in the cluster's words while it is waited for.
+func TestWaitsAreTold(t *testing.T) {
+	image := tools(t)
+	namespace := kubernetestest.Namespace(t)
+	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+namespace+"/resourcequotas", map[string]any{"metadata": map[string]any{"name": "pods"},
+		"spec": map[string]any{"hard": map[string]any{"pods": "0"}}}, nil)
+	for name, c := range map[string]struct {
+		change  func(*runtime.Spec)
+		options Options
+		say     string
+		cure    func()
+		ends    string // the error, where it is not waited for for long
+	}{
+		"quota": {func(*runtime.Spec) {}, Options{Namespace: namespace}, "exceeded quota", func() {
+			kubernetestest.Do(t, "DELETE", "/api/v1/namespaces/"+namespace+"/resourcequotas/pods", nil, nil)
+		}, ""},
+		"unschedulable": {func(s *runtime.Spec) { s.Limits.CPUs = 500 }, Options{}, "Insufficient cpu", nil, "Insufficient cpu"},
+		"image":         {func(s *runtime.Spec) { s.Container.Image = "127.0.0.1:1/absent:1" }, Options{}, "cannot pull image 127.0.0.1:1/absent:1", nil, "cannot pull image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := openRuntime(t, c.options)
+			defer r.Close()
+			r.pullWithin = 3 * time.Second
+			var said notes
+			spec := shell(image, "exit 0")
+			c.change(&spec)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			spec.Note = func(waiting string) {
+				said.note(waiting)
+				if !strings.Contains(waiting, c.say) {
+					return
+				}
+				if c.cure != nil {
+					c.cure()
+				} else if name == "unschedulable" {
+					time.AfterFunc(time.Second, cancel)
+				}
+			}
+			started, err := r.Start(ctx, spec)
+			if _, ok := said.with(c.say); !ok {
+				t.Errorf("told %q, %v", said.String(), err)
+			}
+			if c.cure != nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if result := started.Wait(); result.Verdict != runtime.OK || said.all[len(said.all)-1] != "" {
+					t.Errorf("%+v, told %q", result, said.String())
+				}
+			} else if err == nil || name == "image" && !strings.Contains(err.Error(), c.ends) {
+				t.Errorf("%v, want %q", err, c.ends)
+			}
+		})
+	}
+}
