@@ -34,9 +34,20 @@ func newChain() *chain {
 	if machine || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" {
 		// Outside of AWS nothing answers at the address that a machine's role is asked for.
 		patient := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
-		c.providers = append(c.providers, &credentials.IAM{Client: &http.Client{Transport: patient, Timeout: 10 * time.Second}})
+		c.providers = append(c.providers, &credentials.IAM{Client: &http.Client{Transport: patient, Timeout: 10 * time.Second}, Endpoint: roleEndpoint()})
 	}
 	return c
+}
+
+// roleEndpoint is where a role's keys are asked for, as the variables of AWS's programs name it; empty: where AWS has it.
+func roleEndpoint() string {
+	switch {
+	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
+		return os.Getenv("AWS_ENDPOINT_URL_STS")
+	case os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "", os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "":
+		return ""
+	}
+	return os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
 }
 
 // noCredentials says why there are no keys.
