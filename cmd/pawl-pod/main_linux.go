@@ -41,6 +41,10 @@ func main() {
 		os.Exit(pod.Init(pod.Places{}, wire.Program))
 	case "become":
 		pod.Become()
+	case "reach": // pawl doctor's program; its argument is an address, or nothing
+		if len(os.Args) == 3 && os.Args[2] != "" {
+			fmt.Println(pod.Reach(os.Args[2]))
+		}
 	case "attach":
 		err = pod.Attach(pod.Places{})
 	default:

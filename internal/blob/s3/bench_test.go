@@ -2,7 +2,9 @@ package s3_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -52,15 +54,29 @@ func BenchmarkPutGet(b *testing.B) {
 	}
 }
 
-// BenchmarkLargePut puts 1 GB from a reader and reports the largest memory that the process has had, which is this benchmark's when it
-// runs alone.
-func BenchmarkLargePut(b *testing.B) {
+var large = flag.Int64("s3.large", 1<<30, "how many bytes BenchmarkLarge puts and reads")
+
+// BenchmarkLarge puts a blob from a reader, reads it again, and reports the largest memory that the process has had, which is this
+// benchmark's when it runs alone.
+func BenchmarkLarge(b *testing.B) {
 	s := open(b, s3test.URL(b))
-	const size = 1 << 30
-	b.SetBytes(size)
+	size := *large
+	b.SetBytes(2 * size)
 	for b.Loop() {
-		if n, err := s.Put(b.Context(), "large", io.LimitReader(rand.NewChaCha8([32]byte{}), size)); err != nil || n != size {
+		put, got := crc64.New(crc64.MakeTable(crc64.ECMA)), crc64.New(crc64.MakeTable(crc64.ECMA))
+		if n, err := s.Put(b.Context(), "large", io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{}), size), put)); err != nil || n != size {
 			b.Fatal(n, err)
+		}
+		r, err := s.Get(b.Context(), "large", 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n, err := io.Copy(got, r); err != nil || n != size || got.Sum64() != put.Sum64() {
+			b.Fatalf("%d bytes came, of %d, %v", n, size, err)
+		}
+		_ = r.Close()
+		if err := s.Remove(b.Context(), "large"); err != nil {
+			b.Fatal(err)
 		}
 	}
 	status, err := os.ReadFile("/proc/self/status")

@@ -392,3 +392,46 @@ func TestRefusedByTheCluster(t *testing.T) {
 		})
 	}
 }
+
+// A diagnosis runs a pod, and says of network policies what this cluster does, which is nothing.
+func TestDiagnose(t *testing.T) {
+	r := openRuntime(t, Options{})
+	defer r.Close()
+	open, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	host, port, err := net.SplitHostPort(open.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var node struct {
+		Status struct{ Addresses []struct{ Address string } }
+	}
+	kubernetestest.Do(t, "GET", "/api/v1/nodes/pawl-test", nil, &node)
+	host = node.Status.Addresses[0].Address
+	for where, want := range map[string]string{host + " " + port: "does not hold pods to network policies", host + " 1": "does not reach", " ": "not tried"} {
+		address, number, _ := strings.Cut(where, " ")
+		t.Setenv("KUBERNETES_SERVICE_HOST", address)
+		t.Setenv("KUBERNETES_SERVICE_PORT", number)
+		found := map[string]runtime.Finding{}
+		for _, f := range r.Diagnose(t.Context()) {
+			found[f.What] = f
+		}
+		if pods := found["pods and exec"]; !pods.OK || !strings.Contains(pods.Say, "was started within") {
+			t.Errorf("%+v", pods)
+		}
+		if policies := found["network policies"]; !strings.Contains(policies.Say, want) || policies.OK == strings.Contains(want, "not hold") {
+			t.Errorf("%s: %+v, want %q", where, policies, want)
+		}
+	}
+	if left := kubernetestest.Pods(t, r.options.Namespace, labelOwner); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	missing := openRuntime(t, Options{Namespace: "no-such-namespace"})
+	defer missing.Close()
+	if found := missing.Diagnose(t.Context()); found[0].OK || found[0].Fix == "" {
+		t.Errorf("%+v", found[0])
+	}
+}

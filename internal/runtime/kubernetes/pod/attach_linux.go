@@ -1,9 +1,11 @@
 package pod
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +26,23 @@ func Attach(places Places) error {
 	}()
 	_, err = io.Copy(os.Stdout, conn)
 	return err
+}
+
+// reachFor is for how long Reach tries: some networks enforce their policies a few seconds after a pod has started.
+const reachFor = 5 * time.Second
+
+// Reach says whether an address goes on to be reached.
+func Reach(address string) string {
+	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return fmt.Sprintf("after %v: %v", time.Since(begin).Round(time.Millisecond), err)
+		}
+		_ = conn.Close()
+		if time.Since(begin) > reachFor {
+			return "reached"
+		}
+	}
 }
 
 // Installed says whether the helper is there for the program's container; the kubelet starts that when this has succeeded.
