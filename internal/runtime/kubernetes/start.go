@@ -173,7 +173,7 @@ func (n *run) fence(ctx context.Context) error {
 			return fmt.Errorf("%w: kubernetes: pod %s of an earlier attempt has not ended: its node may be unreachable", runtime.ErrUnavailable, left)
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, 2*time.Second)
+		pause = min(2*pause, time.Second)
 	}
 }
 

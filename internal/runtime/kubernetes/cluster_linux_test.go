@@ -1,0 +1,504 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	helper "github.com/pawl-run/pawl/internal/runtime/kubernetes/pod"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// cluster is an API server and a node that the test plays: the keeper of each pod is the real one, its process 1 is played, and its program
+// is a process of this host.
+type cluster struct {
+	t      *testing.T
+	url    string
+	mu     sync.Mutex
+	change *sync.Cond
+	pods   map[string]*played
+	events []string // of all watches, in their order
+	kept   []labels.Set
+	frozen bool // the node answers nothing
+	execs  int
+}
+
+type played struct {
+	pod    *v1.Pod
+	places helper.Places
+	ends   chan os.Signal
+	gone   chan struct{} // closed when the node has ended it
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, pods: map[string]*played{}}
+	c.change = sync.NewCond(&c.mu)
+	server := httptest.NewServer(c)
+	t.Cleanup(func() { c.freeze(false); server.CloseClientConnections(); server.Close() })
+	c.url = server.URL
+	return c
+}
+
+func (c *cluster) freeze(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = is
+	c.change.Broadcast()
+}
+
+// thaw waits until the node answers.
+func (c *cluster) thaw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.frozen {
+		c.change.Wait()
+	}
+}
+
+// runtime makes one on the cluster, at its address or another that leads there.
+func (c *cluster) runtime(url string, o Options) *Runtime {
+	c.t.Helper()
+	path := filepath.Join(c.t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: runs}}], users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q}}]}`, url)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	o.Kubeconfig, o.HelperImage = path, "helper"
+	r, err := New(o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// tell notes a change of a pod for the watches; the caller holds the lock.
+func (c *cluster) tell(kind string, p *v1.Pod) {
+	p.ResourceVersion = strconv.Itoa(len(c.events) + 1)
+	object, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	c.events = append(c.events, fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object))
+	c.kept = append(c.kept, labels.Set(p.Labels))
+	c.change.Broadcast()
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	const pods = "/api/v1/namespaces/runs/pods"
+	name, sub, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, pods), "/"), "/")
+	query := r.URL.Query()
+	selector, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		panic(err)
+	}
+	switch {
+	case query.Get("watch") != "":
+		from, _ := strconv.Atoi(query.Get("resourceVersion"))
+		c.watch(w, r, selector, from)
+		return
+	case sub == "exec":
+		c.exec(w, r, name)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pods[name]
+	switch {
+	case r.Method == http.MethodPost:
+		made := new(v1.Pod)
+		if err := json.NewDecoder(r.Body).Decode(made); err != nil {
+			panic(err)
+		}
+		c.start(made)
+		_ = json.NewEncoder(w).Encode(made)
+	case name == "":
+		list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(len(c.events))}}
+		for _, p := range c.pods {
+			if selector.Matches(labels.Set(p.pod.Labels)) {
+				list.Items = append(list.Items, *p.pod)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	case p == nil:
+		says(http.StatusNotFound, metav1.StatusReasonNotFound, "pods not found")(w, r)
+	case r.Method == http.MethodDelete:
+		if p.pod.DeletionTimestamp == nil {
+			c.condemn(p, "")
+		}
+		_ = json.NewEncoder(w).Encode(p.pod)
+	default:
+		_ = json.NewEncoder(w).Encode(p.pod)
+	}
+}
+
+// condemn has a pod end, by the cluster's reason if there is one; the caller holds the lock.
+func (c *cluster) condemn(p *played, reason string) {
+	p.pod = p.pod.DeepCopy()
+	at := metav1.NewTime(time.Now().Add(time.Second))
+	p.pod.DeletionTimestamp = &at
+	if reason != "" {
+		p.pod.Status.Conditions = append(p.pod.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason})
+	}
+	c.tell("MODIFIED", p.pod)
+	go func() {
+		c.thaw()
+		close(p.gone)
+		p.ends <- syscall.SIGTERM
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.pods, p.pod.Name)
+		c.tell("DELETED", p.pod)
+	}()
+}
+
+func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.Selector, from int) {
+	w.(http.Flusher).Flush()
+	defer func() { recover() }() //nolint:errcheck // a connection that was closed meanwhile
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-r.Context().Done():
+		case <-stop:
+		}
+		c.mu.Lock()
+		c.change.Broadcast()
+		c.mu.Unlock()
+	}()
+	for ; ; from++ {
+		c.mu.Lock()
+		for from >= len(c.events) && r.Context().Err() == nil {
+			c.change.Wait()
+		}
+		if r.Context().Err() != nil {
+			c.mu.Unlock()
+			return
+		}
+		event, of := c.events[from], c.kept[from]
+		c.mu.Unlock()
+		if selector.Matches(of) {
+			if _, err := io.WriteString(w, event); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// start makes a pod run; the caller holds the lock.
+func (c *cluster) start(made *v1.Pod) {
+	p := &played{pod: made, places: helper.Places{Shared: c.t.TempDir(), Keep: c.t.TempDir()}, ends: make(chan os.Signal, 1), gone: make(chan struct{})}
+	made.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+	made.UID, made.CreationTimestamp, made.Spec.NodeName, made.Status.Phase = types.UID("uid-"+made.Name), metav1.Now(), "n1", v1.PodRunning
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}
+	made.Status.ContainerStatuses = []v1.ContainerStatus{{Name: mainName, State: running}}
+	made.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: keeperName, State: running}}
+	orphan, err := time.ParseDuration(made.Spec.InitContainers[0].Command[2])
+	if err != nil {
+		panic(err)
+	}
+	c.pods[made.Name] = p
+	c.tell("ADDED", made)
+	go func() { _ = helper.Keep(p.places, orphan, p.ends) }()
+	go c.first(p)
+}
+
+// first plays process 1.
+func (c *cluster) first(p *played) {
+	var conn *net.UnixConn
+	for ; conn == nil; time.Sleep(time.Millisecond) { // as a container of the pod, it is started when the keeper is there
+		conn, _ = net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(p.places.Shared, path.Base(wire.Socket)), Net: "unix"})
+	}
+	defer conn.Close()
+	var mine, theirs [3]*os.File
+	var fds []int
+	for i := range mine {
+		r, w, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		if mine[i], theirs[i] = w, r; i == 0 {
+			mine[i], theirs[i] = r, w
+		}
+		fds = append(fds, int(theirs[i].Fd()))
+	}
+	if _, _, err := conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fds...), nil); err != nil {
+		return
+	}
+	for _, f := range theirs {
+		_ = f.Close()
+	}
+	var command wire.Command
+	var program *exec.Cmd
+	kill := func() {
+		if program != nil {
+			_ = syscall.Kill(-program.Process.Pid, syscall.SIGKILL)
+		}
+	}
+	defer kill()
+	go func() { <-p.gone; _ = conn.Close() }()
+	for {
+		f, err := wire.Read(conn)
+		if err != nil {
+			return
+		}
+		switch f.Kind {
+		case wire.Order:
+			if err := f.Decode(&command); err != nil {
+				panic(err)
+			}
+		case wire.Go:
+			program = exec.Command(command.Argv[0], command.Argv[1:]...)
+			program.Stdin, program.Stdout, program.Stderr, program.SysProcAttr = mine[0], mine[1], mine[2], &syscall.SysProcAttr{Setpgid: true}
+			if err := program.Start(); err != nil {
+				panic(err)
+			}
+			_ = wire.Write(conn, wire.Frame{Kind: wire.Began})
+			go func() {
+				err := program.Wait()
+				report := wire.Report{Wall: time.Second, Code: program.ProcessState.ExitCode(), Enforcement: "none"}
+				if e := (*exec.ExitError)(nil); errors.As(err, &e) && !e.Exited() {
+					report.Code, report.Signal = 0, "SIGKILL"
+				}
+				for _, f := range mine {
+					_ = f.Close()
+				}
+				_ = wire.WriteJSON(conn, wire.Ended, report)
+			}()
+		case wire.Kill:
+			kill()
+		case wire.Fetch:
+			answer, _ := wire.Message(wire.Fetched, f.Offset, wire.Refusals{})
+			_ = wire.Write(conn, answer)
+		}
+	}
+}
+
+// exec joins a WebSocket to a keeper, as a kubelet does with the helper between.
+func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
+	c.thaw()
+	c.mu.Lock()
+	p := c.pods[name]
+	c.execs++
+	c.mu.Unlock()
+	if p == nil {
+		says(http.StatusNotFound, metav1.StatusReasonNotFound, "pods not found")(w, r)
+		return
+	}
+	keeper, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(p.places.Keep, path.Base(wire.Attach)), Net: "unix"})
+	if err != nil {
+		says(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())(w, r)
+		return
+	}
+	defer keeper.Close()
+	w.Header().Del("Content-Type")
+	ws, err := (&websocket.Upgrader{Subprotocols: websocket.Subprotocols(r)[:1], CheckOrigin: func(*http.Request) bool { return true }}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.Close()
+	go func() {
+		defer keeper.Close()
+		for {
+			_, message, err := ws.ReadMessage()
+			if err != nil || len(message) == 0 {
+				return
+			}
+			c.thaw()
+			if message[0] == 0 {
+				if _, err := keeper.Write(message[1:]); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := keeper.Read(buffer)
+		c.thaw()
+		if n > 0 && ws.WriteMessage(websocket.BinaryMessage, append([]byte{1}, buffer[:n]...)) != nil {
+			return
+		}
+		if err != nil {
+			_ = ws.WriteMessage(websocket.BinaryMessage, append([]byte{3}, `{"kind":"Status","apiVersion":"v1","status":"Success"}`...))
+			return
+		}
+	}
+}
+
+func local(script string) runtime.Spec {
+	return runtime.Spec{Name: "test", Argv: []string{"-c", script}, Container: &runtime.Container{Image: "i", Entrypoint: []string{"bash"}}, Limits: runtime.Limits{Wall: time.Minute, CPU: time.Minute}}
+}
+
+// wait makes a program go on when a file is there.
+func waitFor(file string) string { return "while [ ! -e " + file + " ]; do sleep 0.02; done; " }
+
+func TestRunOnPlayedCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	spec := local(`cat; printf 'one\r\n\0'; echo err >&2; exit 3`)
+	spec.Stdin = strings.NewReader("input ")
+	if result, out, errs := finish(t, r, spec); result.Verdict != runtime.NonzeroExit || result.ExitCode != 3 || out != "input one\r\n\x00" || errs != "err\n" {
+		t.Errorf("%q %q %+v", out, errs, result)
+	}
+	started, err := r.Start(t.Context(), local("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.Kill("the end")
+	if result := started.Wait(); result.Verdict != runtime.Killed || result.Reason != "the end" || result.Cause != "" {
+		t.Errorf("%+v", result)
+	}
+}
+
+// A worker that cannot be told from a dead one, since the cluster does not hear it any more, is followed by the next of its name: what had
+// begun is taken up with all of its output, and what had not is deleted.
+func TestTakenUp(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	before := newCutter(t, strings.TrimPrefix(c.url, "http://"))
+	r := c.runtime("http://"+before.listener.Addr().String(), Options{Worker: "/state/w"})
+	dir := t.TempDir()
+	lasts := local(`printf 'one\r\n\0'; echo err >&2; ` + waitFor(dir+"/go") + `printf two; exit 4`)
+	lasts.Lasting, lasts.Labels = true, runtime.Labels{"execution": "ex_1", "attempt": "1"}
+	var out noted
+	lasts.Stdout = &out
+	if _, err := r.Start(t.Context(), lasts); err != nil {
+		t.Fatal(err)
+	}
+	other := local("sleep 1000")
+	other.Labels = runtime.Labels{"execution": "ex_2", "attempt": "1"}
+	if _, err := r.Start(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has begun", func() bool { return out.String() == "one\r\n\x00" })
+	before.refuse(true)
+
+	r = c.runtime(c.url, Options{Worker: "/state/w"})
+	defer r.Close()
+	kept, err := r.Outlived(t.Context())
+	if err != nil || len(kept) != 1 || kept[0]["execution"] != "ex_1" || len(kept[0]) != 2 {
+		t.Fatalf("%v %v", kept, err)
+	}
+	r.Settle(kept)
+	eventually(t, "the other is deleted", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.pods) == 1
+	})
+	var again, errs noted
+	lasts.Stdout, lasts.Stderr = &again, &errs
+	resumed, err := r.Resume(t.Context(), lasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what it had written before", func() bool { return again.String() == "one\r\n\x00" })
+	if n, err := r.sweep(t.Context(), time.Now().Add(2*takeUpWithin)); err != nil || n != 0 {
+		t.Errorf("swept up %d, %v", n, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result := resumed.Wait(); result.Verdict != runtime.NonzeroExit || result.ExitCode != 4 || again.String() != "one\r\n\x00two" || errs.String() != "err\n" || result.StdoutBytes != 9 {
+		t.Errorf("%q %q %+v", again.String(), errs.String(), result)
+	}
+	if _, err := r.Resume(t.Context(), other); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("resumed: %v", err)
+	}
+}
+
+// A node that falls silent is told of within 15 s, and the run ends as soon as the cluster gives the node up, though no kubelet confirms
+// that: the program is not at fault, and the next attempt waits for as long as it may still go on.
+func TestSilentNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{OrphanAfter: 20 * time.Second})
+	defer func() { c.freeze(false); _ = r.Close() }()
+	var said notes
+	spec := local("echo begun; sleep 1000")
+	spec.Note, spec.Labels = said.note, runtime.Labels{"execution": "ex_1", "attempt": "1"}
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.freeze(true)
+	frozen := time.Now()
+	eventually(t, "it is told", func() bool {
+		_, ok := said.with("pod " + started.(*run).name + " on node n1 has not answered since")
+		return ok
+	})
+	if at, _ := said.with("has not answered"); at.Sub(frozen) > 15*time.Second {
+		t.Errorf("told after %v", at.Sub(frozen))
+	}
+	c.mu.Lock()
+	c.condemn(c.pods[started.(*run).name], "DeletionByTaintManager")
+	c.mu.Unlock()
+	condemned := time.Now()
+	result := started.Wait()
+	if took := time.Since(condemned); result.Verdict != runtime.InfraError || result.Cause != runtime.NodeLost || took > 5*time.Second {
+		t.Errorf("after %v: %+v", took, result)
+	}
+	// The next attempt: the time that a program without its worker may go on is nearly over.
+	second := newRun(r, local("true"))
+	second.spec.Labels = runtime.Labels{"execution": "ex_1", "attempt": "2"}
+	r.options.OrphanAfter = fenceQuiet + 3*time.Second - orphanSlack
+	var waits notes
+	second.spec.Note = waits.note
+	begin := time.Now()
+	if err := second.fence(t.Context()); err != nil || time.Since(begin) < fenceQuiet {
+		t.Errorf("the fence was passed after %v: %v", time.Since(begin), err)
+	}
+	if _, ok := waits.with("of an earlier attempt has not ended"); !ok {
+		t.Errorf("told %q", waits.String())
+	}
+}
+
+// What is drained away is named so, with all that was written before; what another deletes is, too.
+func TestTakenAway(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	for reason, want := range map[string]runtime.Cause{"EvictionByEvictionAPI": runtime.Evicted, "PreemptionByScheduler": runtime.Preempted, "": runtime.Deleted} {
+		var out noted
+		spec := local("echo begun; sleep 1000")
+		spec.Stdout = &out
+		started, err := r.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it has begun", func() bool { return out.String() == "begun\n" })
+		c.mu.Lock()
+		c.condemn(c.pods[started.(*run).name], reason)
+		c.mu.Unlock()
+		if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != want || out.String() != "begun\n" {
+			t.Errorf("%s: %q %+v", reason, out.String(), result)
+		}
+	}
+}
