@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type archive struct {
 	lives map[string]*life // by execution: what has ended, and in the end what has not
 	seen  map[flow.ID]*glimpse
 	gone  map[string]bool // executions that were removed
+	looks [][2]time.Time  // when each look that succeeded began, and had listed what there is
 }
 
 // glimpse is what the last look saw of an execution.
@@ -99,6 +101,7 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.looks = append(a.looks, [2]time.Time{began, time.Now()})
 	here := make(map[flow.ID]bool, len(all))
 	for _, x := range all {
 		here[x.ID] = true
@@ -153,6 +156,14 @@ func (a *archive) removed(id flow.ID, at time.Time) {
 	if until := a.until(id); a.retention == 0 || at.Add(clockSlack).Before(until) {
 		a.w.wrong(31, "%s is gone %s before the retention of %s allows it", id, until.Sub(at), a.retention)
 	}
+}
+
+// unseen reports whether an execution of which an attempt began at that moment may have been removed between two looks: the database may have been away
+// for longer than the retention.
+func (a *archive) unseen(began time.Time) bool {
+	return a.retention > 0 && !slices.ContainsFunc(a.looks, func(l [2]time.Time) bool {
+		return l[0].After(began.Add(clockSlack)) && l[1].Add(clockSlack).Before(began.Add(a.retention))
+	})
 }
 
 // forgotten reports whether the idempotency key of an execution was forgotten with it before another was submitted with it.

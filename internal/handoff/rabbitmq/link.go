@@ -48,7 +48,7 @@ const (
 	// waitForLink is for how long a call waits for a connection that is lost: another one is there at once after most losses.
 	waitForLink = time.Second
 	// mostRest is the longest pause between two attempts to connect.
-	mostRest = 5 * time.Second
+	mostRest = 2 * time.Second
 )
 
 // open connects for the first time and keeps connected from then on.

@@ -87,6 +87,7 @@ func (b *box) fetch(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
+		b.touched = time.Time{} // a Redis that has started again may have lost it, and would let its reader wait
 		return failed(ctx, "read the mailbox", err)
 	}
 	for _, m := range streams[b.key] {
