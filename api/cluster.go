@@ -47,12 +47,17 @@ type Worker struct {
 	StartedAt time.Time         `json:"started_at"`
 	ExpiresAt time.Time         `json:"expires_at"`
 	Paused    *Pause            `json:"paused,omitempty" doc:"It is given nothing"`
+	// Holds and Executions are there with executions=true.
+	Holds      int         `json:"holds,omitempty" doc:"How many executions it holds, each in a slot; with executions=true"`
+	Executions []Execution `json:"executions,omitempty" doc:"The oldest of these, at most 100, as in lists; with executions=true"`
 }
 
 // Workers lists the live sessions.
 type Workers struct {
 	Workers    []Worker `json:"workers"`
 	NextCursor string   `json:"next_cursor,omitempty"` // absent on the last page
+	// Lost is there with lost=true.
+	Lost []LostWorker `json:"lost,omitempty" doc:"Sessions that this server has lost since it started, at most 100 of the last day, the latest first; with lost=true, on the first page"`
 }
 
 // Stats sums up the server.

@@ -40,3 +40,14 @@ type RunningState struct {
 	Running bool   `json:"running"` // not ended: it may still be waiting for a worker
 	Status  Status `json:"status"`
 }
+
+// SubmissionCheck is what a submission would be accepted as, or everything that is wrong with it.
+type SubmissionCheck struct {
+	Valid    bool         `json:"valid" doc:"It would be accepted as things are now"`
+	Action   string       `json:"action,omitempty" doc:"What would run"`
+	Version  int          `json:"version,omitempty" doc:"Of the definition; absent for ad-hoc work"`
+	Kind     string       `json:"kind,omitempty" doc:"Of what would run"`
+	Queue    string       `json:"queue,omitempty" doc:"Where it would wait for a worker"`
+	Key      string       `json:"key,omitempty" doc:"The concurrency key that it would need a slot of"`
+	Problems []FieldError `json:"problems,omitempty" doc:"Everything that is wrong with it"`
+}

@@ -234,36 +234,3 @@ type Result struct {
 type CancelRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
-
-// Why tells what an execution is waiting for and what would unblock it.
-type Why struct {
-	ID       string   `json:"id"`
-	Status   Status   `json:"status"`
-	Attempt  int      `json:"attempt"`
-	Summary  string   `json:"summary"` // one sentence
-	Facts    []string `json:"facts"`
-	Unblock  []string `json:"unblock"`
-	Waiting  string   `json:"waiting"`            // queue, key, rate, time, retry, worker, children, sleep, answer, signal, paused, cancel, nothing
-	Position int      `json:"position,omitempty"` // place in line, from 1
-	Queue    string   `json:"queue,omitempty"`
-	Handler  string   `json:"handler,omitempty"` // what a worker of the queue must have to run it
-	Runtime  string   `json:"runtime,omitempty"` // likewise
-	// WorkerLabels are those that a worker must have to run it.
-	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
-	Key          string            `json:"key,omitempty"`
-	Holders      []string          `json:"holders,omitempty"` // executions that hold the key
-	Until        time.Time         `json:"until,omitzero"`
-	Worker       string            `json:"worker,omitempty"`
-	// Root is, of a workflow, the task that its own wait goes back to, down through workflows that are tasks.
-	Root string `json:"root,omitempty"`
-	// Inquiry is the question whose answer it waits for.
-	Inquiry string `json:"inquiry,omitempty"`
-	// Paused is the queue, worker or action that it waits to be resumed.
-	Paused *PausedPart `json:"paused,omitempty"`
-}
-
-// PausedPart names something that is paused.
-type PausedPart struct {
-	Kind string `json:"kind" enum:"queue,worker,action" doc:"What is paused"`
-	Name string `json:"name" doc:"Of the queue, worker or action"`
-}

@@ -35,6 +35,47 @@ func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
 	})
 }
 
+// BusyWorkers lists the live worker sessions with what each holds, and the sessions that the server has lost lately.
+func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []api.LostWorker, err error) {
+	workers, err = paged(func(cursor string) ([]api.Worker, string, error) {
+		q := url.Values{"executions": {"true"}, "lost": {"true"}}
+		set(q, "cursor", cursor)
+		var w api.Workers
+		err := c.call(ctx, request{method: http.MethodGet, path: "/workers", query: q, repeatable: true}, &w)
+		lost = append(lost, w.Lost...)
+		return w.Workers, w.NextCursor, err
+	})
+	return workers, lost, err
+}
+
+// QueueLine returns the first executions that wait in a queue, or the first with labels, with their places. A limit of 0 is the server's own.
+func (c *Client) QueueLine(ctx context.Context, queue string, labels map[string]string, limit int) (*api.QueueLine, error) {
+	var l api.QueueLine
+	err := c.call(ctx, request{method: http.MethodGet, path: "/queues/" + url.PathEscape(queue) + "/line", query: lineQuery(labels, limit), repeatable: true}, &l)
+	return orNil(&l, err)
+}
+
+// KeyLine returns the executions that hold a concurrency key, and the first that wait for it, or the first with labels, with their places. A limit
+// of 0 is the server's own.
+func (c *Client) KeyLine(ctx context.Context, key string, labels map[string]string, limit int) (*api.KeyLine, error) {
+	q := lineQuery(labels, limit)
+	q.Set("key", key)
+	var l api.KeyLine
+	err := c.call(ctx, request{method: http.MethodGet, path: "/keys:line", query: q, repeatable: true}, &l)
+	return orNil(&l, err)
+}
+
+func lineQuery(labels map[string]string, limit int) url.Values {
+	q := url.Values{}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	for name, value := range labels {
+		q.Add("label", name+"="+value)
+	}
+	return q
+}
+
 // Stats sums up the server.
 func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 	var s api.Stats

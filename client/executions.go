@@ -268,6 +268,27 @@ func (c *Client) CompareReplay(ctx context.Context, id string, in api.ReplayRequ
 	return orNil(&r, err)
 }
 
+// CheckSubmission says what a submission would be accepted as. What is wrong with it is in the answer and is no error.
+func (c *Client) CheckSubmission(ctx context.Context, in api.Submission) (*api.SubmissionCheck, error) {
+	var v api.SubmissionCheck
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:validate", body: in, repeatable: true}, &v)
+	return orNil(&v, err)
+}
+
+// CheckEvaluation does for an evaluation what CheckSubmission does.
+func (c *Client) CheckEvaluation(ctx context.Context, in api.Evaluation) (*api.SubmissionCheck, error) {
+	var v api.SubmissionCheck
+	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations:validate", body: in, repeatable: true}, &v)
+	return orNil(&v, err)
+}
+
+// WhyMany tells what each of up to 100 executions is waiting for, in their order.
+func (c *Client) WhyMany(ctx context.Context, ids []string) ([]api.WhyEntry, error) {
+	var r api.WhyResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:why", body: api.WhyRequest{IDs: ids}, repeatable: true}, &r)
+	return r.Executions, err
+}
+
 // Why tells what the execution is waiting for.
 func (c *Client) Why(ctx context.Context, id string) (*api.Why, error) {
 	var w api.Why

@@ -133,6 +133,16 @@ export interface Counts {
   verdicts: Record<string, number>;
 }
 
+export interface Deadline {
+  of: string;
+  at: string;
+}
+
+export interface LackingWorker {
+  worker: string;
+  lacks: string[];
+}
+
 export interface PausedPart {
   kind: string;
   name: string;
@@ -145,16 +155,30 @@ export interface Why {
   summary: string;
   facts: string[];
   unblock: string[];
+  action: string;
+  kind?: string;
+  task?: string;
+  index?: number;
+  workflow?: string;
   waiting: string;
   position?: number;
+  place_of?: string;
   queue?: string;
   handler?: string;
   runtime?: string;
   worker_labels?: Record<string, string>;
   key?: string;
+  key_limit?: number;
   holders?: string[];
+  self_held?: boolean;
   until?: string;
   worker?: string;
+  lease_until?: string;
+  deadlines?: Deadline[];
+  open?: Record<string, number>;
+  workers?: number;
+  slots?: number;
+  lacking?: LackingWorker[];
   root?: string;
   inquiry?: string;
   paused?: PausedPart;
@@ -673,11 +697,69 @@ export interface Worker {
   started_at: string;
   expires_at: string;
   paused?: Pause;
+  holds?: number;
+  executions?: Execution[];
+}
+
+export interface LostWorker {
+  session: string;
+  name: string;
+  queues: string[];
+  slots: number;
+  started_at: string;
+  expired_at?: string;
+  lost_at: string;
+  attempts: number;
 }
 
 export interface Workers {
   workers: Worker[];
   next_cursor?: string;
+  lost?: LostWorker[];
+}
+
+export interface SubmissionCheck {
+  valid: boolean;
+  action?: string;
+  version?: number;
+  kind?: string;
+  queue?: string;
+  key?: string;
+  problems?: FieldError[];
+}
+
+export interface Standing {
+  place: number;
+  execution: Execution;
+}
+
+export interface Lane {
+  handler?: string;
+  runtime?: string;
+  worker_labels?: Record<string, string>;
+  paused_action?: string;
+  ready: number;
+  line: Standing[];
+  looked: number;
+}
+
+export interface QueueLine {
+  queue: string;
+  at: string;
+  paused?: Pause;
+  lanes: Lane[];
+  more?: boolean;
+}
+
+export interface KeyLine {
+  key: string;
+  at: string;
+  limit?: number;
+  held: number;
+  holders: Execution[];
+  waiting: number;
+  line: Standing[];
+  looked: number;
 }
 
 export interface Stats {

@@ -106,6 +106,11 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	s.call(t, http.MethodPost, "/api/v1/executions/"+console+"/stdin", "Ann\n")
 	add("console", console, "logs")
 	add("waiting", s.submit(t, "/api/v1/executions", `{"action": "noop", "not_before": "2099-01-01T00:00:00Z"}`), "why", "history")
+	const keyed = `{"action": "sleep", "input": {"for": "1h"}, "labels": {"user": "ann"}, "concurrency": {"key": "deploy/prod", "limit": 1}}`
+	s.submit(t, "/api/v1/executions", keyed)
+	add("in line", s.submit(t, "/api/v1/executions", keyed), "why")
+	s.submit(t, "/api/v1/executions", `{"action": "noop", "worker_labels": {"gpu": "a100"}}`)
+	at["work key"], at["work queue"] = "work?key=deploy%2Fprod", "work?queue=default"
 	add("sleeping", s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`), "why")
 	return s, at
 }
@@ -132,7 +137,7 @@ var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "What changed since version 1",
 	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
 	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
-	"work": "in the server", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
+	"work": "in the server", "work key": "Waiting, in the order in which they go", "work queue": "for workers with", "in line why": "What that waits for in turn", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",
 	"program logs": "green", "console logs": "A number?", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",

@@ -78,28 +78,29 @@ type Options struct {
 // Engine accepts, hands off, records, cancels and recovers executions. It is safe for concurrent use, by any number of
 // goroutines; any number of engines may share one store that allows it.
 type Engine struct {
-	opts      Options
-	catalog   *catalog.Catalog
-	languages *catalog.Languages
-	schedules *schedules
-	rules     *rules
-	pauses    *pauses
-	defining  alone // calls that write definitions or switches
-	questions definition.Questions
-	awaited   definition.Waits
-	meetings  chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
-	lines     chan struct{} // capacity 1: lines of keys are to be looked through
-	found     chan found    // capacity 1: what watchPending has found last
-	reruns    carrier
-	webhooks  *webhooks
-	links     linkKey
-	lanes     *lanes
-	followed  *followed
-	watch     *broker
-	sessions  *sessionCache
-	clocks    clocks
-	counters  counters
-	health    health
+	opts         Options
+	catalog      *catalog.Catalog
+	languages    *catalog.Languages
+	schedules    *schedules
+	rules        *rules
+	pauses       *pauses
+	defining     alone // calls that write definitions or switches
+	questions    definition.Questions
+	awaited      definition.Waits
+	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
+	lines        chan struct{} // capacity 1: lines of keys are to be looked through
+	found        chan found    // capacity 1: what watchPending has found last
+	reruns       carrier
+	webhooks     *webhooks
+	links        linkKey
+	lanes        *lanes
+	followed     *followed
+	watch        *broker
+	sessions     *sessionCache
+	clocks       clocks
+	counters     counters
+	lostSessions lostSessions
+	health       health
 
 	distributions distributions
 

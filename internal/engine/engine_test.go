@@ -488,6 +488,9 @@ func TestLostSession(t *testing.T) {
 	if x.Attempt != 2 || x.Stage != flow.Requested {
 		t.Fatalf("attempt %d %s", x.Attempt, x.Stage)
 	}
+	if lost := r.e.LostSessions(); len(lost) != 1 || lost[0].ID != h.session || lost[0].Attempts != 1 || lost[0].LostAt.IsZero() || lost[0].ExpiresAt.IsZero() {
+		t.Errorf("lost: %+v", lost)
+	}
 	r.pass(time.Minute)
 	h2 := r.worker()
 	b := h2.take(1)[0]

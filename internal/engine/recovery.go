@@ -151,9 +151,11 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 			e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
 		}
 		e.sessions.drop(s.ID)
-		left, err := e.recover(ctx, s.ID, func(d *flow.Draft, now time.Time) error {
-			return d.Lose(fmt.Sprintf("worker %s was lost", s.Name), now, e.opts.Random())
-		})
+		taken := map[flow.ID]struct{}{}
+		left, err := e.recover(ctx, s.ID, e.losing(fmt.Sprintf("worker %s was lost", s.Name), taken))
+		if err == nil {
+			e.lostSessions.note(s, len(taken), time.Now())
+		}
 		switch {
 		case err != nil && refused(err): // the session's own row, or its end
 			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)

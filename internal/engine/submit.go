@@ -88,6 +88,12 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 	return out, nil
 }
 
+// CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is wrong with it. It changes
+// nothing, and is no promise: its definition may change before it is submitted.
+func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
+	return e.request(ctx, &s, e.opts.NewID())
+}
+
 // submit waits until every request has its verdict.
 func (e *Engine) submit(ctx context.Context, ops ...*submitOp) error {
 	if len(ops) == 0 {

@@ -32,11 +32,38 @@ type Why struct {
 	Worker    string    // who holds it
 	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
 
+	Action   string // what the execution is of, and, of a task, of which workflow
+	Kind     flow.Kind
+	Task     string
+	Index    int
+	Workflow flow.ID
+
+	KeyLimit   int                // how many may hold the key
+	SelfHeld   bool               // its own workflow holds the key that it waits for
+	LeaseUntil time.Time          // of the worker that holds it
+	Deadlines  []Deadline         // the earliest first
+	Open       map[flow.Stage]int // open tasks of a workflow
+	Workers    int                // live ones that could take it
+	Slots      int                // of theirs
+	Lacking    []Lacking          // workers of its queue that could not, at most 10
+
 	Inquiry flow.ID      // that it waits for the answer of
 	Paused  *store.Pause // that it waits for the end of; nil where that is its own
 
 	root *Why   // of Root
 	path string // the names of the tasks down to Root
+}
+
+// Deadline is a moment at which something ends by itself.
+type Deadline struct {
+	Of string // timeout, queue_timeout, total_timeout, or gap: an event that has not come
+	At time.Time
+}
+
+// Lacking is a worker of the right queue that does not have all that is needed.
+type Lacking struct {
+	Worker string
+	Needs  []string // in words
 }
 
 // Why says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
@@ -50,7 +77,8 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
 
 func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why, err error) {
 	queue, needs := flow.NeedsOf(x.Queue)
-	w = Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key}
+	w = Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key, KeyLimit: x.KeyLimit,
+		Action: x.Action, Kind: x.Kind, Task: x.Task, Index: x.Index, Workflow: x.Parent}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
@@ -141,13 +169,18 @@ func (w *Why) deadlines(x *flow.Execution) {
 	}
 	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
 		w.Facts = append(w.Facts, fmt.Sprintf("it times out at %s unless a worker takes it (queue_timeout %s)", clock(t), x.QueueTimeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"queue_timeout", t})
 	}
 	if t := x.TotalDeadline(); !t.IsZero() {
 		w.Facts = append(w.Facts, fmt.Sprintf("it must finish by %s (total_timeout %s)", clock(t), x.TotalTimeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"total_timeout", t})
 	}
 	if x.Inbox > 0 {
-		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, clock(x.GapSince.Add(flow.GapTimeout))))
+		by := x.GapSince.Add(flow.GapTimeout)
+		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, clock(by)))
+		w.Deadlines = append(w.Deadlines, Deadline{"gap", by})
 	}
+	slices.SortFunc(w.Deadlines, func(a, b Deadline) int { return a.At.Compare(b.At) })
 }
 
 func (e *Engine) whyDelayed(ctx context.Context, x *flow.Execution, w *Why) error {
@@ -207,7 +240,7 @@ func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) erro
 	}
 	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
 	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", raisedWhere(x)}
-	if slices.Contains(w.Holders, x.Parent) {
+	if w.SelfHeld = slices.Contains(w.Holders, x.Parent); w.SelfHeld {
 		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
 		w.Unblock = append(w.Unblock, "the task is given another key than its workflow has")
 	}
@@ -246,6 +279,7 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 	if x.Timeout > 0 {
 		w.Until = x.ClaimedAt.Add(x.Timeout)
 		w.Facts = append(w.Facts, fmt.Sprintf("the attempt times out at %s (timeout %s)", clock(w.Until), x.Timeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"timeout", w.Until})
 	}
 	if expires.IsZero() {
 		w.Summary = fmt.Sprintf("its worker session %s is gone; recovery opens the next attempt within seconds", x.Owner.Text(flow.SessionPrefix))
@@ -255,6 +289,7 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 		w.Summary += ", and its worker is behind a broker that does not answer"
 		w.Unblock = append(w.Unblock, "the broker answers before the worker stops, after two thirds of a lease: pawl doctor --broker URL looks at it")
 	}
+	w.LeaseUntil = expires
 	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", clock(expires)))
 	return nil
 }

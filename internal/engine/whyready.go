@@ -65,6 +65,14 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 		}
 	}
 	workers := len(serving)
+	w.Workers, w.Slots = workers, slots
+	for _, o := range others[:min(len(others), lackingShown)] {
+		l := Lacking{Worker: o.Name}
+		for _, need := range o.needs {
+			l.Needs = append(l.Needs, allOf([]string{need}))
+		}
+		w.Lacking = append(w.Lacking, l)
+	}
 	where := fmt.Sprintf("queue %q", w.Queue)
 	_, needs := flow.SplitLane(x.Queue)
 	if workers == 0 && len(rests) > 0 {
@@ -102,6 +110,9 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	}
 	return err
 }
+
+// lackingShown is how many workers an answer lists that could not take an execution.
+const lackingShown = 10
 
 // unhandled says that no worker of a queue has the handler that is needed, and which of other queues have it.
 func (w *Why) unhandled(where string, needs []string, serving int, able []store.Session) {

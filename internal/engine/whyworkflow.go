@@ -59,7 +59,7 @@ func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why, d *
 	if err != nil {
 		return err
 	}
-	w.Summary = s.summary()
+	w.Summary, w.Open = s.summary(), s.open
 	if len(tasks) > 0 {
 		w.follow(tasks)
 	}

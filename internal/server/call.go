@@ -111,8 +111,10 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 }
 
 // execution reads the id in the path.
-func (c *call) execution() (flow.ID, error) {
-	text := c.r.PathValue("id")
+func (c *call) execution() (flow.ID, error) { return executionNamed(c.r.PathValue("id")) }
+
+// executionNamed reads an execution's id, or says that there is none.
+func executionNamed(text string) (flow.ID, error) {
 	id, err := flow.ParseID(flow.ExecutionPrefix, text)
 	if err != nil {
 		return flow.ID{}, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such execution: %v", err))

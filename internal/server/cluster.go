@@ -146,35 +146,6 @@ func (c *call) keys() error {
 	return c.json(http.StatusOK, out)
 }
 
-func (c *call) workers() error {
-	p, err := c.cut()
-	if err != nil {
-		return err
-	}
-	sessions, err := c.Engine.Reader().LiveSessions(c.ctx())
-	if err != nil {
-		return fmt.Errorf("list workers: %w", err)
-	}
-	paused, err := c.pausedBy()
-	if err != nil {
-		return err
-	}
-	byID := make(map[string]api.Worker, len(sessions))
-	for _, s := range sessions {
-		labels, kinds := flow.OfferedLabels(s.Kinds)
-		byID[s.ID.String()] = api.Worker{
-			Session: s.ID.Text(flow.SessionPrefix), Name: s.Name, Embedded: s.Embedded, Queues: append([]string{}, s.Queues...),
-			Kinds: kinds, Slots: s.Slots, Labels: labels, StartedAt: s.StartedAt, ExpiresAt: s.ExpiresAt,
-			Paused: paused(store.PausedWorker, s.Name),
-		}
-	}
-	var out api.Workers
-	if out.Workers, out.NextCursor, err = cutPage(byID, p); err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, out)
-}
-
 func (c *call) stats() error {
 	reader := c.Engine.Reader()
 	counts, err := reader.Counts(c.ctx())

@@ -240,33 +240,6 @@ func (c *call) again(again engine.Submitted) error {
 	return c.json(http.StatusAccepted, render(x))
 }
 
-func (c *call) why() error {
-	id, err := c.execution()
-	if err != nil {
-		return err
-	}
-	w, err := c.Engine.Why(c.ctx(), id)
-	if err != nil {
-		return fmt.Errorf("execution %s: %w", id, err)
-	}
-	out := api.Why{
-		ID: id.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
-		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,
-		Position: w.Position, Queue: w.Queue, Handler: w.Needs.Handler, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, Until: w.Until, Worker: w.Worker,
-	}
-	if !w.Root.IsZero() {
-		out.Root = w.Root.String()
-	}
-	out.Inquiry = w.Inquiry.Text(flow.InquiryPrefix)
-	if p := w.Paused; p != nil {
-		out.Paused = &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
-	}
-	for _, h := range w.Holders {
-		out.Holders = append(out.Holders, h.String())
-	}
-	return c.json(http.StatusOK, out)
-}
-
 // evaluation lets a handler see only executions of code.
 func evaluation(handle func(*call) error) func(*call) error {
 	return func(c *call) error {

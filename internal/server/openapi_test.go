@@ -78,7 +78,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"compare-replay": `{"document":"name: diamond\ntasks: {a: {action: noop}}"}`,
 		"replay-rule":    `{"dry_run":true}`, "test-rules": `{"document":"kind: rule\nname: r\non: t\nif: signal.data.a == 1\nrun: {action: noop}\n"}`,
 		"answer-inquiry": `{"answer":1,"by":"ada"}`, "link-inquiry": `{"for":"ada"}`, "answer-by-link": "f0=1",
-		"move-alias": `{"to":[{"version":1}]}`,
+		"move-alias": `{"to":[{"version":1}]}`, "check-submission": `{"action":"diamond"}`, "check-evaluation": `{"language":"x","source":"hello"}`, "why-many": `{"ids":["` + done + `","ex_nope"]}`,
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
 			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{attempt}", "1", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
-			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
+			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") && base != "why-many" {
 				target += "?label=a%3Db"
 			}
 			switch base {
@@ -135,8 +135,13 @@ func TestOpenAPIIsServed(t *testing.T) {
 				_, exported := h.do(t, "GET", "/api/v1/executions:export?id="+done, "")
 				bodies[base] = string(exported)
 			}
-			if base == "search-logs" {
+			switch base {
+			case "search-logs":
 				target += "?q=e"
+			case "key-line":
+				target += "?key=deploy"
+			case "queue-line":
+				target = strings.Replace(target, "diamond", "default", 1)
 			}
 			header := []string{}
 			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {

@@ -53,6 +53,11 @@ var (
 		{name: "limit", kind: "integer", doc: "Bytes of the page, about; of text/plain exactly, and all there are by default"},
 	}
 
+	lineParams = []param{
+		{name: "limit", kind: "integer", doc: "How many places of each line, 1 to 1000, 100 by default"},
+		{name: "label", kind: "string", repeat: true, doc: "Only those with all of these labels, each as name=value, among the first 10,000 of each line"},
+	}
+
 	searchParams = []param{
 		{name: "q", kind: "string", required: true, doc: "What the lines have"},
 		{name: "regexp", kind: "boolean", doc: "q is a regular expression in the syntax of RE2; (?i) at its start ignores case"},
@@ -129,6 +134,8 @@ func executionRoutes() []route {
 		{method: "POST", path: "/api/v1/executions:batch", name: "submit-batch", tag: tagExecutions,
 			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
+		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
+			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: hear when they may have changed",
 			params: append(slices.Clip(listParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
@@ -166,6 +173,8 @@ func executionRoutes() []route {
 			params: []param{{name: "offset", kind: "integer", doc: "From this byte on"}}, answers: []answer{ok(nil, mediaFile)}, handle: (*call).givenBlob},
 		{method: "GET", path: one + "/why", name: "why", tag: tagExecutions, summary: "Ask what it is waiting for",
 			answers: []answer{ok(reflect.TypeFor[api.Why]())}, handle: (*call).why},
+		{method: "POST", path: "/api/v1/executions:why", name: "why-many", tag: tagExecutions, summary: "Ask of up to 100 executions what each is waiting for",
+			body: reflect.TypeFor[api.WhyRequest](), answers: []answer{ok(reflect.TypeFor[api.WhyResult]())}, handle: (*call).whyMany},
 		{method: "POST", path: one + "/cancel", name: "cancel", tag: tagExecutions, summary: "Cancel it",
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
 		{method: "POST", path: one + "/kill", name: "kill", tag: tagExecutions, summary: "Kill it: cancelled once nothing is left running",
@@ -214,6 +223,8 @@ func evaluationRoutes() []route {
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
 			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
+		{method: "POST", path: "/api/v1/evaluations:validate", name: "check-evaluation", tag: tagEvaluations, summary: "Check an evaluation, and say everything that is wrong with it; nothing happens",
+			body: reflect.TypeFor[api.Evaluation](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkEvaluation},
 		{method: "POST", path: "/api/v1/evaluations:batch", name: "evaluate-batch", tag: tagEvaluations,
 			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.EvaluationBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).evaluateBatch},
@@ -384,7 +395,12 @@ func serverRoutes() []route {
 				answers: []answer{ok(reflect.TypeFor[api.PauseList]())}, handle: (*call).pauses},
 			{method: "GET", path: "/api/v1/keys", name: "keys", tag: tagCluster, summary: "See the concurrency keys in use",
 				params: []param{paramLimit}, answers: []answer{ok(reflect.TypeFor[api.Keys]())}, handle: (*call).keys},
-			{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers", params: []param{paramLimit, paramCursor},
+			{method: "GET", path: "/api/v1/queues/{name}/line", name: "queue-line", tag: tagCluster, summary: "See which executions wait in a queue, in the order in which they go",
+				params: lineParams, answers: []answer{ok(reflect.TypeFor[api.QueueLine]())}, handle: (*call).queueLine},
+			{method: "GET", path: "/api/v1/keys:line", name: "key-line", tag: tagCluster, summary: "See which executions hold a concurrency key, and which wait for it, in the order in which they go",
+				params: append([]param{{name: "key", kind: "string", required: true, doc: "The key"}}, lineParams...), answers: []answer{ok(reflect.TypeFor[api.KeyLine]())}, handle: (*call).keyLine},
+			{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers",
+				params:  []param{paramLimit, paramCursor, {name: "executions", kind: "boolean", doc: "With what each holds"}, {name: "lost", kind: "boolean", doc: "With the sessions that were lost lately"}},
 				answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
 			{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
 				answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},

@@ -22,6 +22,7 @@ type Reader interface {
 	SwitchReader
 	WindowReader
 	PauseReader
+	LineReader
 	RegistryReader
 	RerunReader
 	PendingReader

@@ -9,6 +9,7 @@ import { members } from '../part/json.js';
 import { statusPill, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
+import { endingOf, silent } from './order.js';
 import { Why } from './why.js';
 import { Logs, interactive } from './logs.js';
 import { History } from './history.js';
@@ -35,9 +36,6 @@ const tabs = {
   history: { word: 'History', view: (p) => h(History, p) },
   input: { word: 'Input', view: (p) => h(Input, p) },
 };
-
-/** Kinds that run nothing that writes. */
-const silent = ['sleep', 'ask', 'wait', 'noop', 'input', 'output'];
 
 /** The tabs that mean something for an execution, the first of them shown first. @param {Execution} x @param {boolean} [past] as it was at an event of its history */
 export function tabsOf(x, past = false) {
@@ -90,24 +88,17 @@ function useExecution(id) {
   return { ...state, again: () => next((n) => n + 1) };
 }
 
-/** @typedef {{path: string, title: string, says: string, button: string, danger: boolean}} Order */
-
-/** What can be ordered of an execution now. Cancel and kill are one order; the word is that of what happens. @param {Execution} x @returns {Order & {word: string}} */
+/** What can be ordered of an execution now. @param {Execution} x @returns {import('./order.js').Ending} */
 function orderOf(x) {
   if (!open(x.status)) {
     return { word: 'Run again', path: 'retry', title: 'Run it again?', says: 'The same request is submitted anew, as an execution of its own. This one stays as it is.', button: 'Run again', danger: false };
   }
-  const runs = x.status === 'running' || x.status === 'provisioning';
-  if (runs && !silent.includes(x.kind || '') && x.kind !== 'workflow') {
-    return { word: 'Kill', path: 'kill', title: 'Kill this execution?', says: 'What it runs is killed, with everything that it has started. It ends as cancelled once its worker has confirmed that nothing is left running.', button: 'Kill it', danger: true };
-  }
-  const says = x.kind === 'workflow' ? 'It starts nothing more, and its open tasks are cancelled: what they run is killed.' : 'It ends as cancelled and will not run.';
-  return { word: 'Cancel', path: 'cancel', title: 'Cancel this execution?', says, button: 'Cancel the execution', danger: true };
+  return endingOf(x);
 }
 
 /** @param {{x: Execution, input: string, again: () => void}} p input: its text */
 function Actions({ x, input, again: look }) {
-  const [order, setOrder] = useState(/** @type {Order|null} */ (null));
+  const [order, setOrder] = useState(/** @type {import('./order.js').Ending|null} */ (null));
   const [reason, setReason] = useState('');
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);

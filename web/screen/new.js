@@ -121,6 +121,10 @@ async function versionOf(name, which) {
   return a ? String(a.to.find((/** @type {import('../types').AliasTarget} */ t) => !t.percent)?.version) : undefined;
 }
 
+/** What the server says of what has been entered so far. @param {import('../types').SubmissionCheck|null} c */
+const checkNote = (c) => html`<div role="status">${!c ? null : c.valid ? html`<p class="muted small">It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.</p>`
+  : html`<div class="note late"><p>Not yet right:</p><ul class="tight">${(c.problems || []).slice(0, 20).map((p) => html`<li class="user">${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}${line(p.message, 300)}${p.fix ? ` (${line(p.fix, 300)})` : ''}</li>`)}</ul></div>`}</div>`;
+
 /** @param {{first: {action: string, input: string, labels: string}}} p */
 function Action({ first }) {
   const [action, setAction] = useState(first.action);
@@ -149,12 +153,7 @@ function Action({ first }) {
     e.preventDefault();
     setBusy(true);
     try {
-      const body = useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text);
-      const tags = labelsOf(labels);
-      const parts = [`"action": ${JSON.stringify(action.trim())}`];
-      if (body !== '') parts.push(`"input": ${body}`);
-      if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
-      const x = await post('api/v1/executions', `{${parts.join(', ')}}`, { 'Idempotency-Key': key });
+      const x = await post('api/v1/executions', submission(), { 'Idempotency-Key': key });
       go(`executions/${x.id}`);
     } catch (err) {
       setError(err);
@@ -162,6 +161,30 @@ function Action({ first }) {
     }
     setBusy(false);
   };
+  /** The submission as it stands, as text: what is sent is what was checked. */
+  const submission = () => {
+    const body = useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text);
+    const tags = labelsOf(labels);
+    const parts = [`"action": ${JSON.stringify(action.trim())}`];
+    if (body !== '') parts.push(`"input": ${body}`);
+    if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
+    return `{${parts.join(', ')}}`;
+  };
+  const [check, setCheck] = useState(/** @type {import('../types').SubmissionCheck|null} */ (null));
+  useEffect(() => {
+    let mine = true;
+    setCheck(null);
+    const timer = setTimeout(() => {
+      let body = '';
+      try {
+        body = action.trim() === '' || faults.length > 0 ? '' : submission();
+      } catch {
+        return; // it is no JSON, which is said when it is sent
+      }
+      if (body) post('api/v1/executions:validate', body).then((c) => { if (mine) setCheck(c); }, () => {});
+    }, 400);
+    return () => { mine = false; clearTimeout(timer); };
+  }, [action, text, labels, values, useForm, schema]);
   const toJSON = () => {
     if (fields) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
     setAsForm(false);
@@ -179,6 +202,7 @@ function Action({ first }) {
         : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(setText)}></textarea></div>`}</div>`,
     })}
     ${trouble(error)}
+    ${error ? null : checkNote(check)}
     <div><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button></div>
   </form>`;
 }

@@ -2,10 +2,12 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { plain, line, sentence, duration, clock, number } from '../app/text.js';
+import { plain, line, sentence, duration, clock, number, count } from '../app/text.js';
 import { open, statusPill, waitWord } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
+import { nameOf, trailGraph, trailSentence } from '../part/trail.js';
 import { lazy } from '../app/lazy.js';
+import { Order } from './order.js';
 
 const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
@@ -18,6 +20,9 @@ export const linked = (text) => sentence(text).split(id).map((part, i) => (i % 2
 const steps = 5; // of a trail
 
 /** @typedef {import('../types').Why} Reason */
+
+/** @type {Record<string, string>} */
+const deadlineWords = { timeout: 'The attempt ends at', queue_timeout: 'Gives up waiting at', total_timeout: 'Must end by', gap: 'Lost unless an event comes by' };
 
 /**
  * What an execution waits for, what that waits for in turn, and so on: its first holder of a key, or the task that a workflow's
@@ -38,12 +43,19 @@ async function trailOf(why) {
   return { trail, loop: false };
 }
 
-/** @param {{trail: Reason[], loop: boolean}} p */
-const trailPanel = ({ trail, loop }) => panel({
-  title: 'What that waits for in turn', children: html`<ol class="trail">${trail.map((w) => html`<li key=${w.id}>
-    <div class="row"><a class="mono" href=${`executions/${w.id}`}>${line(w.id)}</a>${statusPill({ status: w.status })}</div>
+/** What can be ordered of a step, so that the ones before it go on. @param {Reason} w @param {() => void} again */
+const orders = (w, again) => html`<div class="row">
+  ${w.paused ? html`${h(PauseOrder, { key: `${w.paused.kind} ${w.paused.name}`, of: /** @type {any} */ (`${w.paused.kind}s`), name: w.paused.name, paused: true, again })}<span class="user muted">${line(`${w.paused.kind} ${w.paused.name}`, 160)}</span>` : null}
+  ${w.inquiry ? html`<a class="button" href=${`questions/${w.inquiry}`}>Answer it</a>` : null}
+  ${h(Order, { id: w.id, status: w.status, name: nameOf(w), again })}</div>`;
+
+/** @param {{why: Reason, trail: Reason[], loop: boolean, again: () => void}} p */
+const trailPanel = ({ why, trail, loop, again }) => panel({
+  title: 'What that waits for in turn', children: html`<div class="body stack"><p class="user">${trailSentence([why, ...trail], loop)}</p>${trailGraph({ all: [why, ...trail], loop })}</div>
+    <ol class="trail">${trail.map((w) => html`<li key=${w.id}>
+    <div class="row"><span class="user">${nameOf(w)}</span><a class="mono" href=${`executions/${w.id}`}>${line(w.id)}</a>${statusPill({ status: w.status })}</div>
     <p class="user">${linked(w.summary)}</p>
-    ${(w.unblock || []).slice(0, 1).map((u) => html`<p class="user muted small">${linked(u)}</p>`)}</li>`)}</ol>
+    ${(w.unblock || []).slice(0, 1).map((u) => html`<p class="user muted small">${linked(u)}</p>`)}${orders(w, again)}</li>`)}</ol>
     ${loop ? html`<p class="note bad">The trail comes back to where it has been: these executions wait for one another.</p>` : null}`,
 });
 
@@ -71,15 +83,21 @@ export function Why({ x }) {
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">
     <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
+    ${why.self_held ? html`<p class="note bad">The workflow that this is a task of holds the key itself: with this limit it may wait for ever. Give the task a key of its own, or raise the limit.</p>` : null}
     ${why.inquiry ? h(Asking, { id: why.inquiry, key: why.inquiry }) : null}
     <div class="split">
       ${panel({ title: 'What is known', children: html`<div class="body stack"><dl class="facts">
         <dt>Waits for</dt><dd>${waitWord(why.waiting)}</dd>
-        ${why.position ? html`<dt>Place in line</dt><dd class="num">${number(why.position)}</dd>` : null}
+        ${why.position ? html`<dt>Place in line</dt><dd class="num"><a href=${'work' + query(why.place_of === 'key' ? { key: why.key } : { queue: why.queue })}>${number(why.position)}</a></dd>` : null}
         ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}${left > 0 ? ` (in ${duration(left)})` : ''}</dd>` : null}
-        ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
+        ${why.queue ? html`<dt>Queue</dt><dd><a href=${'work' + query({ queue: why.queue })} class="user">${line(why.queue)}</a></dd>` : null}
+        ${why.place_of === 'queue' ? html`<dt>Could take it</dt><dd class="num">${why.workers ? `${count(why.workers, 'worker')} with ${count(why.slots || 0, 'slot')}` : html`<span class="bad">No worker</span>`}</dd>` : null}
+        ${why.lacking && why.lacking.length > 0 ? html`<dt>Could not</dt><dd><ul>${why.lacking.slice(0, 5).map((/** @type {import('../types').LackingWorker} */ l) => html`<li class="user">${line(l.worker, 80)} lacks ${line(l.lacks.join(', '), 200)}</li>`)}</ul></dd>` : null}
         ${why.runtime ? html`<dt>Needs</dt><dd class="user">${line(why.runtime)}</dd>` : null}
         ${why.key ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>` : null}
+        ${why.key && why.key_limit ? html`<dt>May be held by</dt><dd class="num">${count(why.key_limit, 'execution')} at once</dd>` : null}
+        ${(why.deadlines || []).map((/** @type {import('../types').Deadline} */ d) => html`<dt>${deadlineWords[d.of] || line(d.of)}</dt><dd class="num">${clock(d.at)}${Date.parse(d.at) > now.value ? ` (in ${duration(Date.parse(d.at) - now.value)})` : ''}</dd>`)}
+        ${why.lease_until ? html`<dt>Lease until</dt><dd class="num">${clock(why.lease_until)}, renewed as long as its worker lives</dd>` : null}
         ${why.worker ? html`<dt>Worker</dt><dd class="mono user">${line(why.worker)}</dd>` : null}
         ${why.holders && why.holders.length > 0 ? html`<dt>Held by</dt><dd><ul>${why.holders.map((o) => html`<li><a class="mono" href=${`executions/${o}/why`}>${line(o)}</a></li>`)}</ul></dd>` : null}
         ${why.root ? html`<dt>Goes back to</dt><dd><a class="mono" href=${`executions/${why.root}/why`}>${line(why.root)}</a></dd>` : null}
@@ -88,7 +106,7 @@ export function Why({ x }) {
         ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}
         ${p ? html`<div class="row unblock">${h(PauseOrder, { key: `${p.kind} ${p.name}`, of: `${p.kind}s`, name: p.name, paused: true, again: () => ask((n) => n + 1) })}<span class="user muted">${line(`${p.kind} ${p.name}`, 160)}</span></div>` : null}</div>` })}
     </div>
-    ${trail.trail.length > 0 || trail.loop ? trailPanel(trail) : null}
+    ${trail.trail.length > 0 || trail.loop ? trailPanel({ why, ...trail, again: () => ask((n) => n + 1) }) : null}
     ${error ? trouble(error) : null}
   </div>`;
 }

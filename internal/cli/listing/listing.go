@@ -47,6 +47,8 @@ type Options struct {
 	Rule, Signal             string // of enforcements
 	VersionsOf               string // of actions
 	History                  bool   // of pauses
+	Queue, Key               string // of lines
+	Lost                     bool   // of workers
 }
 
 // Flags adds those that select executions.

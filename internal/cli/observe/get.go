@@ -39,6 +39,7 @@ var listKinds = []struct {
 	{"queues", []string{"queue"}, listQueues},
 	{"keys", []string{"key"}, listKeys},
 	{"workers", []string{"worker"}, listWorkers},
+	{"line", []string{"lines"}, listLine},
 	{"schedules", []string{"schedule"}, automate.ListSchedules},
 	{"signals", []string{"signal"}, automate.ListSignals},
 	{"webhooks", []string{"webhook", "hooks", "hook"}, automate.ListWebhooks},
@@ -57,7 +58,7 @@ func GetCommand(a *app.App) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
+		Short: "List executions, evaluations, actions, queues, keys, workers, lines, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -69,7 +70,9 @@ for them.`,
   pawl get executions -w                       keep the list up to date
   pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
   pawl get activity --limit 60                 what the server has done, minute by minute
-  pawl get workers -o wide`,
+  pawl get line --key deploy                   who holds the key, and who waits for it, in order
+  pawl get line --queue default --label user=ann
+  pawl get workers -o wide                     with what each runs`,
 		ValidArgs: names,
 		Args:      cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,6 +103,9 @@ for them.`,
 	f.StringVar(&l.Assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
 	f.StringVar(&l.VersionsOf, "versions-of", "", "of actions: every version of this one, the newest first")
 	f.BoolVar(&l.History, "history", false, "of pauses: everything that was paused and resumed, the latest first")
+	f.StringVar(&l.Queue, "queue", "", "of lines: what waits in this queue")
+	f.StringVar(&l.Key, "key", "", "of lines: what holds this concurrency key, and what waits for it")
+	f.BoolVar(&l.Lost, "lost", false, "of workers: those that the server has lost within a day, the latest first")
 	f.StringVar(&l.Rule, "rule", "", "only enforcements of this rule")
 	f.StringVar(&l.Signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.Format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
@@ -334,29 +340,6 @@ func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Opti
 	t.Row("KEY", "HOLDERS", "WAITING")
 	for _, k := range all {
 		t.Row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
-	}
-	return all, t, err
-}
-
-func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	all, err := c.Workers(ctx)
-	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
-	t := &output.Table{}
-	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED", "STATE"}
-	if l.Format == output.AsWide {
-		head = append(head, "KINDS", "LEASE UNTIL")
-	}
-	t.Row(head...)
-	for _, w := range all {
-		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), output.Ago(w.StartedAt), output.Pause(w.Paused)}
-		if l.Format == output.AsWide {
-			kinds := strings.Join(w.Kinds, ",")
-			if kinds == "" {
-				kinds = "built-in"
-			}
-			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly))
-		}
-		t.Row(cells...)
 	}
 	return all, t, err
 }

@@ -18,7 +18,7 @@ func WhyCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var rule string
 	c := &cobra.Command{
-		Use:   "why ID",
+		Use:   "why ID...",
 		Short: "Say what an execution or a schedule is waiting for and what would unblock it, or why a rule has fired or not",
 		Long: `Say what an execution or a schedule is waiting for, and what would unblock it; of a signal (sg_…), which rules have started something for it
 and why the others have not, part by part of their conditions with the values that these had; of a rule (rule:NAME), how it
@@ -27,10 +27,14 @@ stands and what became of the latest signals that it listens to.`,
   pawl why sg_… --rule clean-disk
   pawl why rule:clean-disk
   pawl why schedule:nightly
-  pawl why ex_… -o json`,
-		Args: cobra.ExactArgs(1),
+  pawl why ex_… -o json
+  pawl why ex_… ex_… ex_…         a line for each`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if len(args) > 1 {
+					return whyMany(ctx, a, s, args, f)
+				}
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
 					return automate.WhySignal(ctx, a, s, args[0], rule, f)
 				}

@@ -177,20 +177,13 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 }
 
 // Provisioning implements store.Reader.
-func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
+func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) ([]*flow.Execution, error) {
 	var a args
-	a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit))
-	err = s.read(ctx, call{q: qProvisioning, params: a.params, read: func(r *rows) error {
-		x, _, err := r.live(false)
-		if err == nil {
-			all = append(all, x)
-		}
-		return s.passOver(x.ID, err)
-	}})
+	all, err := s.readable(ctx, qProvisioning, a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit)), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read what has not begun: %w", err)
 	}
-	return all[:min(limit, len(all))], nil
+	return all, nil
 }
 
 // limit is n and one more for each row that is passed over.

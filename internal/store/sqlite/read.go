@@ -176,16 +176,8 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).blob(owner[:]).blob(id[:]).int(s.limit(limit)).numbers()
-		for _, n := range numbers {
-			x, e := c.loadLive(n, store.WithoutPayload)
-			switch {
-			case errors.Is(e, row.ErrDamaged):
-				s.unreadable.Add(n)
-			case e != nil:
-				return e
-			case x != nil && len(all) < limit:
-				all = append(all, x)
-			}
+		if err == nil {
+			all, err = s.readable(c, numbers, limit)
 		}
 		return err
 	})

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -193,4 +195,66 @@ func readLines(b *bench) {
 			b.Errorf("%d lines beyond %q: %+v, want %+v", c.n, c.after, got, c.want)
 		}
 	}
+}
+
+// readWaiting checks that a line is read in the order in which it goes, whole and in parts.
+func readWaiting(b *bench) {
+	wait := func(key string, ticket int64, change ...func(*flow.Request)) flow.ID {
+		d := b.submit(append([]func(*flow.Request){withKey(key, 1)}, change...)...)
+		must(b, d.Wait(ticket, b.now))
+		b.apply(d)
+		return d.ID
+	}
+	b.ready(1, withKey("k", 1))
+	third, first, fourth, second := wait("k", 3), wait("k", 9, priority(7)), wait("k", 4), wait("k", 2)
+	last := wait("k", 1, priority(-7))
+	wait("other", 5)
+	far, near := b.ready(12, onQueue("gpu")), b.ready(11, onQueue("gpu"))
+	urgent := b.ready(13, onQueue("gpu"), priority(1))
+	b.ready(14, onQueue("gpu@cuda"))
+	for _, c := range []struct {
+		line store.LineQuery
+		want []flow.ID
+	}{
+		{store.LineQuery{Key: "k"}, []flow.ID{first, second, third, fourth, last}},
+		{store.LineQuery{Lane: "gpu"}, []flow.ID{urgent, near, far}},
+		{store.LineQuery{Key: "unused"}, []flow.ID{}},
+	} {
+		c.line.Limit = 9
+		whole, err := b.s.Waiting(b.ctx(), c.line)
+		must(b, err)
+		equal(b, fmt.Sprintf("the line of %q", c.line.Lane+c.line.Key), ids(whole), c.want)
+		parts := []flow.ID{}
+		for c.line.Limit = 2; ; {
+			part, err := b.s.Waiting(b.ctx(), c.line)
+			must(b, err)
+			parts = append(parts, ids(part)...)
+			if len(part) < 2 {
+				break
+			}
+			c.line.After = part[1]
+		}
+		equal(b, fmt.Sprintf("the line of %q in parts", c.line.Lane+c.line.Key), parts, c.want)
+	}
+}
+
+// readHeld checks what is read of what sessions hold.
+func readHeld(b *bench) {
+	mine := []flow.ID{b.claimed(flow.ID{1}), b.claimed(flow.ID{1}), b.claimed(flow.ID{1})}
+	other := b.claimed(flow.ID{2})
+	b.ready(1)
+	slices.SortFunc(mine, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
+	read := func(session, after flow.ID, n int) []flow.ID {
+		all, err := b.s.HeldBy(b.ctx(), session, after, n)
+		must(b, err)
+		return ids(all)
+	}
+	equal(b, "held by the first", read(flow.ID{1}, flow.ID{}, 9), mine)
+	equal(b, "the first two of them", read(flow.ID{1}, flow.ID{}, 2), mine[:2])
+	equal(b, "those beyond the first two", read(flow.ID{1}, mine[1], 9), mine[2:])
+	equal(b, "held by the second", read(flow.ID{2}, flow.ID{}, 9), []flow.ID{other})
+	equal(b, "held by none", read(flow.ID{3}, flow.ID{}, 9), []flow.ID{})
+	b.report(mine[0], flow.EvRunning)
+	b.report(mine[0], flow.EvCompleted)
+	equal(b, "after one has ended", read(flow.ID{1}, flow.ID{}, 9), mine[1:])
 }

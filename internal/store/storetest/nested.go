@@ -20,10 +20,15 @@ func nested(b *bench) {
 		"Events":     func(ctx context.Context) error { _, err := b.s.Events(ctx, x.ID, 0, 1); return err },
 		"Ahead":      func(ctx context.Context) error { _, err := b.s.Ahead(ctx, x); return err },
 		"KeyHolders": func(ctx context.Context) error { _, err := b.s.KeyHolders(ctx, "k", 1); return err },
-		"Lines":      func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
-		"Submitted":  func(ctx context.Context) error { _, err := b.s.Submitted(ctx, []flow.ID{x.ID}); return err },
-		"Outputs":    func(ctx context.Context) error { _, err := b.s.Outputs(ctx, []flow.ID{x.ID}); return err },
-		"Tally":      func(ctx context.Context) error { _, _, err := b.s.Tally(ctx, store.Filter{}); return err },
+		"Waiting": func(ctx context.Context) error {
+			_, err := b.s.Waiting(ctx, store.LineQuery{Key: "k", Limit: 1})
+			return err
+		},
+		"HeldBy":    func(ctx context.Context) error { _, err := b.s.HeldBy(ctx, flow.ID{1}, flow.ID{}, 1); return err },
+		"Lines":     func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
+		"Submitted": func(ctx context.Context) error { _, err := b.s.Submitted(ctx, []flow.ID{x.ID}); return err },
+		"Outputs":   func(ctx context.Context) error { _, err := b.s.Outputs(ctx, []flow.ID{x.ID}); return err },
+		"Tally":     func(ctx context.Context) error { _, _, err := b.s.Tally(ctx, store.Filter{}); return err },
 		"Unnumbered": func(ctx context.Context) error {
 			_, _, err := b.s.Unnumbered(ctx, store.Label{Name: "a"}, 1)
 			return err

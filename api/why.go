@@ -1,0 +1,82 @@
+package api
+
+import "time"
+
+// Why tells what an execution is waiting for and what would unblock it.
+type Why struct {
+	ID      string   `json:"id"`
+	Status  Status   `json:"status"`
+	Attempt int      `json:"attempt"`
+	Summary string   `json:"summary"` // one sentence
+	Facts   []string `json:"facts"`
+	Unblock []string `json:"unblock"`
+	// Action, Kind, Task, Index and Workflow say what the execution is.
+	Action   string `json:"action" doc:"What it is an execution of"`
+	Kind     string `json:"kind,omitempty" doc:"What kind that is"`
+	Task     string `json:"task,omitempty" doc:"Of its workflow"`
+	Index    int    `json:"index,omitempty" doc:"Of the item or round of that task, from 0"`
+	Workflow string `json:"workflow,omitempty" doc:"The execution that it is a task of"`
+	Waiting  string `json:"waiting"`            // queue, key, rate, time, retry, worker, children, sleep, answer, signal, paused, cancel, nothing
+	Position int    `json:"position,omitempty"` // place in line, from 1
+	PlaceOf  string `json:"place_of,omitempty" enum:"queue,key" doc:"What position is a place in: the line of its queue, or of its key"`
+	Queue    string `json:"queue,omitempty"`
+	Handler  string `json:"handler,omitempty"` // what a worker of the queue must have to run it
+	Runtime  string `json:"runtime,omitempty"` // likewise
+	// WorkerLabels are those that a worker must have to run it.
+	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
+	Key          string            `json:"key,omitempty"`
+	KeyLimit     int               `json:"key_limit,omitempty" doc:"How many executions may hold the key"`
+	Holders      []string          `json:"holders,omitempty"` // executions that hold the key
+	SelfHeld     bool              `json:"self_held,omitempty" doc:"The workflow that it is a task of holds the key itself: it may wait for ever"`
+	Until        time.Time         `json:"until,omitzero"`
+	Worker       string            `json:"worker,omitempty"`
+	LeaseUntil   time.Time         `json:"lease_until,omitzero" doc:"When the lease of its worker runs out, unless that renews it"`
+	Deadlines    []Deadline        `json:"deadlines,omitempty" doc:"Moments at which something ends by itself, the earliest first"`
+	Open         map[Status]int    `json:"open,omitempty" doc:"Of a workflow: how many of its tasks are open, by status"`
+	Workers      int               `json:"workers,omitempty" doc:"Live workers that could take it"`
+	Slots        int               `json:"slots,omitempty" doc:"Of these workers"`
+	Lacking      []LackingWorker   `json:"lacking,omitempty" doc:"Live workers of its queue that could not take it, and what they lack; at most 10"`
+	// Root is, of a workflow, the task that its own wait goes back to, down through workflows that are tasks.
+	Root string `json:"root,omitempty"`
+	// Inquiry is the question whose answer it waits for.
+	Inquiry string `json:"inquiry,omitempty"`
+	// Paused is the queue, worker or action that it waits to be resumed.
+	Paused *PausedPart `json:"paused,omitempty"`
+}
+
+// PausedPart names something that is paused.
+type PausedPart struct {
+	Kind string `json:"kind" enum:"queue,worker,action" doc:"What is paused"`
+	Name string `json:"name" doc:"Of the queue, worker or action"`
+}
+
+// Deadline is a moment at which something ends by itself.
+type Deadline struct {
+	Of string    `json:"of" enum:"timeout,queue_timeout,total_timeout,gap" doc:"Which limit it is of; gap: an event of the attempt has not come"`
+	At time.Time `json:"at" doc:"When it is"`
+}
+
+// LackingWorker is a worker that does not have all that an execution needs.
+type LackingWorker struct {
+	Worker string   `json:"worker" doc:"Its name"`
+	Lacks  []string `json:"lacks" doc:"What it does not have, in words"`
+}
+
+// WhyLimit is how many executions one request may ask about.
+const WhyLimit = 100
+
+// WhyRequest asks what executions wait for.
+type WhyRequest struct {
+	IDs []string `json:"ids" doc:"At most 100 executions"`
+}
+
+// WhyResult answers a WhyRequest.
+type WhyResult struct {
+	Executions []WhyEntry `json:"executions" doc:"In the order of the request"`
+}
+
+// WhyEntry is what one execution waits for, or why that cannot be said.
+type WhyEntry struct {
+	Why     *Why     `json:"why,omitempty" doc:"What it waits for"`
+	Problem *Problem `json:"problem,omitempty" doc:"Why that cannot be said"`
+}

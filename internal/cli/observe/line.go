@@ -1,0 +1,122 @@
+package observe
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// listLine lists what waits in a queue, or what holds a concurrency key and waits for it.
+func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	if l.Limit < 1 {
+		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
+	}
+	t := &output.Table{}
+	switch {
+	case (l.Key == "") == (l.Queue == ""):
+		return nil, nil, exit.Usagef("name what the line is of: --queue NAME or --key KEY")
+	case l.Key != "":
+		line, err := c.KeyLine(ctx, l.Key, l.Labels, min(l.Limit, 1000))
+		if err != nil {
+			return nil, nil, err
+		}
+		t.Row("ID", "PLACE", "STATUS", "ACTION", "PRIORITY", "SINCE", "LABELS")
+		for i := range line.Holders {
+			x := &line.Holders[i]
+			t.Row(lineRow(x, "holds", firstOf(x.ClaimedAt, x.QueuedAt, x.CreatedAt))...)
+		}
+		for i := range line.Line {
+			s := &line.Line[i]
+			t.Row(lineRow(&s.Execution, strconv.Itoa(s.Place), s.Execution.CreatedAt)...)
+		}
+		return line, t, nil
+	}
+	line, err := c.QueueLine(ctx, l.Queue, l.Labels, min(l.Limit, 1000))
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Row("ID", "PLACE", "STATUS", "ACTION", "PRIORITY", "SINCE", "LABELS", "FOR WORKERS WITH")
+	for i := range line.Lanes {
+		lane := &line.Lanes[i]
+		needs := laneNeeds(lane)
+		for j := range lane.Line {
+			s := &lane.Line[j]
+			t.Row(append(lineRow(&s.Execution, strconv.Itoa(s.Place), firstOf(s.Execution.QueuedAt, s.Execution.CreatedAt)), needs)...)
+		}
+	}
+	return line, t, nil
+}
+
+func lineRow(x *api.Execution, place string, since time.Time) []string {
+	return []string{x.ID, place, string(x.Status), x.Action, strconv.Itoa(x.Priority), output.Ago(since), flow.LabelText(x.Labels)}
+}
+
+// firstOf is the first of some times that there is.
+func firstOf(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// laneNeeds says what workers must have to be given something of a lane.
+func laneNeeds(l *api.Lane) string {
+	var all []string
+	if l.PausedAction != "" {
+		all = append(all, "paused: "+l.PausedAction)
+	}
+	for _, need := range []string{l.Handler, l.Runtime, flow.LabelText(l.WorkerLabels)} {
+		if need != "" {
+			all = append(all, need)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	all, lost, err := c.BusyWorkers(ctx)
+	t := &output.Table{}
+	if l.Lost {
+		lost = append([]api.LostWorker{}, lost...) // in JSON an empty list, not null
+		t.Row("SESSION", "NAME", "QUEUES", "SLOTS", "STARTED", "LOST", "ATTEMPTS")
+		for i := range lost {
+			w := &lost[i]
+			t.Row(w.Session, w.Name, strings.Join(w.Queues, ","), strconv.Itoa(w.Slots), output.Ago(w.StartedAt), output.Ago(w.LostAt), strconv.Itoa(w.Attempts))
+		}
+		return lost, t, err
+	}
+	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
+	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE"}
+	if l.Format == output.AsWide {
+		head = append(head, "KINDS", "LEASE UNTIL", "EXECUTIONS")
+	}
+	t.Row(head...)
+	for i := range all {
+		w := &all[i]
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), strconv.Itoa(w.Holds), output.Ago(w.StartedAt), output.Pause(w.Paused)}
+		if l.Format == output.AsWide {
+			kinds := strings.Join(w.Kinds, ",")
+			if kinds == "" {
+				kinds = "built-in"
+			}
+			var ids []string
+			for j := range w.Executions {
+				ids = append(ids, w.Executions[j].ID)
+			}
+			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly), strings.Join(ids, ","))
+		}
+		t.Row(cells...)
+	}
+	return all, t, err
+}

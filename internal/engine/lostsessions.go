@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	lostKept = 100            // sessions that are remembered
+	lostFor  = 24 * time.Hour // for how long
+)
+
+// LostSession is a session whose lease has run out.
+type LostSession struct {
+	store.Session
+	LostAt   time.Time // when its recovery was done, by this process's clock
+	Attempts int       // that were taken back from it
+}
+
+// lostSessions are those that this engine has recovered, in memory only: it begins anew with the process, as the counters do.
+type lostSessions struct {
+	mu  sync.Mutex
+	all []LostSession // the latest last
+}
+
+// note remembers a session. What of it was left and is recovered in a later round is added to what it was before.
+func (l *lostSessions) note(s store.Session, attempts int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.all, func(o LostSession) bool { return o.ID == s.ID }); i >= 0 {
+		l.all[i].Attempts += attempts
+		return
+	}
+	l.all = append(l.all[max(0, len(l.all)-lostKept+1):], LostSession{s, now, attempts})
+}
+
+// LostSessions are the sessions that this engine has lost within a day, the latest first, at most 100.
+func (e *Engine) LostSessions() []LostSession {
+	l := &e.lostSessions
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.Clone(l.all)
+	slices.Reverse(all)
+	since := time.Now().Add(-lostFor)
+	return slices.DeleteFunc(all, func(s LostSession) bool { return s.LostAt.Before(since) })
+}
+
+// losing takes attempts back from a lost session, and counts them: the transaction in which it does that may be tried again.
+func (e *Engine) losing(say string, taken map[flow.ID]struct{}) func(*flow.Draft, time.Time) error {
+	return func(d *flow.Draft, now time.Time) error {
+		taken[d.ID] = struct{}{}
+		return d.Lose(say, now, e.opts.Random())
+	}
+}

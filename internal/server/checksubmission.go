@@ -1,0 +1,42 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func (c *call) checkSubmission() error {
+	var in api.Submission
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	return c.answerCheck(c.Engine.CheckSubmission(c.ctx(), submission(&in)))
+}
+
+func (c *call) checkEvaluation() error {
+	var in api.Evaluation
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	sub, err := c.evaluation(&in)
+	if err != nil {
+		return err
+	}
+	r, err := c.Engine.CheckSubmission(c.ctx(), sub)
+	return c.answerCheck(r, inBody(err))
+}
+
+// answerCheck answers with what a submission would become, or with what is wrong with it: that is no error of the request.
+func (c *call) answerCheck(r flow.Request, err error) error {
+	if err != nil {
+		p := problemOf(err)
+		if p.Type != api.ProblemInvalid || len(p.Errors) == 0 {
+			return err
+		}
+		return c.json(http.StatusOK, api.SubmissionCheck{Problems: p.Errors})
+	}
+	queue, _ := flow.NeedsOf(r.Queue)
+	return c.json(http.StatusOK, api.SubmissionCheck{Valid: true, Action: r.Action, Version: r.Version, Kind: string(r.Kind), Queue: queue, Key: r.Key})
+}

@@ -1,0 +1,72 @@
+// Who stands in the line of a queue or of a concurrency key, and who holds the key.
+import { html, h, useEffect, useState } from '../vendor/preact.js';
+import { getJSON, query } from '../app/api.js';
+import { poll } from '../app/stream.js';
+import { line, number, count } from '../app/text.js';
+import { open, statusPill } from '../part/status.js';
+import { since, trouble, loading, panel, scroller, empty, labelChips, shortID } from '../part/kit.js';
+import { isMine, placesText } from '../part/mine.js';
+import { actionName } from './executions.js';
+import { Order } from './order.js';
+
+/** @typedef {import('../types').Execution} Execution */
+/** @typedef {import('../types').Standing} Standing */
+
+const shown = 100; // places of a line
+
+/** @param {Execution} x @param {string} label */
+export const named = (x, label) => html`<div class="name"><a class="user" href=${`executions/${x.id}/why`}>${actionName(x)}</a>
+  ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
+  <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${isMine(x.labels, label) ? html`<span class="chip yours">yours</span>` : null}${labelChips(x.labels)}</div>`;
+
+/** @param {{rows: Standing[], total: number, name: string, mine: string, yours: Standing[], since: (x: Execution) => string|undefined, kept: boolean}} p */
+const places = ({ rows, total, name, mine, yours, since: from, kept }) => html`
+  ${mine ? html`<p class="body yours-say" role="status">${yours.length > 0 ? html`<strong>Yours: ${placesText(yours.map((s) => s.place))}</strong> of ${number(total)}.` : html`<span class="muted">None of these is yours.</span>`}</p>` : null}
+  ${scroller(name, html`<table class="places"><thead><tr><th scope="col" class="right place">Place</th><th scope="col">Execution</th><th scope="col" class="right">Priority</th><th scope="col" class="right">Since</th></tr></thead>
+    <tbody>${rows.map((s) => html`<tr key=${s.execution.id} class=${isMine(s.execution.labels, mine) ? 'mine' : ''}><td class="right num">${number(s.place)}</td><td>${named(s.execution, mine)}</td>
+      <td class="right num">${s.execution.priority || html`<span class="muted">0</span>`}</td><td class="right num nowrap">${since(from(s.execution))}</td></tr>`)}</tbody></table>`)}
+  ${kept && total > rows.length ? html`<p class="body muted">${number(total - rows.length)} more behind these.</p>` : null}`;
+
+/** Asks again and again; it starts anew for another address. @param {string} path @param {string} mine a label @returns {{all: any, yours: any, error: unknown, again: () => void}} */
+function useLine(path, mine) {
+  const [state, set] = useState({ path: '', all: /** @type {any} */ (null), yours: /** @type {any} */ (null), error: /** @type {unknown} */ (null) });
+  const [asked, ask] = useState(0);
+  useEffect(() => poll(async () => {
+    try {
+      const [all, yours] = await Promise.all([getJSON(path), mine ? getJSON(`${path}&label=${encodeURIComponent(mine)}`) : null]);
+      set({ path, all, yours, error: null });
+    } catch (error) {
+      set((s) => ({ ...s, path, error }));
+      throw error;
+    }
+  }, 3000), [path, mine, asked]);
+  return { ...state, all: state.path === path ? state.all : null, again: () => ask((n) => n + 1) };
+}
+
+/** @param {{queue: string, mine: string, needs: (lane: any) => any, close: string}} p */
+export function QueueLine({ queue, mine, needs, close }) {
+  const { all, yours, error } = useLine(`api/v1/queues/${encodeURIComponent(queue)}/line` + query({ limit: shown }), mine);
+  const lanes = all?.lanes || [];
+  return panel({
+    title: `Line of queue ${line(queue, 120)}`, actions: html`<a class="button toggle" href=${close}>Close</a>`,
+    children: !all ? (error ? trouble(error) : loading()) : html`${trouble(error)}${lanes.length === 0 ? empty('Nothing waits', html`<p>What comes now is taken as soon as a worker has a free slot.</p>`) : lanes.map((/** @type {import('../types').Lane} */ l, /** @type {number} */ i) => html`<section key=${i} aria-label=${`Line ${i + 1}`}>
+      ${lanes.length > 1 || l.paused_action || l.handler || l.runtime || l.worker_labels ? html`<p class="body lane-head"><strong>${count(l.ready, 'execution')}</strong> for ${l.paused_action ? html`<a class="user" href=${`definitions/${encodeURIComponent(l.paused_action)}`}>${line(l.paused_action, 120)}</a>, which is paused` : l.handler || l.runtime || l.worker_labels ? html`workers with ${needs(l)}` : 'any worker'}</p>` : null}
+      ${places({ rows: l.line, total: l.ready, name: `Line ${i + 1}`, mine, yours: yours?.lanes?.[i]?.line || [], since: (x) => x.queued_at || x.created_at, kept: true })}</section>`)}
+      ${all.more ? html`<p class="body muted">The queue has more lines than these.</p>` : null}`,
+  });
+}
+
+/** @param {{of: string, mine: string, workers: Map<string, string>, close: string}} p of: a key; workers: their names by session */
+export function KeyLine({ of, mine, workers, close }) {
+  const { all, yours, error, again } = useLine('api/v1/keys:line' + query({ key: of, limit: shown }), mine);
+  /** @type {Execution[]} */
+  const holders = all?.holders || [];
+  return panel({
+    title: `Key ${line(of, 120)}`, actions: html`${all ? html`<span class="muted small">${all.held} of ${all.limit || '–'} held, ${number(all.waiting)} waiting</span>` : null}<a class="button toggle" href=${close}>Close</a>`,
+    children: !all ? (error ? trouble(error) : loading()) : html`${trouble(error)}
+      ${holders.length === 0 ? html`<p class="body muted">No execution holds it.</p>` : scroller('Holders', html`<table class="places"><thead><tr><th scope="col">Held by</th><th scope="col">Status</th><th scope="col" class="right">Since</th><th scope="col">Worker</th><th scope="col"><span class="sr">Orders</span></th></tr></thead>
+        <tbody>${holders.map((x) => html`<tr key=${x.id} class=${isMine(x.labels, mine) ? 'mine' : ''}><td>${named(x, mine)}</td><td>${statusPill({ status: x.status })}</td><td class="right num nowrap">${since(x.claimed_at || x.queued_at || x.created_at)}</td>
+          <td class="user nowrap">${x.worker ? line(workers.get(x.worker) || x.worker, 120) : html`<span class="muted">${open(x.status) && x.status !== 'scheduled' ? 'the engine' : '–'}</span>`}</td><td class="right">${h(Order, { id: x.id, status: x.status, name: actionName(x), again })}</td></tr>`)}</tbody></table>`)}
+      ${all.line.length === 0 && all.waiting === 0 ? html`<p class="body muted">None waits for it.</p>` : html`<h3 class="body between">Waiting, in the order in which they go</h3>${places({ rows: all.line, total: all.waiting, name: 'Line of the key', mine, yours: yours?.line || [], since: (x) => x.created_at, kept: true })}`}`,
+  });
+}
