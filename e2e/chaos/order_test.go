@@ -80,7 +80,7 @@ func (g *tangle) submit(name string, batches int, order func([]engine.Submission
 			case 1:
 				subs = append(subs, engine.Submission{Action: "fan", Input: json.RawMessage(`{}`), IdempotencyKey: key})
 			default:
-				s := engine.Submission{Action: "noop", IdempotencyKey: key, Key: fmt.Sprintf("k%d", i%3), KeyLimit: 2, QueueTimeout: 20 * time.Millisecond}
+				s := engine.Submission{Action: "noop", IdempotencyKey: key, Key: fmt.Sprintf("k%d", i%3), KeyLimit: 2, Settings: flow.Settings{QueueTimeout: 20 * time.Millisecond}}
 				if i == 5 {
 					s.WhenFull = flow.WhenFullCancelOldest
 				}

@@ -24,7 +24,7 @@ func sample(id byte) *flow.Execution {
 	return &flow.Execution{ID: flow.ID{id}, Request: flow.Request{
 		Parent: flow.ID{9}, ParentAttempt: 1, Task: "t", Index: 2, Depth: 1, Action: "a", Version: 3, Alias: "stable", Kind: flow.KindCode, Queue: "q", Priority: 4,
 		Key: "k", KeyLimit: 5, WhenFull: flow.WhenFullCancelNew, Fair: flow.Fair{By: "who", Weight: 6}, Rate: flow.Rate{Key: "r", Limit: 7, Per: time.Second, Burst: 8, Over: "drop"},
-		Timeout: time.Second, QueueTimeout: time.Minute, TotalTimeout: time.Hour, Retry: flow.Retry{MaxAttempts: 9, Backoff: flow.Constant, Delay: 1, MaxDelay: 2, Jitter: 0.5, On: []string{"oom"}},
+		Settings: flow.Settings{Timeout: time.Second, QueueTimeout: time.Minute, TotalTimeout: time.Hour}, Retry: flow.Retry{MaxAttempts: 9, Backoff: flow.Constant, Delay: 1, MaxDelay: 2, Jitter: 0.5, On: []string{"oom"}},
 		Input: json.RawMessage("{ \"spaces\":\n\"<&>\u2028\" }"), With: json.RawMessage(`{"html":"<&>` + "\u2028" + `","null":null}`),
 		Labels: map[string]string{"a": "b", "c": "d"}, IdempotencyKey: "i", Traceparent: "p", CreatedAt: at, NotBefore: at.Add(1e6),
 		Signal: flow.ID{7}, Rules: []string{"rule"}, RerunOf: flow.ID{5}, RerunFirst: flow.ID{4}, Only: []string{"x"}, LeftOut: []string{"y"},

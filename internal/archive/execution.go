@@ -175,7 +175,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		Parent: e.Parent, ParentAttempt: e.ParentAttempt, Task: e.Task, Index: e.Index, Depth: e.Depth,
 		Action: e.Action, Version: e.Version, Alias: e.Alias, Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
 		Key: e.Key, KeyLimit: e.KeyLimit, WhenFull: e.WhenFull, Fair: flow.Fair{By: e.FairBy, Weight: e.FairWeight},
-		Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout, Retry: e.Retry,
+		Settings: flow.Settings{Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout}, Retry: e.Retry,
 		Input: json.RawMessage(e.Input), With: json.RawMessage(e.With), Labels: e.Labels, IdempotencyKey: e.IdempotencyKey, Traceparent: e.Traceparent,
 		CreatedAt: instant(e.CreatedAt), NotBefore: instant(e.NotBefore), Rules: e.Rules,
 		RerunOf: e.RerunOf, RerunFirst: e.RerunFirst, Only: e.Only, LeftOut: e.LeftOut, GivenBy: e.GivenBy, ReusedOf: e.ReusedOf, NoCache: e.NoCache,

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -63,12 +62,10 @@ type Definition struct {
 // Settings are the knobs that workflows, actions and tasks share. A zero
 // field is one that the document did not set.
 type Settings struct {
-	Queue        string        // "" is the default queue
-	Priority     *int          // -1000..1000, higher goes first
-	Timeout      time.Duration // of one attempt
-	QueueTimeout time.Duration // from requested to claimed
-	TotalTimeout time.Duration // of all attempts together
-	Retry        *flow.Retry   // nil when the document has no `retry`
+	Queue    string // "" is the default queue
+	Priority *int   // -1000..1000, higher goes first
+	flow.Settings
+	Retry        *flow.Retry // nil when the document has no `retry`
 	Concurrency  *Concurrency
 	Rate         *Rate
 	Labels       map[string]string

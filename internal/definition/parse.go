@@ -72,7 +72,7 @@ func Decode(canonical []byte) (*Definition, error) {
 }
 
 var (
-	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "rate", "labels", "env", "searchable"}
+	commonFields   = append([]string{"kind", "name", "description", "input", "concurrency", "retry", "priority", "rate", "labels", "env", "searchable"}, flow.SpanNames()...)
 	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
 	queueFields    = []string{"kind", "name"}
@@ -192,9 +192,9 @@ func (b *builder) action(v *value) *Action {
 
 // settings reads what workflows, actions and tasks have in common.
 func (b *builder) settings(v *value, path string, s *Settings, sc scope, task int) {
-	s.Timeout = b.duration(v.get("timeout"), problem.Join(path, "timeout"), false)
-	s.QueueTimeout = b.duration(v.get("queue_timeout"), problem.Join(path, "queue_timeout"), false)
-	s.TotalTimeout = b.duration(v.get("total_timeout"), problem.Join(path, "total_timeout"), false)
+	for _, span := range s.Spans() {
+		*span.Value = b.duration(v.get(span.Name), problem.Join(path, span.Name), false)
+	}
 	if n, ok := b.whole(v.get("priority"), problem.Join(path, "priority"), -1000, 1000); ok {
 		s.Priority = &n
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
@@ -74,7 +75,7 @@ func (r *Start) ActionText() string {
 var (
 	scheduleFields = []string{"kind", "name", "description", "cron", "days", "every", "offset", "at", "zone", "gap", "repeat", "from", "until", "except", "jitter", "catch_up", "overlap", "pause_after", "paused", "run"}
 	catchUpFields  = []string{"policy", "within", "at_most"}
-	runFields      = []string{"action", "input", "labels", "priority", "queue", "timeout", "queue_timeout", "total_timeout", "retry"}
+	runFields      = append([]string{"action", "input", "labels", "priority", "queue", "retry"}, flow.SpanNames()...)
 )
 
 // scheduleDocument reads a schedule.

@@ -5,13 +5,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-var taskFieldNames = []string{
+var taskFieldNames = append([]string{
 	"description", "needs", "if", "foreach", "repeat", "cache", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
-	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error",
-}
+	"retry", "labels", "worker_labels", "continue_on_error",
+}, flow.SpanNames()...)
 
 // workflow builds the graph of v's tasks. Env and outputs are v's own too.
 func (b *builder) workflow(v *value, d *Definition) *Workflow {

@@ -184,7 +184,7 @@ func TestAskEndsOtherwise(t *testing.T) {
 		if err := r.reply(i, "ada", `1`); !errors.Is(err, flow.ErrClosed) {
 			r.Errorf("an answer to what was withdrawn: %v", err)
 		}
-		timeout := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?"}`), Timeout: 10 * time.Millisecond})
+		timeout := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?"}`), Settings: flow.Settings{Timeout: 10 * time.Millisecond}})
 		r.ended(timeout)
 	})
 }

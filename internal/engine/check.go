@@ -41,9 +41,9 @@ func (s *Submission) check() []problem.Problem {
 		f.Add("input", fmt.Sprintf("%.60q", s.Input), bad, "give a JSON value")
 	}
 	f.labels(s)
-	f.Span("timeout", s.Timeout)
-	f.Span("queue_timeout", s.QueueTimeout)
-	f.Span("total_timeout", s.TotalTimeout)
+	for _, span := range s.Spans() {
+		f.Span(span.Name, *span.Value)
+	}
 	f.Span("start_in", s.StartIn)
 	if s.StartIn != 0 && !s.NotBefore.IsZero() {
 		f.Add("start_in", s.StartIn.String(), "says when it may start, and so does not_before", "leave one of them out")

@@ -36,7 +36,7 @@ tasks:
 	for name, s := range map[string]Submission{
 		"completed":                  {Action: "noop", Input: json.RawMessage(`{"a":[1,2.50,"é"]}`), Labels: map[string]string{"k": "v"}, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		"without input":              {Action: "noop"},
-		"with a key":                 {Action: "noop", Key: "k", KeyLimit: 1, IdempotencyKey: "once", Timeout: time.Minute, TotalTimeout: time.Hour},
+		"with a key":                 {Action: "noop", Key: "k", KeyLimit: 1, IdempotencyKey: "once", Settings: flow.Settings{Timeout: time.Minute, TotalTimeout: time.Hour}},
 		"failed":                     {Action: "noop", Input: json.RawMessage(`7`), Labels: map[string]string{"fate": "fails"}},
 		"failed and retried":         {Action: "noop", Labels: map[string]string{"fate": "fails"}, Retry: retry},
 		"workflow":                   {Action: "pair", Input: json.RawMessage(`{"x":1}`)},

@@ -69,8 +69,8 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 		return x, nil
 	}
 	settings := &v.Rule.Run.Settings
-	sub := &Submission{Action: v.Rule.Run.ActionText(), Input: v.Input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
-		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry, Labels: settings.Labels}
+	sub := &Submission{Action: v.Rule.Run.ActionText(), Input: v.Input, Queue: settings.Queue, Priority: settings.Priority,
+		Settings: settings.Settings, Retry: settings.Retry, Labels: settings.Labels}
 	if v.Key != "" {
 		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}

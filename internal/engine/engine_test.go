@@ -120,7 +120,7 @@ func TestBadSubmissions(t *testing.T) {
 		{Submission{Action: "noop", Input: json.RawMessage(`{`)}, "input"},
 		{Submission{Action: "noop", Input: json.RawMessage("\"\xff\"")}, "input"},
 		{Submission{Action: "noop", Priority: &high}, "priority"},
-		{Submission{Action: "noop", Timeout: -1}, "timeout"},
+		{Submission{Action: "noop", Settings: flow.Settings{Timeout: -1}}, "timeout"},
 		{Submission{Action: "noop", Key: "k"}, "concurrency.limit"},
 		{Submission{Action: "noop", Key: "k\x00", KeyLimit: 1}, "concurrency.key"},
 		{Submission{Action: "noop", Labels: map[string]string{"a": strings.Repeat("x", 300)}}, "labels.a"},
@@ -288,8 +288,8 @@ func TestRetryWaitsAndThenRuns(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	r := newRig(t)
 	later := r.submit(Submission{Action: "noop", NotBefore: time.Now().Add(time.Minute)})
-	queue := r.submit(Submission{Action: "noop", QueueTimeout: 10 * time.Minute})
-	total := r.submit(Submission{Action: "noop", TotalTimeout: 20 * time.Minute, NotBefore: time.Now().Add(time.Hour)})
+	queue := r.submit(Submission{Action: "noop", Settings: flow.Settings{QueueTimeout: 10 * time.Minute}})
+	total := r.submit(Submission{Action: "noop", Settings: flow.Settings{TotalTimeout: 20 * time.Minute}, NotBefore: time.Now().Add(time.Hour)})
 	nap := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"5m"}`)})
 	if w, err := r.e.Why(r.ctx, later); err != nil || w.Waiting != "time" {
 		t.Fatalf("%v %+v", err, w)
@@ -347,7 +347,7 @@ type noStore struct{ store.Store }
 func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()
-	id := r.submit(Submission{Action: "noop", TotalTimeout: 10 * time.Second, Retry: &flow.Retry{MaxAttempts: 5}})
+	id := r.submit(Submission{Action: "noop", Settings: flow.Settings{TotalTimeout: 10 * time.Second}, Retry: &flow.Retry{MaxAttempts: 5}})
 	a := h.take(1)[0]
 	r.pass(12 * time.Second)
 	orders, err := h.e.Orders(h.ctx, h.session)
@@ -411,7 +411,7 @@ func TestCancelOfWhatHasEnded(t *testing.T) {
 	h.fail(work[1], "boom")
 	r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1})
 	full := r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1, WhenFull: flow.WhenFullCancelNew})
-	late := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": 3600}`), TotalTimeout: time.Second})
+	late := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": 3600}`), Settings: flow.Settings{TotalTimeout: time.Second}})
 	r.pass(2 * time.Second)
 	r.ended(late)
 	for _, id := range []flow.ID{completed, failed, full, late} {

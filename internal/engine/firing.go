@@ -87,8 +87,8 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 		return s
 	}
 	settings := &run.Settings
-	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
-		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry,
+	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority,
+		Settings: settings.Settings, Retry: settings.Retry,
 		Labels: merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
 	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
 		return s

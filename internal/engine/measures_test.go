@@ -86,7 +86,7 @@ func TestEndsByStatus(t *testing.T) {
 		}
 		r.ended(id)
 	}
-	late := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"1h"}`), Timeout: time.Minute})
+	late := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"1h"}`), Settings: flow.Settings{Timeout: time.Minute}})
 	r.pass(2 * time.Minute)
 	r.ended(late)
 	s := r.e.Stats()

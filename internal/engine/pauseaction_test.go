@@ -76,7 +76,7 @@ func TestPausedActionOfTheEngine(t *testing.T) {
 		r.pause(store.PausedAction, "inner", PauseOrder{By: "ann"})
 		r.pause(store.PausedAction, "sleep", PauseOrder{For: 300 * time.Millisecond})
 		outer, inner, dropped := r.submit(Submission{Action: "outer"}), r.submit(Submission{Action: "inner"}), r.submit(Submission{Action: "inner"})
-		late := r.submit(Submission{Action: "inner", QueueTimeout: time.Millisecond})
+		late := r.submit(Submission{Action: "inner", Settings: flow.Settings{QueueTimeout: time.Millisecond}})
 		child := r.children(outer, 1)[0].Execution
 		for _, id := range []flow.ID{inner, child} {
 			if x := r.get(id); x.Place != flow.Ready || x.Stage != flow.Scheduled {

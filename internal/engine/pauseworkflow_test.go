@@ -145,7 +145,7 @@ func TestPausedWorkflowEnds(t *testing.T) {
 		},
 		flow.TimedOut: func(flow.ID) { r.pass(time.Hour) },
 	} {
-		id := r.submit(Submission{Action: "w", TotalTimeout: time.Minute})
+		id := r.submit(Submission{Action: "w", Settings: flow.Settings{TotalTimeout: time.Minute}})
 		a := h.take(1)[0]
 		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{}); err != nil {
 			t.Fatal(err)

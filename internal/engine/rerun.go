@@ -274,9 +274,7 @@ func keepAsked(r, original, was *flow.Request) {
 	queue := flow.PutBack(original.Queue) // it may have ended while its action was paused
 	keep(queue != was.Queue, func() { r.Queue = queue })
 	keep(original.Priority != was.Priority, func() { r.Priority = original.Priority })
-	keep(original.Timeout != was.Timeout, func() { r.Timeout = original.Timeout })
-	keep(original.QueueTimeout != was.QueueTimeout, func() { r.QueueTimeout = original.QueueTimeout })
-	keep(original.TotalTimeout != was.TotalTimeout, func() { r.TotalTimeout = original.TotalTimeout })
+	r.Settings = r.Settings.Keeping(original.Settings, was.Settings)
 	keep(!reflect.DeepEqual(original.Retry, was.Retry), func() { r.Retry = original.Retry })
 	keep(original.Key != was.Key || original.KeyLimit != was.KeyLimit || original.WhenFull != was.WhenFull || original.Fair != was.Fair, func() {
 		r.Key, r.KeyLimit, r.WhenFull, r.Fair = original.Key, original.KeyLimit, original.WhenFull, original.Fair

@@ -304,7 +304,7 @@ tasks:
 `
 		r.define(fmt.Sprintf(doc, "old", "low", "1h", "north"))
 		c := r.crew()
-		id := r.submit(Submission{Action: "w", Labels: map[string]string{"who": "ada"}, Queue: flow.DefaultQueue, TotalTimeout: 2 * time.Hour})
+		id := r.submit(Submission{Action: "w", Labels: map[string]string{"who": "ada"}, Queue: flow.DefaultQueue, Settings: flow.Settings{TotalTimeout: 2 * time.Hour}})
 		r.ended(id)
 		c.since()
 		r.define(fmt.Sprintf(doc, "old", "high", "2h", "north"))
@@ -443,7 +443,7 @@ func TestWorkOf(t *testing.T) {
 func TestRerunOfASingleExecution(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		c := r.crew()
-		id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"a":1,"b":2}`), Timeout: time.Minute, Labels: map[string]string{"x": "y"}})
+		id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"a":1,"b":2}`), Settings: flow.Settings{Timeout: time.Minute}, Labels: map[string]string{"x": "y"}})
 		r.ended(id)
 		c.since()
 		again, plan := r.rerun(id, RerunOptions{IdempotencyKey: "once"})

@@ -27,19 +27,17 @@ type Submission struct {
 	Priority     *int
 	Labels       map[string]string
 	WorkerLabels map[string]string `json:",omitempty"` // those that a worker must have to get it; absent from the hash when empty
-	Timeout      time.Duration
-	QueueTimeout time.Duration
-	TotalTimeout time.Duration
-	Retry        *flow.Retry
-	Key          string
-	KeyLimit     int
-	Fair         flow.Fair
-	WhenFull     flow.WhenFull
-	Rate         *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
-	NotBefore    time.Time
-	Cache        *Cache        `json:",omitempty"` // under what its outcome is looked for, and kept; absent from the hash when nil
-	NoCache      bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
-	StartIn      time.Duration `json:",omitempty"` // NotBefore, from when it is accepted on; absent from the hash when 0
+	flow.Settings
+	Retry     *flow.Retry
+	Key       string
+	KeyLimit  int
+	Fair      flow.Fair
+	WhenFull  flow.WhenFull
+	Rate      *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
+	NotBefore time.Time
+	Cache     *Cache        `json:",omitempty"` // under what its outcome is looked for, and kept; absent from the hash when nil
+	NoCache   bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
+	StartIn   time.Duration `json:",omitempty"` // NotBefore, from when it is accepted on; absent from the hash when 0
 
 	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
 	// ErrIdempotencyMismatch. That holds also when the submission would be refused by now: what decides is whether it was
@@ -402,15 +400,7 @@ func applySettings(r *flow.Request, s *definition.Settings) {
 	if s.Priority != nil {
 		r.Priority = *s.Priority
 	}
-	if s.Timeout != 0 {
-		r.Timeout = s.Timeout
-	}
-	if s.QueueTimeout != 0 {
-		r.QueueTimeout = s.QueueTimeout
-	}
-	if s.TotalTimeout != 0 {
-		r.TotalTimeout = s.TotalTimeout
-	}
+	r.Settings = s.Settings.Over(r.Settings)
 	if s.Retry != nil {
 		r.Retry = *s.Retry
 	}
@@ -449,8 +439,7 @@ func inputProblems(err error) error {
 // override lays what the submitter said over the action's settings.
 func (s *Submission) override(r *flow.Request) {
 	applySettings(r, &definition.Settings{
-		Queue: s.Queue, Priority: s.Priority, Timeout: s.Timeout, QueueTimeout: s.QueueTimeout,
-		TotalTimeout: s.TotalTimeout, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,
+		Queue: s.Queue, Priority: s.Priority, Settings: s.Settings, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,
 	})
 	if s.Key != "" {
 		r.Key, r.KeyLimit, r.WhenFull, r.Fair = s.Key, s.KeyLimit, s.WhenFull, s.Fair

@@ -81,7 +81,7 @@ func TestSleepOverBeforeItsTimeout(t *testing.T) {
 	r.define("name: w\ntasks:\n  nap: {action: sleep, with: {for: 10s}, timeout: 20s}\n" +
 		"---\nname: late\ntasks:\n  nap: {action: sleep, with: {for: 20s}, timeout: 10s}\n")
 	id, late := r.submit(Submission{Action: "w"}), r.submit(Submission{Action: "late"})
-	total := r.submit(Submission{Action: "sleep", Input: []byte(`{"for": "10s"}`), TotalTimeout: 15 * time.Second})
+	total := r.submit(Submission{Action: "sleep", Input: []byte(`{"for": "10s"}`), Settings: flow.Settings{TotalTimeout: 15 * time.Second}})
 	r.pass(time.Minute)
 	if x := r.ended(id); x.Stage != flow.Completed {
 		t.Errorf("a sleep of 10 s with a timeout of 20 s: %s: %+v", x.Stage, x.Outcome.Error)

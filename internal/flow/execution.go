@@ -40,10 +40,8 @@ type Request struct {
 
 	Rate Rate // how often executions with its key begin
 
-	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
-	QueueTimeout time.Duration // requested → claimed; 0: none
-	TotalTimeout time.Duration // everything, retries included; 0: none
-	Retry        Retry
+	Settings
+	Retry Retry
 
 	// Input is what the submitter gave; With is what the handler gets, nil when it is Input itself.
 	Input json.RawMessage

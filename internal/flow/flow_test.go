@@ -440,7 +440,7 @@ func TestTimesNeverRunBackwards(t *testing.T) {
 		skewed := func(what string) time.Time {
 			return t0.Add(time.Duration(rapid.IntRange(-5000, 5000).Draw(t, what)) * time.Millisecond)
 		}
-		d := Submit(ID{9}, Request{CreatedAt: t0, TotalTimeout: time.Second, Retry: Retry{MaxAttempts: rapid.IntRange(1, 4).Draw(t, "max")}})
+		d := Submit(ID{9}, Request{CreatedAt: t0, Settings: Settings{TotalTimeout: time.Second}, Retry: Retry{MaxAttempts: rapid.IntRange(1, 4).Draw(t, "max")}})
 		var last, claimed, started time.Time
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			for _, e := range d.Events {

@@ -20,7 +20,7 @@ func runningWorkflow(t *testing.T, r Request) *Draft {
 // The timeout of a workflow is of one attempt: it is an order to its tasks first, and once these have ended the attempt has
 // timed out and the next one follows as after every other timeout.
 func TestWorkflowTimeoutIsRetried(t *testing.T) {
-	d := runningWorkflow(t, Request{Timeout: time.Minute, Retry: Retry{MaxAttempts: 3, Delay: time.Second, On: []string{CodeTimeout}}})
+	d := runningWorkflow(t, Request{Settings: Settings{Timeout: time.Minute}, Retry: Retry{MaxAttempts: 3, Delay: time.Second, On: []string{CodeTimeout}}})
 	at := t0.Add(time.Minute)
 	if err := d.Cancel(TimedOut, CodeTimeout, "too long", at); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestCancelTakesThePlaceOfATimeout(t *testing.T) {
 		as   Stage
 		code string
 	}{{Cancelled, CodeCancelled}, {TimedOut, CodeTotalTimeout}, {Cancelled, CodeSuperseded}, {Cancelled, CodeTimeout}} {
-		d := runningWorkflow(t, Request{Timeout: time.Minute, TotalTimeout: time.Hour, Retry: retry})
+		d := runningWorkflow(t, Request{Settings: Settings{Timeout: time.Minute, TotalTimeout: time.Hour}, Retry: retry})
 		at := t0.Add(time.Minute)
 		if err := errors.Join(d.Cancel(TimedOut, CodeTimeout, "too long", at), d.Cancel(c.as, c.code, "enough", at.Add(time.Second))); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestCancelTakesThePlaceOfATimeout(t *testing.T) {
 			t.Errorf("%s: it is %s in attempt %d", c.code, d.Stage, d.Attempt)
 		}
 	}
-	d := runningWorkflow(t, Request{Timeout: time.Minute, TotalTimeout: 2 * time.Minute, Retry: retry})
+	d := runningWorkflow(t, Request{Settings: Settings{Timeout: time.Minute, TotalTimeout: 2 * time.Minute}, Retry: retry})
 	if err := d.Cancel(TimedOut, CodeTimeout, "too long", t0.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

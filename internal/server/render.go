@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"reflect"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
@@ -11,28 +10,17 @@ import (
 
 // render says in the API's words how an execution stands.
 func render(x *flow.Execution) api.Execution {
-	queue, needs := flow.NeedsOf(x.Queue)
 	out := api.Execution{
 		ID: x.ID.String(), Action: x.Action, Version: x.Version, Alias: x.Alias, Kind: string(x.Kind),
 		Status: status(x.Stage), Attempt: x.Attempt,
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
-		Queue: queue, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit, FairBy: x.Fair.By, Weight: x.Fair.Weight,
-		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
-		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
+		CreatedAt: x.CreatedAt, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
-		RerunOf: x.RerunOf.String(), Only: x.Only, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(), NoCache: x.NoCache,
+		RerunOf: x.RerunOf.String(), Only: x.Only, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
 	}
-	if r := x.Rate; r.Key != "" {
-		out.Rate = &api.Rate{Key: r.Key, Limit: r.Limit, Per: api.Duration(r.Per), Burst: r.Burst, Over: string(r.Over)}
-	}
-	if r := x.Retry; !reflect.ValueOf(r).IsZero() {
-		out.Retry = &api.Retry{
-			MaxAttempts: r.MaxAttempts, Backoff: string(r.Backoff), Delay: api.Duration(r.Delay),
-			MaxDelay: api.Duration(r.MaxDelay), Jitter: r.Jitter, On: r.On,
-		}
-	}
+	renderSettings(&out, &x.Request)
 	if i := x.Imported; i != nil {
 		out.Imported = &api.Imported{From: i.From, At: i.At}
 	}

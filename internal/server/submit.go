@@ -54,12 +54,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	if err != nil {
 		return engine.Submission{}, fmt.Errorf("encode code: %w", err)
 	}
-	sub := submission(&api.Submission{
-		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
-		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
-		Concurrency: in.Concurrency, Rate: in.Rate, IdempotencyKey: in.IdempotencyKey,
-		NotBefore: in.NotBefore, StartIn: in.StartIn, Cache: in.Cache, NoCache: in.NoCache,
-	})
+	sub := submission(evaluated(in, code))
 	if sub.Refused = c.unknownLanguage(&in.Code); sub.Refused == nil && in.Cache != nil && in.Interactive {
 		sub.Refused = invalid(api.FieldError{Path: "cache", Message: "an interactive evaluation depends on what it is given while it runs, which no cache knows", Fix: "leave out cache, or interactive"})
 	}
@@ -239,37 +234,6 @@ func batchProblem(at string, err error) *api.Problem {
 	p.Detail = summary(p.Errors)
 	p.Errors = p.Errors[:min(len(p.Errors), batchFaults)]
 	return &p
-}
-
-// submission says in the engine's words what is asked for.
-func submission(in *api.Submission) engine.Submission {
-	s := engine.Submission{
-		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
-		Timeout: time.Duration(in.Timeout), QueueTimeout: time.Duration(in.QueueTimeout), TotalTimeout: time.Duration(in.TotalTimeout),
-		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), StartIn: time.Duration(in.StartIn), IdempotencyKey: in.IdempotencyKey, NoCache: in.NoCache,
-	}
-	if in.NotBefore.IsZero() {
-		s.NotBefore = time.Time{}
-	}
-	if k := in.Concurrency; k != nil {
-		s.Key, s.KeyLimit, s.WhenFull, s.Fair = k.Key, k.Limit, flow.WhenFull(k.WhenFull), flow.Fair{By: k.FairBy, Weight: k.Weight}
-		if k.FairBy != "" && k.Weight == 0 {
-			s.Fair.Weight = 1
-		}
-	}
-	if k := in.Cache; k != nil {
-		s.Cache = &engine.Cache{TTL: time.Duration(k.TTL), Key: k.Key}
-	}
-	if r := in.Rate; r != nil {
-		s.Rate = &flow.Rate{Key: r.Key, Limit: r.Limit, Per: time.Duration(r.Per), Burst: r.Burst, Over: flow.Over(r.Over)}
-	}
-	if r := in.Retry; r != nil {
-		s.Retry = &flow.Retry{
-			MaxAttempts: r.MaxAttempts, Backoff: flow.Backoff(r.Backoff), Delay: time.Duration(r.Delay),
-			MaxDelay: time.Duration(r.MaxDelay), Jitter: r.Jitter, On: r.On,
-		}
-	}
-	return s
 }
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)

@@ -93,7 +93,7 @@ func TestStopWhileWaitingForInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, g *ledger) {
 				defer serve(t, g, worker.Options{Handlers: task.Handlers{"echo": echo}})()
-				id := g.submit(flow.Request{Kind: "echo", Timeout: time.Minute})
+				id := g.submit(flow.Request{Kind: "echo", Settings: flow.Settings{Timeout: time.Minute}})
 				g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
 				synctest.Wait()
 				c.stop(g, id)

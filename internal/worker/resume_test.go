@@ -70,7 +70,7 @@ func before(t *testing.T, g *ledger, kinds ...flow.Kind) (session flow.ID, held 
 		t.Fatal(err)
 	}
 	for _, k := range kinds {
-		g.submit(flow.Request{Kind: k, Timeout: time.Minute})
+		g.submit(flow.Request{Kind: k, Settings: flow.Settings{Timeout: time.Minute}})
 	}
 	if held, err = g.Take(t.Context(), session, len(kinds)); err != nil || len(held) != len(kinds) {
 		t.Fatalf("%d, %v", len(held), err)

@@ -552,7 +552,7 @@ func (l *lateTake) Take(ctx context.Context, session flow.ID, n int) ([]handoff.
 func TestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		began := time.Now()
-		id := g.submit(flow.Request{Kind: "linger", Timeout: 3 * time.Second})
+		id := g.submit(flow.Request{Kind: "linger", Settings: flow.Settings{Timeout: 3 * time.Second}})
 		defer serve(t, g, worker.Options{Handlers: task.Handlers{"linger": waitFor(time.Hour, nil)}})()
 		d := g.ended(t, id)
 		if d.Stage != flow.TimedOut || d.Outcome.Error.Code != flow.CodeTimeout || time.Since(began) != 3*time.Second {

@@ -17,7 +17,7 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		Parent: parent, ParentAttempt: 1, Task: "grade", Index: 0, Depth: 2,
 		Action: "python-tests", Version: 7, Kind: flow.KindCode, Queue: "gpu", Priority: -3,
 		Key: "customer/acme", KeyLimit: 5, WhenFull: flow.WhenFullCancelOldest,
-		Timeout: 3 * time.Second, QueueTimeout: time.Minute, TotalTimeout: time.Hour,
+		Settings: flow.Settings{Timeout: 3 * time.Second, QueueTimeout: time.Minute, TotalTimeout: time.Hour},
 		Retry: flow.Retry{MaxAttempts: 4, Backoff: flow.Constant, Delay: time.Second, MaxDelay: time.Minute, Jitter: 0.25,
 			On: []string{"oom", "exit:3"}},
 		Input: raw(`{"a": [1, 2.5, "ü", null]}`), With: raw(`{"code":"print(1)"}`),

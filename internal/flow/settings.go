@@ -1,0 +1,53 @@
+package flow
+
+import (
+	"cmp"
+	"time"
+)
+
+// Settings are what documents, submissions, schedules and rules can all say about an execution; 0 where one of them does not. A
+// setting that is added here, and to Spans, reaches an execution from each of them.
+type Settings struct {
+	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
+	QueueTimeout time.Duration // requested → claimed; 0: none
+	TotalTimeout time.Duration // everything, retries included; 0: none
+}
+
+// Span is a setting that is a length of time.
+type Span struct {
+	Name  string // as documents and the API have it
+	Value *time.Duration
+}
+
+// Spans are the settings of s that are lengths of time, to be read and set.
+func (s *Settings) Spans() []Span {
+	return []Span{{"timeout", &s.Timeout}, {"queue_timeout", &s.QueueTimeout}, {"total_timeout", &s.TotalTimeout}}
+}
+
+// SpanNames are the names of the settings that are lengths of time.
+func SpanNames() (names []string) {
+	for _, span := range new(Settings).Spans() {
+		names = append(names, span.Name)
+	}
+	return names
+}
+
+// Over lays s over other settings: what s does not say is theirs.
+func (s Settings) Over(other Settings) Settings {
+	theirs := other.Spans()
+	for i, span := range s.Spans() {
+		*span.Value = cmp.Or(*span.Value, *theirs[i].Value)
+	}
+	return s
+}
+
+// Keeping is s with what asked says that differs from was: what a submitter asked for beside what a definition says.
+func (s Settings) Keeping(asked, was Settings) Settings {
+	askeds, wases := asked.Spans(), was.Spans()
+	for i, span := range s.Spans() {
+		if *askeds[i].Value != *wases[i].Value {
+			*span.Value = *askeds[i].Value
+		}
+	}
+	return s
+}
