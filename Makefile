@@ -72,7 +72,7 @@ chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minu
 		cd e2e/chart && $(GO) vet . && $(GO) test -count=1 -timeout 10m .; \
 	else echo "Helm's modules cannot be downloaded here: the chart is NOT TESTED"; test -z "$$CI"; fi
 
-kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 5 minutes more
+kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 8 minutes more
 	PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c '$(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes && \
 		cd e2e/chart && $(GO) test -count=1 -timeout 20m -run TestCluster .'
 

@@ -48,6 +48,21 @@ spec:
 	}
 }
 
+// The template of docs/kubernetes.md is one.
+func TestTemplateOfTheDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## A template for all pods")
+	_, block, _ := strings.Cut(section, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	if read, err := ReadTemplate(writeTemplate(t, block)); err != nil || read.Spec.NodeSelector["accelerator"] != "a100" || len(read.Spec.Containers) != 1 {
+		t.Errorf("%v\n%s", err, block)
+	}
+}
+
 func TestTemplatesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	for text, say := range map[string]string{
