@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -34,15 +35,38 @@ const reachFor = 5 * time.Second
 // Reach says whether an address goes on to be reached.
 func Reach(address string) string {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err != nil {
+		if err := connect(address); err != nil {
 			return fmt.Sprintf("after %v: %v", time.Since(begin).Round(time.Millisecond), err)
 		}
-		_ = conn.Close()
 		if time.Since(begin) > reachFor {
 			return "reached"
 		}
 	}
+}
+
+// connect makes a TCP connection to an IP address within a second, and ends it. Package net's own would make the helper a tenth larger.
+func connect(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()})
+	if at.Addr().Is4() {
+		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// It bounds a connect, too, which then fails with EINPROGRESS.
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, to); err != unix.EINPROGRESS {
+		return err
+	}
+	return unix.ETIMEDOUT
 }
 
 // Installed says whether the helper is there for the program's container; the kubelet starts that when this has succeeded.
