@@ -38,7 +38,7 @@ func spanAt(t time.Time, zone *time.Location) span {
 	s.before, s.after = s.offset, s.offset
 	s.start, s.end = t.In(zone).ZoneBounds()
 	for !s.end.IsZero() && at(s.end) == s.offset { // a new name and the same offset is no change
-		_, s.end = s.end.ZoneBounds()
+		s.end = nextBound(s.end)
 	}
 	for !s.start.IsZero() && at(s.start.Add(-1)) == s.offset {
 		s.start, _ = s.start.Add(-1).ZoneBounds()
@@ -52,6 +52,16 @@ func spanAt(t time.Time, zone *time.Location) span {
 	return s
 }
 
+// nextBound is the first time after t at which package time says that something changes; zero: there is none. Where a zone's changes
+// follow from a rule, package time takes each year to have 365 days: on the last day of a leap year it says that this day has begun.
+func nextBound(t time.Time) time.Time {
+	_, end := t.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		return t.Add(24 * time.Hour)
+	}
+	return end
+}
+
 // times is a set of local times that become moments in a zone.
 type times struct {
 	// next is the first local time of the set at or after civil.
@@ -61,10 +71,11 @@ type times struct {
 	repeat Repeat
 }
 
-// after is the first moment of the set after t.
+// after is the first moment of the set after t. It is false as well where the clocks jump over all times of the set in civilYears:
+// 02:30 on the last Sunday in March is in the set every year, and in Berlin, with GapSkip, it never comes.
 func (s *times) after(t time.Time) (time.Time, bool) {
-	from := t.Add(time.Nanosecond)
-	for {
+	from, last := t.Add(time.Nanosecond), time.Time{}
+	for last.IsZero() || from.Before(last) {
 		in := spanAt(from, s.zone)
 		low := civil(from, in.offset)
 		if s.gap == GapNext && in.offset > in.before && from.Equal(in.start) {
@@ -84,6 +95,9 @@ func (s *times) after(t time.Time) (time.Time, bool) {
 		if in.end.IsZero() {
 			return found.Add(-in.offset), true
 		}
+		if last.IsZero() {
+			last = found.AddDate(civilYears, 0, 0)
+		}
 		high := civil(in.end, in.offset) // what clocks show at the end of the span
 		if in.after < in.offset && s.repeat == RepeatLast {
 			high = civil(in.end, in.after)
@@ -93,4 +107,5 @@ func (s *times) after(t time.Time) (time.Time, bool) {
 		}
 		from = in.end
 	}
+	return time.Time{}, false
 }

@@ -208,22 +208,44 @@ func (c *cron) next(civil time.Time) (time.Time, bool) {
 	if t.Before(civil) {
 		t = t.Add(time.Second)
 	}
-	for most := t.Year() + civilYears; t.Year() <= most; {
+	for most := t.Year() + civilYears; ; {
 		year, month, day := t.Date()
 		switch {
+		case year > most:
+			return t, false
 		case c.month&(1<<month) == 0:
 			t = time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
 		case !c.onDay(t):
 			t = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
-		case c.hour&(1<<t.Hour()) == 0:
-			t = t.Truncate(time.Hour).Add(time.Hour)
-		case c.minute&(1<<t.Minute()) == 0:
-			t = t.Truncate(time.Minute).Add(time.Minute)
-		case c.second&(1<<t.Second()) == 0:
-			t = t.Add(time.Second)
 		default:
-			return t, true
+			hour, minute, second, comes := c.onClock(t.Clock())
+			if comes {
+				return time.Date(year, month, day, hour, minute, second, 0, time.UTC), true
+			}
+			t = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
 		}
 	}
-	return t, false
+}
+
+// onClock is the first time of a day at or after one that the line means; false when there is none on that day.
+func (c *cron) onClock(hour, minute, second int) (h, m, s int, comes bool) {
+	h = atLeast(c.hour, hour)
+	if h == hour {
+		if m = atLeast(c.minute, minute); m == minute {
+			if s = atLeast(c.second, second); s < 64 {
+				return h, m, s, true
+			}
+			m = atLeast(c.minute, minute+1)
+		}
+		if m < 64 {
+			return h, m, atLeast(c.second, 0), true
+		}
+		h = atLeast(c.hour, hour+1)
+	}
+	return h, atLeast(c.minute, 0), atLeast(c.second, 0), h < 64
+}
+
+// atLeast is the least value of a set that is at least n; 64 when there is none.
+func atLeast(set uint64, n int) int {
+	return bits.TrailingZeros64(set >> n << n)
 }

@@ -167,8 +167,11 @@ func (s *Schedule) readCron(fault func(path, message, fix string)) {
 				t.repeat = RepeatBoth
 			}
 		}
-		if _, comes := t.next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !comes {
+		beginning := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+		if _, comes := t.next(beginning); !comes {
 			fault(path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, which is not among the exceptions")
+		} else if _, comes := t.after(beginning); !comes {
+			fault(path, fmt.Sprintf("%.60q never comes: the clocks of %s jump over each of its times", line, s.zone), "write gap: next, or another time")
 		}
 		s.lines = append(s.lines, t)
 	}
@@ -346,18 +349,13 @@ func (s *Schedule) nextOfInterval(t time.Time) (time.Time, bool) {
 	n := (t.Unix()-offset)/every + 1
 	for range exceptionsPassed {
 		next := time.Unix(n*every+offset, 0).UTC()
-		local := civil(next, spanOffset(next, s.zone))
+		local := civil(next, spanAt(next, s.zone).offset)
 		if s.except.empty() || !s.except.dates[local.Format(time.DateOnly)] && !s.except.line(local) {
 			return next, true
 		}
 		n++
 	}
 	return time.Time{}, false
-}
-
-func spanOffset(t time.Time, zone *time.Location) time.Duration {
-	_, seconds := t.In(zone).Zone()
-	return time.Duration(seconds) * time.Second
 }
 
 // Holds reports whether t is a nominal time.

@@ -65,6 +65,9 @@ func TestNext(t *testing.T) {
 		{"every hour comes twice", Spec{Cron: []string{"0 * * * *"}, Zone: "Europe/Berlin"}, "2026-10-24T23:30:00Z", []string{"2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"}},
 		{"half an hour", Spec{Cron: []string{"15 2 * * *"}, Zone: "Australia/Lord_Howe"}, "2026-10-03T00:00:00Z", []string{"2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"}},
 		{"a day that Samoa never had", Spec{Cron: []string{"0 12 * * *"}, Zone: "Pacific/Apia"}, "2011-12-29T23:00:00Z", []string{"2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"}},
+		{"a zone's rule over the end of a leap year", Spec{Cron: []string{"0 0 31 12 *", "0 12 1 1 *"}, Zone: "Europe/Berlin"}, "2040-12-01T00:00:00Z",
+			[]string{"2040-12-30T23:00:00Z", "2041-01-01T11:00:00Z", "2041-12-30T23:00:00Z"}},
+		{"the last day of a leap year, long after", Spec{Cron: []string{"30 12 31 12 *"}, Zone: "America/New_York"}, "2047-12-31T17:30:00Z", []string{"2048-12-31T17:30:00Z", "2049-12-31T17:30:00Z"}},
 		{"a change at midnight", Spec{Cron: []string{"0 0 * * *"}, Zone: "America/Santiago"}, "2026-09-05T05:00:00Z", []string{"2026-09-06T04:00:00Z", "2026-09-07T03:00:00Z"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,7 +98,7 @@ func TestFaults(t *testing.T) {
 		path string
 	}{
 		{Spec{}, ""}, {Spec{Cron: []string{"* * * * *"}, Every: time.Hour}, ""},
-		{Spec{Cron: []string{"0 0 30 2 *"}}, "cron"}, {Spec{Cron: []string{"0 0 * * *", "61 0 * * *"}}, "cron[1]"},
+		{Spec{Cron: []string{"0 0 30 2 *"}}, "cron"}, {Spec{Cron: []string{"30 2 * 3 0L"}, Zone: "Europe/Berlin", Gap: GapSkip}, "cron"}, {Spec{Cron: []string{"0 0 * * *", "61 0 * * *"}}, "cron[1]"},
 		{Spec{Cron: []string{"0 0 13 * 5"}}, "cron"}, {Spec{Cron: []string{"* * * *"}}, "cron"}, {Spec{Cron: []string{"5-1 * * * *"}}, "cron"},
 		{Spec{Cron: []string{"*/0 * * * *"}}, "cron"}, {Spec{Cron: []string{"0 0 * * 5#6"}}, "cron"}, {Spec{Cron: []string{"TZ=UTC 0 0 * * *"}}, "cron"},
 		{Spec{Cron: []string{"@often"}}, "cron"}, {Spec{Cron: []string{",,, * * * *"}}, "cron"},

@@ -4,124 +4,279 @@ import (
 	"archive/zip"
 	"flag"
 	"fmt"
-	"math/rand/v2"
+	"hash/maphash"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// Without wholeCalendar a few years of a few zones are compared. Lines that fire more than denseFrom times a year are compared around the
-// changes of the clocks only, and of zones whose clocks show the same in a year one is.
-var wholeCalendar = flag.Bool("whole-calendar", false, "compare all lines with the clocks of all zones in all years from 2015 to 2040")
+var wholeCalendar = flag.Bool("whole-calendar", false, "compare all lines with the clocks of all zones in all years from 2015 to 2040, which make calendar does")
 
-const denseFrom = 5_000
+// The years that the whole calendar has.
+const firstYear, lastYear = 2015, 2040
 
-// yearLines are compared with the clocks of whole years.
-var yearLines = slices.Concat(oracleLines, []string{
-	"0 0 1 1 *", "59 23 31 12 *", "0 12 L 2 *", "0 0 29 2 *", "30 2 * 3 0L", "30 2 * 10 0L", "0 1-3 * * *", "*/15 1-3 * * 0,6", "0 */6 * * *", "5 0 * 8 *",
-	"15 14 1 * *", "0 22 * * 1-5", "23 0-20/2 * * *", "0 0,12 1 */2 *", "0 4 8-14 * *", "0 0 15,30 * *", "0 9 * * 1#1", "0 17 * * 5L", "1 0 * * 1#5", "45 23 * * 6",
-	"@hourly", "@daily", "@weekly", "@monthly", "@yearly", "0 2 * jan,jul mon-fri", "30 3 1-7,15-21 * *", "0-5 0 * * *", "55-59 23 * * *", "10,20,50 2,14 * * *",
-	"0 0 31 * *", "59 1 * * *", "0 2 * * *", "59 2 * * *", "1 3 * * *", "30 0 * * *", "0 23 28-31 * *", "*/20 * * * 0", "0 8-18/5 * * 2,4", "3 3 3 3 *", "12 12 12 12 *",
-})
+// yearLine is a line of which every nominal time is compared.
+type yearLine struct {
+	text string
+	days Days
+}
 
-// year is what the clocks of a zone show, minute by minute.
-type year struct {
+var yearLines = func() (all []yearLine) {
+	for _, text := range slices.Concat(oracleLines, []string{
+		"0 0 1 1 *", "59 23 31 12 *", "0 12 L 2 *", "0 0 29 2 *", "30 2 * 3 6L,0L", "30 2 * 10 0L", "0 1-3 * * *", "*/15 1-3 * * 0,6", "0 */6 * * *", "5 0 * 8 *",
+		"15 14 1 * *", "0 22 * * 1-5", "23 0-20/2 * * *", "0 0,12 1 */2 *", "0 4 8-14 * *", "0 0 15,30 * *", "0 9 * * 1#1", "0 17 * * 5L", "1 0 * * 1#5", "45 23 * * 6",
+		"@hourly", "@daily", "@weekly", "@monthly", "@yearly", "0 2 * jan,jul mon-fri", "30 3 1-7,15-21 * *", "0-5 0 * * *", "55-59 23 * * *", "10,20,50 2,14 * * *",
+		"0 0 31 * *", "59 1 * * *", "0 2 * * *", "59 2 * * *", "1 3 * * *", "30 0 * * *", "0 23 28-31 * *", "*/20 * * * 0", "0 8-18/5 * * 2,4", "3 3 3 3 *", "12 12 12 12 *",
+	}) {
+		all = append(all, yearLine{text, ""})
+	}
+	for _, text := range []string{"0 0 13 * 5", "30 1 1-7 * 7", "0 2 L * 0,5L", "15 3 */10 3,10,11 sun#2"} {
+		all = append(all, yearLine{text, EitherDay}, yearLine{text, BothDays})
+	}
+	return all
+}()
+
+// clock is what the clocks of a zone show in some years, read minute by minute. The oracle knows nothing else of the zone, and reads the
+// lines by itself.
+type clock struct {
 	from    time.Time // of the first minute
 	begin   int       // the first minute and the one behind the last that are compared: those around them are there for times that come twice
 	end     int
-	minutes []clockMinute
-	skipped []skippedMinute
-	changes []int  // minutes at which the clock's offset is another one than before
-	shows   string // is the same for all zones whose clocks show the same in this year
+	minutes []shown
+	skipped []skip
+	near    []bool // by day: a change of the clock, or an end of the years, is on it or on one beside it
+	same    uint64 // a hash of all changes
 }
 
-// clockMinute is a minute of a clock: its day, counted from the first one's, and whether the same comes before or after it again.
-type clockMinute struct {
-	day           int
-	hour, minute  uint8
-	before, after bool
-}
+// shown is what a clock shows at one minute: bits 0 to 10 the minute of the day, bit 11 whether it has shown the same before, bit 12
+// whether it will show the same again, and from bit 13 the day.
+type shown uint32
 
-// skippedMinute is one that a clock never shows; at is the minute at which it has been passed.
-type skippedMinute struct {
-	clockMinute
+const (
+	shownBefore shown = 1 << 11
+	shownAgain  shown = 1 << 12
+)
+
+func (s shown) minute() int { return int(s & 0x7ff) }
+func (s shown) day() int    { return int(s >> 13) }
+
+// skip is what a clock never shows; at is the minute at which that has been passed.
+type skip struct {
+	shown
 	at int
 }
 
-// yearOf reads the clock of a zone at every minute of a year.
-func yearOf(zone *time.Location, number int) *year {
+const dayMinutes = 24 * 60
+
+// seed makes hashes of one run comparable.
+var seed = maphash.MakeSeed()
+
+// readClock reads the clock of a zone at every minute of some years.
+func readClock(zone *time.Location, first, last int) *clock {
 	const margin = 25 * 60
-	first := time.Date(number, 1, 1, 0, 0, 0, 0, time.UTC)
-	y := &year{from: first.Add(-margin * time.Minute), begin: margin}
-	y.end = margin + int(time.Date(number+1, 1, 1, 0, 0, 0, 0, time.UTC).Sub(first)/time.Minute)
-	base := y.from.Unix()/86400 - 2 // no clock is two days off
-	shown := map[int64]int{}        // minute of a clock → where it was shown
-	last, before := int64(0), 0
-	y.shows = first.Format("2006")
-	for i := range y.end + margin {
-		t := y.from.Add(time.Duration(i) * time.Minute)
+	start := time.Date(first, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &clock{from: start.Add(-margin * time.Minute), begin: margin}
+	c.end = margin + int(time.Date(last+1, 1, 1, 0, 0, 0, 0, time.UTC).Sub(start)/time.Minute)
+	c.minutes = make([]shown, c.end+margin)
+	c.near = make([]bool, len(c.minutes)/dayMinutes+1)
+	base := c.firstDay().Unix() / 60
+	when := make([]int32, len(c.minutes)+5*dayMinutes) // minute of the clock → 1 + where it was shown
+	var hash maphash.Hash
+	hash.SetSeed(seed)
+	before, previous := 0, int64(0)
+	for i := range c.minutes {
+		t := c.from.Add(time.Duration(i) * time.Minute)
 		_, offset := t.In(zone).Zone()
-		local := (t.Unix() + int64(offset)) / 60
+		local := (t.Unix()+int64(offset))/60 - base
 		if i == 0 || offset != before {
-			y.changes, y.shows = append(y.changes, i), fmt.Sprintf("%s %d:%d", y.shows, i, offset)
+			fmt.Fprintln(&hash, i, offset)
+			c.markNear(i)
 		}
-		before = offset
-		if i > 0 {
-			for gone := last + 1; gone < local; gone++ {
-				y.skipped = append(y.skipped, skippedMinute{minuteOf(gone, base), i})
+		for gone := previous + 1; i > 0 && gone < local; gone++ {
+			c.skipped = append(c.skipped, skip{shown(gone/dayMinutes)<<13 | shown(gone%dayMinutes), i})
+		}
+		s := shown(local/dayMinutes)<<13 | shown(local%dayMinutes)
+		if at := when[local]; at > 0 {
+			s |= shownBefore
+			c.minutes[at-1] |= shownAgain
+		}
+		c.minutes[i], when[local] = s, int32(i+1)
+		before, previous = offset, local
+	}
+	c.markNear(c.begin)
+	c.markNear(c.end)
+	c.same = hash.Sum64()
+	return c
+}
+
+func (c *clock) markNear(minute int) {
+	for day := max(0, minute/dayMinutes-1); day <= min(len(c.near)-1, minute/dayMinutes+1); day++ {
+		c.near[day] = true
+	}
+}
+
+// firstDay is day 0 of what the clock shows: no clock is two days off.
+func (c *clock) firstDay() time.Time {
+	return time.Unix((c.from.Unix()/86400-2)*86400, 0).UTC()
+}
+
+func (c *clock) moment(minute int) time.Time { return c.from.Add(time.Duration(minute) * time.Minute) }
+
+// meaning is a line as the oracle reads it: which minutes of the day it means, and which days.
+type meaning struct {
+	minutes [dayMinutes]bool
+	days    []bool // by the clock's days
+}
+
+// means reads a line, field by field and value by value.
+func (c *clock) means(line yearLine) (*meaning, error) {
+	text := line.text
+	if named := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *"}[text]; named != "" {
+		text = named
+	}
+	f := strings.Fields(text)
+	if len(f) != 5 {
+		return nil, fmt.Errorf("the oracle reads five fields, not %q", text)
+	}
+	m := &meaning{days: make([]bool, len(c.minutes)/dayMinutes+5)}
+	for i := range m.minutes {
+		m.minutes[i] = among(f[0], i%60, 0, nil) && among(f[1], i/60, 0, nil)
+	}
+	for i := range m.days {
+		day := c.firstDay().AddDate(0, 0, i)
+		if !among(f[3], int(day.Month()), 1, []string{"", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}) {
+			continue
+		}
+		ofMonth, ofWeek := false, false
+		for item := range strings.SplitSeq(f[2], ",") {
+			ofMonth = ofMonth || item == "L" && day.AddDate(0, 0, 1).Day() == 1 || item != "L" && among(item, day.Day(), 1, nil)
+		}
+		for item := range strings.SplitSeq(f[4], ",") {
+			ofWeek = ofWeek || isWeekday(item, day)
+		}
+		switch {
+		case line.days == EitherDay:
+			m.days[i] = ofMonth || ofWeek
+		default:
+			m.days[i] = ofMonth && ofWeek
+		}
+	}
+	return m, nil
+}
+
+// isWeekday reports whether an item of the last field means a day.
+func isWeekday(item string, day time.Time) bool {
+	names := []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+	of, nth, numbered := strings.Cut(item, "#")
+	of, last := strings.CutSuffix(of, "L")
+	if !among(of, int(day.Weekday()), 0, names) && !(day.Weekday() == time.Sunday && among(of, 7, 0, names)) {
+		return false
+	}
+	switch {
+	case last:
+		return day.AddDate(0, 0, 7).Month() != day.Month()
+	case numbered:
+		return fmt.Sprint((day.Day()+6)/7) == nth
+	default:
+		return true
+	}
+}
+
+// among reports whether a list of values, ranges and steps has a value. least is the field's least one.
+func among(list string, value, least int, names []string) bool {
+	number := func(text string) (n int) {
+		if n = slices.Index(names, text); n >= 0 && text != "" {
+			return n
+		}
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			panic(fmt.Sprintf("the oracle cannot read %q: %v", list, err))
+		}
+		return n
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		span, every, stepped := strings.Cut(item, "/")
+		low, high, step := least, value, 1
+		if from, to, ranged := strings.Cut(span, "-"); ranged {
+			low, high = number(from), number(to)
+		} else if span != "*" {
+			low = number(span)
+			if !stepped {
+				high = low
 			}
 		}
-		last = local
-		m := minuteOf(local, base)
-		if at, again := shown[local]; again {
-			m.before, y.minutes[at].after = true, true
+		if stepped {
+			step = number(every)
 		}
-		shown[local] = i
-		y.minutes = append(y.minutes, m)
+		if value >= low && value <= high && (value-low)%step == 0 {
+			return true
+		}
 	}
-	return y
+	return false
 }
 
-func minuteOf(local, base int64) clockMinute {
-	return clockMinute{day: int(local/1440 - base), hour: uint8(local / 60 % 24), minute: uint8(local % 60)}
+// spans are the minutes that are compared: all of them, or those near changes of the clock.
+func (c *clock) spans(all bool) (spans [][2]int) {
+	if all {
+		return [][2]int{{c.begin, c.end}}
+	}
+	for day, near := range c.near {
+		from, to := max(c.begin, day*dayMinutes), min(c.end, (day+1)*dayMinutes)
+		switch last := len(spans) - 1; {
+		case !near || from >= to:
+		case last >= 0 && spans[last][1] == from:
+			spans[last][1] = to
+		default:
+			spans = append(spans, [2]int{from, to})
+		}
+	}
+	return spans
 }
 
-// nearChange reports whether a minute is within two days of a change of the clock, or of the year.
-func (y *year) nearChange(minute int) bool {
-	const near = 2 * 24 * 60
-	return minute < y.begin+near || minute >= y.end-near || slices.ContainsFunc(y.changes, func(at int) bool { return minute >= at-near && minute < at+near })
-}
-
-// times are the minutes at which a line fires, by what the clock showed.
-func (y *year) times(c *cron, gap Gap, repeat Repeat) (all []int) {
-	base := time.Unix((y.from.Unix()/86400-2)*86400, 0).UTC()
-	days := make([]bool, 372+8)
-	for i := range days {
-		day := base.AddDate(0, 0, i)
-		days[i] = c.month&(1<<day.Month()) != 0 && c.onDay(day)
-	}
-	means := func(m *clockMinute) bool {
-		return c.hour&(1<<m.hour) != 0 && c.minute&(1<<m.minute) != 0 && days[m.day]
-	}
-	fired := map[int]bool{}
+// times are the minutes of a span at which a line fires, by what the clock showed.
+func (c *clock) times(m *meaning, gap Gap, repeat Repeat, span [2]int) (all []int) {
+	passed := map[int]bool{}
 	if gap == GapNext {
-		for i := range y.skipped {
-			if means(&y.skipped[i].clockMinute) {
-				fired[y.skipped[i].at] = true
+		for _, s := range c.skipped {
+			if m.minutes[s.minute()] && m.days[s.day()] {
+				passed[s.at] = true
 			}
 		}
 	}
-	for i := y.begin; i < y.end; i++ {
-		m := &y.minutes[i]
-		kept := repeat == RepeatBoth || repeat == RepeatFirst && !m.before || repeat == RepeatLast && !m.after
-		if kept && means(m) || fired[i] {
+	without := shown(0)
+	switch repeat {
+	case RepeatFirst:
+		without = shownBefore
+	case RepeatLast:
+		without = shownAgain
+	}
+	for i := span[0]; i < span[1]; i++ {
+		s := c.minutes[i]
+		if m.minutes[s.minute()] && s&without == 0 && m.days[s.day()] || len(passed) > 0 && passed[i] {
 			all = append(all, i)
 		}
 	}
 	return all
+}
+
+// compare compares a schedule with the minutes of a span at which it fires.
+func (c *clock) compare(s *Schedule, want []int, span [2]int) error {
+	at := c.moment(span[0]).Add(-time.Nanosecond)
+	for _, minute := range want {
+		next, comes := s.Next(at)
+		if moment := c.moment(minute); !comes || !next.Equal(moment) {
+			return fmt.Errorf("after %s comes %s, the clocks say %s", at.Format(time.RFC3339), next.Format(time.RFC3339), moment.Format(time.RFC3339))
+		}
+		at = next
+	}
+	if next, comes := s.Next(at); comes && next.Before(c.moment(span[1])) {
+		return fmt.Errorf("after %s comes %s, which the clocks do not say", at.Format(time.RFC3339), next.Format(time.RFC3339))
+	}
+	return nil
 }
 
 // zoneNames are all zones of the database that Go comes with.
@@ -147,67 +302,90 @@ func zoneNames(t *testing.T) (names []string) {
 	return names
 }
 
-// TestYears compares the calendar with what clocks show at every minute of whole years.
-func TestYears(t *testing.T) {
-	type pair struct {
-		zone string
-		year int
-	}
-	pairs := []pair{{"Europe/Berlin", 2026}, {"Asia/Gaza", 2025}}
-	if testing.Short() {
-		pairs = pairs[:1]
-	}
-	if *wholeCalendar {
-		pairs = nil
-		for _, zone := range zoneNames(t) {
-			for number := 2015; number <= 2040; number++ {
-				pairs = append(pairs, pair{zone, number})
+// Of lines that mean more than denseFrom minutes of a day all times are compared on one clock of denseClocks, those near changes on each.
+const (
+	denseFrom   = 100
+	denseClocks = 20
+)
+
+// compareLines compares all lines with a clock: every time of each line by one way of treating gaps and repeated hours, which differs
+// from clock to clock, and the times near changes by all ways.
+func (c *clock) compareLines(zone string, nth int) (compared int, err error) {
+	for i, line := range yearLines {
+		m, err := c.means(line)
+		if err != nil {
+			return compared, err
+		}
+		dense := len(slices.DeleteFunc(slices.Clone(m.minutes[:]), func(means bool) bool { return !means })) > denseFrom
+		for way := range 6 {
+			gap, repeat := []Gap{GapNext, GapSkip}[way%2], []Repeat{RepeatFirst, RepeatLast, RepeatBoth}[way/2]
+			s, err := New(Spec{Cron: []string{line.text}, Days: line.days, Zone: zone, Gap: gap, Repeat: repeat})
+			if err != nil {
+				return compared, err
+			}
+			for _, span := range c.spans((i+nth)%6 == way && !(dense && nth%denseClocks != 0)) {
+				want := c.times(m, gap, repeat, span)
+				if err := c.compare(s, want, span); err != nil {
+					return compared, fmt.Errorf("%s (days %q) in %s, gap %s, repeat %s: %w", line.text, line.days, zone, gap, repeat, err)
+				}
+				compared += len(want)
 			}
 		}
-		rand.New(rand.NewPCG(5, 6)).Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] }) // so that a run that is stopped has seen some of everything
 	}
-	compared := map[string]bool{}
-	for n, p := range pairs {
-		if n%100 == 99 {
-			t.Logf("%d of %d years, %d of them compared", n+1, len(pairs), len(compared))
-		}
-		zone, err := time.LoadLocation(p.zone)
+	return compared, nil
+}
+
+// TestYears compares the calendar with what clocks show at every minute of whole years.
+func TestYears(t *testing.T) {
+	load := func(name string) *time.Location {
+		zone, err := time.LoadLocation(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		y := yearOf(zone, p.year)
-		if compared[y.shows] {
-			continue
-		}
-		compared[y.shows] = true
-		for i, line := range yearLines {
-			gap := []Gap{GapNext, GapSkip}[i%2]
-			repeat := []Repeat{RepeatFirst, RepeatLast, RepeatBoth}[(i+p.year)%3]
-			c, err := parseCron(line, "")
-			if err != nil {
-				t.Fatalf("%s: %v", line, err)
+		return zone
+	}
+	if !*wholeCalendar {
+		for i, sample := range []struct {
+			zone string
+			year int
+		}{{"Europe/Berlin", 2026}, {"Asia/Gaza", 2025}, {"America/New_York", 2040}}[:map[bool]int{true: 1, false: 3}[testing.Short()]] {
+			if _, err := readClock(load(sample.zone), sample.year, sample.year).compareLines(sample.zone, i); err != nil {
+				t.Error(err)
 			}
-			s := made(t, Spec{Cron: []string{line}, Zone: p.zone, Gap: gap, Repeat: repeat})
-			at := y.from.Add(time.Duration(y.begin) * time.Minute).Add(-time.Nanosecond)
-			want := y.times(&c, gap, repeat)
-			dense, passed := len(want) > denseFrom, false
-			for _, minute := range want {
-				if dense && !y.nearChange(minute) {
-					passed = true
+		}
+		return
+	}
+	names, distinct, compared, read := zoneNames(t), map[uint64]bool{}, 0, 0
+	var mu sync.Mutex
+	work := make(chan string)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for name := range work {
+				c := readClock(load(name), firstYear, lastYear)
+				mu.Lock()
+				read++
+				nth, known := len(distinct), distinct[c.same]
+				distinct[c.same] = true
+				mu.Unlock()
+				if known {
 					continue
 				}
-				if passed { // the one before this was not compared
-					at, passed = y.from.Add(time.Duration(minute)*time.Minute).Add(-time.Nanosecond), false
+				n, err := c.compareLines(name, nth)
+				mu.Lock()
+				compared += n
+				t.Logf("%s, zone %d of %d, %d clocks differ: %d times compared", name, read, len(names), len(distinct), compared)
+				mu.Unlock()
+				if err != nil {
+					t.Error(err)
 				}
-				next, comes := s.Next(at)
-				if moment := y.from.Add(time.Duration(minute) * time.Minute); !comes || !next.Equal(moment) {
-					t.Fatalf("%s in %s, gap %s, repeat %s: after %s comes %s, the clocks say %s", line, p.zone, gap, repeat, at.Format(time.RFC3339), next.Format(time.RFC3339), moment.Format(time.RFC3339))
-				}
-				at = next
 			}
-			if next, comes := s.Next(at); comes && next.Before(y.from.Add(time.Duration(y.end)*time.Minute)) {
-				t.Fatalf("%s in %s, gap %s, repeat %s: after %s comes %s, which the clocks do not say", line, p.zone, gap, repeat, at.Format(time.RFC3339), next.Format(time.RFC3339))
-			}
-		}
+		})
 	}
+	for _, name := range names {
+		work <- name
+	}
+	close(work)
+	workers.Wait()
+	t.Logf("%d lines, %d zones with %d different clocks, %d to %d: %d times compared", len(yearLines), len(names), len(distinct), firstYear, lastYear, compared)
 }
