@@ -77,22 +77,33 @@ const dayMinutes = 24 * 60
 var seed = maphash.MakeSeed()
 
 // readClock reads the clock of a zone at every minute of some years.
-func readClock(zone *time.Location, first, last int) *clock {
+func readClock(zone *time.Location, from, to int) *clock {
 	const margin = 25 * 60
-	start := time.Date(first, 1, 1, 0, 0, 0, 0, time.UTC)
+	start := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &clock{from: start.Add(-margin * time.Minute), begin: margin}
-	c.end = margin + int(time.Date(last+1, 1, 1, 0, 0, 0, 0, time.UTC).Sub(start)/time.Minute)
+	c.end = margin + int(time.Date(to+1, 1, 1, 0, 0, 0, 0, time.UTC).Sub(start)/time.Minute)
 	c.minutes = make([]shown, c.end+margin)
 	c.near = make([]bool, len(c.minutes)/dayMinutes+1)
 	base := c.firstDay().Unix() / 60
 	when := make([]int32, len(c.minutes)+5*dayMinutes) // minute of the clock → 1 + where it was shown
 	var hash maphash.Hash
 	hash.SetSeed(seed)
-	before, previous := 0, int64(0)
+	offsetAt := func(minute int) int {
+		_, offset := c.moment(minute).In(zone).Zone()
+		return offset
+	}
+	// Where the clock is as far from UTC at the ends of a quarter of an hour, it is so between them.
+	const quarter = 15
+	offset, steady := 0, false
+	before, previous, first := 0, int64(0), c.from.Unix()/60
 	for i := range c.minutes {
-		t := c.from.Add(time.Duration(i) * time.Minute)
-		_, offset := t.In(zone).Zone()
-		local := (t.Unix()+int64(offset))/60 - base
+		if i%quarter == 0 || !steady {
+			offset = offsetAt(i)
+		}
+		if i%quarter == 0 {
+			steady = offsetAt(i+quarter) == offset
+		}
+		local := first + int64(i) + int64(offset/60) - base
 		if i == 0 || offset != before {
 			fmt.Fprintln(&hash, i, offset)
 			c.markNear(i)
