@@ -50,7 +50,7 @@ func TestAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if refs := defs[0].Awaited(); len(refs) != 1 || refs[0].Trigger != "paid" || refs[0].Path != "tasks.a.with.signal" || refs[0].Position.Line != 3 {
+	if refs := defs[0].Awaited(); len(refs) != 1 || refs[0].Trigger != "paid" || refs[0].Path != "tasks.a.with.signal" || refs[0].Position.Line != 3 || refs[0].Position.Column < 10 {
 		t.Errorf("%+v", refs)
 	}
 	if refs := defs[1].Awaited(); len(refs) != 1 || refs[0].Trigger != "sent" || refs[0].Path != "with.signal" {

@@ -59,11 +59,15 @@ type mention struct {
 const all = -1
 
 func (b *builder) fail(v *value, path, fix, format string, args ...any) {
-	at := Position{File: b.file}
-	if v != nil {
-		at.Line, at.Column = v.line, v.column
+	b.failAt(b.place(v), path, fix, format, args...)
+}
+
+// place is where a value stands; nil: in the file.
+func (b *builder) place(v *value) Position {
+	if v == nil {
+		return Position{File: b.file}
 	}
-	b.failAt(at, path, fix, format, args...)
+	return Position{b.file, v.line, v.column}
 }
 
 func (b *builder) failAt(at Position, path, fix, format string, args ...any) {

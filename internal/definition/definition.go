@@ -121,6 +121,8 @@ type Task struct {
 	Version int
 	// With is the input of the action, or nil.
 	With *Template
+	// SignalAt is where With says which signal a wait is for.
+	SignalAt Position
 	// ContinueOnError makes a failure of this task count as success elsewhere.
 	ContinueOnError bool
 	// LeftOut: it is skipped without looking at its condition; see Workflow.Only.
@@ -138,6 +140,8 @@ type Action struct {
 	// With is the handler's input; expressions in it see `input` only. When it
 	// is nil the handler is given the execution's input as it is.
 	With *Template
+	// SignalAt is where With says which signal a wait is for.
+	SignalAt Position
 }
 
 // Concurrency limits how many executions hold one key at the same time.

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,9 +128,11 @@ func (k *Questions) remember(text string, s *Schema) {
 	k.forms[text] = s
 }
 
+const formFix = "write a JSON Schema, such as {type: object, properties: {approved: {type: boolean}}}"
+
 func readForm(form json.RawMessage) (*Schema, Problems) {
 	if k := kindOf(form); k != "object" && k != "boolean" {
-		return nil, Problems{{Path: "form", Message: "it is not a JSON Schema", Fix: "write a JSON Schema, such as {type: object, properties: {approved: {type: boolean}}}"}}
+		return nil, Problems{{Path: "form", Message: "it is not a JSON Schema", Fix: formFix}}
 	}
 	val, err := decode(form)
 	if err != nil {
@@ -146,7 +149,7 @@ func readForm(form json.RawMessage) (*Schema, Problems) {
 			for _, name := range p.steps {
 				path += step{name: name}.suffix()
 			}
-			ps = append(ps, Problem{Path: path, Message: "not a valid JSON Schema: " + p.message})
+			ps = append(ps, Problem{Path: path, Message: "not a valid JSON Schema: " + p.message, Fix: cmp.Or(p.fix, formFix)})
 		}
 	}
 	return s, ps

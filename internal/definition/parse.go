@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -170,7 +171,7 @@ func (b *builder) kind(v *value) Kind {
 }
 
 func (b *builder) action(v *value) *Action {
-	a := &Action{With: b.template(v.get("with"), "with", scopeAction, all)}
+	a := &Action{With: b.template(v.get("with"), "with", scopeAction, all), SignalAt: b.memberPlace(v.get("with"), "signal")}
 	b.objectTemplate(v.get("with"), a.With, "with")
 	kind, handler := v.get("action"), v.get("handler")
 	switch {
@@ -417,7 +418,7 @@ func (b *builder) schema(v *value, path string) *Schema {
 	}
 	if _, err := s.compile(); err != nil {
 		for _, p := range schemaProblems(err) {
-			at := v
+			at, path := v, path
 			for _, name := range p.steps {
 				next := at.child(name)
 				if next == nil {
@@ -425,8 +426,7 @@ func (b *builder) schema(v *value, path string) *Schema {
 				}
 				at, path = next, path+step{name: name}.suffix()
 			}
-			b.fail(at, path, "", "not a valid JSON Schema: %s", p.message)
-			path = "input"
+			b.fail(at, path, cmp.Or(p.fix, "write a JSON Schema, such as {type: object, properties: {name: {type: string}}}"), "not a valid JSON Schema: %s", p.message)
 		}
 	}
 	return s

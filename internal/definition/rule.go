@@ -14,7 +14,8 @@ import (
 // Rule runs an action for signals.
 type Rule struct {
 	// On are names of triggers; "github.*" is every name that begins with "github.".
-	On []string
+	On   []string
+	OnAt Position // where they are written
 	// If must hold of a signal; nil holds of each.
 	If  *Condition
 	Run Start
@@ -55,6 +56,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	}
 	d.Description = b.text(v.get("description"), "description", 10_000)
 	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: DefaultDepth}
+	r.OnAt = b.place(v.get("on"))
 	b.triggers(v, r.On)
 	if c := v.get("if"); c != nil {
 		r.If = b.condition(c, "if", scopeSignal, all)
@@ -76,7 +78,11 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	r.Storm = b.storm(v.get("storm"))
 	if !b.trusted && len(b.problems) == 0 && slices.Contains(r.On, flow.TriggerEnded) {
 		if actions, labels := r.Ends(); len(actions) == 0 && len(labels) == 0 {
-			b.fail(v, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
+			at := v.get("if")
+			if at == nil {
+				at = v.get("on")
+			}
+			b.fail(at, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
 				"a rule on %s must name the actions or a label of the executions that it is about, joined to the rest by &&", flow.TriggerEnded)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -275,6 +276,8 @@ func fillList(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMes
 type schemaProblem struct {
 	steps   []string // where in the schema
 	message string
+	fix     string
+	list    bool // a list was wanted
 }
 
 func schemaProblems(err error) []schemaProblem {
@@ -286,17 +289,42 @@ func schemaProblems(err error) []schemaProblem {
 	}
 	printer := message.NewPrinter(language.English)
 	var ps []schemaProblem
+	// A "type" is one name or a list of them: of a text that is no type's name, it says nothing that a list was wanted.
+	named := map[string]bool{}
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
 		if len(e.Causes) == 0 && len(ps) < 20 {
-			ps = append(ps, schemaProblem{e.InstanceLocation, problem.Clip(e.ErrorKind.LocalizedString(printer), 300)})
+			p := schemaProblem{steps: e.InstanceLocation, message: problem.Clip(e.ErrorKind.LocalizedString(printer), 300)}
+			switch k := e.ErrorKind.(type) {
+			case *kind.Enum:
+				p.fix = nearestOf(k)
+				named[strings.Join(p.steps, "/")] = true
+			case *kind.Type:
+				p.list = len(k.Want) == 1 && k.Want[0] == "array"
+			}
+			ps = append(ps, p)
 		}
 		for _, c := range e.Causes {
 			walk(c)
 		}
 	}
 	walk(ve)
-	return ps
+	return slices.DeleteFunc(ps, func(p schemaProblem) bool { return p.list && named[strings.Join(p.steps, "/")] })
+}
+
+// nearestOf asks whether the closest of the texts that are allowed was meant.
+func nearestOf(k *kind.Enum) string {
+	got, is := k.Got.(string)
+	if !is {
+		return ""
+	}
+	var known []string
+	for _, v := range k.Want {
+		if s, is := v.(string); is {
+			known = append(known, s)
+		}
+	}
+	return problem.Nearest(got, known)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

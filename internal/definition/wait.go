@@ -181,11 +181,22 @@ type AwaitedRef struct {
 	Position Position
 }
 
+// memberPlace is where a member of an object stands, or the object that lacks it.
+func (b *builder) memberPlace(v *value, member string) Position {
+	if v == nil {
+		return b.place(nil)
+	}
+	if at := v.get(member); at != nil {
+		return b.place(at)
+	}
+	return b.place(v)
+}
+
 // Awaited lists the triggers that waits of the definition name as they are, without an expression.
 func (d *Definition) Awaited() (refs []AwaitedRef) {
 	if d.Action != nil && d.Action.Kind == string(flow.KindWait) {
 		if name := d.Action.With.text("signal"); name != "" {
-			refs = append(refs, AwaitedRef{name, "with.signal", d.Position})
+			refs = append(refs, AwaitedRef{name, "with.signal", d.Action.SignalAt})
 		}
 	}
 	if d.Workflow == nil {
@@ -196,7 +207,7 @@ func (d *Definition) Awaited() (refs []AwaitedRef) {
 			continue
 		}
 		if name := t.With.text("signal"); name != "" {
-			refs = append(refs, AwaitedRef{name, problem.Join("tasks", t.Name) + ".with.signal", t.Position})
+			refs = append(refs, AwaitedRef{name, problem.Join("tasks", t.Name) + ".with.signal", t.SignalAt})
 		}
 	}
 	return refs

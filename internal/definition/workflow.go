@@ -77,6 +77,7 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	}
 	b.taskAction(t, v, path)
 	t.With = b.template(v.get("with"), problem.Join(path, "with"), sc, t.Index)
+	t.SignalAt = b.memberPlace(v.get("with"), "signal")
 	b.objectTemplate(v.get("with"), t.With, problem.Join(path, "with"))
 	b.payload(t.Action, v, v.get("with"), problem.Join(path, "with"), true)
 	b.settings(v, path, &t.Settings, sc, t.Index)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -255,6 +256,7 @@ func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definitio
 	for _, d := range defs {
 		for _, ref := range d.Awaited() {
 			waits, declared := here[ref.Trigger]
+			names := slices.Collect(maps.Keys(here))
 			if !declared {
 				set, err := e.rulesInForce(ctx)
 				if err != nil {
@@ -263,11 +265,15 @@ func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definitio
 				if k := set.Triggers[ref.Trigger]; k != nil {
 					declared, waits = true, k.Waits
 				}
+				names = slices.AppendSeq(names, maps.Keys(set.Triggers))
 			}
 			p := definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: ref.Path}
 			switch {
 			case !declared:
 				p.Message, p.Fix = fmt.Sprintf("there is no trigger %q", ref.Trigger), fmt.Sprintf("add a document with kind: trigger, name: %s and waits: true", ref.Trigger)
+				if near := problem.Nearest(ref.Trigger, names); near != "" {
+					p.Fix = near + ", or " + p.Fix
+				}
 			case !waits:
 				p.Message, p.Fix = fmt.Sprintf("nothing can wait for the trigger %q", ref.Trigger), "add waits: true to its document"
 			default:

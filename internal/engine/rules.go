@@ -360,7 +360,7 @@ func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition,
 	for _, names := range automation.Cycles(all, labels) {
 		for _, name := range names {
 			if d := added[name]; d != nil {
-				problems = append(problems, definition.Problem{File: d.Position.File, Line: d.Position.Line, Column: d.Position.Column, Path: "on",
+				problems = append(problems, definition.Problem{File: d.Rule.OnAt.File, Line: d.Rule.OnAt.Line, Column: d.Rule.OnAt.Column, Path: "on",
 					Message: fmt.Sprintf("the rules lead to one another without end: %s → %s", strings.Join(names, " → "), names[0]),
 					Fix:     "name other actions in `if`, or write reentry: allow where it ends by itself"})
 				break
