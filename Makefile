@@ -14,14 +14,16 @@ PARALLEL ?= 2
 # The race detector is C.
 RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
 
-# Of make chaos: how often a process is taken down, the seed of the schedule (0: one of its own, printed), how long work goes
-# on beside retention, and how long plain work goes on beside the worst that another client can submit, on each store.
+# Of make chaos: how often a process is taken down, the seed of the schedule (0: one of its own, printed), how many schedules fire and how
+# many hooks come each second, how long work goes on beside retention, and how long plain work goes on beside the worst that another client can submit, on each store.
 CYCLES ?= 200
 SEED ?= 0
+BEATS ?= 500
+HOOKS ?= 50
 SOAK ?= 17m
 NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint lint-page unit page soak-ui chart kubernetes fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page unit page soak-ui chart kubernetes calendar fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -76,8 +78,11 @@ kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane an
 	PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c '$(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes && \
 		cd e2e/chart && $(GO) test -count=1 -timeout 20m -run TestCluster .'
 
+calendar: ## nominal times against the clocks of every zone, minute by minute, 2015 to 2040; make test does it for three years
+	$(GO) test ./internal/schedule -count=1 -run TestYears -v -timeout 12h -whole-calendar
+
 chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, and twice more with Redis and with RabbitMQ between them, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
-	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK)
+	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK) -chaos.beats $(BEATS) -chaos.hooks $(HOOKS)
 	for broker in redis rabbitmq; do scripts/with-services $(GO) test ./e2e/chaos -run 'TestChaos$$' -v -timeout 2h -chaos.long -chaos.broker $$broker -chaos.cycles $(CYCLES) -chaos.seed $(SEED) || exit 1; done
 	scripts/with-services $(GO) test ./internal/handoff/handofftest -run TestKilledAgainAndAgain -v -timeout 1h -broker.noops 100000 -broker.kills 10 -broker.again 3s
 	scripts/with-services $(GO) test ./e2e/neighbour -v -timeout 1h -neighbour.for $(NEIGHBOUR) -neighbour.late 1s -neighbour.seed $(SEED)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/signature"
 	"github.com/pawl-run/pawl/internal/store"
@@ -44,6 +46,7 @@ const (
 	hookSecret = "the secret of the chaos" // of the webhook
 	hookVar    = "CHAOS_HOOK"
 	hookRuns   = 5 // a rule runs on one of so many hooks
+	hookBatch  = 7 // another one gathers so many, or those of half a second
 )
 
 // hookSettings lets servers read the webhook's secret.
@@ -54,14 +57,18 @@ type beats struct {
 	names []string
 	sites []string // addresses of the servers
 
-	mu    sync.Mutex
-	hooks map[string]string // signal, by delivery
-	sent  map[string]int    // the number in a delivery's body
+	mu       sync.Mutex
+	hooks    map[string]string // signal, by delivery
+	sent     map[string]int    // the number in a delivery's body
+	requests int               // acknowledged, with those that were sent again
+	began    time.Time         // of the schedules
+	rested   time.Time         // when they were paused
+	hooked   time.Duration     // for how long requests have come
 }
 
 // beat defines schedules, and a webhook with a rule.
 func (l *load) beat(n int, sites []string) {
-	l.beats = &beats{sites: sites, hooks: map[string]string{}, sent: map[string]int{}}
+	l.beats = &beats{sites: sites, began: time.Now(), hooks: map[string]string{}, sent: map[string]int{}}
 	docs := []string{fmt.Sprintf(`kind: webhook
 name: chaos
 verify: {scheme: github, secret_env: %s}
@@ -71,7 +78,12 @@ name: on-hook
 on: [chaos.hook]
 if: signal.data.n %% %d == 0
 run: {action: noop, input: {n: "${{ signal.data.n }}"}}
-`, hookRuns)}
+`, hookRuns), fmt.Sprintf(`kind: rule
+name: gather
+on: [chaos.hook]
+batch: {key: all, size: %d, wait: 500ms}
+run: {action: noop, input: {all: "${{ signals.map(s, s.data.n) }}"}}
+`, hookBatch)}
 	for i := range n {
 		name := fmt.Sprintf("beat-%03d", i)
 		l.beats.names = append(l.beats.names, name)
@@ -83,14 +95,24 @@ run: {action: noop, input: {n: "${{ signal.data.n }}"}}
 	})
 }
 
-// rest pauses the schedules, so that everything can end.
+var errHeld = errors.New("a window holds signals")
+
+// rest pauses the schedules and awaits the end of the last window, so that everything can end.
 func (l *load) rest() {
+	l.beats.rested = time.Now()
 	for _, name := range l.beats.names {
 		l.insist("pause "+name, func(ctx context.Context) error {
 			_, err := l.any.PauseSchedule(ctx, name, "the test ends")
 			return err
 		})
 	}
+	l.insist("see all windows closed", func(ctx context.Context) error {
+		held, err := l.any.Enforcements(ctx, client.EnforcementFilter{Rule: "gather", State: "held", Limit: 1})
+		if err == nil && len(held.Enforcements) > 0 {
+			err = errHeld
+		}
+		return err
+	})
 }
 
 // deliver sends one request to the webhook until it is accepted, and then again, at any server, as providers do.
@@ -136,23 +158,27 @@ func (l *load) deliver(i int) {
 			l.complain("invariant 53: %s gave %s and %s", id, old, out.Signal)
 		}
 		b.hooks[id], b.sent[id] = out.Signal, i
+		b.requests++
 		b.mu.Unlock()
 	}
 }
 
-// hooks sends requests to the webhook until stop is closed, some side by side.
+// hook sends requests to the webhook until stop is closed, so many each second whatever becomes of those before: providers do not wait for
+// one another either. Where so many are under way that no more can be, the next ones are sent as soon as they can.
 func (l *load) hook(stop <-chan struct{}, each int) {
-	const most = 64
-	tick := time.NewTicker(time.Second / time.Duration(each))
-	defer tick.Stop()
+	const most = 512
 	var all sync.WaitGroup
-	defer all.Wait()
 	room := make(chan struct{}, most)
+	began := time.Now()
+	defer func() {
+		all.Wait()
+		l.beats.hooked = time.Since(began)
+	}()
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
+		case <-time.After(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(each)))):
 		}
 		select {
 		case <-stop:
@@ -172,11 +198,11 @@ func (v *verdicts) beats(s *postgres.Store, l *load, archive *archive) {
 	if l.beats == nil {
 		return
 	}
-	fired := 0
+	decided := 0
 	for _, name := range l.beats.names {
-		fired += v.beat(s, name, archive)
+		decided += v.beat(s, name, l.beats.began, archive)
 	}
-	ran, signals := 0, map[string]string{}
+	ran, gathered, signals := 0, 0, map[string]string{}
 	for id, text := range l.beats.hooks {
 		v.saw(53)
 		if other := signals[text]; other != "" {
@@ -197,19 +223,36 @@ func (v *verdicts) beats(s *postgres.Store, l *load, archive *archive) {
 			v.t.Fatal(err)
 		}
 		v.saw(40)
-		if want := map[bool]int{true: 1}[l.beats.sent[id]%hookRuns == 0]; len(all) != want || want == 1 && all[0].State != flow.EnforcementRan {
+		states := map[string]flow.EnforcementState{}
+		for _, e := range all {
+			states[e.Rule] = e.State
+		}
+		holds := l.beats.sent[id]%hookRuns == 0
+		if (states["on-hook"] == flow.EnforcementRan) != holds || len(states) != map[bool]int{false: 1, true: 2}[holds] {
 			v.wrong(40, "%s has the enforcements %+v", id, all)
 		}
-		ran += len(all)
+		v.saw(49)
+		if of := states["gather"]; of != flow.EnforcementRan && of != flow.EnforcementFolded {
+			v.wrong(49, "%s is in no batch: %+v", id, all)
+		} else if gathered++; holds {
+			ran++
+		}
 	}
-	v.t.Logf("%d ticks of %d schedules, %d requests to a webhook, of which a rule ran on %d", fired, len(l.beats.names), len(l.beats.hooks), ran)
-	if fired == 0 || ran == 0 {
+	b := l.beats
+	took := b.rested.Sub(b.began)
+	pace, hooked := float64(decided)/took.Seconds(), float64(len(b.hooks))/b.hooked.Seconds()
+	v.t.Logf("%d times of %d schedules in %s, %.0f a second; %d requests to a webhook in %s, %.0f a second, of which %.0f were new; a rule ran on %d, another gathered %d",
+		decided, len(b.names), took.Round(time.Second), pace, b.requests, b.hooked.Round(time.Second), float64(b.requests)/b.hooked.Seconds(), hooked, ran, gathered)
+	if decided == 0 || ran == 0 || gathered == 0 {
 		v.t.Error("no schedule was fired or no request came to the webhook: the test has tested nothing of them")
+	}
+	if beats, hooks := rates(); *long && (pace < 0.9*float64(beats) || hooked < 0.9*float64(hooks)) {
+		v.t.Errorf("%.0f times of schedules and %.0f hooks a second: the test was to drive %d and %d", pace, hooked, beats, hooks)
 	}
 }
 
-// beat looks at the ticks of a schedule that are left, and returns how many have started something.
-func (v *verdicts) beat(s *postgres.Store, name string, archive *archive) (fired int) {
+// beat looks at the ticks of a schedule that retention has left, and returns about how many nominal times have been decided in all.
+func (v *verdicts) beat(s *postgres.Store, name string, since time.Time, archive *archive) int {
 	k, err := s.Schedule(v.t.Context(), name)
 	if err != nil {
 		v.t.Fatal(err)
@@ -227,7 +270,6 @@ func (v *verdicts) beat(s *postgres.Store, name string, archive *archive) (fired
 		if tick.Execution.IsZero() {
 			continue
 		}
-		fired++
 		if ran := tick.Execution.String(); archive.lives[ran] == nil && !archive.gone[ran] && archive.retention == 0 {
 			v.wrong(26, "tick %s of schedule %s has started %s, which never was", tick.Nominal, name, ran)
 		}
@@ -235,5 +277,5 @@ func (v *verdicts) beat(s *postgres.Store, name string, archive *archive) (fired
 	if n := len(ticks); n > 0 && !k.Next.Equal(ticks[n-1].Last.Add(time.Second)) {
 		v.wrong(26, "schedule %s has decided up to %s, and goes on at %s", name, ticks[n-1].Last, k.Next)
 	}
-	return fired
+	return max(0, int(k.Next.Sub(since)/time.Second))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -363,6 +364,7 @@ func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, 
 			return verdict{*i, refusal}, nil
 		}
 		t.inquiries.decided(i)
+		t.effects.keeps(failpoint.AnswerKept)
 		if err := t.sayInquiry(ctx, flow.TriggerInquiryAnswered, d, i); err != nil {
 			return v, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -69,6 +70,7 @@ func (k *waits) leaves(d *flow.Draft) {
 func (t *transaction) writeWaits(ctx context.Context) error {
 	k := &t.waits
 	if len(k.put)+len(k.drop) > 0 {
+		t.effects.keeps(failpoint.WaitKept)
 		all := make([]flow.Wait, 0, len(k.put))
 		for _, w := range k.put {
 			all = append(all, w)

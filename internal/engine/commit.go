@@ -150,6 +150,9 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 	}
 	if err == nil {
 		failpoint.Hit(failpoint.AfterCommit)
+		for _, moment := range t.effects.kept {
+			failpoint.Hit(moment)
+		}
 		e.counters.committed(len(ops))
 		if len(t.effects.written) > 0 {
 			e.health.wrote()

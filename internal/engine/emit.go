@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -263,11 +264,23 @@ func (o *emitOp) want(t *transaction) {
 	}
 }
 
+// SignalDiffers is the ErrIdempotencyMismatch of an emission: a signal with its trigger and key came before with other content.
+type SignalDiffers struct {
+	Trigger, Key string
+	Signal       flow.ID // the one that stands
+}
+
+func (d *SignalDiffers) Error() string {
+	return fmt.Sprintf("the key %q of trigger %s is that of %s, which has other content", d.Key, d.Trigger, d.Signal.Text(flow.SignalPrefix))
+}
+
+func (d *SignalDiffers) Unwrap() error { return ErrIdempotencyMismatch }
+
 func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 	if known, is := t.loaded.signals[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
 		o.verdict = Emitted{Signal: known.ID, Existing: true}
 		if known.Hash != o.signal.Hash {
-			o.verdict = Emitted{Signal: known.ID, Err: fmt.Errorf("%w (key %q, signal %s)", ErrIdempotencyMismatch, o.signal.Key, known.ID.Text(flow.SignalPrefix))}
+			o.verdict = Emitted{Signal: known.ID, Err: &SignalDiffers{Trigger: o.signal.Trigger, Key: o.signal.Key, Signal: known.ID}}
 		}
 		return nil
 	}
@@ -346,5 +359,6 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	t.changes.signals = append(t.changes.signals, *s)
 	t.signalled(s)
 	t.effects.emitted = append(t.effects.emitted, s.Source)
+	t.effects.keeps(failpoint.SignalKept)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -186,6 +187,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		if err := t.tx.PutSchedules(ctx, changed); err != nil {
 			return n, err
 		}
+		t.effects.keeps(failpoint.TickKept)
 		return n, t.tx.AddTicks(ctx, ticks)
 	})
 	switch {

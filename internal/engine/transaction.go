@@ -74,8 +74,16 @@ type effects struct {
 	gone    map[flow.ID]bool // webhooks whose receivers want no more of them
 	reruns  []flow.ID        // executions of kind rerun that are to be carried out
 	said    bool             // there are new signals, about which the rules are to be asked
+	kept    []string         // moments of package failpoint that come with this commit
 
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
+}
+
+// keeps notes a moment that comes with the commit.
+func (f *effects) keeps(moment string) {
+	if !slices.Contains(f.kept, moment) {
+		f.kept = append(f.kept, moment)
+	}
 }
 
 func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {

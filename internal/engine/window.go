@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -63,6 +64,7 @@ func (t *transaction) writeWindows(ctx context.Context) error {
 	}
 	slices.SortFunc(all, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	t.changes.windows, t.effects.held = nil, true
+	t.effects.keeps(failpoint.WindowKept)
 	return t.tx.PutWindows(ctx, all)
 }
 
@@ -310,6 +312,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
 	// What this transaction holds after that joins the rest, or opens a window of its own.
 	t.changes.closed = append(t.changes.closed, c)
+	t.effects.keeps(failpoint.WindowKept)
 	delete(t.loaded.windows, key)
 	t.effects.held = t.effects.held || c.Rest != nil
 	return led, t.flush(ctx)

@@ -15,6 +15,11 @@ const (
 	BeforeCommit = "before-commit" // of the engine: decided, the commit not sent
 	AfterCommit  = "after-commit"  // committed, nobody told
 	AfterTell    = "after-tell"    // watchers and sessions told, callers not answered
+	SignalKept   = "signal-kept"   // as after-commit, of a commit with signals
+	WaitKept     = "wait-kept"     // of one with waits that begin, have looked or have ended
+	TickKept     = "tick-kept"     // of one with ticks of schedules
+	AnswerKept   = "answer-kept"   // of one with an answer to an inquiry
+	WindowKept   = "window-kept"   // of one with windows that open, grow or close
 	BeforeAnswer = "before-answer" // a remote worker's call carried out, not answered
 	AfterAnswer  = "after-answer"  // answered
 	AfterPut     = "after-put"     // an answer put into a worker's mailbox at a broker
@@ -27,7 +32,7 @@ const (
 
 // All lists the moments of servers and of workers.
 func All() (servers, workers []string) {
-	return []string{BeforeCommit, AfterCommit, AfterTell, BeforeAnswer, AfterAnswer}, []string{BeforeStart, BeforeReport, AfterReport}
+	return []string{BeforeCommit, AfterCommit, AfterTell, SignalKept, WaitKept, TickKept, AnswerKept, WindowKept, BeforeAnswer, AfterAnswer}, []string{BeforeStart, BeforeReport, AfterReport}
 }
 
 // OfBrokers lists those that come only where workers are behind a broker.
