@@ -91,7 +91,8 @@ func (s *asking) looks(r *rig, n int) map[string]int {
 	return s.others
 }
 
-// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of later on change nothing.
+// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of later on change nothing, nor do
+// a question and a wait that are open.
 func TestIdleLoopsRest(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		s := &asking{others: map[string]int{}}
@@ -101,6 +102,9 @@ func TestIdleLoopsRest(t *testing.T) {
 		r.apply("kind: schedule\nname: s\nevery: 24h\nrun: {action: noop}\n---\n" + fmt.Sprintf(debounced, "10h", "12h", "last"))
 		r.emit(Emission{Trigger: "t", Subject: "x"})
 		r.submit(Submission{Action: "noop", NotBefore: r.clock.now().Add(time.Hour)})
+		r.apply("kind: trigger\nname: paid\nwaits: true\n")
+		r.submit(Submission{Action: "wait", Input: json.RawMessage(`{"signal":"paid","subject":"x","timeout":"1d"}`)})
+		r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"Release?","form":{"type":"boolean"},"remind":["1h"],"expires":"1d"}`)})
 		s.looks(r, 3) // what was begun meanwhile has been carried out
 		if others := s.looks(r, 6); len(others) > 0 {
 			t.Errorf("alone %t: beside six looks: %v", alone, others)

@@ -22,9 +22,15 @@ const triggersAtOnce = 500
 // sweepSignals removes the signals that retention does not keep: of each trigger by what its document says, or else the setting. Triggers
 // are looked at one by one, in an index, so that signals which are kept for long do not stand in the way of others.
 func (e *Engine) sweepSignals(ctx context.Context) {
+	var keep time.Duration
+	var rest *tidying
 	for {
-		pause := e.jittered(purgePause(e.shortestKeep()))
-		switch dropped, err := e.dropSignals(ctx); {
+		if shortest := e.shortestKeep(); rest == nil || shortest != keep {
+			keep, rest = shortest, newTidying(purgePause(shortest), min(tidyAtMost, shortest/purgePart))
+		}
+		dropped, err := e.dropSignals(ctx)
+		pause := e.jittered(rest.next(dropped > 0))
+		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:

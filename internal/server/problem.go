@@ -26,7 +26,7 @@ const retryAfter = 1
 
 var titles = map[string]string{
 	api.ProblemInvalid:             "The request is invalid",
-	api.ProblemIdempotencyMismatch: "The idempotency key was used for another submission",
+	api.ProblemIdempotencyMismatch: "The key was used with other content before",
 	api.ProblemUnauthorized:        "A valid token is needed",
 	api.ProblemForbidden:           "The request comes from a place that is not allowed",
 	api.ProblemNotFound:            "There is no such thing",
@@ -80,6 +80,7 @@ func problemOf(err error) *api.Problem {
 		refused  *fault.Invalid
 		document problem.List
 		unread   *strictjson.Error
+		differs  *engine.SignalDiffers
 	)
 	switch {
 	case errors.As(err, &p):
@@ -90,6 +91,8 @@ func problemOf(err error) *api.Problem {
 		return unreadable(fieldErrors(unread.Problems)...)
 	case errors.As(err, &document): // of a body, too
 		return invalid(fieldErrors(document)...)
+	case errors.As(err, &differs):
+		return refusal(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch, differs.Error()+": send it with another key, or as it was")
 	case errors.Is(err, engine.ErrIdempotencyMismatch):
 		return refusal(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch,
 			"the idempotency key was used for another submission before: use a fresh key for every new submission")

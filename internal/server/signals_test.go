@@ -25,7 +25,8 @@ func TestSignals(t *testing.T) {
 		t.Errorf("again: %v, %+v", err, again)
 	}
 	var p *api.Problem
-	if _, err := c.Emit(ctx, api.Emission{Trigger: "alert", Data: json.RawMessage(`{"a":2}`), Key: "k", Subject: "db1"}); !errors.As(err, &p) || p.Status != 422 || p.Type != api.ProblemIdempotencyMismatch {
+	if _, err := c.Emit(ctx, api.Emission{Trigger: "alert", Data: json.RawMessage(`{"a":2}`), Key: "k", Subject: "db1"}); !errors.As(err, &p) || p.Status != 422 || p.Type != api.ProblemIdempotencyMismatch ||
+		!strings.Contains(p.Detail, `the key "k" of trigger alert is that of sg_`) {
 		t.Errorf("other content: %v", err)
 	}
 	if _, err := c.Emit(ctx, api.Emission{Trigger: "Alert"}); !errors.As(err, &p) || p.Status != 422 || p.Errors[0].Path != "trigger" || p.Errors[0].Fix == "" {
