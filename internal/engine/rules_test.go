@@ -206,7 +206,7 @@ func TestRulesThatLeadToOneAnother(t *testing.T) {
 	r.apply("name: x\naction: noop\n---\nname: y\naction: noop\n---\nkind: rule\nname: a\non: execution.ended\nif: signal.data.action == \"x\"\nrun: {action: y}\n")
 	err := r.tryApply("kind: rule\nname: b\non: execution.ended\nif: signal.data.action == \"y\"\nrun: {action: x}\n")
 	var ps definition.Problems
-	if !errors.As(err, &ps) || len(ps) != 1 || !strings.Contains(ps[0].Message, "a → b → a") || ps[0].Line != 1 || ps[0].Fix == "" {
+	if !errors.As(err, &ps) || len(ps) != 1 || !strings.Contains(ps[0].Message, "a → b → a") || ps[0].Line != 3 || ps[0].Fix == "" {
 		t.Errorf("%v", err)
 	}
 	if err := r.tryApply("kind: rule\nname: b\non: execution.ended\nif: signal.data.action == \"y\"\nreentry: allow\nrun: {action: x}\n"); err != nil {
