@@ -213,7 +213,7 @@ func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
 	return d.record(EvAdvanced, now, data)
 }
 
-// Finish ends something that the engine runs itself (or, for Cancelled and TimedOut, something that nobody holds), or
+// Finish ends something that the engine runs itself (or, for Cancelled and TimedOut, something that no worker holds), or
 // opens the next attempt if its policy says so. random is in [0, 1).
 func (d *Draft) Finish(as Stage, o Outcome, now time.Time, random float64) error {
 	if d.Place == Held && !d.Owner.IsZero() {
@@ -283,7 +283,7 @@ func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
 }
 
 // Inherit gives an attempt that one session holds to another: the next process of the same worker, which goes on with it.
-// What the session before says from then on is fenced. An attempt whose events have a gap stays: nobody is left to close
+// What the session before says from then on is fenced. An attempt whose events have a gap stays: no worker is left to close
 // it.
 func (d *Draft) Inherit(before, next ID) error {
 	if d.Place != Held || d.Owner != before || before.IsZero() || d.Inbox > 0 {

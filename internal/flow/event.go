@@ -25,7 +25,7 @@ const (
 	EvAdvanced EventType = "advanced" // a workflow started, finished or skipped tasks
 	EvProgress EventType = "progress" // said by the work itself
 	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
-	EvGiven    EventType = "given"    // it ended with an output that somebody has given: nothing ran
+	EvGiven    EventType = "given"    // it ended with an output that a person has given: nothing ran
 	EvPaused   EventType = "paused"   // a workflow starts no more tasks
 	EvResumed  EventType = "resumed"  // it starts tasks again
 )

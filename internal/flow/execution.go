@@ -63,7 +63,7 @@ type Request struct {
 	// Only are the tasks, or items of tasks, that a rerun is of alone; LeftOut those that it skips therefore. Both nil: it is of the
 	// whole workflow.
 	Only, LeftOut []string
-	// Outputs are those that somebody has given to items of a rerun, which end with them and do not run. GivenBy is who, of the rerun and of
+	// Outputs are those that a person has given to items of a rerun, which end with them and do not run. GivenBy is who, of the rerun and of
 	// each of these items; empty for all others.
 	Outputs []GivenOutput
 	GivenBy string

@@ -142,7 +142,7 @@ var (
 	ErrExcluded = errors.New("excluded")
 	// ErrAnswered means that another answer stands.
 	ErrAnswered = errors.New("answered already")
-	// ErrClosed means that nobody waits for the answer any more.
+	// ErrClosed means that no execution waits for the answer any more.
 	ErrClosed = errors.New("not open any more")
 )
 

@@ -13,7 +13,7 @@ const DefaultQueue = "default"
 // what every worker of it can run, or a part of it for what not all of them can. Needs are what that part is for, each in
 // a word: a runtime by its name, a language that only some have (as its offer), a label of workers as key=value. Their
 // order is fixed, so equal needs are one lane. A worker takes from the lanes that it can serve, so what it cannot run
-// costs it nothing and stands in nobody's way.
+// costs it nothing and holds up no other work.
 
 const (
 	// laneMark is in the name of no queue.

@@ -149,7 +149,7 @@ type taskSum struct {
 	ended   int
 	reused  int
 	rerun   bool                 // the workflow is a rerun: nothing of it is out of the cache
-	given   func(index int) bool // whether somebody has given the item its output
+	given   func(index int) bool // whether the item was given its output by hand
 	givens  int
 	started time.Time // the first start
 	over    time.Time // the last end

@@ -131,7 +131,7 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		Container: &runtime.Container{
 			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
 		},
-		// Of an input that was cut off with its worker nobody can say how much the program was given.
+		// Of an input that was cut off with its worker it is not known how much the program was given.
 		Lasting: c.Stdin.Blob == "" && len(c.Stdin.Bytes) == 0,
 	}
 	if !e.task.Resumed { // else it has got them

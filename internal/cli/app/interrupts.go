@@ -56,7 +56,7 @@ func (i *interrupts) Press() {
 	}
 	select {
 	case i.Pressed <- struct{}{}:
-	default: // nobody needs to know of a ninth
+	default: // eight are more than any command counts
 	}
 }
 

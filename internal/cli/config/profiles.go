@@ -144,7 +144,7 @@ func oneText(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// texts reads a list of texts. One text alone would have to be taken apart, and nobody agrees how.
+// texts reads a list of texts. One text alone is refused: "a b" is one argument or two, and a profile is to say which.
 func texts(n *yaml.Node) ([]string, error) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, errors.New(`want a list, as in ["{tool}", "{file}"]`)

@@ -33,7 +33,7 @@ type remembered struct {
 	Server  string    `json:"server"` // that the session is one of
 	Session string    `json:"session"`
 	Secret  string    `json:"secret,omitempty"`
-	Until   time.Time `json:"until"` // when the lease ends, if nobody renews it
+	Until   time.Time `json:"until"` // when the lease ends, unless it is renewed
 }
 
 const (
@@ -79,7 +79,7 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 		if err != nil {
 			return nil, errors.Join(err, closed(best.file))
 		}
-		was, _ := readMemory(path) // what cannot be read is nobody's
+		was, _ := readMemory(path) // a file that cannot be read is of no session
 		mine := was.Session != "" && was.Server == server
 		switch {
 		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // one that was left long ago keeps nothing

@@ -82,7 +82,7 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d (%s)", o.PID, o.Command)
 }
 
-// ReadOwner reads who works on a state directory; the zero Owner when nobody does, or has not said so yet.
+// ReadOwner reads which process works on a state directory; the zero Owner when none does, or has not written it down yet.
 func ReadOwner(dir string) Owner {
 	var o Owner
 	b, err := os.ReadFile(filepath.Join(dir, LockName))

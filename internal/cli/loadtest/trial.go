@@ -153,7 +153,7 @@ func dropSchema(ctx context.Context, dsn, schema string) error {
 	return nil
 }
 
-// size is the bytes of the database's files while nobody has them open.
+// size is the bytes of the database's files while no process has them open.
 func (b *trial) size() int64 {
 	path := filepath.Join(b.dir, "pawl.db")
 	if given, ok := strings.CutPrefix(b.Options.Store, "sqlite:"); ok {

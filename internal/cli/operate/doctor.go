@@ -108,7 +108,7 @@ func checkServer(ctx context.Context, a *app.App, server string) checkup {
 	return c
 }
 
-// checkState looks at the state directory and, when nobody works on it, at the database in it.
+// checkState looks at the state directory and, when no process works on it, at the database in it.
 func checkState(ctx context.Context, a *app.App) []checkup {
 	if dsn := a.Config.Text("store"); config.IsPostgres(dsn) {
 		return checkPostgres(ctx, a, dsn)
