@@ -56,10 +56,13 @@ var rerunBugs = []bug{
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
-	{name: "given output is not used", invariant: []int{59}, tune: rerunningPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.Outputs = nil }})},
+	{name: "given output is not used", invariant: []int{59}, tune: rerunningPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) {
+		alterRerun(&x.Request, func(again *flow.Rerun) { again.Outputs = nil })
+	}})},
 	{name: "rerun does not name its original", invariant: []int{62}, tune: rerunningPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
 		for _, x := range d.Drafts {
-			x.RerunOf, x.RerunFirst = flow.ID{}, flow.ID{}
+			x.RerunOf = flow.ID{}
+			alterRerun(&x.Request, func(again *flow.Rerun) { again.First = flow.ID{} })
 		}
 		d.Reuses = nil
 		return t.Tx.Apply(ctx, d)
@@ -74,6 +77,15 @@ var rerunBugs = []bug{
 			x.Version = t.w.shadow.target(x.Action)
 		}
 	}})},
+}
+
+// alterRerun changes what a request asks for as a rerun, and leaves those alone that share it.
+func alterRerun(r *flow.Request, change func(*flow.Rerun)) {
+	if r.Rerun != nil {
+		again := *r.Rerun
+		change(&again)
+		r.Rerun = &again
+	}
 }
 
 // rerunningPlan is a plan in which much is rerun, and aliases are moved.

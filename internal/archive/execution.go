@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"time"
@@ -144,6 +145,7 @@ func outputsOf(rows []Given) (all []flow.GivenOutput) {
 
 // ExecutionOf is an execution as rows have it; definition is the hash of the document that its version stands for.
 func ExecutionOf(x *flow.Execution, definition string) *Execution {
+	again := x.AsRerun()
 	e := &Execution{
 		ID: x.ID, Parent: x.Parent, ParentAttempt: x.ParentAttempt, Task: x.Task, Index: x.Index, Depth: x.Depth,
 		Action: x.Action, Version: x.Version, Definition: definition, Alias: x.Alias, Kind: x.Kind, Queue: x.Queue, Priority: x.Priority,
@@ -151,21 +153,40 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
 		Input: Value(x.Input), With: Value(x.With), Labels: x.Labels, IdempotencyKey: x.IdempotencyKey, Traceparent: x.Traceparent,
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
-		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst, Only: x.Only, LeftOut: x.LeftOut, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
+		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
 		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
 		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
 	}
 	if r := x.Rate; r != (flow.Rate{}) {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
 	}
-	if c := x.Cache; c != (flow.Cache{}) {
+	if c := x.Cache; c != nil {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
 	}
-	e.Outputs, e.Beneath, e.KeptWith, e.KeptAs = givenOf(x.Outputs), beneathOf(x.Beneath), x.KeptWith, x.KeptAs
+	e.Outputs, e.Beneath, e.KeptWith, e.KeptAs = givenOf(again.Outputs), beneathOf(again.Beneath), again.KeptWith, again.KeptAs
 	if x.Outcome != nil {
 		e.Output, e.Error = Value(x.Outcome.Output), ErrorOf(x.Outcome.Error)
 	}
 	return e
+}
+
+// rerun is what the execution asks for as a rerun, or has as an item of one; nil: nothing.
+func (e *Execution) rerun() (*flow.Rerun, error) {
+	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), GivenBy: e.GivenBy, KeptWith: e.KeptWith, KeptAs: e.KeptAs}
+	if e.RerunFirst != e.RerunOf {
+		again.First = e.RerunFirst
+	}
+	for i := range e.Beneath {
+		b, err := e.Beneath[i].flow(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		again.Beneath = append(again.Beneath, b)
+	}
+	if again.First.IsZero() && len(again.Only) == 0 && again.GivenBy == "" && len(again.Beneath) == 0 && again.KeptWith.IsZero() {
+		return nil, nil
+	}
+	return again, nil
 }
 
 // Flow is the execution that the row says.
@@ -178,7 +199,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		Settings: flow.Settings{Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout}, Retry: e.Retry,
 		Input: json.RawMessage(e.Input), With: json.RawMessage(e.With), Labels: e.Labels, IdempotencyKey: e.IdempotencyKey, Traceparent: e.Traceparent,
 		CreatedAt: instant(e.CreatedAt), NotBefore: instant(e.NotBefore), Rules: e.Rules,
-		RerunOf: e.RerunOf, RerunFirst: e.RerunFirst, Only: e.Only, LeftOut: e.LeftOut, GivenBy: e.GivenBy, ReusedOf: e.ReusedOf, NoCache: e.NoCache,
+		RerunOf: e.RerunOf, ReusedOf: e.ReusedOf, NoCache: e.NoCache,
 	}
 	if e.Signal != "" {
 		var err error
@@ -191,18 +212,14 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 	}
 	if c := e.Cache; c != nil {
 		sum, err := hex.DecodeString(c.Hash)
-		if err != nil || len(sum) != len(x.Cache.Hash) || c.TTL <= 0 {
+		if err != nil || len(sum) != sha256.Size || c.TTL <= 0 {
 			return nil, broken("%s: cache: sha256 %q, ttl_ns %d: a SHA-256 in hexadecimal digits and a span are expected", e.ID, c.Hash, c.TTL)
 		}
-		x.Cache = flow.Cache{Hash: [len(x.Cache.Hash)]byte(sum), TTL: c.TTL}
+		x.Cache = &flow.Cache{Hash: [sha256.Size]byte(sum), TTL: c.TTL}
 	}
-	x.Outputs, x.KeptWith, x.KeptAs = outputsOf(e.Outputs), e.KeptWith, e.KeptAs
-	for i := range e.Beneath {
-		b, err := e.Beneath[i].flow(e.ID)
-		if err != nil {
-			return nil, err
-		}
-		x.Beneath = append(x.Beneath, b)
+	var err error
+	if x.Rerun, err = e.rerun(); err != nil {
+		return nil, err
 	}
 	x.State = flow.State{Stage: e.Status, Attempt: e.Attempt, NextSeq: e.Events + 1, Place: flow.Finished, HandedBack: e.HandedBack,
 		QueuedAt: instant(e.QueuedAt), ClaimedAt: instant(e.ClaimedAt), StartedAt: instant(e.StartedAt), FinishedAt: instant(e.FinishedAt), SlotAt: instant(e.SlotAt)}

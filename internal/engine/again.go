@@ -36,9 +36,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
-	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}
-	r.Only, r.LeftOut, r.Outputs, r.GivenBy = nil, nil, nil, ""
-	r.Beneath, r.KeptWith, r.KeptAs = nil, flow.ID{}, ""
+	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, nil, flow.ID{}
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,10 +18,7 @@ import (
 
 // firstOf is the execution with which a chain of reruns began.
 func firstOf(x *flow.Execution) flow.ID {
-	if x.RerunFirst.IsZero() {
-		return x.ID
-	}
-	return x.RerunFirst
+	return cmp.Or(x.RerunFirst(), x.ID)
 }
 
 // targetsMost is how many versions one alias stands for.

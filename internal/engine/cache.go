@@ -29,18 +29,18 @@ type made struct {
 	kept    *store.Kept
 }
 
-// cacheOf says under what the outcome of a child is kept; the zero value: not at all. Without a key of its own it is what a rerun compares:
+// cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun compares:
 // what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one task of one version of a workflow
 // and of one version of the action: another version never has the outcome of this one.
-func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) flow.Cache {
+func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
 	if c.Task.Cache == nil {
-		return flow.Cache{}
+		return nil
 	}
 	hash := hashOfWork(r)
 	if c.CacheKey != nil {
 		hash = sha256.Sum256(fmt.Appendf(nil, "key %q@%d %q %q@%d %q %q", s.w.Action, s.w.Version, c.Task.Name, r.Action, r.Version, r.Kind, *c.CacheKey))
 	}
-	return flow.Cache{Hash: hash, TTL: c.Task.Cache.TTL}
+	return &flow.Cache{Hash: hash, TTL: c.Task.Cache.TTL}
 }
 
 // hashOfWork is under what the outcome of a request without a key of its own is kept: executions of tasks and submitted ones share it.
@@ -50,19 +50,19 @@ func hashOfWork(r *flow.Request) [sha256.Size]byte {
 }
 
 // of says under what the outcome of a submitted execution is kept. A key stands for what is given, of one version of an action.
-func (c *Cache) of(r *flow.Request) flow.Cache {
+func (c *Cache) of(r *flow.Request) *flow.Cache {
 	hash := hashOfWork(r)
 	if c.Key != nil {
 		hash = sha256.Sum256(fmt.Appendf(nil, "submitted with key %q@%d %q %q", r.Action, r.Version, r.Kind, *c.Key))
 	}
-	return flow.Cache{Hash: hash, TTL: c.TTL}
+	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
 // cacheHere is under what is kept what an execution's repetition ends with. That of one from elsewhere is not kept: the name and the version of
 // its workflow stood for something else there.
-func cacheHere(x *flow.Execution) flow.Cache {
+func cacheHere(x *flow.Execution) *flow.Cache {
 	if x.Imported != nil {
-		return flow.Cache{}
+		return nil
 	}
 	return x.Cache
 }
@@ -77,15 +77,18 @@ func (t *transaction) loadKept(ctx context.Context) (err error) {
 
 // keptFor is the outcome that is kept for a submission, if there is one that is not too old for it.
 func (t *transaction) keptFor(o *submitOp) (store.Kept, bool) {
+	if !o.cached {
+		return store.Kept{}, false
+	}
 	k, is := t.loaded.kept[o.request.Cache.Hash]
-	return k, is && o.cached && t.now.Sub(k.At) < o.request.Cache.TTL
+	return k, is && t.now.Sub(k.At) < o.request.Cache.TTL
 }
 
 // lookUp looks for kept outcomes of the children that have a cache, in one question for all.
 func (s *step) lookUp(ctx context.Context, all []made) error {
 	var hashes [][sha256.Size]byte
 	for i := range all {
-		if r := &all[i].request; r.Cache.TTL > 0 && !r.NoCache {
+		if r := &all[i].request; r.Cache != nil && !r.NoCache {
 			hashes = append(hashes, r.Cache.Hash)
 		}
 	}
@@ -98,8 +101,10 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 	}
 	for i := range all {
 		r := &all[i].request
-		k, is := found[r.Cache.Hash]
-		if is && r.Cache.TTL > 0 && !r.NoCache && s.t.now.Sub(k.At) < r.Cache.TTL {
+		if r.Cache == nil || r.NoCache {
+			continue
+		}
+		if k, is := found[r.Cache.Hash]; is && s.t.now.Sub(k.At) < r.Cache.TTL {
 			all[i].kept, r.ReusedOf = &k, k.Origin
 			s.t.budget.spend(0, len(k.Output))
 		}
@@ -112,7 +117,7 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) error {
 	var all []store.Kept
 	for _, d := range drafts {
-		if d.Cache.TTL <= 0 || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
+		if d.Cache == nil || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
 			continue
 		}
 		all = append(all, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})

@@ -124,6 +124,14 @@ tasks:
 		}
 		r.ended(r.submit(Submission{Action: "w"}))
 		r.same("after the rerun ran", c.since())
+		// Nor does one that the original did not have.
+		r.define("name: w\ntasks: {middle: {action: middle}, other: {action: inner}}\n")
+		again, plan = r.rerun(first, RerunOptions{Definition: DefinitionLatest})
+		r.ended(again)
+		r.same("of the rerun on another definition ran", c.since(), `{"in":"a"}×1`)
+		if plan.Reused() != 1 {
+			t.Errorf("the plan on another definition reuses %d", plan.Reused())
+		}
 	})
 }
 

@@ -78,7 +78,7 @@ func (s *step) make(ctx context.Context, kids maker, c *orchestration.Child, m *
 	}
 	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
 	if m.given = s.w.Given(c.Task.Name, c.Index); m.given != nil {
-		m.request.GivenBy = s.w.GivenBy
+		m.request.Rerun = &flow.Rerun{GivenBy: s.w.AsRerun().GivenBy}
 	} else if m.reuse, err = s.reusable(ctx, c, &m.request, m.refusal); err != nil {
 		return err
 	}

@@ -27,15 +27,15 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 
 		again, plan := r.rerun(id, give("each", 1, `{"item":"one"}`))
 		x := r.ended(again)
-		if want := `{"all":[{"item":0},{"item":"one"},{"item":2}],"tag":"a"}`; x.Stage != flow.Completed || string(x.Outcome.Output) != want || x.GivenBy != "ada" {
-			r.Errorf("the rerun is %s with %s, given by %q; planned %+v", x.Stage, x.Outcome.Output, x.GivenBy, plan.Workflow.Tasks)
+		if want := `{"all":[{"item":0},{"item":"one"},{"item":2}],"tag":"a"}`; x.Stage != flow.Completed || string(x.Outcome.Output) != want || x.AsRerun().GivenBy != "ada" {
+			r.Errorf("the rerun is %s with %s, given by %q; planned %+v", x.Stage, x.Outcome.Output, x.AsRerun().GivenBy, plan.Workflow.Tasks)
 		}
 		if ran := c.since(); slices.Contains(ran, `{"item":1}×1`) {
 			r.Errorf("what was given ran: %v", ran)
 		}
 		kids := r.kids(again)
 		k := kids["each[1]"]
-		if k.GivenBy != "ada" || string(k.Outcome.Output) != `{"item":"one"}` || !k.ReusedOf.IsZero() {
+		if k.AsRerun().GivenBy != "ada" || string(k.Outcome.Output) != `{"item":"one"}` || !k.ReusedOf.IsZero() {
 			r.Errorf("the item that was given its output is %+v", k)
 		}
 		if h := r.history(k.ID); !slices.Equal(h, []flow.EventType{flow.EvRequested, flow.EvGiven}) {
@@ -49,7 +49,7 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 
 		// A rerun of it reuses what was given, and gives nothing itself.
 		third, _ := r.rerun(again, RerunOptions{})
-		if y := r.ended(third); y.GivenBy != "" || string(y.Outcome.Output) != string(x.Outcome.Output) || r.kids(third)["each[1]"].ReusedOf != k.ID {
+		if y := r.ended(third); y.AsRerun().GivenBy != "" || string(y.Outcome.Output) != string(x.Outcome.Output) || r.kids(third)["each[1]"].ReusedOf != k.ID {
 			r.Errorf("its rerun is %+v with %s", y.Request, y.Outcome.Output)
 		}
 		r.same("ran for the rerun of the rerun", c.since())

@@ -244,17 +244,18 @@ func sensible(t time.Time) bool { return t.IsZero() || t.Year() >= 1970 && t.Yea
 
 // checkImported refuses an execution that no store could have had.
 func checkImported(x *flow.Execution) error {
+	again := x.AsRerun()
 	texts := map[string]string{"action": x.Action, "kind": string(x.Kind), "queue": x.Queue, "task": x.Task, "alias": x.Alias, "key": x.Key, "when_full": string(x.WhenFull),
-		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": x.GivenBy, "kept_as": x.KeptAs,
+		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": again.GivenBy, "kept_as": again.KeptAs,
 		"retry.backoff": string(x.Retry.Backoff)}
 	for name, value := range x.Labels {
 		if fault.BadText(name, fault.LabelLimit) != "" || fault.BadText(value, fault.LabelLimit) != "" {
 			return wrong(x.ID, "its label %.100q: a name and a value have up to %d bytes", name, fault.LabelLimit)
 		}
 	}
-	lists := [][]string{x.Rules, x.Only, x.LeftOut, x.Retry.On}
-	for i := range x.Beneath {
-		b := &x.Beneath[i]
+	lists := [][]string{x.Rules, again.Only, again.LeftOut, x.Retry.On}
+	for i := range again.Beneath {
+		b := &again.Beneath[i]
 		lists = append(lists, b.Only, b.LeftOut, []string{b.Path, b.GivenBy})
 	}
 	for _, all := range lists {

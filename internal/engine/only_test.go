@@ -36,8 +36,8 @@ func TestRerunOnly(t *testing.T) {
 		if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"each":[{"item":0},{"item":1},{"item":2}]}` {
 			r.Errorf("the rerun is %s: %s, planned %+v", x.Stage, x.Outcome.Output, plan.Workflow.Tasks)
 		}
-		if !slices.Equal(x.Only, []string{"each"}) || !slices.Contains(x.LeftOut, "join") {
-			r.Errorf("the rerun is of %v, without %v", x.Only, x.LeftOut)
+		if !slices.Equal(x.AsRerun().Only, []string{"each"}) || !slices.Contains(x.AsRerun().LeftOut, "join") {
+			r.Errorf("the rerun is of %v, without %v", x.AsRerun().Only, x.AsRerun().LeftOut)
 		}
 		for _, ran := range c.since() {
 			if !strings.HasPrefix(ran, `{"item":`) {
@@ -60,16 +60,16 @@ func TestRerunOnly(t *testing.T) {
 
 		// A rerun of a rerun of some only, and a retry of it, are of the whole workflow again.
 		whole, _ := r.rerun(again, RerunOptions{})
-		if x := r.ended(whole); x.Stage != flow.Completed || x.Only != nil || x.LeftOut != nil {
-			r.Errorf("the rerun of the whole is %s, of %v", x.Stage, x.Only)
+		if x := r.ended(whole); x.Stage != flow.Completed || x.AsRerun().Only != nil || x.AsRerun().LeftOut != nil {
+			r.Errorf("the rerun of the whole is %s, of %v", x.Stage, x.AsRerun().Only)
 		}
 		r.same("ran for the whole", c.since(), `{"all":[{"item":0},{"item":1},{"item":2}]}×1`)
 		retried, err := r.e.Retry(r.ctx, again, "")
 		if err != nil {
 			r.Fatal(err)
 		}
-		if x := r.ended(retried.Execution); x.Stage != flow.Completed || x.Only != nil {
-			r.Errorf("a retry is %s, of %v", x.Stage, x.Only)
+		if x := r.ended(retried.Execution); x.Stage != flow.Completed || x.AsRerun().Only != nil {
+			r.Errorf("a retry is %s, of %v", x.Stage, x.AsRerun().Only)
 		}
 
 		for name, row := range map[string]struct {

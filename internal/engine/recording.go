@@ -69,7 +69,7 @@ func (e *Engine) recordedPages(ctx context.Context, of store.WorkflowAttempt) <-
 }
 
 func (rec *recording) add(x *flow.Execution) {
-	p := &orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output), Partial: len(x.Only) > 0}
+	p := &orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output), Partial: len(x.AsRerun().Only) > 0}
 	if !x.ReusedOf.IsZero() {
 		p.Of = x.ReusedOf
 	}

@@ -140,9 +140,8 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	}
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
-	r.RerunOf, r.RerunFirst, r.Only, r.LeftOut = id, firstOf(x), nil, nil
-	r.Outputs, r.GivenBy, r.Imported = nil, "", nil
-	r.Beneath, r.KeptWith, r.KeptAs = nil, flow.ID{}, ""
+	r.Again(id, firstOf(x))
+	r.Imported = nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
@@ -158,7 +157,12 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if plan.Workflow, err = p.plan(ctx, &level{x: x, r: &r, def: def.Workflow, named: o.all()}); err != nil {
 		return r, plan, err
 	}
-	plan.reuses, plan.Parts, r.Beneath = p.reuses, p.parts, p.beneath
+	plan.reuses, plan.Parts = p.reuses, p.parts
+	if len(p.beneath) > 0 {
+		part := r.AsRerun()
+		part.Beneath = p.beneath
+		r.Rerun = &part
+	}
 	return r, plan, e.stillKept(ctx, x)
 }
 
@@ -285,13 +289,14 @@ func keepAsked(r, original, was *flow.Request) {
 
 // workflowOf is what an execution runs of its definition's tasks.
 func workflowOf(w *definition.Workflow, r *flow.Request) *definition.Workflow {
-	if len(r.Only) == 0 || w == nil {
+	again := r.AsRerun()
+	if len(again.Only) == 0 || w == nil {
 		return w
 	}
 	var reports []string
-	for _, text := range r.Only {
+	for _, text := range again.Only {
 		name, _, _ := strings.Cut(text, "[")
 		reports = append(reports, name)
 	}
-	return w.Only(reports, r.LeftOut)
+	return w.Only(reports, again.LeftOut)
 }

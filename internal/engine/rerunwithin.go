@@ -173,7 +173,9 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 		return nil, err
 	}
 	if len(l.named.Outputs) > 0 {
-		l.r.Outputs, l.r.GivenBy = single(l.named.Outputs), p.by
+		again := l.r.AsRerun()
+		again.Outputs, again.GivenBy = single(l.named.Outputs), p.by
+		l.r.Rerun = &again
 	}
 	var failed error
 	inner := map[orchestration.Item]*orchestration.Child{}
@@ -223,7 +225,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	p.reuses = slices.Grow(p.reuses, len(plan.Reuses))
 	for i := range plan.Reuses {
 		u := &plan.Reuses[i]
-		task := (&flow.Request{KeptAs: l.as}).KeptTask(u.Task)
+		task := (&flow.Request{Rerun: &flow.Rerun{KeptAs: l.as}}).KeptTask(u.Task)
 		p.reuses = append(p.reuses, store.Reuse{Workflow: p.again, Task: task, Index: u.Index, From: u.Execution, Of: u.Of, Hash: u.Work.Sum()})
 	}
 	for i := range l.named.Within {
@@ -258,10 +260,12 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 	if err != nil {
 		return nil, err
 	}
+	again := l.r.AsRerun()
 	for _, i := range only {
-		l.r.Only = append(l.r.Only, ItemText(i))
+		again.Only = append(again.Only, ItemText(i))
 	}
-	l.r.LeftOut = plan.LeftOut
+	again.LeftOut = plan.LeftOut
+	l.r.Rerun = &again
 	return plan, nil
 }
 
@@ -371,7 +375,8 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 		return err
 	}
 	p.parts[at].Plan = beneath
+	again := r.AsRerun()
 	p.beneath = append(p.beneath, flow.Beneath{Path: as, Of: x.ID, First: firstOf(x), Version: r.Version, Work: work,
-		Only: r.Only, LeftOut: r.LeftOut, Outputs: r.Outputs, GivenBy: r.GivenBy})
+		Only: again.Only, LeftOut: again.LeftOut, Outputs: again.Outputs, GivenBy: again.GivenBy})
 	return nil
 }

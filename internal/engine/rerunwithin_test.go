@@ -140,7 +140,7 @@ func TestRerunWithin(t *testing.T) {
 					deploy = k.Execution
 				}
 			}
-			if d := r.get(deploy); d.RerunOf.IsZero() || d.KeptWith != x.ID || d.KeptAs != "deploy[0]" {
+			if d := r.get(deploy); d.RerunOf.IsZero() || d.AsRerun().KeptWith != x.ID || d.AsRerun().KeptAs != "deploy[0]" {
 				t.Errorf("the task deploy: %+v", d.Request)
 			}
 		}

@@ -243,7 +243,7 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 		return err
 	}
 	o.id, o.key, o.request, o.refused, o.made = id, s.IdempotencyKey, r, err, &e.counters.submitted
-	o.sums, o.startIn, o.cached = sumsIn(r.Input, r.With), s.StartIn, s.Cache != nil && !s.NoCache
+	o.sums, o.startIn, o.cached = sumsIn(r.Input, r.With), s.StartIn, r.Cache != nil && !s.NoCache
 	return nil
 }
 

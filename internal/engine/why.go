@@ -125,17 +125,18 @@ func (w *Why) finished(x *flow.Execution) {
 
 // rerun says what an execution repeats, or whose outcome it has.
 func (w *Why) rerun(x *flow.Execution) {
+	again := x.AsRerun()
 	switch {
 	case !x.RerunOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
-		for i := range x.Outputs[:min(len(x.Outputs), catalog.NamesShown)] {
-			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", x.GivenBy, x.Outputs[i].Task, x.Outputs[i].Index))
+		for _, given := range again.Outputs[:min(len(again.Outputs), catalog.NamesShown)] {
+			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", again.GivenBy, given.Task, given.Index))
 		}
-		if len(x.Only) > 0 {
-			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(x.Only, ", "), leftOut(x.LeftOut)))
+		if len(again.Only) > 0 {
+			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(again.Only, ", "), leftOut(again.LeftOut)))
 		}
-	case x.GivenBy != "":
-		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", x.GivenBy))
+	case again.GivenBy != "":
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", again.GivenBy))
 	case x.Cached():
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: cached: outcome of %s", x.ReusedOf))
 	case !x.ReusedOf.IsZero():

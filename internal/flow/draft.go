@@ -254,12 +254,13 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Give ends a new execution with an output that GivenBy has given. Nobody owns it at any time and nothing runs.
+// Give ends a new execution with an output that somebody has given. Nobody owns it at any time and nothing runs.
 func (d *Draft) Give(output json.RawMessage, now time.Time) error {
-	if d.GivenBy == "" {
+	by := d.AsRerun().GivenBy
+	if by == "" {
 		return fmt.Errorf("%w: nobody has given an output to %s", ErrIllegalMove, d.ID)
 	}
-	if err := d.record(EvGiven, now, object("by", d.GivenBy)); err != nil {
+	if err := d.record(EvGiven, now, object("by", by)); err != nil {
 		return fmt.Errorf("give an output: %w", err)
 	}
 	d.settle(Outcome{Output: output}, now, 0)

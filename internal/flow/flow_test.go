@@ -358,7 +358,7 @@ func TestAnyDeliveryGivesTheSameHistory(t *testing.T) {
 			}
 			inbox = append(inbox, d.InboxAdd...)
 			inbox = slices.DeleteFunc(inbox, func(e Event) bool { return e.Seq < d.InboxBelow })
-			if len(inbox) != d.Inbox {
+			if len(inbox) != int(d.Inbox) {
 				t.Fatalf("inbox holds %d, the state says %d", len(inbox), d.Inbox)
 			}
 			if (d.Inbox > 0) == d.GapSince.IsZero() {

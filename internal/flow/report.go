@@ -216,7 +216,7 @@ func (rc *Receipt) closeGap(d *Draft, stash []Event, now time.Time, random float
 	}
 	below := d.NextSeq
 	d.InboxAdd = slices.DeleteFunc(d.InboxAdd, func(e Event) bool { return e.Seq < below })
-	left := 0
+	left := int32(0)
 	for _, e := range stash {
 		if e.Seq >= below {
 			left++

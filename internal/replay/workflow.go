@@ -193,7 +193,7 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		}
 		it.left = slices.Insert(it.left, at, c.Index)
 	}
-	if due := x.CreatedAt.Add(c.Delay); c.Delay > 0 && x.ReusedOf.IsZero() && x.GivenBy == "" && !x.NotBefore.Equal(due) {
+	if due := x.CreatedAt.Add(c.Delay); c.Delay > 0 && x.ReusedOf.IsZero() && x.AsRerun().GivenBy == "" && !x.NotBefore.Equal(due) {
 		at.Rules, at.Recorded, at.Why = "not before "+clock(due), "not before "+clock(x.NotBefore), "a round waits for the delay of the task's repeat"
 		a.w.findAt(at)
 	}
@@ -205,17 +205,17 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		at.Rules, at.Recorded, at.Why = "not before "+clock(x.CreatedAt), "ended at "+clock(x.FinishedAt), "nothing ends before it is started"
 		a.w.findAt(at)
 	}
-	if b := a.w.x.BeneathAt(c.Task.Name, c.Index); b != nil && x.RerunOf != b.Of || b == nil && !x.KeptWith.IsZero() {
+	if b := a.w.x.BeneathAt(c.Task.Name, c.Index); b != nil && x.RerunOf != b.Of || b == nil && !x.AsRerun().KeptWith.IsZero() {
 		at.Rules, at.Recorded, at.Why = "a workflow that runs as a whole", "the rerun of "+x.RerunOf.String(), "the rerun says which workflows beneath it run again in parts"
 		if b != nil {
 			at.Rules = "the rerun of " + b.Of.String()
 		}
 		a.w.findAt(at)
 	}
-	if given := a.w.x.Given(c.Task.Name, c.Index); (given != nil) != (x.GivenBy != "" && len(x.Outputs) == 0) || given != nil && (x.Outcome == nil || !sameJSON(given, x.Outcome.Output)) {
+	if given := a.w.x.Given(c.Task.Name, c.Index); (given != nil) != x.WasGiven() || given != nil && (x.Outcome == nil || !sameJSON(given, x.Outcome.Output)) {
 		at.Rules, at.Recorded, at.Why = givenText(given), "not that", "the rerun says to which items an output was given"
 		if given == nil {
-			at.Recorded = "an output that " + x.GivenBy + " has given"
+			at.Recorded = "an output that " + x.AsRerun().GivenBy + " has given"
 		}
 		a.w.findAt(at)
 	}

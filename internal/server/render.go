@@ -10,13 +10,14 @@ import (
 
 // render says in the API's words how an execution stands.
 func render(x *flow.Execution) api.Execution {
+	again := x.AsRerun()
 	out := api.Execution{
 		ID: x.ID.String(), Action: x.Action, Version: x.Version, Alias: x.Alias, Kind: string(x.Kind),
 		Status: status(x.Stage), Attempt: x.Attempt,
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
 		CreatedAt: x.CreatedAt, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
-		RerunOf: x.RerunOf.String(), Only: x.Only, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
+		RerunOf: x.RerunOf.String(), Only: again.Only, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
 	}

@@ -187,7 +187,7 @@ func (b *trial) sample(ctx context.Context) {
 		if err == nil {
 			b.mu.Lock()
 			for _, x := range under {
-				b.unapp = append(b.unapp, x.Inbox)
+				b.unapp = append(b.unapp, int(x.Inbox))
 			}
 			b.mu.Unlock()
 		}

@@ -240,7 +240,7 @@ func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 }
 
 func checkInbox(f *verification.Findings, x *flow.Execution, kept int) {
-	if kept != x.Inbox {
+	if kept != int(x.Inbox) {
 		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
 	}
 	if x.Inbox > flow.InboxLimit {

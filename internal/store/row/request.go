@@ -50,12 +50,13 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	created := Micros(r.CreatedAt)
 	retries := r.Retry.MaxAttempts != 0 || r.Retry.Backoff != "" || r.Retry.Delay != 0 || r.Retry.MaxDelay != 0 ||
 		r.Retry.Jitter != 0 || len(r.Retry.On) > 0
+	again := r.AsRerun()
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil, r.Cache != (flow.Cache{}),
-		len(r.Beneath) > 0, !r.KeptWith.IsZero(), r.NoCache} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "", r.Imported != nil, r.Cache != nil,
+		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache} {
 		if is {
 			has |= 1 << bit
 		}
@@ -138,14 +139,14 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.text(r.Alias)
 	}
 	if has&hasRerunFirst != 0 {
-		w.id(r.RerunFirst)
+		w.id(again.First)
 	}
 	if has&hasOnly != 0 {
-		w.texts(r.Only)
-		w.texts(r.LeftOut)
+		w.texts(again.Only)
+		w.texts(again.LeftOut)
 	}
 	if has&hasGiven != 0 {
-		w.given(r.GivenBy, r.Outputs)
+		w.given(again.GivenBy, again.Outputs)
 	}
 	if has&hasImported != 0 {
 		w.text(r.Imported.From)
@@ -157,9 +158,9 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.duration(r.Cache.TTL)
 	}
 	if has&hasBeneath != 0 {
-		w.uint(uint64(len(r.Beneath)))
-		for i := range r.Beneath {
-			b := &r.Beneath[i]
+		w.uint(uint64(len(again.Beneath)))
+		for i := range again.Beneath {
+			b := &again.Beneath[i]
 			w.text(b.Path)
 			w.id(b.Of)
 			w.id(b.First)
@@ -171,8 +172,8 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		}
 	}
 	if has&hasKeptWith != 0 {
-		w.id(r.KeptWith)
-		w.text(r.KeptAs)
+		w.id(again.KeptWith)
+		w.text(again.KeptAs)
 	}
 	return w.b
 }
@@ -303,21 +304,24 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	if has&hasAlias != 0 {
 		r.Alias = d.text()
 	}
-	r.RerunFirst = r.RerunOf
+	if has&(hasRerunFirst|hasOnly|hasGiven|hasBeneath|hasKeptWith) != 0 {
+		r.Rerun = new(flow.Rerun)
+	}
 	if has&hasRerunFirst != 0 {
-		r.RerunFirst = d.id()
+		r.Rerun.First = d.id()
 	}
 	if has&hasOnly != 0 {
-		r.Only, r.LeftOut = d.texts(), d.texts()
+		r.Rerun.Only, r.Rerun.LeftOut = d.texts(), d.texts()
 	}
 	if has&hasGiven != 0 {
-		r.GivenBy, r.Outputs = d.given()
+		r.Rerun.GivenBy, r.Rerun.Outputs = d.given()
 	}
 	if has&hasImported != 0 {
 		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
 	}
 	r.NoCache = has&hasNoCache != 0
 	if has&hasCache != 0 {
+		r.Cache = new(flow.Cache)
 		copy(r.Cache.Hash[:], d.bytes())
 		r.Cache.TTL = d.duration()
 	}
@@ -327,11 +331,11 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 			copy(b.Work[:], d.bytes())
 			b.Only, b.LeftOut = d.texts(), d.texts()
 			b.GivenBy, b.Outputs = d.given()
-			r.Beneath = append(r.Beneath, b)
+			r.Rerun.Beneath = append(r.Rerun.Beneath, b)
 		}
 	}
 	if has&hasKeptWith != 0 {
-		r.KeptWith, r.KeptAs = d.id(), d.text()
+		r.Rerun.KeptWith, r.Rerun.KeptAs = d.id(), d.text()
 	}
 	return d.err
 }

@@ -112,7 +112,7 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 		}
 	}
 	if has&hasInbox != 0 {
-		s.Inbox = int(d.uint())
+		s.Inbox = int32(d.uint())
 	}
 	if has&hasCancel != 0 {
 		s.Cancel = &flow.CancelOrder{As: flow.Stage(d.uint()), Code: d.text(), Reason: d.text()}

@@ -23,12 +23,12 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		Input: raw(`{"a": [1, 2.5, "ü", null]}`), With: raw(`{"code":"print(1)"}`),
 		Labels: map[string]string{"team": "blue", "empty": "", "sign": "a=b"}, IdempotencyKey: "once", Traceparent: "00-1-2-01", Signal: b.id(), Rules: []string{"a", "b"},
 		Rate: flow.Rate{Key: "mails", Limit: 6, Per: time.Minute, Burst: 2, Over: flow.OverDrop}, Fair: flow.Fair{By: "ada", Weight: 3},
-		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute), RerunOf: b.id(), RerunFirst: b.id(), Alias: "stable",
-		Only: []string{"grade[1]"}, LeftOut: []string{"mail", "tidy"},
-		Beneath: []flow.Beneath{{Path: "deploy[0]", Of: b.id(), First: b.id(), Version: 3, Work: [32]byte{1, 2}, Only: []string{"verify[2]"}, LeftOut: []string{"tidy"}},
-			{Path: "deploy[0]/check[1]", Of: b.id(), First: b.id(), Outputs: []flow.GivenOutput{{Task: "ping", Index: 1, Output: raw(`{"v": 2}`)}}, GivenBy: "ada"}},
-		KeptWith: b.id(), KeptAs: "outer[1]",
-		GivenBy: "ada", Outputs: []flow.GivenOutput{{Task: "fetch", Index: 2, Output: raw(`{"v": 1}`)}, {Task: "each", Output: raw(`null`)}},
+		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute), RerunOf: b.id(), Alias: "stable", Rerun: &flow.Rerun{First: b.id(),
+			Only: []string{"grade[1]"}, LeftOut: []string{"mail", "tidy"},
+			Beneath: []flow.Beneath{{Path: "deploy[0]", Of: b.id(), First: b.id(), Version: 3, Work: [32]byte{1, 2}, Only: []string{"verify[2]"}, LeftOut: []string{"tidy"}},
+				{Path: "deploy[0]/check[1]", Of: b.id(), First: b.id(), Outputs: []flow.GivenOutput{{Task: "ping", Index: 1, Output: raw(`{"v": 2}`)}}, GivenBy: "ada"}},
+			KeptWith: b.id(), KeptAs: "outer[1]",
+			GivenBy: "ada", Outputs: []flow.GivenOutput{{Task: "fetch", Index: 2, Output: raw(`{"v": 1}`)}, {Task: "each", Output: raw(`null`)}}},
 	}
 }
 

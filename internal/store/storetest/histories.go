@@ -87,7 +87,7 @@ func inbox(b *bench) {
 	say(flow.Stored, six, end)
 	equal(b, "kept", kept(), []flow.Event{six, end})
 	x := b.get(id)
-	equal(b, "counted", x.Inbox, 2)
+	equal(b, "counted", int(x.Inbox), 2)
 	equal(b, "gap since", x.GapSince, b.now)
 	equal(b, "readers see the prefix", len(b.events(id, 0, 100)), 3)
 	say(flow.Stored, five)

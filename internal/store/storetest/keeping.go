@@ -37,7 +37,7 @@ func (b *bench) keep(all ...store.Kept) {
 // ran, and no more than is allowed.
 func keptOutcomes(b *bench) {
 	wf := b.workflow()
-	cache := flow.Cache{Hash: hashOf("a"), TTL: time.Hour}
+	cache := &flow.Cache{Hash: hashOf("a"), TTL: time.Hour}
 	d := b.submit(under(wf, "t", 0), func(r *flow.Request) { r.Cache = cache })
 	b.apply(d)
 	equal(b, "the request", b.get(d.ID).Cache, cache)
@@ -91,7 +91,7 @@ func keptViolations(b *bench) {
 			b.Errorf("%s: Check found %v", what, all)
 		}
 	}
-	hit := b.submit(under(wf, "v", 0), func(r *flow.Request) { r.ReusedOf, r.Cache = of, flow.Cache{Hash: hashOf("a"), TTL: time.Hour} })
+	hit := b.submit(under(wf, "v", 0), func(r *flow.Request) { r.ReusedOf, r.Cache = of, &flow.Cache{Hash: hashOf("a"), TTL: time.Hour} })
 	must(b, hit.Reuse(raw(`{"n":1}`), b.now))
 	b.apply(hit)
 	violated("an outcome of one with another hash", hit.ID)

@@ -131,8 +131,8 @@ func checkReused(f *Findings, x *flow.Execution, events []flow.Event) {
 	given := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvGiven })
 	reused := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvReused })
 	switch {
-	case given != (x.GivenBy != "" && len(x.Outputs) == 0) || given && (len(events) != 2 || x.Stage != flow.Completed || !x.ClaimedAt.IsZero() || !x.StartedAt.IsZero()):
-		f.Add(59, x.ID, "its output was given by %q, and its history does not say that it ended with that and did nothing else", x.GivenBy)
+	case given != x.WasGiven() || given && (len(events) != 2 || x.Stage != flow.Completed || !x.ClaimedAt.IsZero() || !x.StartedAt.IsZero()):
+		f.Add(59, x.ID, "its output was given by %q, and its history does not say that it ended with that and did nothing else", x.AsRerun().GivenBy)
 	case reused && x.ReusedOf.IsZero():
 		f.Add(59, x.ID, "it ended with another's outcome and does not name whose")
 	case x.ReusedOf.IsZero():
@@ -150,7 +150,7 @@ func Reused(f *Findings, x, of *flow.Execution) {
 		f.Add(59, x.ID, "it reuses the outcome of %s, which itself reused that of %s", of.ID, of.ReusedOf)
 	case x.Cached() && x.NoCache:
 		f.Add(67, x.ID, "it ended with what was kept of %s, and was to run without the cache", of.ID)
-	case x.Cached() && x.Cache.Hash != of.Cache.Hash:
+	case x.Cached() && (of.Cache == nil || x.Cache.Hash != of.Cache.Hash):
 		f.Add(67, x.ID, "it ended with what was kept of %s, which had something else to do", of.ID)
 	case x.Outcome != nil && of.Outcome != nil && string(x.Outcome.Output) != string(of.Outcome.Output):
 		f.Add(59, x.ID, "it reuses the outcome of %s, and its output is another", of.ID)

@@ -1,0 +1,150 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Rerun is what a rerun asks for beside what it repeats, or what an item of one has from it. Few executions have any of it: a request
+// points to it, so that all the others are smaller by 160 bytes wherever they are loaded and copied.
+type Rerun struct {
+	// First is the execution with which the chain of reruns began, where it is not RerunOf; zero: it is.
+	First ID
+	// Only are the tasks, or items of tasks, that the rerun is of alone; LeftOut those that it skips therefore. Both nil: it is of the
+	// whole workflow.
+	Only, LeftOut []string
+	// Outputs are those that a person has given to items of the rerun, which end with them and do not run. GivenBy is who, of the rerun and of
+	// each of these items; empty for all others.
+	Outputs []GivenOutput
+	GivenBy string
+	// Beneath are the workflows among the tasks of the rerun, and among theirs, that run again in parts, because a path was named that leads
+	// into them. KeptWith is, of such a workflow, the rerun beneath which it is, and KeptAs its path from there: what its tasks reuse is kept
+	// with that.
+	Beneath  []Beneath
+	KeptWith ID
+	KeptAs   string
+}
+
+// GivenOutput is an output that an item of a workflow ends with instead of running.
+type GivenOutput struct {
+	Task   string
+	Index  int
+	Output json.RawMessage
+}
+
+// Beneath is a workflow beneath a rerun of which only parts run again.
+type Beneath struct {
+	Path    string            // from the rerun, by tasks and their items: "deploy[0]", "deploy[0]/verify[2]"
+	Of      ID                // the execution that it runs again
+	First   ID                // with which the chain of its reruns began
+	Version int               // of its definition, for which it was planned
+	Work    [sha256.Size]byte // the hash of what it is to do, for which it was planned
+	Only    []string          // as of a Rerun, and so are the others
+	LeftOut []string
+	Outputs []GivenOutput
+	GivenBy string
+}
+
+// AsRerun is what the request asks for as a rerun, or has as an item of one; the zero value for all others.
+func (r *Request) AsRerun() Rerun {
+	if r.Rerun == nil {
+		return Rerun{}
+	}
+	return *r.Rerun
+}
+
+// RerunFirst is the execution with which the chain of reruns began; zero for what is no rerun.
+func (r *Request) RerunFirst() ID {
+	if r.Rerun == nil || r.Rerun.First.IsZero() {
+		return r.RerunOf
+	}
+	return r.Rerun.First
+}
+
+// Again makes this the request of a rerun of an execution, the first of whose chain is given; it asks for nothing besides.
+func (r *Request) Again(of, first ID) {
+	r.RerunOf, r.Rerun = of, nil
+	if first != of {
+		r.Rerun = &Rerun{First: first}
+	}
+}
+
+// RunsPart reports whether it is a rerun that leaves tasks out or has been given outputs: it may end otherwise than what it repeats.
+func (r *Request) RunsPart() bool {
+	again := r.Rerun
+	return again != nil && len(again.Only)+len(again.Outputs)+len(again.Beneath) > 0
+}
+
+// Given returns the output that was given to an item; nil: none was.
+func (r *Request) Given(task string, index int) json.RawMessage {
+	if r.Rerun == nil {
+		return nil
+	}
+	for i := range r.Rerun.Outputs {
+		if o := &r.Rerun.Outputs[i]; o.Task == task && o.Index == index {
+			return o.Output
+		}
+	}
+	return nil
+}
+
+// WasGiven reports whether it is an item of a rerun that ends with an output which somebody has given.
+func (r *Request) WasGiven() bool {
+	return r.Rerun != nil && r.Rerun.GivenBy != "" && len(r.Rerun.Outputs) == 0
+}
+
+// ItemPath is the path of an item of the workflow that stands at a path; "": of the rerun itself.
+func ItemPath(above, task string, index int) string {
+	if above != "" {
+		above += "/"
+	}
+	return fmt.Sprintf("%s%s[%d]", above, task, index)
+}
+
+// BeneathAt is what was planned for an item of this workflow; nil: it runs as every other one.
+func (r *Request) BeneathAt(task string, index int) *Beneath {
+	again := r.Rerun
+	if again == nil || len(again.Beneath) == 0 {
+		return nil
+	}
+	path := ItemPath(again.KeptAs, task, index)
+	for i := range again.Beneath {
+		if again.Beneath[i].Path == path {
+			return &again.Beneath[i]
+		}
+	}
+	return nil
+}
+
+// RunBeneath makes this the request of a workflow that runs again in parts as an item of another, whose id and request are given.
+func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
+	again := &Rerun{First: b.First, Only: b.Only, LeftOut: b.LeftOut, Outputs: b.Outputs, GivenBy: b.GivenBy, KeptWith: w.KeptBy(above), KeptAs: b.Path}
+	if again.First == b.Of {
+		again.First = ID{}
+	}
+	for _, other := range w.AsRerun().Beneath {
+		if strings.HasPrefix(other.Path, b.Path+"/") {
+			again.Beneath = append(again.Beneath, other)
+		}
+	}
+	r.RerunOf, r.Rerun = b.Of, again
+	r.Cache = nil // its outcome may be that of a part
+}
+
+// KeptBy is the execution with which it is kept what the tasks of this one reuse, whose own id is given.
+func (r *Request) KeptBy(own ID) ID {
+	if r.Rerun == nil || r.Rerun.KeptWith.IsZero() {
+		return own
+	}
+	return r.Rerun.KeptWith
+}
+
+// KeptTask is the name under which it is kept what a task of this workflow reuses.
+func (r *Request) KeptTask(task string) string {
+	if r.Rerun == nil || r.Rerun.KeptAs == "" {
+		return task
+	}
+	return r.Rerun.KeptAs + "/" + task
+}
