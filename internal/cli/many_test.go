@@ -112,6 +112,20 @@ func TestExampleGradeMany(t *testing.T) {
 	if _, errs, code = pawl(t, env, "wait", "--label", "run=18"); code != exit.General || !strings.Contains(errs, "nothing was submitted with the label run=18") {
 		t.Errorf("pawl wait for nothing: exit code %d\n%s", code, errs)
 	}
+	again, errs, code := pawl(t, env, "wait", o.ID, o.ID, "-o", "json")
+	if code != exit.Failed || strings.Count(again, `"verdict":"nonzero_exit"`) != 2 || strings.Contains(again, "AssertionError") || !strings.Contains(errs, "2 of 2 have ended: 2 nonzero_exit") {
+		t.Errorf("pawl wait for ids: exit code %d\n%s%s", code, again, errs)
+	}
+	for _, args := range [][]string{{"ex_06e9v1t4m8kz0x2c5q7rbjwyna"}, {o.ID, "ex_06e9v1t4m8kz0x2c5q7rbjwyna"}} {
+		if out, errs, code = pawl(t, env, append([]string{"wait"}, args...)...); code == exit.OK || code == exit.Failed || out != "" || !strings.Contains(errs, "ex_06e9v1t4m8kz0x2c5q7rbjwyna") {
+			t.Errorf("pawl wait for what is not there: exit code %d\n%s%s", code, out, errs)
+		}
+	}
+	for _, args := range [][]string{{}, {o.ID, "--label", "run=17"}, {o.ID, "--after", "1"}} {
+		if _, errs, code = pawl(t, env, append([]string{"wait"}, args...)...); code != exit.Misuse {
+			t.Errorf("pawl wait %v: exit code %d\n%s", args, code, errs)
+		}
+	}
 	if _, errs, code = pawl(t, env, "wait", "--label", "run"); code != exit.Misuse {
 		t.Errorf("pawl wait for no label: exit code %d\n%s", code, errs)
 	}

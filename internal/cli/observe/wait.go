@@ -30,18 +30,25 @@ type waitOptions struct {
 func WaitCommand(a *app.App) *cobra.Command {
 	var o waitOptions
 	c := &cobra.Command{
-		Use:   "wait --label NAME=VALUE",
-		Short: "Wait until everything with a label has ended, and print how each did",
-		Long: `Wait until everything that was submitted with a label has ended. A line for each outcome goes to standard output as it comes: the
-id, the verdict (ok, or the code of the error), exit code, processor time, memory, and the error's first line. Progress goes to
-standard error. Exit code 0 says that all were ok, 3 that one was not.`,
+		Use:   "wait (--label NAME=VALUE | ID...)",
+		Short: "Wait until executions have ended, and print how each did",
+		Long: `Wait until everything that was submitted with a label has ended, or the executions that are named. A line for each outcome goes to
+standard output, of a label as it comes, of ids in the order in which they are given: the id, the verdict (ok, or the code of the error), exit
+code, processor time, memory, and the error's first line. Progress goes to standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 		Example: `  pawl wait --label run=17
-  pawl wait --label run=17 -o json --outputs      a line of JSON for each, with its output`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  pawl wait --label run=17 -o json --outputs      a line of JSON for each, with its output
+  pawl wait ex_06e9v1t4m8kz0x2c5q7rbjwyna`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
 			name, value, ok := strings.Cut(o.label, "=")
-			if o.label == "" {
-				return exit.Usagef("pawl wait needs the label of what to wait for, as in: %s", app.FirstExample(cmd))
+			switch {
+			case o.label == "" && len(ids) == 0:
+				return exit.Usagef("pawl wait needs ids, or the label of what to wait for, as in: %s", app.FirstExample(cmd))
+			case o.label != "" && len(ids) > 0:
+				return exit.Usagef("pawl wait takes ids, or --label %s: leave one of them out", o.label)
+			case o.after != "" && len(ids) > 0:
+				return exit.Usagef("--after goes on behind an outcome of a --label; leave it out with ids")
+			case len(ids) > 0:
+				return a.WithClient(cmd.Context(), app.Working, func(ctx context.Context, s *app.Session) error { return waitForIDs(ctx, a, s, ids, &o) })
 			}
 			if !ok || name == "" {
 				return exit.Usagef("--label %q: write what to wait for as name=value", o.label)
@@ -60,6 +67,39 @@ standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 	return c
 }
 
+// waitForIDs prints how executions end, in the order of their ids. All are looked for first, so that one which is not there is not found out
+// hours later.
+func waitForIDs(ctx context.Context, a *app.App, s *app.Session, ids []string, o *waitOptions) error {
+	found := make([]*api.Execution, len(ids))
+	for i, id := range ids {
+		var err error
+		if found[i], err = s.Get(ctx, id); err != nil {
+			return err
+		}
+	}
+	p := progress{app: a, total: len(ids), verdicts: map[string]int{}, said: time.Now()}
+	err := a.Following(ctx, s, func() error {
+		for i := p.ended; i < len(ids); i++ {
+			x := found[i]
+			if !x.Status.Terminal() {
+				var err error
+				if x, err = s.Wait(ctx, ids[i]); err != nil {
+					return err
+				}
+			}
+			if x.Input = nil; !o.outputs {
+				x.Output = nil
+			}
+			if err := writeOutcome(a, x, x, o.format); err != nil {
+				return err
+			}
+			p.add(verdict(x))
+		}
+		return nil
+	})
+	return p.end(err)
+}
+
 // waitWith prints outcomes until there are no more.
 func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQuery, f output.Format) error {
 	counts, err := s.Count(ctx, client.Filter{Labels: map[string]string{q.Name: q.Value}, TopLevel: true})
@@ -75,12 +115,7 @@ func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQ
 			if err != nil {
 				return err
 			}
-			if f == output.AsJSON {
-				err = output.WriteLine(a.Out, &o)
-			} else {
-				_, err = fmt.Fprintln(a.Out, outcomeLine(&o.Execution))
-			}
-			if err != nil {
+			if err := writeOutcome(a, &o.Execution, &o, f); err != nil {
 				return err
 			}
 			q.After = o.Cursor
@@ -88,10 +123,15 @@ func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQ
 		}
 		return nil
 	})
-	p.say()
-	if err == nil && p.verdicts[api.VerdictOK] < p.ended {
-		return &exit.Error{Code: exit.Failed}
+	return p.end(err)
+}
+
+// writeOutcome writes how an execution ended: as a line for people, or the document as a line of JSON.
+func writeOutcome(a *app.App, x *api.Execution, document any, f output.Format) error {
+	if f == output.AsJSON {
+		return output.WriteLine(a.Out, document)
 	}
+	_, err := fmt.Fprintln(a.Out, outcomeLine(x))
 	return err
 }
 
@@ -146,6 +186,15 @@ func (p *progress) add(verdict string) {
 	if time.Since(p.said) >= progressEvery && p.ended < p.total {
 		p.say()
 	}
+}
+
+// end says how all have ended: as a failure, if one was not ok.
+func (p *progress) end(err error) error {
+	p.say()
+	if err == nil && p.verdicts[api.VerdictOK] < p.ended {
+		return &exit.Error{Code: exit.Failed}
+	}
+	return err
 }
 
 func (p *progress) say() {
