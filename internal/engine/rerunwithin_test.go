@@ -27,7 +27,7 @@ outputs: {all: "${{ tasks.pong.output }}"}
 name: deploy
 input: {type: object, properties: {n: {type: integer}}}
 tasks:
-  copy: {action: noop, with: {n: "${{ input.n }}", in: copy}}
+  copy: {action: noop, with: {in: copy, n: "${{ input.n }}"}}
   verify: {needs: [copy], foreach: [0, 1, 2], action: noop, with: {item: "${{ item }}", was: "${{ tasks.copy.output }}"}}
   beside: {action: noop, with: {in: beside}}
   check: {needs: [verify], foreach: [10, 20], action: check, with: {n: "${{ item }}"}}
