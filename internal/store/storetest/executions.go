@@ -260,15 +260,20 @@ func staleWrites(b *bench) {
 
 // conditions checks that each part of the state that a decision was about is compared, whatever else is as it was.
 func conditions(b *bench) {
-	id := b.claimed(flow.ID{1})
+	held, placeless := b.claimed(flow.ID{1}), b.submit()
+	b.apply(placeless)
 	for what, change := range map[string]func(*flow.Draft){
 		"stage":             func(d *flow.Draft) { d.Stage = flow.Running },
 		"attempt":           func(d *flow.Draft) { d.Attempt++ },
 		"next event number": func(d *flow.Draft) { d.NextSeq++ },
-		"place":             func(d *flow.Draft) { d.Place = flow.Ready },
+		"place":             func(d *flow.Draft) { d.Place = flow.Waiting },
 		"owner":             func(d *flow.Draft) { d.Owner = flow.ID{2} },
 		"no owner":          func(d *flow.Draft) { d.Owner = flow.ID{} },
 	} {
+		id := held
+		if what == "place" {
+			id = placeless.ID // in another place, what is held would be refused
+		}
 		before := b.get(id).State
 		for how, decide := range map[string]func(*flow.Draft){
 			"a step": func(d *flow.Draft) { d.GapSince = b.now },
@@ -329,6 +334,49 @@ func badRow(b *bench) {
 	_, err = b.s.Get(b.ctx(), good.ID)
 	wantErr(b, "get the neighbour of a bad row", err, store.ErrNotFound)
 	b.apply(good)
+}
+
+// refused plants rows whose columns contradict one another: the database itself refuses them.
+func refused(b *bench) {
+	mine := b.session(flow.ID{1}, time.Hour).ID
+	wf := b.workflow()
+	scheduled := func(change ...func(*flow.Request)) *flow.Draft {
+		d := b.submit(change...)
+		must(b, d.Schedule(int64(b.made), b.now))
+		return d
+	}
+	for what, plant := range map[string]func() *flow.Draft{
+		"in the queue and not scheduled": func() *flow.Draft { d := b.submit(); d.Place = flow.Ready; return d },
+		"delayed and scheduled":          func() *flow.Draft { d := scheduled(); d.Place = flow.Delayed; return d },
+		"in a line and running":          func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Waiting, flow.Running; return d },
+		"running and in no place":        func() *flow.Draft { d := scheduled(); d.Place, d.Stage = 0, flow.Running; return d },
+		"in a place that there is not":   func() *flow.Draft { d := scheduled(); d.Place = flow.Finished + 1; return d },
+		"owned in the queue":             func() *flow.Draft { d := scheduled(); d.Owner = mine; return d },
+		"ended and not over":             func() *flow.Draft { d := b.submit(); d.Place, d.Outcome = flow.Finished, &flow.Outcome{}; return d },
+		"in attempt 0":                   func() *flow.Draft { d := b.submit(); d.Attempt = 0; return d },
+		"without an event":               func() *flow.Draft { d := b.submit(); d.NextSeq, d.Events = 1, nil; return d },
+		"an item before the first":       func() *flow.Draft { return b.submit(under(wf, "t", -1)) },
+		"a child of attempt 0": func() *flow.Draft {
+			return b.submit(under(wf, "t", 0), func(r *flow.Request) { r.ParentAttempt = 0 })
+		},
+		"moved to a place that is not of its stage": func() *flow.Draft { d := b.load(b.ready(1)); d.Place = flow.Waiting; return d },
+		"given an owner in the queue":               func() *flow.Draft { d := b.load(b.ready(2)); d.Owner = mine; return d },
+		"set back to attempt 0":                     func() *flow.Draft { d := b.load(b.claimed(mine)); d.Attempt = 0; return d },
+		"a child that ends and is not over": func() *flow.Draft {
+			d := b.load(b.claimed(mine, under(wf, "u", 0)))
+			d.Place, d.Owner, d.Outcome = flow.Finished, flow.ID{}, &flow.Outcome{}
+			return d
+		},
+	} {
+		d := plant()
+		good := b.submit()
+		err := b.try(store.Delta{Drafts: []*flow.Draft{good, d}})
+		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			b.Errorf("%s: %v, want an error about the data", what, err)
+		}
+		_, err = b.s.Get(b.ctx(), good.ID)
+		wantErr(b, what+": its neighbour", err, store.ErrNotFound)
+	}
 }
 
 func clock(b *bench) {

@@ -11,7 +11,6 @@ import (
 // violations plants damage that a store accepts, because it persists decisions and never makes them, and looks whether
 // Check finds it. The numbers are those of docs/invariants.md.
 func violations(b *bench) {
-	session := flow.ID{1}
 	b.clean()
 	plant := func(invariant int, what string, drafts ...*flow.Draft) {
 		b.Helper()
@@ -40,7 +39,7 @@ func violations(b *bench) {
 	plant(1, "a completion of what never ran", d)
 
 	d = scheduled()
-	d.Stage = flow.Provisioning
+	d.Place, d.Stage = flow.Held, flow.Provisioning
 	plant(1, "a stage that no event led to", d)
 
 	d = b.submit()
@@ -50,10 +49,6 @@ func violations(b *bench) {
 	d = scheduled()
 	must(b, d.Claim(flow.ID{}, "nobody", b.now))
 	plant(3, "held by nobody", d)
-
-	d = scheduled()
-	d.Owner = session
-	plant(3, "owned in the queue", d)
 
 	d = scheduled()
 	event(d, d.NextSeq, 3, flow.EvProvisioning)
@@ -76,10 +71,6 @@ func violations(b *bench) {
 	}
 	plant(52, "more slots of a rate than it allows", slotted(0), slotted(time.Second), slotted(40*time.Second), slotted(59*time.Second))
 	plant(52, "begun without a slot of its rate", scheduled(func(r *flow.Request) { r.Rate = flow.Rate{Key: "other", Limit: 2, Per: time.Minute, Burst: 1} }))
-
-	d = b.submit()
-	d.Place = flow.Ready
-	plant(13, "a slot held by what is not admitted", d)
 
 	wf := b.workflow()
 	plant(19, "items with a hole between their indices", b.submit(under(wf, "t", 0)), b.submit(under(wf, "t", 2)))
