@@ -84,6 +84,9 @@ func (o *observer) Apply(ctx context.Context, d store.Delta) error {
 	for _, k := range d.Keys {
 		o.writes = append(o.writes, write{key: &k})
 	}
+	for _, k := range d.Ticks {
+		o.writes = append(o.writes, write{tick: &k})
+	}
 	return nil
 }
 
@@ -99,16 +102,6 @@ func (o *observer) Relane(ctx context.Context, x *flow.Execution, lane string) e
 	err := o.Tx.Relane(ctx, x, lane)
 	if err == nil {
 		o.writes = append(o.writes, write{relaned: &relaned{x.ID, lane}})
-	}
-	return err
-}
-
-func (o *observer) AddTicks(ctx context.Context, all []store.Tick) error {
-	err := o.Tx.AddTicks(ctx, all)
-	if err == nil {
-		for _, k := range all {
-			o.writes = append(o.writes, write{tick: &k})
-		}
 	}
 	return err
 }

@@ -13,8 +13,7 @@ import (
 const (
 	// asidesKept is for how long after its time the note stays of what was put aside: a loop that finds the row again puts it aside for
 	// ten minutes at the most.
-	asidesKept   = time.Hour
-	asidesAtOnce = 1000
+	asidesKept = time.Hour
 )
 
 // leaveAside puts a signal, or the wait of an execution, aside because a decision about it was refused or because its row cannot be read:
@@ -34,7 +33,9 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 		return true, nil // by another server, or met again by a loop that does not look for it
 	}
 	a := store.Aside{Kind: kind, ID: id, Aside: *last.Again(why.Error(), now)}
-	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.tx.PutAsides(ctx, []store.Aside{a}) })
+	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error {
+		return t.tx.Apply(ctx, store.Delta{Asides: []store.Aside{a}})
+	})
 	prefix := flow.SignalPrefix
 	if kind == store.AsideLooking {
 		prefix = ""
@@ -62,20 +63,6 @@ func (e *Engine) asideNow(ctx context.Context, kind store.AsideKind, id flow.ID)
 		return nil, err
 	}
 	return &a, nil
-}
-
-// dropAsides forgets what was put aside and has been handled since.
-func (e *Engine) dropAsides(ctx context.Context) (all int, err error) {
-	for {
-		dropped := 0
-		err := e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
-			dropped, err = tx.DropAsides(ctx, time.Now().Add(-asidesKept), asidesAtOnce)
-			return err
-		})
-		if all += dropped; err != nil || dropped < asidesAtOnce {
-			return all, err
-		}
-	}
 }
 
 // damaged is the error of a row that cannot be decoded.

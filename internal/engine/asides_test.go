@@ -179,7 +179,7 @@ func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
 func (r *rig) asideOver(kind store.AsideKind, id flow.ID) {
 	r.Helper()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		return tx.PutAsides(ctx, []store.Aside{{Kind: kind, ID: id, Aside: flow.Aside{Until: time.Now().Add(-time.Second), Times: 1}}})
+		return tx.Apply(ctx, store.Delta{Asides: []store.Aside{{Kind: kind, ID: id, Aside: flow.Aside{Until: time.Now().Add(-time.Second), Times: 1}}}})
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -229,7 +229,12 @@ func (s *unwilling) Update(ctx context.Context, decide func(context.Context, sto
 
 type unwillingTx struct{ store.Tx }
 
-func (t *unwillingTx) PutAsides(context.Context, []store.Aside) error { return errPlanted }
+func (t *unwillingTx) Apply(ctx context.Context, d store.Delta) error {
+	if len(d.Asides) > 0 {
+		return errPlanted
+	}
+	return t.Tx.Apply(ctx, d)
+}
 
 // A signal that can neither be matched nor be put aside waits for the next round.
 func TestMatchingOfWhatCannotBePutAside(t *testing.T) {

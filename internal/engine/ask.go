@@ -219,7 +219,7 @@ func (t *transaction) writeInquiries(ctx context.Context) error {
 	for key := range q.changed {
 		all = append(all, q.known[key])
 	}
-	return t.tx.PutInquiries(ctx, all)
+	return t.tx.Apply(ctx, store.Delta{Inquiries: all})
 }
 
 // Reply is an answer to an inquiry, and by whom.

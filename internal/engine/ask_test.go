@@ -456,7 +456,9 @@ func TestVerifyAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(i)
-		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { return tx.PutInquiries(ctx, []*flow.Inquiry{i}) }); err != nil {
+		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Inquiries: []*flow.Inquiry{i}})
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -69,25 +71,13 @@ func (k *waits) leaves(d *flow.Draft) {
 // writeWaits writes what was decided about waits.
 func (t *transaction) writeWaits(ctx context.Context) error {
 	k := &t.waits
+	if len(k.put)+len(k.drop)+len(k.unmet)+len(k.met) == 0 {
+		return nil
+	}
 	if len(k.put)+len(k.drop) > 0 {
 		t.effects.keeps(failpoint.WaitKept)
-		all := make([]flow.Wait, 0, len(k.put))
-		for _, w := range k.put {
-			all = append(all, w)
-		}
-		if err := t.tx.PutWaits(ctx, all, k.drop); err != nil {
-			return err
-		}
 	}
-	if len(k.unmet) > 0 {
-		if err := t.tx.PutUnmet(ctx, k.unmet); err != nil {
-			return err
-		}
-	}
-	if len(k.met) > 0 {
-		return t.tx.DropUnmet(ctx, k.met)
-	}
-	return nil
+	return t.tx.Apply(ctx, store.Delta{Waits: slices.Collect(maps.Values(k.put)), DroppedWaits: k.drop, Unmet: k.unmet, Met: k.met})
 }
 
 // signalled notes a signal that is kept, for the waits that are open.

@@ -201,7 +201,7 @@ func TestWaitsAreRecovered(t *testing.T) {
 		if err := tx.Apply(ctx, store.Delta{Signals: []flow.Signal{s}}); err != nil {
 			return err
 		}
-		return tx.PutUnmet(ctx, []int64{s.Number})
+		return tx.Apply(ctx, store.Delta{Unmet: []int64{s.Number}})
 	})
 	if err != nil {
 		t.Fatal(err)

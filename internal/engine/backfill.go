@@ -182,5 +182,5 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 	if b.Dry {
 		return out, nil
 	}
-	return out, t.tx.AddTicks(ctx, out.Ticks)
+	return out, t.tx.Apply(ctx, store.Delta{Ticks: out.Ticks})
 }

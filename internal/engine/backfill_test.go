@@ -36,7 +36,9 @@ func TestBackfill(t *testing.T) {
 		from := to.Add(-250 * time.Hour)
 		fired := store.Tick{Schedule: "s", Nominal: from.Add(5 * time.Hour), Last: from.Add(5 * time.Hour), Count: 1, Execution: r.submit(Submission{Action: "noop"}), At: to, Why: "on_time"}
 		missed := store.Tick{Schedule: "s", Nominal: from, Last: from.Add(4 * time.Hour), Count: 5, At: to, Why: "catch_up"}
-		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { return tx.AddTicks(ctx, []store.Tick{fired, missed}) }); err != nil {
+		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Ticks: []store.Tick{fired, missed}})
+		}); err != nil {
 			r.Fatal(err)
 		}
 		if n, skipped := r.backfill(Backfill{From: from, To: to, Dry: true}); n != 249 || skipped != 1 || len(r.ticks("s")) != 2 {

@@ -125,22 +125,5 @@ func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) er
 	if len(all) == 0 {
 		return nil
 	}
-	return t.tx.Keep(ctx, all)
-}
-
-// dropKept deletes outcomes that have expired, and those that are too many.
-func (e *Engine) dropKept(ctx context.Context) (all int, err error) {
-	for {
-		dropped := 0
-		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-			now, err := tx.Now(ctx)
-			if err == nil {
-				dropped, err = tx.DropKept(ctx, now, keptMost, metersAtOnce)
-			}
-			return err
-		})
-		if all += dropped; err != nil || dropped < metersAtOnce {
-			return all, err
-		}
-	}
+	return t.tx.Apply(ctx, store.Delta{Kept: all})
 }

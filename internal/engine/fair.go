@@ -122,8 +122,5 @@ func (t *transaction) writeShares(ctx context.Context) error {
 	}
 	clear(s.written)
 	clear(s.emptied)
-	if err := t.tx.DropShares(ctx, keys); err != nil {
-		return err
-	}
-	return t.tx.PutShares(ctx, all)
+	return t.tx.Apply(ctx, store.Delta{DroppedShares: keys, Shares: all})
 }

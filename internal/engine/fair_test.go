@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 const sharedFairly = `
@@ -68,7 +69,7 @@ func TestFairLine(t *testing.T) {
 			r.Errorf("served %s", got)
 		}
 		r.verify()
-		if _, err := r.e.dropShares(r.ctx); err != nil {
+		if _, err := r.e.dropOld(r.ctx, store.OldShares); err != nil {
 			r.Error(err)
 		}
 	})

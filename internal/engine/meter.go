@@ -74,7 +74,7 @@ func (t *transaction) writeMeters(ctx context.Context) error {
 	}
 	all := t.changes.meters
 	t.changes.meters = nil
-	return t.tx.PutMeters(ctx, all)
+	return t.tx.Apply(ctx, store.Delta{Meters: all})
 }
 
 // rateText says a rate as documents do.
@@ -103,7 +103,10 @@ func (e *Engine) sweepMeters(ctx context.Context) {
 			return
 		}
 		some := false
-		for _, drop := range []func(context.Context) (int, error){e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides, e.dropKept, e.dropTicks} {
+		old := func(of store.Outdated) func(context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) { return e.dropOld(ctx, of) }
+		}
+		for _, drop := range []func(context.Context) (int, error){old(store.OldMeters), e.dropLocks, old(store.OldShares), old(store.OldAsides), e.dropKept, old(store.OldTicks)} {
 			dropped, err := drop(ctx)
 			if err != nil && ctx.Err() == nil {
 				e.opts.Log.Error("removing what is left of rates, windows, lines, asides, kept outcomes and ticks failed; it will be tried again", telemetry.Err, err)
@@ -118,7 +121,7 @@ func (e *Engine) sweepMeters(ctx context.Context) {
 func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 	for last := ""; ; {
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-			next, err := tx.DropLocks(ctx, last, metersAtOnce)
+			next, err := tx.DropLocks(ctx, last, oldAtOnce)
 			if err == nil {
 				last = next
 			}
@@ -130,41 +133,58 @@ func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 	}
 }
 
-// sharesKept is for how long the shares of a line are kept that nothing comes to any more.
-const sharesKept = time.Hour
+const (
+	// sharesKept is for how long the shares of a line are kept that nothing comes to any more.
+	sharesKept = time.Hour
+	// oldAtOnce is how many rows one transaction drops.
+	oldAtOnce = 1000
+)
 
-// dropShares deletes the shares of lines in which nobody waits: what ends in a line leaves its own behind.
-func (e *Engine) dropShares(ctx context.Context) (all int, err error) {
-	for {
-		dropped := 0
-		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-			now, err := tx.Now(ctx)
-			if err == nil {
-				dropped, err = tx.DropOldShares(ctx, now.Add(-sharesKept), metersAtOnce)
-			}
-			return err
-		})
-		if all += dropped; err != nil || dropped < metersAtOnce {
-			return all, err
-		}
+// keptFor is for how long rows of a kind are kept; 0: for good.
+func (e *Engine) keptFor(of store.Outdated) time.Duration {
+	switch of {
+	case store.OldAsides:
+		return asidesKept
+	case store.OldMeters:
+		return time.Minute
+	case store.OldShares:
+		return sharesKept
+	case store.OldTicks:
+		return e.opts.Retention
 	}
+	return 0
 }
 
-// metersAtOnce is how many meters, locks or shares one transaction drops.
-const metersAtOnce = 1000
+// dropOld deletes rows of a kind that are of no use any more.
+func (e *Engine) dropOld(ctx context.Context, of store.Outdated) (int, error) {
+	age := e.keptFor(of)
+	if age <= 0 {
+		return 0, nil
+	}
+	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
+		return tx.DropOld(ctx, of, now.Add(-age), oldAtOnce)
+	})
+}
 
-// dropMeters deletes the meters of rates that are not used up any more.
-func (e *Engine) dropMeters(ctx context.Context) (all int, err error) {
+// dropKept deletes outcomes of the cache that have expired, and those that are too many.
+func (e *Engine) dropKept(ctx context.Context) (int, error) {
+	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
+		return tx.DropKept(ctx, now, keptMost, oldAtOnce)
+	})
+}
+
+// dropAll deletes some rows in each transaction, until there are fewer than oldAtOnce.
+func (e *Engine) dropAll(ctx context.Context, some func(context.Context, store.Tx, time.Time) (int, error)) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 			now, err := tx.Now(ctx)
 			if err == nil {
-				dropped, err = tx.DropMeters(ctx, now.Add(-time.Minute), metersAtOnce)
+				dropped, err = some(ctx, tx, now)
 			}
 			return err
 		})
-		if all += dropped; err != nil || dropped < metersAtOnce {
+		if all += dropped; err != nil || dropped < oldAtOnce {
 			return all, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 const rated = `
@@ -179,7 +180,7 @@ func TestDropMeters(t *testing.T) {
 		if x := r.get(r.submit(Submission{Action: "slow"})); x.Place != flow.Delayed {
 			r.Errorf("it is %s", x.Place)
 		}
-		if _, err := r.e.dropMeters(r.ctx); err != nil {
+		if _, err := r.e.dropOld(r.ctx, store.OldMeters); err != nil {
 			r.Fatal(err)
 		}
 		if x := r.get(r.submit(Submission{Action: "slow"})); x.Place != flow.Delayed || x.SlotAt.Before(time.Now().Add(40*time.Hour)) {

@@ -135,7 +135,7 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 				}
 				fired = all[0].Next
 				all[0].Due, all[0].Next = r.clock.now(), all[0].Next.Add(-24*time.Hour)
-				if err := tx.PutSchedules(ctx, all); err != nil {
+				if err := tx.Apply(ctx, store.Delta{Schedules: all}); err != nil {
 					return err
 				}
 				return tx.Apply(ctx, store.Delta{Signals: []flow.Signal{kept}, Drafts: []*flow.Draft{late}})

@@ -239,7 +239,7 @@ func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, ve
 	if k.Version == version {
 		return nil
 	}
-	return t.tx.AddSwitches(ctx, []store.Switch{{Generation: last + 1, Name: name, Version: version, Paused: k.Paused, At: t.now, Reason: k.Reason}})
+	return t.tx.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: last + 1, Name: name, Version: version, Paused: k.Paused, At: t.now, Reason: k.Reason}}})
 }
 
 // PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
@@ -283,7 +283,7 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 // steerRule pauses or resumes a rule as of a generation. k is its latest switch.
 func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch, generation int64, pause bool, reason string) error {
 	k.Generation, k.Paused, k.Reason, k.At = generation, pause, reason, t.now
-	if err := t.tx.AddSwitches(ctx, []store.Switch{k}); err != nil || !pause {
+	if err := t.tx.Apply(ctx, store.Delta{Switches: []store.Switch{k}}); err != nil || !pause {
 		return err
 	}
 	return t.sayPaused(ctx, name, reason)

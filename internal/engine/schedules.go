@@ -231,7 +231,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 			why = schedule.MissedPaused
 		}
 		missed, _ := before.Schedule.Passed(k.Next, t.now, why)
-		if err := t.tx.AddTicks(ctx, missedTicks(d.Name, missed, t.now)); err != nil {
+		if err := t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(d.Name, missed, t.now)}); err != nil {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 	}
 	k.Due = dueOf(d, &k)
 	t.keepSchedule(catalog.VersionKey(d.Name, version), d)
-	return t.tx.PutSchedules(ctx, []store.Schedule{k})
+	return t.tx.Apply(ctx, store.Delta{Schedules: []store.Schedule{k}})
 }
 
 // dueOf is when a schedule's next nominal time is to be decided about; zero: never.
@@ -283,7 +283,7 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 			return k, err
 		}
 		k.Due = dueOf(d, &k)
-		return k, t.tx.PutSchedules(ctx, []store.Schedule{k})
+		return k, t.tx.Apply(ctx, store.Delta{Schedules: []store.Schedule{k}})
 	})
 	if err == nil {
 		e.schedules.changed()
@@ -316,7 +316,7 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) 
 		}
 		missed, next := d.Schedule.Passed(k.Next, t.now, schedule.MissedPaused)
 		k.Next = next
-		return t.tx.AddTicks(ctx, missedTicks(k.Name, missed, t.now))
+		return t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(k.Name, missed, t.now)})
 	})
 }
 
@@ -344,7 +344,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 		if err := t.begin(ctx, s); err != nil {
 			return nil, err
 		}
-		return nil, t.tx.AddTicks(ctx, []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}})
+		return nil, t.tx.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}}})
 	})
 	if err == nil {
 		err = refusal

@@ -372,7 +372,7 @@ func TestTicksAreDropped(t *testing.T) {
 	r.define(hourly + "overlap: allow")
 	r.tick(time.Minute)
 	r.tick(2 * time.Hour)
-	if _, err := r.e.dropTicks(r.ctx); err != nil {
+	if _, err := r.e.dropOld(r.ctx, store.OldTicks); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.ticks("s"); len(got) != 2 { // of the last look: one missed and one fired, or two fired

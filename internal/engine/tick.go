@@ -26,7 +26,6 @@ const (
 	schedulesAgain  = time.Second      // after a look that failed
 	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
 	restAgain       = 10 * time.Second // until other servers look at a schedule of which one is starting the ticks that have passed
-	ticksAtOnce     = 1000
 )
 
 // tickClock is about how far the database's clock is ahead of the process's.
@@ -184,11 +183,8 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		}
 		n.count(all, changed, ticks)
 		n.changed = changed
-		if err := t.tx.PutSchedules(ctx, changed); err != nil {
-			return n, err
-		}
 		t.effects.keeps(failpoint.TickKept)
-		return n, t.tx.AddTicks(ctx, ticks)
+		return n, t.tx.Apply(ctx, store.Delta{Schedules: changed, Ticks: ticks})
 	})
 	switch {
 	case err == nil:
@@ -398,24 +394,4 @@ const messageLimit = 1000
 func shortMessage(err error) string {
 	say := err.Error()
 	return strings.ToValidUTF8(say[:min(len(say), messageLimit)], "")
-}
-
-// dropTicks deletes ticks that retention does not keep, and returns how many.
-func (e *Engine) dropTicks(ctx context.Context) (all int, err error) {
-	if e.opts.Retention <= 0 {
-		return 0, nil
-	}
-	for {
-		dropped := 0
-		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-			now, err := tx.Now(ctx)
-			if err == nil {
-				dropped, err = tx.DropTicks(ctx, now.Add(-e.opts.Retention), ticksAtOnce)
-			}
-			return err
-		})
-		if all += dropped; err != nil || dropped < ticksAtOnce {
-			return all, err
-		}
-	}
 }

@@ -65,7 +65,7 @@ func (t *transaction) writeWindows(ctx context.Context) error {
 	slices.SortFunc(all, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	t.changes.windows, t.effects.held = nil, true
 	t.effects.keeps(failpoint.WindowKept)
-	return t.tx.PutWindows(ctx, all)
+	return t.tx.Apply(ctx, store.Delta{Windows: all})
 }
 
 // closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
@@ -196,7 +196,7 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 			return t.postponeWindow(ctx, w)
 		}
 		delete(t.loaded.windows, w.WindowKey)
-		return t.tx.DropWindow(ctx, w.WindowKey)
+		return t.tx.Apply(ctx, store.Delta{DroppedWindows: []store.WindowKey{w.WindowKey}})
 	})
 }
 
@@ -211,7 +211,7 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 		return err
 	}
 	now.Wake = t.now.Add(windowsAside)
-	return t.tx.PutWindows(ctx, []store.Window{now})
+	return t.tx.Apply(ctx, store.Delta{Windows: []store.Window{now}})
 }
 
 // sameWindow reports whether a window is the one that was read before, with what it may have been given since: one that closes because it

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -22,15 +21,6 @@ type Aside struct {
 	Kind AsideKind
 	ID   flow.ID // of the signal, or of the execution
 	flow.Aside
-}
-
-// Asides keeps what loops have put aside. Executions are not among them: their state says so.
-type Asides interface {
-	// PutAsides notes what is put aside, each under its kind and id.
-	PutAsides(ctx context.Context, all []Aside) error
-	// DropAsides forgets up to n whose times were before a moment, and returns how many: what has not been put aside again since then
-	// has been handled, or is gone.
-	DropAsides(ctx context.Context, before time.Time, n int) (int, error)
 }
 
 // AsideReader answers readers about what was put aside.

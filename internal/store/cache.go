@@ -22,9 +22,4 @@ type Kept struct {
 type Cache interface {
 	// Kept returns what is kept under the hashes and has not expired at a time. Outputs of more than most bytes together are left out.
 	Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time, most int64) (map[[sha256.Size]byte]Kept, error)
-	// Keep keeps outcomes, in place of what was kept under the same hashes.
-	Keep(ctx context.Context, all []Kept) error
-	// DropKept removes up to n of what has expired before a time and, while more than most are kept, of what expires next, and returns how
-	// many that were.
-	DropKept(ctx context.Context, before time.Time, most, n int) (int, error)
 }

@@ -6,17 +6,13 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Inquiries keeps the questions that executions wait for. They are not locked: each is written on the condition that it is as
+// Inquiries loads the questions that executions wait for. They are not locked: Apply writes each on the condition that it is as
 // it was read.
 type Inquiries interface {
 	// InquiriesOf loads the inquiries that there are of the keys, in any order.
 	InquiriesOf(ctx context.Context, keys []flow.InquiryKey) ([]*flow.Inquiry, error)
 	// OpenInquiries loads the inquiries that executions wait for, in any order.
 	OpenInquiries(ctx context.Context, executions []flow.ID) ([]*flow.Inquiry, error)
-	// PutInquiries writes inquiries, each as the next revision of what was read; one of revision 0 is new. It returns ErrConflict
-	// when a row has another revision, or there is one for the key or the execution. It is the last that a transaction does with
-	// inquiries.
-	PutInquiries(ctx context.Context, all []*flow.Inquiry) error
 }
 
 // InquiryReader answers readers about inquiries.

@@ -36,19 +36,13 @@ type Tick struct {
 	Message   string    // more about it, for people
 }
 
-// Schedules keeps how far schedules are, and their ticks.
+// Schedules loads how far schedules are, and their ticks.
 type Schedules interface {
 	// LockSchedules loads and locks the schedules named, in order of their names; unknown names are left out. With pass it
 	// leaves out also those that another transaction has locked.
 	LockSchedules(ctx context.Context, names []string, pass bool) ([]Schedule, error)
-	// PutSchedules stores how far schedules are, each under its name.
-	PutSchedules(ctx context.Context, all []Schedule) error
-	// AddTicks stores ticks. A second one of the same schedule, nominal time and tag is a conflict.
-	AddTicks(ctx context.Context, all []Tick) error
 	// TicksBetween returns the ticks of a schedule with nominal times from first to last, by nominal time and tag.
 	TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]Tick, error)
-	// DropTicks deletes up to n ticks that were decided before a time, and returns how many. A schedule's last tick stays.
-	DropTicks(ctx context.Context, before time.Time, n int) (int, error)
 }
 
 // ScheduleReader answers readers about schedules.

@@ -19,10 +19,4 @@ type Share struct {
 type Shares interface {
 	// Shares reads the shares of a key in a priority: the line's clock, and an owner's. 0 stands for those that there are not.
 	Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error)
-	// PutShares writes shares.
-	PutShares(ctx context.Context, all []Share) error
-	// DropShares deletes the shares of keys.
-	DropShares(ctx context.Context, keys []string) error
-	// DropOldShares deletes up to n shares that were written before a time and in whose line nobody waits, and returns how many.
-	DropOldShares(ctx context.Context, before time.Time, n int) (int, error)
 }

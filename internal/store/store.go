@@ -78,7 +78,6 @@ type Tx interface {
 	Signals
 	Inquiries
 	Waits
-	Asides
 	Meters
 	Shares
 	Enforcements
@@ -87,6 +86,7 @@ type Tx interface {
 	Pauses
 	Reruns
 	Cache
+	Cleaning
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -120,6 +120,32 @@ type Delta struct {
 	Retried []flow.Enforcement
 	// Closed are windows that close; one of which a signal that is named is not held is a conflict.
 	Closed []Closing
+	// Windows are written under the locks of their keys. Dropped ones hold nothing and are deleted, under the same locks.
+	Windows        []Window
+	DroppedWindows []WindowKey
+	// Meters, by their keys, and Shares are written under the locks of their keys. The shares of the keys dropped are deleted before.
+	Meters        map[string]time.Time
+	Shares        []Share
+	DroppedShares []string
+	// Schedules are stored, each under its name.
+	Schedules []Schedule
+	// Ticks are inserted; a second one of the same schedule, nominal time and tag is a conflict.
+	Ticks []Tick
+	// Switches are inserted; a second one of the same generation is a conflict.
+	Switches []Switch
+	// Waits are written, each under its execution, and those of other executions are deleted. A second wait of an attempt of a workflow that
+	// takes the same signal is a conflict. Nothing reads waits later in the transaction.
+	Waits        []flow.Wait
+	DroppedWaits []flow.ID
+	// Unmet are numbers of signals that open waits are to be asked about; about those of Met they have been asked.
+	Unmet, Met []int64
+	// Inquiries are written, each as the next revision of what was read; one of revision 0 is new. It is a conflict when a row has another
+	// revision, or there is one for the key or the execution. Nothing reads inquiries later in the transaction.
+	Inquiries []*flow.Inquiry
+	// Asides are written, each under its kind and id. Executions are not among them: their state says so.
+	Asides []Aside
+	// Kept are outcomes that are kept, in place of those with the same hashes.
+	Kept []Kept
 }
 
 // Payload says whether Input and With are wanted: they may be large.

@@ -16,12 +16,10 @@ type Switch struct {
 	Reason     string // why it was paused, for people
 }
 
-// Switches adds switches.
+// Switches loads switches.
 type Switches interface {
 	// LatestSwitches returns the latest switch of each of the names that has one, and the latest generation of all; 0: there is none.
 	LatestSwitches(ctx context.Context, names []string) (map[string]Switch, int64, error)
-	// AddSwitches stores switches. A second one of the same generation is a conflict.
-	AddSwitches(ctx context.Context, all []Switch) error
 }
 
 // SwitchReader answers readers about switches.

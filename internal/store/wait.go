@@ -7,19 +7,12 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Waits keeps what executions wait for that wait for signals, and which signals have not met them. A wait is written by the
-// transaction that has locked its execution.
+// Waits loads what executions wait for that wait for signals. A wait is written by the transaction that has locked its execution.
 type Waits interface {
 	// WaitsOf loads the waits that there are of executions, in any order.
 	WaitsOf(ctx context.Context, executions []flow.ID) ([]flow.Wait, error)
 	// Taken returns those of the signals numbered that waits of an attempt of a workflow have taken.
 	Taken(ctx context.Context, of WorkflowAttempt, signals []int64) ([]int64, error)
-	// PutWaits writes waits, each under its execution, and deletes those of other executions. A second wait of an attempt of a
-	// workflow that takes the same signal is a conflict. It is the last that a transaction does with waits.
-	PutWaits(ctx context.Context, all []flow.Wait, drop []flow.ID) error
-	// PutUnmet notes signals that open waits are to be asked about, DropUnmet that this has been done.
-	PutUnmet(ctx context.Context, signals []int64) error
-	DropUnmet(ctx context.Context, signals []int64) error
 }
 
 // WaitReader answers readers about waits. One whose row cannot be decoded is returned with its Damage.

@@ -41,14 +41,10 @@ type Closing struct {
 	Reason    flow.Reason
 }
 
-// Windows keeps windows. They are closed by Apply.
+// Windows loads windows.
 type Windows interface {
 	// Windows reads those windows that are there. The caller has locked each by its WindowLock.
 	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
-	// PutWindows writes windows under the same locks.
-	PutWindows(ctx context.Context, all []Window) error
-	// DropWindow deletes a window that holds nothing, under the same lock.
-	DropWindow(ctx context.Context, key WindowKey) error
 	// HeldIn returns up to n of the signals that a window holds, in the order of (time, number) in which they were held. The caller
 	// has locked the window.
 	HeldIn(ctx context.Context, key WindowKey, n int) ([]SignalPlace, error)

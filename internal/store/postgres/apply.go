@@ -153,8 +153,74 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.putMatched(d.Matched)
 	t.retryEnforcements(d.Retried)
 	t.closeWindows(d.Closed)
+	if err := t.applyRest(ctx, &d); err != nil {
+		return err
+	}
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)
+	}
+	return nil
+}
+
+// applyRest writes what a decision changes beside executions and signals: what is under the lock of a key at once, the rest with the commit, in one
+// order for all transactions.
+func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
+	if len(d.DroppedShares) > 0 {
+		if err := t.ask(ctx, qDropShares, t.args().texts(d.DroppedShares), nil); err != nil {
+			return fmt.Errorf("drop the shares of %d keys: %w", len(d.DroppedShares), err)
+		}
+	}
+	if len(d.DroppedWindows) > 0 {
+		if err := t.ask(ctx, qDropWindows, t.args().columns(windowKeys.columns(d.DroppedWindows...)), nil); err != nil {
+			return fmt.Errorf("drop %d windows: %w", len(d.DroppedWindows), err)
+		}
+	}
+	err := write(ctx, t, qPutShares, shares, d.Shares, "shares")
+	if err == nil {
+		err = write(ctx, t, qPutMeters, meters, metersOf(d.Meters), "meters")
+	}
+	if err == nil {
+		err = write(ctx, t, qPutWindows, windows, d.Windows, "windows")
+	}
+	if err == nil {
+		err = write(ctx, t, qPutSchedules, schedules, d.Schedules, "schedules")
+	}
+	if err == nil {
+		err = write(ctx, t, qAddTicks, ticks, d.Ticks, "ticks")
+	}
+	if err == nil {
+		err = t.putWaits(d.Waits, d.DroppedWaits)
+	}
+	if err == nil {
+		err = t.putInquiries(d.Inquiries)
+	}
+	if err != nil {
+		return err
+	}
+	if len(d.Unmet)+len(d.Met) > 0 {
+		t.put(qPutUnmet, numbered.columns(slices.Sorted(slices.Values(d.Unmet))...))
+		t.put(qDropUnmet, numbered.columns(slices.Sorted(slices.Values(d.Met))...))
+	}
+	if len(d.Asides) > 0 {
+		t.putAsides(d.Asides)
+	}
+	t.switched = append(t.switched, d.Switches...)
+	t.kept = append(t.kept, d.Kept...)
+	return t.failed
+}
+
+// write sends rows at once, so that an error says which they were.
+func write[T, R any](ctx context.Context, t *tx, q *query, of relation[*T, R], all []T, what string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var cols columns
+	of.begin(&cols)
+	for i := range all {
+		of.add(&cols, &all[i])
+	}
+	if err := t.ask(ctx, q, t.args().columns(&cols), nil); err != nil {
+		return fmt.Errorf("write %d %s: %w", len(all), what, err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -25,13 +24,10 @@ var (
 	qPutAsides = sql(asides.insert("asides") + ` ON CONFLICT (kind, id) DO UPDATE SET until = excluded.until, times = excluded.times, reason = excluded.reason`)
 
 	qAside = sql(`SELECT ` + asides.names("") + ` FROM {s}.asides WHERE kind = $1::bigint AND id = $2`)
-
-	qDropAsides = sql(`DELETE FROM {s}.asides a USING (SELECT kind, id FROM {s}.asides WHERE until < $1::bigint ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("a.kind", "v.kind") + ` AND ` + is("a.id", "v.id") + ` RETURNING 1`)
 )
 
-// PutAsides implements store.Asides. The rows are sent with the commit, in one order for all transactions.
-func (t *tx) PutAsides(_ context.Context, all []store.Aside) error {
+// putAsides writes what is put aside.
+func (t *tx) putAsides(all []store.Aside) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b store.Aside) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.ID[:], b.ID[:]))
 	})
@@ -41,19 +37,6 @@ func (t *tx) PutAsides(_ context.Context, all []store.Aside) error {
 		asides.add(&cols, &all[i])
 	}
 	t.put(qPutAsides, &cols)
-	return t.failed
-}
-
-// DropAsides implements store.Asides.
-func (t *tx) DropAsides(ctx context.Context, before time.Time, n int) (dropped int, err error) {
-	err = t.ask(ctx, qDropAsides, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
-		dropped++
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("forget what was put aside: %w", err)
-	}
-	return dropped, nil
 }
 
 // Aside implements store.AsideReader.

@@ -31,12 +31,6 @@ var (
 		FROM ` + sought.rows() + ` AS v CROSS JOIN LATERAL (SELECT * FROM {s}.kept k WHERE k.hash = v.hash OFFSET 0) k WHERE k.expires > $2::bigint) k WHERE size <= $3::bigint`)
 
 	qKeepAll = sql(keptRows.insert("kept") + ` ON CONFLICT (hash) DO UPDATE SET origin = excluded.origin, at = excluded.at, expires = excluded.expires, output = excluded.output`)
-
-	qDropExpired = sql(`DELETE FROM {s}.kept k USING (SELECT hash FROM {s}.kept WHERE expires < $1::bigint ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("k.hash", "v.hash") + ` RETURNING 1`)
-
-	qTrimKept = sql(`DELETE FROM {s}.kept k USING (SELECT hash FROM {s}.kept ORDER BY expires LIMIT least($1::bigint, greatest(0, (SELECT count(*) FROM {s}.kept) - $2::bigint))
-		FOR UPDATE SKIP LOCKED) AS v WHERE ` + is("k.hash", "v.hash") + ` RETURNING 1`)
 )
 
 // Kept implements store.Cache.
@@ -58,12 +52,6 @@ func (t *tx) Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time,
 	return all, nil
 }
 
-// Keep implements store.Cache. The rows are sent with the commit.
-func (t *tx) Keep(_ context.Context, all []store.Kept) error {
-	t.kept = append(t.kept, all...)
-	return nil
-}
-
 // insertKept writes the outcomes that are kept, last and in order: a transaction that has written the same one is waited for. Of several
 // of one hash the last counts.
 func (t *tx) insertKept() {
@@ -80,20 +68,4 @@ func (t *tx) insertKept() {
 	}
 	t.put(qKeepAll, &cols)
 	t.kept = nil
-}
-
-// DropKept implements store.Cache.
-func (t *tx) DropKept(ctx context.Context, before time.Time, most, n int) (dropped int, err error) {
-	count := func(*rows) error {
-		dropped++
-		return nil
-	}
-	err = t.ask(ctx, qDropExpired, t.args().int(row.Micros(before)).int(int64(n)), count)
-	if err == nil && dropped < n {
-		err = t.ask(ctx, qTrimKept, t.args().int(int64(n-dropped)).int(int64(most)), count)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("drop kept outcomes: %w", err)
-	}
-	return dropped, nil
 }

@@ -233,12 +233,6 @@ func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]sto
 	return found, last, nil
 }
 
-// AddSwitches implements store.Switches. They are written with the commit, which waits for a transaction that adds the same generation.
-func (t *tx) AddSwitches(_ context.Context, all []store.Switch) error {
-	t.switched = append(t.switched, all...)
-	return t.failed
-}
-
 // insertSwitches writes switches, in the order of their generations.
 func (t *tx) insertSwitches() {
 	slices.SortStableFunc(t.switched, func(a, b store.Switch) int { return cmp.Compare(a.Generation, b.Generation) })

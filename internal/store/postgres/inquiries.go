@@ -132,10 +132,10 @@ func (t *tx) OpenInquiries(ctx context.Context, executions []flow.ID) (all []*fl
 	return all, nil
 }
 
-// PutInquiries implements store.Inquiries. The rows are sent with the commit, in one order for all transactions.
-func (t *tx) PutInquiries(_ context.Context, all []*flow.Inquiry) error {
-	if t.failed != nil {
-		return t.failed
+// putInquiries writes inquiries.
+func (t *tx) putInquiries(all []*flow.Inquiry) error {
+	if len(all) == 0 {
+		return nil
 	}
 	all = slices.SortedFunc(slices.Values(all), func(a, b *flow.Inquiry) int {
 		if n := bytes.Compare(a.Asker[:], b.Asker[:]); n != 0 {

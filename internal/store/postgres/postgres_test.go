@@ -164,10 +164,10 @@ func TestLocksOfWhatIsGone(t *testing.T) {
 		if _, err := tx.LockKeys(ctx, []string{"k", "@rate:a:b", "@rate:gone", "@rate:held", "@window:r:a:b", "@window:r:gone", "@window:gone:a:b"}); err != nil {
 			return err
 		}
-		if err := tx.PutMeters(ctx, map[string]time.Time{"a:b": time.Now()}); err != nil {
+		if err := tx.Apply(ctx, store.Delta{Meters: map[string]time.Time{"a:b": time.Now()}}); err != nil {
 			return err
 		}
-		return tx.PutWindows(ctx, []store.Window{window})
+		return tx.Apply(ctx, store.Delta{Windows: []store.Window{window}})
 	})
 	update(func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.LockKeys(ctx, []string{"@rate:held"}); err != nil {

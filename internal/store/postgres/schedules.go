@@ -57,9 +57,6 @@ var (
 	qTicksBetween = sql(`SELECT ` + tickColumns + ` FROM {s}.ticks WHERE schedule = $1 AND nominal BETWEEN $2::bigint AND $3::bigint ORDER BY nominal, tag`)
 
 	qAddTicks = sql(ticks.insert("ticks"))
-
-	qDropTicks = sql(`DELETE FROM {s}.ticks k USING (SELECT schedule, nominal, tag FROM {s}.ticks WHERE at < $1::bigint ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("k.schedule", "v.schedule") + ` AND k.nominal = v.nominal AND k.tag = v.tag RETURNING 1`)
 )
 
 // LockSchedules implements store.Schedules. Schedules that may not be waited for now are tried.
@@ -99,38 +96,6 @@ func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]st
 	return all, nil
 }
 
-// PutSchedules implements store.Schedules.
-func (t *tx) PutSchedules(ctx context.Context, all []store.Schedule) error {
-	var cols columns
-	schedules.begin(&cols)
-	for i := range all {
-		schedules.add(&cols, &all[i])
-	}
-	if cols.rows() == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, qPutSchedules, t.args().columns(&cols), nil); err != nil {
-		return fmt.Errorf("write %d schedules: %w", len(all), err)
-	}
-	return nil
-}
-
-// AddTicks implements store.Schedules.
-func (t *tx) AddTicks(ctx context.Context, all []store.Tick) error {
-	var cols columns
-	ticks.begin(&cols)
-	for i := range all {
-		ticks.add(&cols, &all[i])
-	}
-	if cols.rows() == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, qAddTicks, t.args().columns(&cols), nil); err != nil {
-		return fmt.Errorf("write %d ticks: %w", len(all), err)
-	}
-	return nil
-}
-
 // TicksBetween implements store.Schedules.
 func (t *tx) TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
 	var all []store.Tick
@@ -138,18 +103,6 @@ func (t *tx) TicksBetween(ctx context.Context, schedule string, first, last time
 		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
 	}
 	return all, nil
-}
-
-// DropTicks implements store.Schedules.
-func (t *tx) DropTicks(ctx context.Context, before time.Time, n int) (dropped int, err error) {
-	err = t.ask(ctx, qDropTicks, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
-		dropped++
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("drop ticks: %w", err)
-	}
-	return dropped, nil
 }
 
 // Schedule implements store.ScheduleReader.

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
@@ -32,10 +31,6 @@ var (
 	qPutShares = sql(shares.insert("shares") + ` ON CONFLICT (key, priority, clock, who) DO UPDATE SET tag = excluded.tag, at = excluded.at`)
 
 	qDropShares = sql(`DELETE FROM {s}.shares WHERE key = ANY ($1::text[])`)
-
-	qDropOldShares = sql(`DELETE FROM {s}.shares s USING (SELECT key, priority, clock, who FROM {s}.shares o
-			WHERE o.at < $1::bigint AND (SELECT true FROM {s}.live l WHERE l.key = o.key AND l.place = 2 LIMIT 1) IS NULL ORDER BY o.at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("s.key", "v.key") + ` AND s.priority = v.priority AND s.clock = v.clock AND ` + is("s.who", "v.who") + ` RETURNING 1`)
 )
 
 // Shares implements store.Shares.
@@ -52,43 +47,4 @@ func (t *tx) Shares(ctx context.Context, key string, priority int, by string) (c
 		return 0, 0, fmt.Errorf("read the shares of key %q: %w", key, err)
 	}
 	return clock, last, nil
-}
-
-// PutShares implements store.Shares.
-func (t *tx) PutShares(ctx context.Context, all []store.Share) error {
-	if len(all) == 0 {
-		return nil
-	}
-	var cols columns
-	shares.begin(&cols)
-	for i := range all {
-		shares.add(&cols, &all[i])
-	}
-	if err := t.ask(ctx, qPutShares, t.args().columns(&cols), nil); err != nil {
-		return fmt.Errorf("write %d shares: %w", len(all), err)
-	}
-	return nil
-}
-
-// DropShares implements store.Shares.
-func (t *tx) DropShares(ctx context.Context, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, qDropShares, t.args().texts(keys), nil); err != nil {
-		return fmt.Errorf("drop the shares of %d keys: %w", len(keys), err)
-	}
-	return nil
-}
-
-// DropOldShares implements store.Shares.
-func (t *tx) DropOldShares(ctx context.Context, before time.Time, n int) (dropped int, err error) {
-	err = t.ask(ctx, qDropOldShares, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
-		dropped++
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("drop old shares: %w", err)
-	}
-	return dropped, nil
 }

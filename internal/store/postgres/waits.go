@@ -74,11 +74,10 @@ func (t *tx) Taken(ctx context.Context, of store.WorkflowAttempt, signals []int6
 	return taken, nil
 }
 
-// PutWaits implements store.Waits. The rows are sent with the commit, in one order for all transactions: who takes the signal
-// that another transaction is taking waits for that one.
-func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error {
-	if t.failed != nil {
-		return t.failed
+// putWaits writes waits, and deletes those of other executions. A transaction that takes a signal waits for one that is taking it.
+func (t *tx) putWaits(all []flow.Wait, drop []flow.ID) error {
+	if len(all)+len(drop) == 0 {
+		return nil
 	}
 	all = slices.SortedFunc(slices.Values(all), func(a, b flow.Wait) int {
 		return cmp.Or(bytes.Compare(a.Workflow[:], b.Workflow[:]), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Signal, b.Signal), bytes.Compare(a.Execution[:], b.Execution[:]))
@@ -97,18 +96,6 @@ func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error 
 		t.add(qDeleteWaits, t.args().ids(drop), nil)
 	}
 	return nil
-}
-
-// PutUnmet implements store.Waits.
-func (t *tx) PutUnmet(_ context.Context, signals []int64) error {
-	t.put(qPutUnmet, numbered.columns(slices.Sorted(slices.Values(signals))...))
-	return t.failed
-}
-
-// DropUnmet implements store.Waits.
-func (t *tx) DropUnmet(_ context.Context, signals []int64) error {
-	t.put(qDropUnmet, numbered.columns(slices.Sorted(slices.Values(signals))...))
-	return t.failed
 }
 
 // Wait implements store.WaitReader.

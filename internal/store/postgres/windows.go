@@ -68,30 +68,6 @@ func (t *tx) Windows(ctx context.Context, keys []store.WindowKey) (map[store.Win
 	return all, nil
 }
 
-// PutWindows implements store.Windows.
-func (t *tx) PutWindows(ctx context.Context, all []store.Window) error {
-	var cols columns
-	windows.begin(&cols)
-	for i := range all {
-		windows.add(&cols, &all[i])
-	}
-	if cols.rows() == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, qPutWindows, t.args().columns(&cols), nil); err != nil {
-		return fmt.Errorf("write %d windows: %w", len(all), err)
-	}
-	return nil
-}
-
-// DropWindow implements store.Windows.
-func (t *tx) DropWindow(ctx context.Context, key store.WindowKey) error {
-	if err := t.ask(ctx, qDropWindows, t.args().columns(windowKeys.columns(key)), nil); err != nil {
-		return fmt.Errorf("drop window %q of rule %s: %w", key.Key, key.Rule, err)
-	}
-	return nil
-}
-
 // HeldIn implements store.Windows.
 func (t *tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
 	err = t.ask(ctx, qHeldIn, t.args().text(key.Rule).text(key.Key).int(int64(n)), func(r *rows) error {

@@ -137,7 +137,46 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)
 		}
 	}
-	return nil
+	return t.applyRest(&d)
+}
+
+// applyRest writes what a decision changes beside executions and signals.
+func (t *tx) applyRest(d *store.Delta) error {
+	err := t.putShares(d.Shares, d.DroppedShares)
+	if err == nil {
+		err = t.putMeters(d.Meters)
+	}
+	if err == nil {
+		err = t.putWindows(d.Windows, d.DroppedWindows)
+	}
+	if err == nil {
+		err = t.putSchedules(d.Schedules)
+	}
+	if err == nil {
+		err = t.addTicks(d.Ticks)
+	}
+	if err == nil {
+		err = t.addSwitches(d.Switches)
+	}
+	if err == nil {
+		err = t.putWaits(d.Waits, d.DroppedWaits)
+	}
+	if err == nil {
+		err = t.eachUnmet(qPutUnmet, d.Unmet)
+	}
+	if err == nil {
+		err = t.eachUnmet(qDropUnmet, d.Met)
+	}
+	if err == nil {
+		err = t.putInquiries(d.Inquiries)
+	}
+	if err == nil {
+		err = t.putAsides(d.Asides)
+	}
+	if err == nil {
+		err = t.keep(d.Kept)
+	}
+	return err
 }
 
 // taken turns "such a row exists" into a conflict: another writer was first.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -11,13 +10,12 @@ import (
 )
 
 var (
-	qPutAside   = sql(`INSERT OR REPLACE INTO asides (kind, id, until, times, reason) VALUES (?, ?, ?, ?, ?)`)
-	qAside      = sql(`SELECT until, times, reason FROM asides WHERE kind = ? AND id = ?`)
-	qDropAsides = sql(`DELETE FROM asides WHERE (kind, id) IN (SELECT kind, id FROM asides WHERE until < ? ORDER BY until LIMIT ?)`)
+	qPutAside = sql(`INSERT OR REPLACE INTO asides (kind, id, until, times, reason) VALUES (?, ?, ?, ?, ?)`)
+	qAside    = sql(`SELECT until, times, reason FROM asides WHERE kind = ? AND id = ?`)
 )
 
-// PutAsides implements store.Asides.
-func (t *tx) PutAsides(_ context.Context, all []store.Aside) error {
+// putAsides writes what is put aside.
+func (t *tx) putAsides(all []store.Aside) error {
 	for i := range all {
 		a := &all[i]
 		if err := t.c.use(qPutAside).int(int64(a.Kind)).id(a.ID).int(row.Micros(a.Until)).int(int64(a.Times)).text(a.Reason).run(); err != nil {
@@ -25,14 +23,6 @@ func (t *tx) PutAsides(_ context.Context, all []store.Aside) error {
 		}
 	}
 	return nil
-}
-
-// DropAsides implements store.Asides.
-func (t *tx) DropAsides(_ context.Context, before time.Time, n int) (int, error) {
-	if err := t.c.use(qDropAsides).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("forget what was put aside: %w", err)
-	}
-	return t.c.changes(), nil
 }
 
 // Aside implements store.AsideReader.

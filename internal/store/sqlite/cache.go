@@ -11,10 +11,8 @@ import (
 )
 
 var (
-	qKept        = sql(`SELECT origin, at, expires, output FROM kept WHERE hash = ? AND expires > ? AND coalesce(length(output), 0) <= ?`)
-	qKeepOne     = sql(`INSERT OR REPLACE INTO kept (hash, origin, at, expires, output) VALUES (?, ?, ?, ?, ?)`)
-	qDropExpired = sql(`DELETE FROM kept WHERE hash IN (SELECT hash FROM kept WHERE expires < ? ORDER BY expires LIMIT ?)`)
-	qTrimKept    = sql(`DELETE FROM kept WHERE hash IN (SELECT hash FROM kept ORDER BY expires LIMIT min(?, max(0, (SELECT count(*) FROM kept) - ?)))`)
+	qKept    = sql(`SELECT origin, at, expires, output FROM kept WHERE hash = ? AND expires > ? AND coalesce(length(output), 0) <= ?`)
+	qKeepOne = sql(`INSERT OR REPLACE INTO kept (hash, origin, at, expires, output) VALUES (?, ?, ?, ?, ?)`)
 )
 
 // Kept implements store.Cache.
@@ -38,8 +36,8 @@ func (t *tx) Kept(_ context.Context, hashes [][sha256.Size]byte, at time.Time, m
 	return all, nil
 }
 
-// Keep implements store.Cache.
-func (t *tx) Keep(_ context.Context, all []store.Kept) error {
+// keep writes outcomes that are kept.
+func (t *tx) keep(all []store.Kept) error {
 	for i := range all {
 		k := &all[i]
 		if err := t.c.use(qKeepOne).blob(k.Hash[:]).id(k.Origin).int(row.Micros(k.At)).int(row.Micros(k.Expires)).blob(k.Output).run(); err != nil {
@@ -47,19 +45,4 @@ func (t *tx) Keep(_ context.Context, all []store.Kept) error {
 		}
 	}
 	return nil
-}
-
-// DropKept implements store.Cache.
-func (t *tx) DropKept(_ context.Context, before time.Time, most, n int) (int, error) {
-	if err := t.c.use(qDropExpired).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop kept outcomes: %w", err)
-	}
-	dropped := int(t.c.changes())
-	if dropped == n {
-		return dropped, nil
-	}
-	if err := t.c.use(qTrimKept).int(int64(n - dropped)).int(int64(most)).run(); err != nil {
-		return 0, fmt.Errorf("drop kept outcomes: %w", err)
-	}
-	return dropped + int(t.c.changes()), nil
 }

@@ -226,8 +226,8 @@ func (t *tx) LatestSwitches(_ context.Context, names []string) (map[string]store
 	return found, last, err
 }
 
-// AddSwitches implements store.Switches.
-func (t *tx) AddSwitches(_ context.Context, all []store.Switch) error {
+// addSwitches inserts switches.
+func (t *tx) addSwitches(all []store.Switch) error {
 	for _, k := range all {
 		paused := int64(0)
 		if k.Paused {

@@ -87,8 +87,8 @@ func (t *tx) OpenInquiries(_ context.Context, executions []flow.ID) ([]*flow.Inq
 	return all, nil
 }
 
-// PutInquiries implements store.Inquiries.
-func (t *tx) PutInquiries(_ context.Context, all []*flow.Inquiry) error {
+// putInquiries writes inquiries.
+func (t *tx) putInquiries(all []*flow.Inquiry) error {
 	for _, i := range all {
 		if err := t.putInquiry(i); err != nil {
 			return fmt.Errorf("write inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)

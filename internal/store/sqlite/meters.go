@@ -9,9 +9,8 @@ import (
 )
 
 var (
-	qMeter      = sql(`SELECT tat FROM meters WHERE key = ?`)
-	qPutMeter   = sql(`INSERT OR REPLACE INTO meters (key, tat) VALUES (?, ?)`)
-	qDropMeters = sql(`DELETE FROM meters WHERE key IN (SELECT key FROM meters WHERE tat < ? ORDER BY tat LIMIT ?)`)
+	qMeter    = sql(`SELECT tat FROM meters WHERE key = ?`)
+	qPutMeter = sql(`INSERT OR REPLACE INTO meters (key, tat) VALUES (?, ?)`)
 )
 
 // Meters implements store.Meters. There is one transaction at a time, so they are locked by reading them.
@@ -29,8 +28,8 @@ func (t *tx) Meters(_ context.Context, keys []string) (map[string]time.Time, err
 	return all, nil
 }
 
-// PutMeters implements store.Meters.
-func (t *tx) PutMeters(_ context.Context, all map[string]time.Time) error {
+// putMeters writes meters.
+func (t *tx) putMeters(all map[string]time.Time) error {
 	for key, tat := range all {
 		if err := t.c.use(qPutMeter).text(key).int(row.Micros(tat)).run(); err != nil {
 			return fmt.Errorf("write the meter of %q: %w", key, err)
@@ -38,14 +37,3 @@ func (t *tx) PutMeters(_ context.Context, all map[string]time.Time) error {
 	}
 	return nil
 }
-
-// DropMeters implements store.Meters.
-func (t *tx) DropMeters(_ context.Context, before time.Time, n int) (int, error) {
-	if err := t.c.use(qDropMeters).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop meters: %w", err)
-	}
-	return int(t.c.changes()), nil
-}
-
-// DropLocks implements store.Meters. There is one transaction at a time, and no row for a lock.
-func (t *tx) DropLocks(context.Context, string, int) (string, error) { return "", nil }

@@ -23,7 +23,6 @@ var (
 	qTicks        = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal < ? ORDER BY nominal DESC, tag LIMIT ?`)
 	qTicksBetween = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal BETWEEN ? AND ? ORDER BY nominal, tag`)
 	qAddTick      = sql(`INSERT INTO ticks (` + tickColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	qDropTicks    = sql(`DELETE FROM ticks WHERE (schedule, nominal, tag) IN (SELECT schedule, nominal, tag FROM ticks WHERE at < ? ORDER BY at LIMIT ?)`)
 )
 
 // schedules reads rows of scheduleColumns.
@@ -59,8 +58,8 @@ func (t *tx) LockSchedules(_ context.Context, names []string, _ bool) ([]store.S
 	return all, nil
 }
 
-// PutSchedules implements store.Schedules.
-func (t *tx) PutSchedules(_ context.Context, all []store.Schedule) error {
+// putSchedules writes how far schedules are.
+func (t *tx) putSchedules(all []store.Schedule) error {
 	for i := range all {
 		k := &all[i]
 		err := t.c.use(qPutSchedule).text(k.Name).int(int64(k.Version)).intOrNull(row.Micros(k.Next)).intOrNull(row.Micros(k.Due)).
@@ -72,8 +71,8 @@ func (t *tx) PutSchedules(_ context.Context, all []store.Schedule) error {
 	return nil
 }
 
-// AddTicks implements store.Schedules.
-func (t *tx) AddTicks(_ context.Context, all []store.Tick) error {
+// addTicks inserts ticks.
+func (t *tx) addTicks(all []store.Tick) error {
 	for i := range all {
 		k := &all[i]
 		err := taken(t.c.use(qAddTick).text(k.Schedule).int(row.Micros(k.Nominal)).text(k.Tag).int(row.Micros(k.Last)).int(int64(k.Count)).
@@ -92,14 +91,6 @@ func (t *tx) TicksBetween(_ context.Context, schedule string, first, last time.T
 		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
 	}
 	return all, nil
-}
-
-// DropTicks implements store.Schedules.
-func (t *tx) DropTicks(_ context.Context, before time.Time, n int) (int, error) {
-	if err := t.c.use(qDropTicks).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop ticks: %w", err)
-	}
-	return int(t.c.changes()), nil
 }
 
 // Schedule implements store.ScheduleReader.

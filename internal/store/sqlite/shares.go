@@ -3,18 +3,15 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
-	qShares        = sql(`SELECT clock, tag FROM shares WHERE key = ? AND priority = ? AND ((clock = 1 AND who = '') OR (clock = 0 AND who = ?))`)
-	qPutShare      = sql(`INSERT OR REPLACE INTO shares (key, priority, clock, who, tag, at) VALUES (?, ?, ?, ?, ?, ?)`)
-	qDropShares    = sql(`DELETE FROM shares WHERE key = ?`)
-	qDropOldShares = sql(`DELETE FROM shares WHERE (key, priority, clock, who) IN (SELECT key, priority, clock, who FROM shares s
-		WHERE s.at < ? AND NOT EXISTS (SELECT 1 FROM live l WHERE l.key = s.key AND l.place = 2) ORDER BY s.at LIMIT ?)`)
+	qShares     = sql(`SELECT clock, tag FROM shares WHERE key = ? AND priority = ? AND ((clock = 1 AND who = '') OR (clock = 0 AND who = ?))`)
+	qPutShare   = sql(`INSERT OR REPLACE INTO shares (key, priority, clock, who, tag, at) VALUES (?, ?, ?, ?, ?, ?)`)
+	qDropShares = sql(`DELETE FROM shares WHERE key = ?`)
 )
 
 // Shares implements store.Shares.
@@ -33,8 +30,13 @@ func (t *tx) Shares(_ context.Context, key string, priority int, by string) (clo
 	return clock, last, nil
 }
 
-// PutShares implements store.Shares.
-func (t *tx) PutShares(_ context.Context, all []store.Share) error {
+// putShares deletes the shares of keys, and writes others.
+func (t *tx) putShares(all []store.Share, drop []string) error {
+	for _, key := range drop {
+		if err := t.c.use(qDropShares).text(key).run(); err != nil {
+			return fmt.Errorf("drop the shares of key %q: %w", key, err)
+		}
+	}
 	for i := range all {
 		k := &all[i]
 		clock := int64(0)
@@ -46,22 +48,4 @@ func (t *tx) PutShares(_ context.Context, all []store.Share) error {
 		}
 	}
 	return nil
-}
-
-// DropShares implements store.Shares.
-func (t *tx) DropShares(_ context.Context, keys []string) error {
-	for _, key := range keys {
-		if err := t.c.use(qDropShares).text(key).run(); err != nil {
-			return fmt.Errorf("drop the shares of key %q: %w", key, err)
-		}
-	}
-	return nil
-}
-
-// DropOldShares implements store.Shares.
-func (t *tx) DropOldShares(_ context.Context, before time.Time, n int) (int, error) {
-	if err := t.c.use(qDropOldShares).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop old shares: %w", err)
-	}
-	return int(t.c.changes()), nil
 }

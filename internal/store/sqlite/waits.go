@@ -65,8 +65,8 @@ func (t *tx) Taken(_ context.Context, of store.WorkflowAttempt, signals []int64)
 	return taken, nil
 }
 
-// PutWaits implements store.Waits.
-func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error {
+// putWaits writes waits, and deletes those of other executions.
+func (t *tx) putWaits(all []flow.Wait, drop []flow.ID) error {
 	for i := range all {
 		w := &all[i]
 		detail, err := row.WaitDetail(&w.WaitDetail)
@@ -88,16 +88,6 @@ func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error 
 		}
 	}
 	return nil
-}
-
-// PutUnmet implements store.Waits.
-func (t *tx) PutUnmet(_ context.Context, signals []int64) error {
-	return t.eachUnmet(qPutUnmet, signals)
-}
-
-// DropUnmet implements store.Waits.
-func (t *tx) DropUnmet(_ context.Context, signals []int64) error {
-	return t.eachUnmet(qDropUnmet, signals)
 }
 
 func (t *tx) eachUnmet(q *query, signals []int64) error {

@@ -50,11 +50,16 @@ func (t *tx) Windows(_ context.Context, keys []store.WindowKey) (map[store.Windo
 	return all, nil
 }
 
-// PutWindows implements store.Windows.
-func (t *tx) PutWindows(_ context.Context, all []store.Window) error {
+// putWindows writes windows, and deletes others.
+func (t *tx) putWindows(all []store.Window, drop []store.WindowKey) error {
 	for _, w := range all {
 		if err := t.putWindow(&w); err != nil {
 			return fmt.Errorf("write window %q of rule %s: %w", w.Key, w.Rule, err)
+		}
+	}
+	for _, k := range drop {
+		if err := t.c.use(qDropWindow).text(k.Rule).text(k.Key).run(); err != nil {
+			return fmt.Errorf("drop window %q of rule %s: %w", k.Key, k.Rule, err)
 		}
 	}
 	return nil
@@ -62,14 +67,6 @@ func (t *tx) PutWindows(_ context.Context, all []store.Window) error {
 
 func (t *tx) putWindow(w *store.Window) error {
 	return t.c.use(qPutWindow).text(w.Rule).text(w.Key).int(row.Micros(w.Opened)).int(row.Micros(w.Wake)).int(int64(w.Count)).int(w.Bytes).int(w.First).int(w.Last).run()
-}
-
-// DropWindow implements store.Windows.
-func (t *tx) DropWindow(_ context.Context, key store.WindowKey) error {
-	if err := t.c.use(qDropWindow).text(key.Rule).text(key.Key).run(); err != nil {
-		return fmt.Errorf("drop window %q of rule %s: %w", key.Key, key.Rule, err)
-	}
-	return nil
 }
 
 // HeldIn implements store.Windows.

@@ -44,7 +44,7 @@ func (b *bench) putInquiries(d *flow.Draft, all ...*flow.Inquiry) error {
 				return err
 			}
 		}
-		return t.PutInquiries(ctx, all)
+		return t.Apply(ctx, store.Delta{Inquiries: all})
 	})
 }
 
@@ -198,7 +198,7 @@ func raceInquiry(b *bench, purpose string, on func(int) store.Store) {
 				if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
 					return err
 				}
-				return t.PutInquiries(ctx, []*flow.Inquiry{&i})
+				return t.Apply(ctx, store.Delta{Inquiries: []*flow.Inquiry{&i}})
 			})
 			switch {
 			case err == nil:

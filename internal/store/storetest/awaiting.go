@@ -33,7 +33,7 @@ func (b *bench) putWaits(drafts []*flow.Draft, all []flow.Wait, drop ...flow.ID)
 				return err
 			}
 		}
-		return t.PutWaits(ctx, all, drop)
+		return t.Apply(ctx, store.Delta{Waits: all, DroppedWaits: drop})
 	})
 }
 
@@ -133,16 +133,16 @@ func unmet(b *bench) {
 		return numbers
 	}
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.PutUnmet(ctx, []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number})
+		return t.Apply(ctx, store.Delta{Unmet: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}})
 	})
 	equal(b, "unmet", read(10), []int64{s[0].Number, s[1].Number, s[2].Number})
 	equal(b, "the first", read(2), []int64{s[0].Number, s[1].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.DropUnmet(ctx, []int64{s[1].Number, s[0].Number})
+		return t.Apply(ctx, store.Delta{Met: []int64{s[1].Number, s[0].Number}})
 	})
 	equal(b, "left", read(10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.PutUnmet(ctx, []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}) // of signals that are gone
+		return t.Apply(ctx, store.Delta{Unmet: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}) // of signals that are gone
 	})
 	equal(b, "behind what is gone", read(1), []int64{s[2].Number})
 }
@@ -214,7 +214,9 @@ func waitViolations(b *bench) {
 	w.Looked = true
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	wants(43, "a signal fits, and it waits", d.ID)
-	b.update(func(ctx context.Context, t store.Tx) error { return t.PutUnmet(ctx, []int64{s.Number}) })
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{Unmet: []int64{s.Number}})
+	})
 	b.clean()
 	w.Signal = s.Number
 	must(b, b.putWaits(nil, []flow.Wait{w}))

@@ -272,7 +272,7 @@ func ruleViolations(b *bench) {
 // switches checks that generations are drawn once, and that what was in force at each can be read.
 func switches(b *bench) {
 	add := func(all ...store.Switch) error {
-		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.AddSwitches(ctx, all) })
+		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Switches: all}) })
 	}
 	generation := func() int64 {
 		n, err := b.s.Generation(b.ctx())
@@ -307,7 +307,7 @@ func switches(b *bench) {
 				if err != nil {
 					return err
 				}
-				return t.AddSwitches(ctx, []store.Switch{{Generation: last + 1, Name: fmt.Sprint("rule:race", i), Version: 1, At: b.now}})
+				return t.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: last + 1, Name: fmt.Sprint("rule:race", i), Version: 1, At: b.now}}})
 			})
 			if err != nil {
 				b.Error(err)

@@ -30,7 +30,7 @@ func (b *bench) kept(at time.Time, most int64, texts ...string) map[hash]store.K
 
 func (b *bench) keep(all ...store.Kept) {
 	b.Helper()
-	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Keep(ctx, all) }))
+	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Kept: all}) }))
 }
 
 // keptOutcomes checks what is kept for executions with the same to do: by its hash, until its time, whatever becomes of the execution that
@@ -110,7 +110,7 @@ func racingKept(b *bench) {
 				for k := range 10 {
 					entries = append(entries, store.Kept{Hash: hashOf(fmt.Sprint((k*(i+1) + n) % 10)), Origin: of, At: b.now, Expires: b.now.Add(time.Hour), Output: raw("1")})
 				}
-				if err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Keep(ctx, entries) }); err != nil {
+				if err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Kept: entries}) }); err != nil {
 					b.Errorf("keep: %v", err)
 				}
 			}

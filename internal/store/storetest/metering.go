@@ -11,7 +11,7 @@ import (
 func shares(b *bench) {
 	put := func(all ...store.Share) {
 		b.Helper()
-		b.update(func(ctx context.Context, t store.Tx) error { return t.PutShares(ctx, all) })
+		b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Shares: all}) })
 	}
 	read := func(key string, priority int, by string) [2]int64 {
 		return inTx(b, func(ctx context.Context, t store.Tx) (of [2]int64, err error) {
@@ -33,12 +33,14 @@ func shares(b *bench) {
 	must(b, waits.Wait(1, b.now))
 	b.apply(waits)
 	drop := func() int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOldShares(ctx, b.now, 10) })
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOld(ctx, store.OldShares, b.now, 10) })
 	}
 	equal(b, "dropped where nobody waits", drop(), 1)
 	equal(b, "kept where it is young", read("young", 0, "ada"), [2]int64{0, 1})
 	equal(b, "kept where an owner does", read("k", 0, "ada"), [2]int64{5, 11})
-	b.update(func(ctx context.Context, t store.Tx) error { return t.DropShares(ctx, []string{"k", "none"}) })
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{DroppedShares: []string{"k", "none"}})
+	})
 	equal(b, "dropped", read("k", 0, "ada"), [2]int64{})
 }
 
@@ -55,7 +57,7 @@ func meters(b *bench) {
 			if _, err := t.LockKeys(ctx, locks); err != nil {
 				return err
 			}
-			return t.PutMeters(ctx, all)
+			return t.Apply(ctx, store.Delta{Meters: all})
 		})
 	}
 	read := func(keys ...string) map[string]time.Time {
@@ -66,7 +68,7 @@ func meters(b *bench) {
 	put(nil)
 	equal(b, "meters", read("a", "b", "é/${{ }}", "none"), map[string]time.Time{"a": at(1), "b": at(5), "é/${{ }}": at(3)})
 	drop := func(before time.Time, n int) int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropMeters(ctx, before, n) })
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOld(ctx, store.OldMeters, before, n) })
 	}
 	equal(b, "dropped of two", drop(at(4), 1), 1)
 	equal(b, "the earliest went first", read("a", "é/${{ }}"), map[string]time.Time{"é/${{ }}": at(3)})

@@ -54,7 +54,7 @@ func pending(b *bench) {
 	check("schedules", func(p *store.Pending) { p.Schedule = b.now.Add(-time.Hour) })
 
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-		return t.AddSwitches(ctx, []store.Switch{{Generation: 1, Name: "rule:b", Version: 1, At: b.now}, {Generation: 2, Name: "rule:a", Version: 3, At: b.now}})
+		return t.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: 1, Name: "rule:b", Version: 1, At: b.now}, {Generation: 2, Name: "rule:a", Version: 3, At: b.now}}})
 	}))
 	check("rules", func(p *store.Pending) { p.Generation = 2 })
 
@@ -68,7 +68,7 @@ func pending(b *bench) {
 	aside := func(kind store.AsideKind, id flow.ID) {
 		b.Helper()
 		b.update(func(ctx context.Context, t store.Tx) error {
-			return t.PutAsides(ctx, []store.Aside{{Kind: kind, ID: id, Aside: flow.Aside{Until: b.now.Add(time.Second), Times: 1, Reason: "é"}}})
+			return t.Apply(ctx, store.Delta{Asides: []store.Aside{{Kind: kind, ID: id, Aside: flow.Aside{Until: b.now.Add(time.Second), Times: 1, Reason: "é"}}}})
 		})
 	}
 	fresh := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
@@ -84,7 +84,9 @@ func pending(b *bench) {
 	aside(store.AsideLooking, w.Execution)
 	check("a wait that is put aside", func(p *store.Pending) { p.Meetings = false })
 	unmet := b.paid("a", 1)
-	b.update(func(ctx context.Context, t store.Tx) error { return t.PutUnmet(ctx, []int64{unmet[0].Number}) })
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{Unmet: []int64{unmet[0].Number}})
+	})
 	check("an unmet signal", func(p *store.Pending) { p.Meetings = true })
 	aside(store.AsideMeeting, unmet[0].ID)
 	check("a signal that is put aside", func(p *store.Pending) { p.Meetings = false })

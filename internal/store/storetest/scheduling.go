@@ -15,11 +15,11 @@ import (
 
 func (b *bench) put(all ...store.Schedule) {
 	b.Helper()
-	b.update(func(ctx context.Context, t store.Tx) error { return t.PutSchedules(ctx, all) })
+	b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Schedules: all}) })
 }
 
 func (b *bench) tick(all ...store.Tick) error {
-	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.AddTicks(ctx, all) })
+	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Ticks: all}) })
 }
 
 // schedules checks that schedules are kept, found by name and by when they are due, and replaced under their names.
@@ -96,7 +96,7 @@ func ticks(b *bench) {
 	})
 	equal(b, "at one time", between, []store.Tick{missed})
 	drop := func(before time.Time, n int) int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropTicks(ctx, before, n) })
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOld(ctx, store.OldTicks, before, n) })
 	}
 	equal(b, "dropped of two", drop(at(2), 1), 1)
 	equal(b, "dropped", drop(at(2), 10), 1)
@@ -141,7 +141,7 @@ func raceTick(b *bench, nominal time.Time, n int, on func(int) store.Store) int 
 				if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
 					return err
 				}
-				return t.AddTicks(ctx, []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}})
+				return t.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}}})
 			})
 			switch {
 			case err == nil:
@@ -210,7 +210,7 @@ func scheduleViolations(b *bench) {
 	must(b, b.tick(store.Tick{Schedule: "due", Nominal: b.now.Add(-time.Minute), Last: b.now, Count: 2, At: b.now}))
 	wants(26, "missed and fired")
 	b.update(func(ctx context.Context, t store.Tx) error {
-		_, err := t.DropTicks(ctx, b.now.Add(time.Second), 10)
+		_, err := t.DropOld(ctx, store.OldTicks, b.now.Add(time.Second), 10)
 		return err
 	})
 	b.clean()

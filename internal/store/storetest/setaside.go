@@ -20,7 +20,9 @@ func asides(b *bench) {
 	two, second := b.awaiting("a")
 	first.If, second.If = "false", "false"
 	must(b, b.putWaits([]*flow.Draft{one, two}, []flow.Wait{first, second}))
-	b.update(func(ctx context.Context, t store.Tx) error { return t.PutUnmet(ctx, []int64{s[0].Number, s[1].Number}) })
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{Unmet: []int64{s[0].Number, s[1].Number}})
+	})
 
 	until := b.now.Add(time.Minute)
 	aside := func(kind store.AsideKind, id flow.ID, times int) store.Aside {
@@ -28,7 +30,7 @@ func asides(b *bench) {
 	}
 	put := func(all ...store.Aside) {
 		b.Helper()
-		b.update(func(ctx context.Context, t store.Tx) error { return t.PutAsides(ctx, all) })
+		b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Asides: all}) })
 	}
 	found := func(now time.Time, n int) (all [3][]flow.ID) {
 		b.Helper()
@@ -65,7 +67,7 @@ func asides(b *bench) {
 	_, err = b.s.Aside(b.ctx(), store.AsideMatching, next.ID)
 	wantErr(b, "what was not", err, store.ErrNotFound)
 	drop := func(before time.Time, n int) int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropAsides(ctx, before, n) })
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOld(ctx, store.OldAsides, before, n) })
 	}
 	equal(b, "dropped too early", drop(until, 10), 0)
 	equal(b, "dropped of six", drop(until.Add(time.Second), 4), 4)
@@ -82,7 +84,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	next := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
 	b.emit(fresh, next)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.PutUnmet(ctx, []int64{all[0].Number, all[1].Number})
+		return t.Apply(ctx, store.Delta{Unmet: []int64{all[0].Number, all[1].Number}})
 	})
 	one, first := b.awaiting("a")
 	two, second := b.awaiting("a")

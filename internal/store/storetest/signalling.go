@@ -117,7 +117,7 @@ func droppedSignals(b *bench) {
 	last := b.signal()
 	b.emit(last)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.PutUnmet(ctx, []int64{all[0].Number, last.Number})
+		return t.Apply(ctx, store.Delta{Unmet: []int64{all[0].Number, last.Number}})
 	})
 	late := b.now.Add(time.Hour)
 	drop := func(n int) int {

@@ -25,7 +25,7 @@ func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 		if _, err := t.LockKeys(ctx, []string{w.Lock()}); err != nil {
 			return err
 		}
-		if err := t.PutWindows(ctx, []store.Window{w}); err != nil {
+		if err := t.Apply(ctx, store.Delta{Windows: []store.Window{w}}); err != nil {
 			return err
 		}
 		return t.Apply(ctx, store.Delta{Enforcements: all})
@@ -198,11 +198,11 @@ func closingParts(b *bench) {
 	none := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "none"}, Opened: b.now, Wake: b.now, Count: 1, First: s[1].Number, Last: s[1].Number}
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		_, err := t.LockKeys(ctx, []string{none.Lock()})
-		return cmp.Or(err, t.PutWindows(ctx, []store.Window{none}))
+		return cmp.Or(err, t.Apply(ctx, store.Delta{Windows: []store.Window{none}}))
 	}))
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		_, err := t.LockKeys(ctx, []string{none.Lock()})
-		return cmp.Or(err, t.DropWindow(ctx, none.WindowKey))
+		return cmp.Or(err, t.Apply(ctx, store.Delta{DroppedWindows: []store.WindowKey{none.WindowKey}}))
 	}))
 	_, err = b.s.Window(b.ctx(), none.WindowKey)
 	wantErr(b, "a window that was dropped", err, store.ErrNotFound)
