@@ -112,12 +112,12 @@ func (r *rig) batch(key string, subs []Submission) ([]flow.ID, error) {
 
 func (r *rig) count() int {
 	r.Helper()
-	n, err := r.store.Counts(r.ctx)
+	sums, err := r.store.Survey(r.ctx)
 	if err != nil {
 		r.Fatal(err)
 	}
 	all := 0
-	for _, of := range n {
+	for _, of := range sums.Stages() {
 		all += of
 	}
 	return all

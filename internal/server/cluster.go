@@ -148,10 +148,11 @@ func (c *call) keys() error {
 
 func (c *call) stats() error {
 	reader := c.Engine.Reader()
-	counts, err := reader.Counts(c.ctx())
+	sums, err := reader.Survey(c.ctx())
 	if err != nil {
 		return fmt.Errorf("count executions: %w", err)
 	}
+	counts := sums.Stages()
 	size, err := reader.Size(c.ctx())
 	if err != nil {
 		return fmt.Errorf("measure the store: %w", err)

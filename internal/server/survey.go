@@ -45,12 +45,10 @@ type surveyed struct {
 	at       time.Time
 	took     time.Duration
 	err      error
-	has      bool // the store is a Surveyor
 	sums     store.Survey
 	queues   []store.QueueDepth
 	keys     map[string]store.KeyUse
 	sessions []store.Session
-	asked    int // open inquiries
 	paused   []store.Pause
 	bytes    int64
 }
@@ -97,18 +95,11 @@ func (s *surveys) ask(ctx context.Context) *surveyed {
 	var v surveyed
 	reader := s.server.Engine.Reader()
 	for _, step := range []func() error{
-		func() (err error) {
-			surveyor, ok := reader.(store.Surveyor)
-			if v.has = ok; ok {
-				v.sums, err = surveyor.Survey(ctx)
-			}
-			return err
-		},
+		func() (err error) { v.sums, err = reader.Survey(ctx); return err },
 		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
 		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
 		func() (err error) { v.sessions, err = reader.LiveSessions(ctx); return err },
 		func() (err error) { v.paused, err = s.server.Engine.Paused(ctx); return err },
-		func() (err error) { v.asked, err = reader.CountInquiries(ctx); return err },
 		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
 	} {
 		if v.err = step(); v.err != nil {
@@ -164,15 +155,13 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge(surveyTook, v.took.Seconds())
 	gauge(surveyAge, time.Since(v.at).Seconds())
 	gauge(storeBytes, float64(v.bytes))
-	gauge(inquiriesOpen, float64(v.asked))
-	if v.has {
-		for _, u := range v.sums.Unfinished[:min(len(v.sums.Unfinished), 5*mostQueues)] {
-			gauge(executions, float64(u.Count), string(status(u.Stage)), u.Queue)
-		}
-		gauge(eventsUnapplied, float64(v.sums.Unapplied))
-		gauge(oldestAge, age(v.at, v.sums.OldestCreated))
-		gauge(oldestTx, v.sums.OldestTransaction.Seconds())
+	gauge(inquiriesOpen, float64(v.sums.Inquiries))
+	for _, u := range v.sums.Unfinished[:min(len(v.sums.Unfinished), 5*mostQueues)] {
+		gauge(executions, float64(u.Count), string(status(u.Stage)), u.Queue)
 	}
+	gauge(eventsUnapplied, float64(v.sums.Unapplied))
+	gauge(oldestAge, age(v.at, v.sums.OldestCreated))
+	gauge(oldestTx, v.sums.OldestTransaction.Seconds())
 	v.collectQueues(gauge)
 	paused := map[store.PauseKind]int{store.PausedQueue: 0, store.PausedWorker: 0, store.PausedAction: 0}
 	for i := range v.paused {

@@ -24,8 +24,6 @@ type InquiryReader interface {
 	// Inquiries returns up to f.Limit inquiries, newest first (by id). Ask for the next page with Before set to the last id. A full Page
 	// may have fewer.
 	Inquiries(ctx context.Context, f InquiryFilter) ([]*flow.Inquiry, error)
-	// CountInquiries counts the open inquiries.
-	CountInquiries(ctx context.Context) (int, error)
 }
 
 // InquiryFilter selects inquiries.

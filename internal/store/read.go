@@ -11,6 +11,10 @@ import (
 
 // Reader answers readers. Every call sees committed data only; later calls see no less than earlier ones.
 type Reader interface {
+	ExecutionReader
+	LineReader
+	SessionReader
+	DefinitionReader
 	Inputs
 	Ends
 	ScheduleReader
@@ -26,6 +30,15 @@ type Reader interface {
 	RegistryReader
 	RerunReader
 	PendingReader
+	Surveyor
+	// Upload returns the upload of a sum that is there, or ErrNotFound.
+	Upload(ctx context.Context, sum [sha256.Size]byte) (Upload, error)
+	// Size is the bytes that the store takes.
+	Size(ctx context.Context) (int64, error)
+}
+
+// ExecutionReader reads executions and what hangs on them.
+type ExecutionReader interface {
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
 	// Search finds up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
@@ -39,35 +52,41 @@ type Reader interface {
 	Children(ctx context.Context, of WorkflowAttempt, afterTask string, afterIndex, n int) ([]Child, error)
 	// Marks returns the marks of a workflow's attempt.
 	Marks(ctx context.Context, of WorkflowAttempt) ([]Mark, error)
+	// Removable returns executions that retention may remove, in an order in which they can be removed.
+	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
+}
+
+// LineReader reads the queues, and the lines of concurrency keys.
+type LineReader interface {
 	// Ahead counts the executions that come before x in the line it stands in (its queue, or its key's).
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
 	// Lines returns the lines of up to n concurrency keys in which executions wait, in order of the keys, beyond after.
 	Lines(ctx context.Context, after string, n int) ([]Line, error)
+	// Queues tells how long each queue is; queues without claimable executions are absent.
+	Queues(ctx context.Context) ([]QueueDepth, error)
+	// Keys tells how full the concurrency keys in use are, the fullest first, at most n.
+	Keys(ctx context.Context, n int) (map[string]KeyUse, error)
+}
+
+// SessionReader reads the sessions of workers, and what they hold.
+type SessionReader interface {
 	// Provisioning returns up to n executions that sessions hold and have not begun, in order of (owner, id), beyond the one
 	// given, without payload.
 	Provisioning(ctx context.Context, owner, id flow.ID, n int) ([]*flow.Execution, error)
 	// LiveSessions returns the sessions whose leases run.
 	LiveSessions(ctx context.Context) ([]Session, error)
-	// Queues tells how long each queue is; queues without claimable executions are absent.
-	Queues(ctx context.Context) ([]QueueDepth, error)
-	// Keys tells how full the concurrency keys in use are, the fullest first, at most n.
-	Keys(ctx context.Context, n int) (map[string]KeyUse, error)
-	// Counts counts the executions that have not ended, by stage.
-	Counts(ctx context.Context) (map[flow.Stage]int, error)
+}
+
+// DefinitionReader reads definitions.
+type DefinitionReader interface {
 	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
 	Definition(ctx context.Context, name string, version int) (Definition, error)
 	// Latest loads the latest versions of definitions, by name; names that there are not are left out.
 	Latest(ctx context.Context, names []string) ([]Definition, error)
 	// Definitions returns the latest version of up to n definitions, by name, beyond after, without their documents.
 	Definitions(ctx context.Context, after string, n int) ([]Definition, error)
-	// Upload returns the upload of a sum that is there, or ErrNotFound.
-	Upload(ctx context.Context, sum [sha256.Size]byte) (Upload, error)
-	// Removable returns executions that retention may remove, in an order in which they can be removed.
-	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
-	// Size is the bytes that the store takes.
-	Size(ctx context.Context) (int64, error)
 }
 
 // Line is the line of a concurrency key, seen from its head.

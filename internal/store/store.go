@@ -67,6 +67,7 @@ type Tx interface {
 	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it with the session.
 	LastPause(ctx context.Context) (int64, error)
 	Executions
+	Lines
 	Workflows
 	Sessions
 	Catalog
@@ -163,6 +164,23 @@ type Executions interface {
 	// Lock loads and locks the executions named, in a fixed order; unknown ids are left out. Naming one twice returns it
 	// once.
 	Lock(ctx context.Context, ids []flow.ID, p Payload) ([]*flow.Execution, error)
+	// Due locks up to n executions whose Wake is not after the given time, earliest first, passing over what another
+	// transaction has locked; it returns also the earliest Wake beyond them (zero: none).
+	Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error)
+	// Applied returns the applied events of an execution with from <= Seq < to, in order.
+	Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error)
+	// Inbox returns the events of an execution that are kept ahead of a gap, in order, outcome included.
+	Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error)
+	// Submitted finds the executions that were submitted with the idempotency keys.
+	Submitted(ctx context.Context, keys []string) (map[string]IdempotencyKey, error)
+	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
+	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
+	// not ended is a conflict.
+	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
+}
+
+// Lines draws executions from queues, and from the lines of concurrency keys.
+type Lines interface {
 	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, passing over what
 	// another transaction has locked. Payload included: Take stops behind the execution with which the payloads have TakeBytes.
 	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
@@ -177,19 +195,6 @@ type Executions interface {
 	Line(ctx context.Context, key string, n int) ([]*flow.Execution, error)
 	// Holders locks the n executions that have held the key longest (oldest creation first).
 	Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
-	// Due locks up to n executions whose Wake is not after the given time, earliest first, passing over what another
-	// transaction has locked; it returns also the earliest Wake beyond them (zero: none).
-	Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error)
-	// Applied returns the applied events of an execution with from <= Seq < to, in order.
-	Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error)
-	// Inbox returns the events of an execution that are kept ahead of a gap, in order, outcome included.
-	Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error)
-	// Submitted finds the executions that were submitted with the idempotency keys.
-	Submitted(ctx context.Context, keys []string) (map[string]IdempotencyKey, error)
-	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
-	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
-	// not ended is a conflict.
-	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 }
 
 // Expecter is implemented by the Tx of a store that is a round trip away. It is told what the transaction will probably ask,

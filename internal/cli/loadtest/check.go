@@ -51,11 +51,11 @@ func (b *trial) verify(ctx context.Context, r *Report) error {
 			return err
 		}
 	}
-	counts, err := read.Counts(ctx)
+	sums, err := read.Survey(ctx)
 	if err != nil {
 		return err
 	}
-	r.Stuck = total(counts)
+	r.Stuck = total(sums.Stages())
 	if step > 1 {
 		r.Executions *= step
 	}

@@ -303,11 +303,11 @@ func (b *trial) drained(ctx context.Context) error {
 	for {
 		finished := b.engine.Stats().Finished
 		if finished >= int64(b.Count*b.executionsEach()) { // to count what is left takes the machine's time
-			counts, err := b.engine.Reader().Counts(ctx)
+			sums, err := b.engine.Reader().Survey(ctx)
 			if err != nil {
 				return err
 			}
-			if total(counts) == 0 {
+			if total(sums.Stages()) == 0 {
 				return nil
 			}
 		}

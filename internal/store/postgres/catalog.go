@@ -86,20 +86,12 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 
 // Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qLatestOf, params: a.texts(names).params, read: readInto(&all, definitions)}); err != nil {
-		return nil, fmt.Errorf("read %d definitions: %w", len(names), err)
-	}
-	return all, nil
+	return list(ctx, s, qLatestOf, new(args).texts(names), definitions, "read %d definitions", len(names))
 }
 
 // Definitions implements store.Reader.
 func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qDefinitions, params: a.text(after).int(int64(limit)).params, read: readInto(&all, summaries)}); err != nil {
-		return nil, fmt.Errorf("read definitions: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, qDefinitions, new(args).text(after).int(int64(limit)), summaries, "read definitions")
 }
 
 var (

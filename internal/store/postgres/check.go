@@ -41,7 +41,7 @@ var (
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
-	if err := s.checkPauses(ctx, &f); err != nil {
+	if err := f.ReadPauses(ctx, s); err != nil {
 		return nil, err
 	}
 	for after, more := (flow.ID{}), true; more && !f.Full(); {
@@ -50,7 +50,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check executions: %w", err)
 		}
 	}
-	if err := s.checkPauses(ctx, &f); err != nil {
+	if err := f.ReadPauses(ctx, s); err != nil {
 		return f.All, err
 	}
 	f.Rates()
@@ -117,7 +117,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			if err == nil {
 				checkDerived(f, x, r)
 				add(x, r.bool())
-				checkInbox(f, x, int(r.int()))
+				verification.Inbox(f, x, int(r.int()))
 			}
 			return err
 		}},
@@ -170,7 +170,8 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	if err == nil && items.rows() > 0 {
 		var a args
 		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&items).params, read: func(r *rows) error {
-			checkChild(f, byID[r.id()].x, r)
+			x := byID[r.id()].x
+			verification.Item(f, x, verification.Row{Lives: r.bool(), Ended: r.bool(), Names: r.id() == x.ID, As: flow.Stage(r.int())})
 			return nil
 		}}})
 	}
@@ -239,34 +240,6 @@ func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 	}
 }
 
-func checkInbox(f *verification.Findings, x *flow.Execution, kept int) {
-	if kept != int(x.Inbox) {
-		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
-	}
-	if x.Inbox > flow.InboxLimit {
-		f.Add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
-	}
-}
-
-// checkChild compares an execution with its row in its workflow.
-func checkChild(f *verification.Findings, x *flow.Execution, r *rows) {
-	alive, over, child := r.bool(), r.bool(), r.id()
-	want := int64(0)
-	if x.Place == flow.Finished {
-		want = int64(x.Stage)
-	}
-	switch ended := r.int(); {
-	case !alive && !over:
-		f.Add(17, x.ID, "its workflow %s does not exist", x.Parent)
-	case child != x.ID:
-		f.Add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
-	case ended != want:
-		f.Add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
-	case !alive && x.Place != flow.Finished:
-		f.Add(20, x.Parent, "it has ended and its child %s has not", x.ID)
-	}
-}
-
 // tableRule is a query that finds rows which break an invariant: an execution's id (or null) and what is wrong.
 type tableRule struct {
 	invariant int
@@ -275,7 +248,14 @@ type tableRule struct {
 
 const known = `(SELECT FROM {s}.live l WHERE l.id = v.id) AND NOT EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.id)`
 
-var tableRules = []tableRule{
+func sharedRules() (all []tableRule) {
+	for _, r := range verification.TableRules {
+		all = append(all, tableRule{r.Invariant, sql(r.SQL)})
+	}
+	return all
+}
+
+var tableRules = append(sharedRules(), []tableRule{
 	{16, sql(`SELECT (min(id::text))::uuid, count(*) || ' executions have ticket ' || ticket || ' in queue ' || queue FROM {s}.live
 		WHERE place = 3 GROUP BY queue, ticket HAVING count(*) > 1 LIMIT 1000`)},
 	{17, sql(`SELECT id, 'it is item of ' || count(*) || ' tasks' FROM {s}.children GROUP BY id HAVING count(*) > 1 LIMIT 1000`)},
@@ -303,45 +283,19 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT DISTINCT v.id, 'an upload is held for no execution' FROM {s}.holds v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{38, sql(`SELECT v.id, 'an upload that it names is gone' FROM {s}.holds v
 		WHERE NOT EXISTS (SELECT FROM {s}.uploads u WHERE u.id = v.upload AND NOT u.dropped) LIMIT 1000`)},
-	{26, sql(`SELECT NULL::uuid, 'schedule ' || v.schedule || ' has decided twice about ' || v.nominal FROM (
-		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM {s}.ticks WHERE tag = '') v
-		WHERE v.again LIMIT 1000`)},
-	{26, sql(`SELECT execution, 'it was started by ' || count(*) || ' ticks' FROM {s}.ticks WHERE execution IS NOT NULL
-		GROUP BY execution HAVING count(*) > 1 LIMIT 1000`)},
-	{26, sql(`SELECT NULL::uuid, 'schedule ' || s.name || ' has decided about ' || k.last || ' and does so again from ' || s.next || ' on'
-		FROM {s}.schedules s JOIN {s}.ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next LIMIT 1000`)},
-	{33, sql(`SELECT NULL::uuid, 'schedule ' || name || ' is due when it should not be, or is never due' FROM {s}.schedules
-		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL) LIMIT 1000`)},
 	{44, sql(`SELECT v.id, 'it does not exist, and an inquiry is open for it' FROM (SELECT execution AS id FROM {s}.inquiries WHERE state = 1) v
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
-	{42, sql(`SELECT w.execution, 'it has taken signal ' || w.signal || ', which is not what it waits for' FROM {s}.waits w JOIN {s}.signals s ON s.n = w.signal
-		WHERE s.trigger <> w.trigger OR s.subject IS DISTINCT FROM w.subject OR s.at < w.since LIMIT 1000`)},
 	{43, sql(`SELECT w.execution, 'signal ' || s.n || ' fits, and it waits' FROM {s}.waits w JOIN {s}.signals s ON s.trigger = w.trigger AND s.subject = w.subject AND s.at >= w.since
 		WHERE w.signal IS NULL AND w.looked AND left(w.detail::text, 6) <> '{"if":' AND s.detail->>'replayed' IS NULL
 			AND NOT EXISTS (SELECT FROM {s}.unmet u WHERE u.signal = s.n)
 			AND NOT EXISTS (SELECT FROM {s}.waits o WHERE o.workflow = w.workflow AND o.attempt = w.attempt AND o.signal = s.n) LIMIT 1000`)},
 	{44, sql(`SELECT v.id, 'it does not exist, and waits for a signal' FROM (SELECT execution AS id FROM {s}.waits WHERE signal IS NULL) v
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
-	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due::text, 'never')
-		FROM {s}.inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due LIMIT 1000`)},
-	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM {s}.assigned a LEFT JOIN {s}.inquiries i ON i.id = a.inquiry
-		WHERE i.state IS DISTINCT FROM 1 LIMIT 1000`)},
-	{48, sql(`SELECT NULL::uuid, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM {s}.windows w
-		LEFT JOIN {s}.enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count LIMIT 1000`)},
-	{48, sql(`SELECT NULL::uuid, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.bytes || ' bytes and holds ' || sum(octet_length(s.data)) FROM {s}.windows w
-		JOIN {s}.enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 JOIN {s}.signals s ON s.n = e.signal
-		GROUP BY w.rule, w.key HAVING sum(octet_length(s.data)) <> w.bytes LIMIT 1000`)},
-	{48, sql(`SELECT NULL::uuid, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM {s}.enforcements e
-		LEFT JOIN {s}.windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL LIMIT 1000`)},
-	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM {s}.enforcements e
-		WHERE NOT EXISTS (SELECT FROM {s}.signals s WHERE s.n = e.signal) LIMIT 1000`)},
-	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM {s}.enforcements e
-		JOIN {s}.enforcements l ON l.execution = e.execution AND l.state = 1 WHERE e.state = 3 AND l.rule <> e.rule LIMIT 1000`)},
 	{33, sql(`SELECT NULL::uuid, 'blob ' || b.name || ' lacks pieces' FROM {s}.blobs b LEFT JOIN {s}.blob_pieces p USING (content)
 		GROUP BY b.name HAVING count(p.number) = 0 OR max(p.number) <> count(p.number) - 1 LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p
 		WHERE NOT EXISTS (SELECT FROM {s}.blobs b WHERE b.content = p.content) AND NOT EXISTS (SELECT FROM {s}.blob_loose l WHERE l.content = p.content) LIMIT 1000`)},
-}
+}...)
 
 var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (
 	SELECT key FROM {s}.live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1) ORDER BY l.key, l.created_at, l.id`)

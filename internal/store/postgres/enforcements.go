@@ -259,9 +259,5 @@ func (s *Store) Generation(ctx context.Context) (last int64, err error) {
 
 // SwitchesAt implements store.SwitchReader.
 func (s *Store) SwitchesAt(ctx context.Context, generation int64) (all []store.Switch, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qSwitchesAt, params: a.int(generation).params, read: readInto(&all, switches)}); err != nil {
-		return nil, fmt.Errorf("read switches: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, qSwitchesAt, new(args).int(generation), switches, "read switches")
 }

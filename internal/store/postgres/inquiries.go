@@ -69,7 +69,6 @@ var (
 	qAllInquiries = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE id < $1 ORDER BY id DESC LIMIT $2`))
 	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
 		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`))
-	qCountInquiries = sql(`SELECT count(*) FROM {s}.inquiries WHERE state = 1`)
 
 	// Rows are written one after the other, in the order in which they are given. One that has another revision than was read,
 	// or that is new and there already, is not written.
@@ -221,16 +220,4 @@ func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*fl
 		return nil, fmt.Errorf("read inquiries: %w", err)
 	}
 	return all, nil
-}
-
-// CountInquiries implements store.InquiryReader.
-func (s *Store) CountInquiries(ctx context.Context) (n int, err error) {
-	err = s.read(ctx, call{q: qCountInquiries, read: func(r *rows) error {
-		n = int(r.int())
-		return nil
-	}})
-	if err != nil {
-		return 0, fmt.Errorf("count inquiries: %w", err)
-	}
-	return n, nil
 }

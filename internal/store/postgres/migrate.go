@@ -3,14 +3,10 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-run/pawl/internal/pgpool"
+	"github.com/pawl-run/pawl/internal/store/migration"
 )
 
 //go:embed schema/*.sql
@@ -25,11 +22,8 @@ var scripts embed.FS
 
 // Migration is one step of the schema.
 type Migration struct {
-	Version   int64
-	Name      string
+	migration.Step
 	AppliedAt time.Time // zero: not yet
-
-	script, sum string
 }
 
 // Migrate brings the schema up to date, creating it where it does not exist. Any number of processes may do so at once:
@@ -67,27 +61,12 @@ func target(dsn string, o Options) (*pgxpool.Config, string, error) {
 }
 
 func migrations() ([]Migration, error) {
-	names, err := fs.Glob(scripts, "schema/*.sql")
-	if err != nil {
-		return nil, err
+	steps, err := migration.Steps(scripts, "")
+	all := make([]Migration, len(steps))
+	for i, s := range steps {
+		all[i].Step = s
 	}
-	var all []Migration
-	for _, path := range names {
-		name := strings.TrimSuffix(strings.TrimPrefix(path, "schema/"), ".sql")
-		number, _, _ := strings.Cut(name, "_")
-		version, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("migration %s: its name does not begin with a version", path)
-		}
-		script, err := scripts.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(script)
-		all = append(all, Migration{Version: version, Name: name, script: string(script), sum: hex.EncodeToString(sum[:])})
-	}
-	slices.SortFunc(all, func(a, b Migration) int { return cmp.Compare(a.Version, b.Version) })
-	return all, nil
+	return all, err
 }
 
 // connect opens one connection and checks that it can serve a store at all.
@@ -173,10 +152,10 @@ func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
 		if !m.AppliedAt.IsZero() {
 			continue
 		}
-		if _, err := t.Exec(ctx, strings.ReplaceAll(m.script, "{s}", quoted)); err != nil {
+		if _, err := t.Exec(ctx, strings.ReplaceAll(m.Script, "{s}", quoted)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, err)
 		}
-		_, err := t.Exec(ctx, `INSERT INTO `+quoted+`.pawl_migrations VALUES ($1, $2, $3, clock_timestamp())`, m.Version, m.Name, m.sum)
+		_, err := t.Exec(ctx, `INSERT INTO `+quoted+`.pawl_migrations VALUES ($1, $2, $3, clock_timestamp())`, m.Version, m.Name, m.Sum)
 		if err != nil {
 			return fmt.Errorf("record migration %s: %w", m.Name, err)
 		}
@@ -204,7 +183,7 @@ func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
 // compare lists the migrations with the times at which they were applied, and refuses a schema that this program does
 // not know.
 func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) {
-	all, err := migrations()
+	steps, err := migration.Steps(scripts, "")
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +192,7 @@ func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) 
 		Sum     string
 		At      time.Time
 	}
-	answer, err := t.Query(ctx, `SELECT version, sum, applied_at AS at FROM `+quoted+`.pawl_migrations ORDER BY version`)
+	answer, err := t.Query(ctx, `SELECT version, sum, applied_at AS at FROM `+quoted+`.pawl_migrations`)
 	if err != nil {
 		return nil, fmt.Errorf("read table pawl_migrations: %w", err)
 	}
@@ -221,15 +200,16 @@ func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read table pawl_migrations: %w", err)
 	}
+	had, at := map[int64]string{}, map[int64]time.Time{}
 	for _, d := range done {
-		i := slices.IndexFunc(all, func(m Migration) bool { return m.Version == d.Version })
-		switch {
-		case i < 0:
-			return nil, unfitf("the schema has version %d and this program knows versions up to %d: use a newer pawl", d.Version, all[len(all)-1].Version)
-		case all[i].sum != d.Sum:
-			return nil, unfitf("migration %s is not the one that this schema was made with: use the program that made it", all[i].Name)
-		}
-		all[i].AppliedAt = d.At.UTC()
+		had[d.Version], at[d.Version] = d.Sum, d.At.UTC()
+	}
+	if err := migration.Compare(steps, had); err != nil {
+		return nil, unfit{err}
+	}
+	all := make([]Migration, len(steps))
+	for i, s := range steps {
+		all[i] = Migration{s, at[s.Version]}
 	}
 	return all, nil
 }

@@ -145,8 +145,8 @@ func TestUpgrade(t *testing.T) {
 	asIs("run pawl migrate up")
 	execute(t, dsn, `CREATE TABLE `+schema+`.pawl_migrations (version bigint PRIMARY KEY, name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
 	first := all[0]
-	execute(t, dsn, strings.ReplaceAll(first.script, "{s}", schema),
-		fmt.Sprintf(`INSERT INTO %s.pawl_migrations VALUES (%d, '%s', '%s', now())`, schema, first.Version, first.Name, first.sum),
+	execute(t, dsn, strings.ReplaceAll(first.Script, "{s}", schema),
+		fmt.Sprintf(`INSERT INTO %s.pawl_migrations VALUES (%d, '%s', '%s', now())`, schema, first.Version, first.Name, first.Sum),
 		`INSERT INTO `+schema+`.definitions (version, created_at, name, kind, hash, document) VALUES (1, 0, 'kept', 'action', '', '{}'),
 			(1, 1, 'queue:gpu', 'queue', '', '{}'), (1, 1, 'lane:default@docker', 'lane', '', '{}'), (1, 1, 'language:cobol', 'language', '', '{}'),
 			(1, 1, 'key:workers', 'key', '', '"c2VjcmV0"'), (2, 2, 'key:workers', 'key', '', '"b3RoZXI="')`)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
-	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 var pauses = relation[*store.Pause, *store.Pause]{
@@ -148,20 +147,5 @@ func (s *Store) PauseHistory(ctx context.Context, of store.PauseKind, name strin
 		q = qPauseHistoryOf
 		a.int(int64(of)).text(name)
 	}
-	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, pauses)}); err != nil {
-		return nil, fmt.Errorf("read the history of pauses: %w", err)
-	}
-	return all, nil
-}
-
-func (s *Store) checkPauses(ctx context.Context, f *verification.Findings) error {
-	queues, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
-	if err != nil {
-		return err
-	}
-	actions, err := s.PauseHistory(ctx, store.PausedAction, "", 0, verification.PausesMost)
-	if err == nil {
-		f.Paused(queues, actions)
-	}
-	return err
+	return list(ctx, s, q, &a, pauses, "read the history of pauses")
 }

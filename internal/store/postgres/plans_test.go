@@ -161,7 +161,7 @@ func (p *plan) whole() string {
 // whole are the statements that are about whole tables, or about the few rows of sessions.
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
-		qQueues: true, qKeys: true, qCounts: true, qUnfinished: true, qUnapplied: true, qFullKeys: true, qCountInquiries: true,
+		qQueues: true, qKeys: true, qUnfinished: true, qUnapplied: true, qFullKeys: true,
 		qExpired: true, qLapsed: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true, qTrimKept: true,
 	}
 	for _, rule := range tableRules {

@@ -48,8 +48,6 @@ var (
 	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
 		FROM {s}.live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT $1`)
 
-	qCounts = sql(`SELECT stage, count(*) FROM {s}.live GROUP BY stage`)
-
 	qSize = sql(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind = 'r'`)
 )
@@ -115,11 +113,7 @@ func (r *rows) child() (k store.Child, err error) {
 
 // Marks implements store.Reader.
 func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []store.Mark, err error) {
-	var a args
-	if err = s.read(ctx, call{q: qMarks, params: a.id(of.ID).int(int64(of.Attempt)).params, read: readInto(&all, marks)}); err != nil {
-		return nil, fmt.Errorf("read marks of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return list(ctx, s, qMarks, new(args).id(of.ID).int(int64(of.Attempt)), marks, "read marks of %s", of.ID)
 }
 
 // Ahead implements store.Reader.
@@ -220,20 +214,6 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("measure keys: %w", err)
-	}
-	return all, nil
-}
-
-// Counts implements store.Reader.
-func (s *Store) Counts(ctx context.Context) (map[flow.Stage]int, error) {
-	all := make(map[flow.Stage]int)
-	err := s.read(ctx, call{q: qCounts, params: nil, read: func(r *rows) error {
-		stage := flow.Stage(r.int())
-		all[stage] = int(r.int())
-		return nil
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("count executions: %w", err)
 	}
 	return all, nil
 }

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // relation is the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the
@@ -127,4 +130,24 @@ func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
 		*all = append(*all, *new(T))
 		return t.read(r, &(*all)[len(*all)-1])
 	}
+}
+
+// list reads the rows of a statement whose columns are those of a relation. what names them for an error: "ticks of schedule %q".
+func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
+	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)}); err != nil {
+		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), err)
+	}
+	return all, nil
+}
+
+// one reads a row in the same way. Where there is none, it is store.ErrNotFound.
+func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (row T, err error) {
+	all, err := list(ctx, s, q, a, of, what, in...)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), store.ErrNotFound)
+	}
+	if err != nil {
+		return row, err
+	}
+	return all[0], nil
 }

@@ -107,25 +107,12 @@ func (t *tx) TicksBetween(ctx context.Context, schedule string, first, last time
 
 // Schedule implements store.ScheduleReader.
 func (s *Store) Schedule(ctx context.Context, name string) (store.Schedule, error) {
-	var all []store.Schedule
-	var a args
-	err := s.read(ctx, call{q: qSchedule, params: a.text(name).params, read: readInto(&all, schedules)})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Schedule{}, fmt.Errorf("read schedule %q: %w", name, err)
-	}
-	return all[0], nil
+	return one(ctx, s, qSchedule, new(args).text(name), schedules, "read schedule %q", name)
 }
 
 // Schedules implements store.ScheduleReader.
 func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store.Schedule, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qSchedules, params: a.text(after).int(int64(n)).params, read: readInto(&all, schedules)}); err != nil {
-		return nil, fmt.Errorf("read schedules: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, qSchedules, new(args).text(after).int(int64(n)), schedules, "read schedules")
 }
 
 // DueSchedules implements store.ScheduleReader.
@@ -148,9 +135,5 @@ func (s *Store) Ticks(ctx context.Context, schedule string, before time.Time, n 
 	if before.IsZero() {
 		below = 1<<63 - 1
 	}
-	var a args
-	if err := s.read(ctx, call{q: qTicks, params: a.text(schedule).int(below).int(int64(n)).params, read: readInto(&all, ticks)}); err != nil {
-		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
-	}
-	return all, nil
+	return list(ctx, s, qTicks, new(args).text(schedule).int(below).int(int64(n)), ticks, "read ticks of schedule %q", schedule)
 }

@@ -192,16 +192,7 @@ func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []s
 
 // Signal implements store.SignalReader.
 func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
-	var all []flow.Signal
-	var a args
-	err := s.read(ctx, call{q: qSignal, params: a.id(id).params, read: readInto(&all, signals)})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return flow.Signal{}, fmt.Errorf("signal %s: %w", id.Text(flow.SignalPrefix), err)
-	}
-	return all[0], nil
+	return one(ctx, s, qSignal, new(args).id(id), signals, "signal %s", id.Text(flow.SignalPrefix))
 }
 
 // HasSignal implements store.SignalReader.
@@ -240,11 +231,7 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 
 // NewSignals implements store.SignalReader.
 func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qNewSignals, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
-		return nil, fmt.Errorf("look for new signals: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, qNewSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for new signals")
 }
 
 // SignalsAbout implements store.SignalReader.

@@ -12,7 +12,7 @@ import (
 var (
 	qUnfinished = sql(`SELECT queue, stage, count(*), min(created_at) FROM {s}.live GROUP BY queue, stage ORDER BY queue, stage`)
 
-	qUnapplied = sql(`SELECT count(*) FROM {s}.inbox`)
+	qUnapplied = sql(`SELECT (SELECT count(*) FROM {s}.inbox), (SELECT count(*) FROM {s}.inquiries WHERE state = 1)`)
 
 	// What other roles do is visible to members of pg_read_all_stats only.
 	qOldestTransaction = sql(`SELECT coalesce(max(extract(epoch FROM clock_timestamp() - began) * 1000000), 0)::bigint FROM (
@@ -32,7 +32,7 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 			return nil
 		}},
 		call{q: qUnapplied, read: func(r *rows) error {
-			v.Unapplied = int(r.int())
+			v.Unapplied, v.Inquiries = int(r.int()), int(r.int())
 			return nil
 		}},
 		call{q: qOldestTransaction, read: func(r *rows) error {

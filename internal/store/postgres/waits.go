@@ -124,17 +124,10 @@ func (s *Store) OpenWaits(ctx context.Context, trigger, subject string, after fl
 }
 
 func (s *Store) readWaits(ctx context.Context, q *query, a *args) (all []flow.Wait, err error) {
-	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, waits)}); err != nil {
-		return nil, fmt.Errorf("read waits: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, q, a, waits, "read waits")
 }
 
 // UnmetSignals implements store.WaitReader.
 func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qUnmetSignals, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
-		return nil, fmt.Errorf("look for signals that have met nobody: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, qUnmetSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for signals that have met nobody")
 }

@@ -155,23 +155,10 @@ func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []sto
 
 // Window implements store.WindowReader.
 func (s *Store) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
-	var all []store.Window
-	var a args
-	err := s.read(ctx, call{q: qWindow, params: a.text(key.Rule).text(key.Key).params, read: readInto(&all, windows)})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Window{}, fmt.Errorf("window %q of rule %s: %w", key.Key, key.Rule, err)
-	}
-	return all[0], nil
+	return one(ctx, s, qWindow, new(args).text(key.Rule).text(key.Key), windows, "window %q of rule %s", key.Key, key.Rule)
 }
 
 // HeldSignals implements store.WindowReader.
 func (s *Store) HeldSignals(ctx context.Context, key store.WindowKey, n int) (all []flow.Signal, err error) {
-	var a args
-	if err := s.read(ctx, call{q: qHeldSignals, params: a.text(key.Rule).text(key.Key).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
-		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
-	}
-	return all, nil
+	return list(ctx, s, qHeldSignals, new(args).text(key.Rule).text(key.Key).int(int64(n)), signals, "read what window %q of rule %s holds", key.Key, key.Rule)
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -16,7 +17,7 @@ const checkChunk = 500
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
-	if err := s.checkPauses(ctx, &f); err != nil {
+	if err := f.ReadPauses(ctx, s); err != nil {
 		return nil, err
 	}
 	for after, more := int64(0), true; more && !f.Full(); {
@@ -28,7 +29,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check executions: %w", err)
 		}
 	}
-	if err := s.checkPauses(ctx, &f); err != nil {
+	if err := f.ReadPauses(ctx, s); err != nil {
 		return f.All, err
 	}
 	f.Rates()
@@ -125,8 +126,8 @@ func (c *conn) checkReused(f *verification.Findings, x *flow.Execution) error {
 var (
 	qDerived = sql(`SELECT priority, queue, key, ordered, wake, (SELECT count(*) FROM inbox i WHERE i.n = l.n) FROM live l WHERE n = ?`)
 
-	qChildRow = sql(`SELECT n, ended, EXISTS (SELECT 1 FROM live l WHERE l.n = workflow) FROM children
-		WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ?`)
+	qChildRow = sql(`SELECT c.n, CASE c.ended WHEN 2 THEN 0 ELSE c.ended END, l.n IS NOT NULL, d.n IS NOT NULL FROM (SELECT 1)
+		LEFT JOIN children c ON c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ? LEFT JOIN live l ON l.n = ? LEFT JOIN ended d ON d.n = ?`)
 )
 
 // checkLive recomputes what is derived from the rest of an execution.
@@ -140,50 +141,39 @@ func (c *conn) checkLive(f *verification.Findings, n int64, x *flow.Execution) e
 		}
 	}
 	s.column = 4
-	if kept := s.getInt(); kept != int64(x.Inbox) {
-		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
-	}
-	if x.Inbox > flow.InboxLimit {
-		f.Add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
-	}
+	verification.Inbox(f, x, int(s.getInt()))
 	return s.done()
 }
 
 // checkChild compares an execution with its row in its workflow.
 func (c *conn) checkChild(f *verification.Findings, n int64, x *flow.Execution) error {
-	parent, ok, err := c.number(x.Parent)
+	parent, _, err := c.number(x.Parent)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		f.Add(17, x.ID, "its workflow %s does not exist", x.Parent)
-		return nil
+	var r verification.Row
+	s := c.use(qChildRow).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).int(parent).int(parent)
+	if s.next() {
+		r = verification.Row{Names: s.getInt() == n, As: flow.Stage(s.getInt()), Lives: s.getInt() == 1, Ended: s.getInt() == 1}
 	}
-	s := c.use(qChildRow).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index))
-	if !s.next() || s.getInt() != n {
-		f.Add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
-		return s.done()
-	}
-	want := int64(openChild)
-	if x.Place == flow.Finished {
-		want = int64(x.Stage)
-	}
-	if ended := s.getInt(); ended != want {
-		f.Add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
-	}
-	if alive := s.getInt() == 1; !alive && x.Place != flow.Finished {
-		f.Add(20, x.Parent, "it has ended and its child %s has not", x.ID)
-	}
+	verification.Item(f, x, r)
 	return s.done()
 }
 
-// tableRule is a query that finds rows which break an invariant: an execution's id (or NULL) and what is wrong.
+// tableRule is a query that finds rows which break an invariant: an execution's id (or null) and what is wrong.
 type tableRule struct {
 	invariant int
 	q         *query
 }
 
-var tableRules = []tableRule{
+func sharedRules() (all []tableRule) {
+	for _, r := range verification.TableRules {
+		all = append(all, tableRule{r.Invariant, sql(strings.ReplaceAll(r.SQL, "{s}.", ""))})
+	}
+	return all
+}
+
+var tableRules = append(sharedRules(), []tableRule{
 	{16, sql(`SELECT e.id, 'it lives and has ended' FROM live l JOIN ended d ON d.n = l.n JOIN executions e ON e.n = l.n`)},
 	{16, sql(`SELECT min(e.id), count(*) || ' executions have ticket ' || l.ticket || ' in queue ' || l.queue FROM live l
 		JOIN executions e ON e.n = l.n WHERE l.place = 3 GROUP BY l.queue, l.ticket HAVING count(*) > 1`)},
@@ -221,39 +211,15 @@ var tableRules = []tableRule{
 		LEFT JOIN executions e ON e.n = u.workflow LEFT JOIN live l ON l.n = u.workflow WHERE l.n IS NULL`)},
 	{67, sql(`SELECT k.origin, 'an outcome is kept of it, and it has not completed with that' FROM kept k JOIN ids i ON i.id = k.origin
 		LEFT JOIN ended d ON d.n = i.n WHERE d.n IS NULL OR d.stage <> 6 OR d.output IS NOT k.output`)},
-	{26, sql(`SELECT NULL, 'schedule ' || schedule || ' has decided twice about ' || nominal FROM (
-		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM ticks WHERE tag = '') WHERE again`)},
-	{26, sql(`SELECT min(execution), 'it was started by ' || count(*) || ' ticks' FROM ticks WHERE execution IS NOT NULL GROUP BY execution HAVING count(*) > 1`)},
-	{26, sql(`SELECT NULL, 'schedule ' || s.name || ' has decided about ' || k.last || ' and does so again from ' || s.next || ' on' FROM schedules s
-		JOIN ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next`)},
-	{33, sql(`SELECT NULL, 'schedule ' || name || ' is due when it should not be, or is never due' FROM schedules
-		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL)`)},
 	{44, sql(`SELECT i.execution, 'it does not exist, and an inquiry is open for it' FROM inquiries i LEFT JOIN ids d ON d.id = i.execution
 		WHERE i.state = 1 AND d.n IS NULL`)},
-	{42, sql(`SELECT w.execution, 'it has taken signal ' || w.signal || ', which is not what it waits for' FROM waits w JOIN signals s ON s.n = w.signal
-		WHERE s.trigger <> w.trigger OR s.subject IS NOT w.subject OR s.at < w.since`)},
 	{43, sql(`SELECT w.execution, 'signal ' || s.n || ' fits, and it waits' FROM waits w JOIN signals s ON s.trigger = w.trigger AND s.subject = w.subject AND s.at >= w.since
 		WHERE w.signal IS NULL AND w.looked = 1 AND json_extract(w.detail, '$.if') IS NULL AND json_extract(s.detail, '$.replayed') IS NULL
 			AND NOT EXISTS (SELECT 1 FROM unmet u WHERE u.signal = s.n)
 			AND NOT EXISTS (SELECT 1 FROM waits o WHERE o.workflow = w.workflow AND o.attempt = w.attempt AND o.signal = s.n)`)},
 	{44, sql(`SELECT w.execution, 'it does not exist, and waits for a signal' FROM waits w LEFT JOIN ids d ON d.id = w.execution WHERE w.signal IS NULL AND d.n IS NULL`)},
-	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due, 'never')
-		FROM inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due`)},
-	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM assigned a LEFT JOIN inquiries i ON i.id = a.inquiry
-		WHERE i.state IS NOT 1`)},
-	{48, sql(`SELECT NULL, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM windows w
-		LEFT JOIN enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count`)},
-	{48, sql(`SELECT NULL, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.bytes || ' bytes and holds ' || sum(length(CAST(s.data AS BLOB))) FROM windows w
-		JOIN enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 JOIN signals s ON s.n = e.signal
-		GROUP BY w.rule, w.key HAVING sum(length(CAST(s.data AS BLOB))) <> w.bytes`)},
-	{48, sql(`SELECT NULL, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM enforcements e
-		LEFT JOIN windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL`)},
-	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM enforcements e
-		LEFT JOIN signals s ON s.n = e.signal WHERE s.n IS NULL`)},
-	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM enforcements e
-		JOIN enforcements l ON l.execution = e.execution AND l.state = 1 WHERE e.state = 3 AND l.rule <> e.rule`)},
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
-}
+}...)
 
 func (c *conn) checkTable(f *verification.Findings, rule tableRule) error {
 	s := c.use(rule.q)

@@ -254,12 +254,5 @@ func (s *Store) Generation(ctx context.Context) (last int64, err error) {
 
 // SwitchesAt implements store.SwitchReader.
 func (s *Store) SwitchesAt(ctx context.Context, generation int64) (all []store.Switch, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qSwitchesAt).int(generation).switches()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read switches: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]store.Switch, error) { return c.use(qSwitchesAt).int(generation).switches() }, "read switches")
 }

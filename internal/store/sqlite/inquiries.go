@@ -20,7 +20,6 @@ var (
 	qAllInquiries = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE id < ? ORDER BY id DESC LIMIT ?`)
 	qAssigned     = sql(`SELECT ` + inquiryColumns + ` FROM assigned a JOIN inquiries i ON i.id = a.inquiry
 		WHERE a.who = ? AND a.inquiry < ? ORDER BY a.inquiry DESC LIMIT ?`)
-	qCountInquiries = sql(`SELECT count(*) FROM inquiries WHERE state = 1`)
 
 	qInsertInquiry = sql(`INSERT INTO inquiries (execution, state, revision, asked_at, due, closed_at, question, answer, id, asker, purpose)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -146,18 +145,7 @@ func (s *Store) InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry
 }
 
 func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inquiry, error) {
-	var all []*flow.Inquiry
-	err := s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(q).id(id).inquiries()
-		return err
-	})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read an inquiry: %w", err)
-	}
-	return all[0], nil
+	return one(ctx, s, func(c *conn) ([]*flow.Inquiry, error) { return c.use(q).id(id).inquiries() }, "read an inquiry")
 }
 
 // lastID is beyond every id.
@@ -186,19 +174,4 @@ func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*fl
 		return nil, fmt.Errorf("read inquiries: %w", err)
 	}
 	return all, nil
-}
-
-// CountInquiries implements store.InquiryReader.
-func (s *Store) CountInquiries(ctx context.Context) (n int, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		k := c.use(qCountInquiries)
-		if k.next() {
-			n = int(k.getInt())
-		}
-		return k.done()
-	})
-	if err != nil {
-		return 0, fmt.Errorf("count inquiries: %w", err)
-	}
-	return n, nil
 }

@@ -32,7 +32,7 @@ func TestInterruptedReads(t *testing.T) {
 	if interrupted == 0 {
 		t.Error("no read was interrupted: the test shows nothing")
 	}
-	if _, err := x.s.Counts(context.Background()); err != nil {
+	if _, err := x.s.Survey(context.Background()); err != nil {
 		t.Errorf("a read after the interrupted ones: %v", err)
 	}
 }

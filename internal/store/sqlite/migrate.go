@@ -1,21 +1,16 @@
 package sqlite
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/migration"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -34,36 +29,7 @@ var (
 	logsSchema = schema{"logs", 0x5061776d}
 )
 
-type migration struct {
-	version int64
-	name    string
-	script  string
-	sum     string
-}
-
-func (m schema) migrations() ([]migration, error) {
-	names, err := fs.Glob(schemas, "schema/"+m.name+"_*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var all []migration
-	for _, path := range names {
-		name := strings.TrimSuffix(strings.TrimPrefix(path, "schema/"+m.name+"_"), ".sql")
-		number, _, _ := strings.Cut(name, "_")
-		version, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("migration %s: its name does not begin with a version", path)
-		}
-		script, err := schemas.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(script)
-		all = append(all, migration{version, name, string(script), hex.EncodeToString(sum[:])})
-	}
-	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
-	return all, nil
-}
+func (m schema) steps() ([]migration.Step, error) { return migration.Steps(schemas, m.name+"_") }
 
 // prepare brings the database up to date, or asks for it to be so when it is to stay as it is.
 func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
@@ -90,37 +56,22 @@ func (m schema) upToDate(c *conn) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	wants := missing[len(missing)-1].version
+	wants := missing[len(missing)-1].Version
 	return fmt.Errorf("its schema is at version %d and this program wants %d: start pawl server or pawl run on it once, which brings it up to date",
-		missing[0].version-1, wants)
+		missing[0].Version-1, wants)
 }
 
-// missing are the migrations that have not been applied; a database that this program does not know is refused.
-func (m schema) missing(c *conn) ([]migration, error) {
-	applied, err := appliedMigrations(c)
+// missing are the steps that the database has not had; one that this program does not know is refused.
+func (m schema) missing(c *conn) ([]migration.Step, error) {
+	had, err := hadMigrations(c)
 	if err != nil {
 		return nil, fmt.Errorf("read schema_migrations: %w", err)
 	}
-	known, err := m.migrations()
-	if err != nil {
-		return nil, err
+	all, err := m.steps()
+	if err == nil {
+		err = migration.Compare(all, had)
 	}
-	var missing []migration
-	for _, k := range known {
-		sum, done := applied[k.version]
-		delete(applied, k.version)
-		switch {
-		case done && sum != k.sum:
-			return nil, fmt.Errorf("migration %s is not the one that this database was made with: use the program that made it", k.name)
-		case !done:
-			missing = append(missing, k)
-		}
-	}
-	for version := range applied {
-		return nil, fmt.Errorf("its schema has version %d and this program knows versions up to %d: use a newer pawl",
-			version, known[len(known)-1].version)
-	}
-	return missing, nil
+	return slices.DeleteFunc(all, func(s migration.Step) bool { return had[s.Version] != "" }), err
 }
 
 // migrate brings the database up to date. All of it happens in one transaction, so a database is never between versions.
@@ -133,12 +84,12 @@ func (m schema) migrate(c *conn, now func() time.Time) error {
 		return err
 	}
 	for _, k := range missing {
-		if err := c.exec(k.script); err != nil {
-			return fmt.Errorf("migration %s: %w", k.name, err)
+		if err := c.exec(k.Script); err != nil {
+			return fmt.Errorf("migration %s: %w", k.Name, err)
 		}
 		s := c.prepare(`INSERT INTO schema_migrations (version, name, sum, applied_at) VALUES (?, ?, ?, ?)`)
-		if err := s.int(k.version).text(k.name).text(k.sum).int(row.Micros(now())).runOnce(); err != nil {
-			return fmt.Errorf("record migration %s: %w", k.name, err)
+		if err := s.int(k.Version).text(k.Name).text(k.Sum).int(row.Micros(now())).runOnce(); err != nil {
+			return fmt.Errorf("record migration %s: %w", k.Name, err)
 		}
 	}
 	return c.exec("COMMIT")
@@ -165,16 +116,16 @@ func (m schema) claim(c *conn) error {
 		m.application))
 }
 
-func appliedMigrations(c *conn) (map[int64]string, error) {
-	applied := make(map[int64]string)
+func hadMigrations(c *conn) (map[int64]string, error) {
+	had := make(map[int64]string)
 	s := c.prepare(`SELECT version, sum FROM schema_migrations`)
 	for s.next() {
 		version := s.getInt()
-		applied[version] = s.getText()
+		had[version] = s.getText()
 	}
 	err := s.done()
 	s.free()
-	return applied, err
+	return had, err
 }
 
 // runOnce executes a statement that is not used again.

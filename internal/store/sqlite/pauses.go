@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
-	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 const (
@@ -118,24 +117,7 @@ func (s *Store) PauseHistory(ctx context.Context, of store.PauseKind, name strin
 	if below == 0 {
 		below = math.MaxInt64
 	}
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qPauseHistory).int(below).int(int64(of)).int(int64(of)).text(name).text(name).int(int64(n)).pauses()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the history of pauses: %w", err)
-	}
-	return all, nil
-}
-
-func (s *Store) checkPauses(ctx context.Context, f *verification.Findings) error {
-	queues, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
-	if err != nil {
-		return err
-	}
-	actions, err := s.PauseHistory(ctx, store.PausedAction, "", 0, verification.PausesMost)
-	if err == nil {
-		f.Paused(queues, actions)
-	}
-	return err
+	return list(ctx, s, func(c *conn) ([]store.Pause, error) {
+		return c.use(qPauseHistory).int(below).int(int64(of)).int(int64(of)).text(name).text(name).int(int64(n)).pauses()
+	}, "read the history of pauses")
 }

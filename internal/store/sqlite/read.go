@@ -34,8 +34,6 @@ var (
 		SELECT key, (SELECT count(*) FROM live h WHERE h.key = w.key AND h.place IN (3, 4)),
 			(SELECT n FROM live l WHERE l.key = w.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1)
 		FROM waiting w WHERE key IS NOT NULL LIMIT ?`)
-
-	qCounts = sql(`SELECT stage, count(*) FROM live GROUP BY stage`)
 )
 
 // Get implements store.Reader.
@@ -259,23 +257,6 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the lines of keys: %w", err)
-	}
-	return all, nil
-}
-
-// Counts implements store.Reader.
-func (s *Store) Counts(ctx context.Context) (map[flow.Stage]int, error) {
-	all := make(map[flow.Stage]int)
-	err := s.read(ctx, func(c *conn) error {
-		q := c.use(qCounts)
-		for q.next() {
-			stage := flow.Stage(q.getInt())
-			all[stage] = int(q.getInt())
-		}
-		return q.done()
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count executions: %w", err)
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -264,4 +265,28 @@ func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, err
 		}
 	}
 	return all, nil
+}
+
+// list reads rows on a snapshot of their own. what names them for an error: "ticks of schedule %q".
+func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (all []T, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = read(c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), err)
+	}
+	return all, nil
+}
+
+// one reads a row in the same way. Where there is none, it is store.ErrNotFound.
+func one[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (row T, err error) {
+	all, err := list(ctx, s, read, what, in...)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), store.ErrNotFound)
+	}
+	if err != nil {
+		return row, err
+	}
+	return all[0], nil
 }

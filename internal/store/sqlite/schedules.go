@@ -95,30 +95,14 @@ func (t *tx) TicksBetween(_ context.Context, schedule string, first, last time.T
 
 // Schedule implements store.ScheduleReader.
 func (s *Store) Schedule(ctx context.Context, name string) (k store.Schedule, err error) {
-	var all []store.Schedule
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qSchedule).text(name).schedules()
-		return err
-	})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return k, fmt.Errorf("read schedule %q: %w", name, err)
-	}
-	return all[0], nil
+	return one(ctx, s, func(c *conn) ([]store.Schedule, error) { return c.use(qSchedule).text(name).schedules() }, "read schedule %q", name)
 }
 
 // Schedules implements store.ScheduleReader.
 func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store.Schedule, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qSchedules).text(after).int(int64(n)).schedules()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read schedules: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]store.Schedule, error) {
+		return c.use(qSchedules).text(after).int(int64(n)).schedules()
+	}, "read schedules")
 }
 
 // DueSchedules implements store.ScheduleReader.
@@ -145,12 +129,7 @@ func (s *Store) Ticks(ctx context.Context, schedule string, before time.Time, n 
 	if before.IsZero() {
 		below = 1<<63 - 1
 	}
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qTicks).text(schedule).int(below).int(int64(n)).ticks()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]store.Tick, error) {
+		return c.use(qTicks).text(schedule).int(below).int(int64(n)).ticks()
+	}, "read ticks of schedule %q", schedule)
 }

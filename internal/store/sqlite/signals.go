@@ -154,18 +154,7 @@ func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []s
 
 // Signal implements store.SignalReader.
 func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
-	var all []flow.Signal
-	err := s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qSignal).id(id).signals()
-		return err
-	})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return flow.Signal{}, fmt.Errorf("signal %s: %w", id.Text(flow.SignalPrefix), err)
-	}
-	return all[0], nil
+	return one(ctx, s, func(c *conn) ([]flow.Signal, error) { return c.use(qSignal).id(id).signals() }, "signal %s", id.Text(flow.SignalPrefix))
 }
 
 // HasSignal implements store.SignalReader.
@@ -222,24 +211,14 @@ func signalListing(f store.SignalFilter) *listing {
 
 // NewSignals implements store.SignalReader.
 func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qNewSignals).int(row.Micros(now)).int(int64(n)).signals()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for new signals: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
+		return c.use(qNewSignals).int(row.Micros(now)).int(int64(n)).signals()
+	}, "look for new signals")
 }
 
 // SignalsAbout implements store.SignalReader.
 func (s *Store) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) (all []flow.Signal, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qSignalsAbout).text(trigger).text(subject).int(row.Micros(after.At)).int(after.Number).int(int64(n)).signals()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for signals %s about %q: %w", trigger, subject, err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
+		return c.use(qSignalsAbout).text(trigger).text(subject).int(row.Micros(after.At)).int(after.Number).int(int64(n)).signals()
+	}, "look for signals %s about %q", trigger, subject)
 }

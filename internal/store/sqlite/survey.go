@@ -14,7 +14,7 @@ var (
 
 	qOldestCreated = sql(`SELECT created_at FROM executions WHERE n = (SELECT min(n) FROM live)`) // numbers are drawn in order of submission
 
-	qUnapplied = sql(`SELECT count(*) FROM inbox`)
+	qUnapplied = sql(`SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM inquiries WHERE state = 1)`)
 )
 
 // Survey implements store.Surveyor. SQLite has no transactions but Pawl's own, which are short.
@@ -34,7 +34,7 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 			return err
 		}
 		if q = c.use(qUnapplied); q.next() {
-			v.Unapplied = int(q.getInt())
+			v.Unapplied, v.Inquiries = int(q.getInt()), int(q.getInt())
 		}
 		return q.done()
 	})

@@ -122,24 +122,12 @@ func (s *Store) OpenWaits(ctx context.Context, trigger, subject string, after fl
 }
 
 func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []flow.Wait, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = bind(c).waits()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read waits: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]flow.Wait, error) { return bind(c).waits() }, "read waits")
 }
 
 // UnmetSignals implements store.WaitReader.
 func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qUnmetSignals).int(row.Micros(now)).int(int64(n)).signals()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for signals that have met nobody: %w", err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
+		return c.use(qUnmetSignals).int(row.Micros(now)).int(int64(n)).signals()
+	}, "look for signals that have met nobody")
 }

@@ -114,30 +114,14 @@ func (t *tx) closeWindow(k *store.Closing) error {
 
 // Window implements store.WindowReader.
 func (s *Store) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
-	var all []store.Window
-	err := s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qWindow).text(key.Rule).text(key.Key).windows()
-		return err
-	})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return store.Window{}, fmt.Errorf("window %q of rule %s: %w", key.Key, key.Rule, err)
-	}
-	return all[0], nil
+	return one(ctx, s, func(c *conn) ([]store.Window, error) { return c.use(qWindow).text(key.Rule).text(key.Key).windows() }, "window %q of rule %s", key.Key, key.Rule)
 }
 
 // HeldSignals implements store.WindowReader.
 func (s *Store) HeldSignals(ctx context.Context, key store.WindowKey, n int) (all []flow.Signal, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qHeld).text(key.Rule).text(key.Key).int(int64(n)).signals()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
-	}
-	return all, nil
+	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
+		return c.use(qHeld).text(key.Rule).text(key.Key).int(int64(n)).signals()
+	}, "read what window %q of rule %s holds", key.Key, key.Rule)
 }
 
 // DueWindows implements store.WindowReader.

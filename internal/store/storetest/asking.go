@@ -149,9 +149,9 @@ func inquiryPages(b *bench) {
 	equal(b, "ada's, a page", list(store.InquiryFilter{Assignee: "ada", Before: all[4].ID, Limit: 1}), []int{1})
 	equal(b, "a group's", list(store.InquiryFilter{Assignee: "group:ops"}), []int{4, 1})
 	equal(b, "nobody's", len(list(store.InquiryFilter{Assignee: "eve"})), 0)
-	n, err := b.s.CountInquiries(b.ctx())
+	sums, err := b.s.Survey(b.ctx())
 	must(b, err)
-	equal(b, "open ones", n, 5)
+	equal(b, "open ones", sums.Inquiries, 5)
 	var large []flow.ID
 	for range 6 {
 		d, i := b.asking("large", flow.Question{Title: "t", Form: json.RawMessage(`{"title":"` + strings.Repeat("x", 1<<20) + `"}`), Assignees: []string{"eve"}})

@@ -36,7 +36,7 @@ func nested(b *bench) {
 		"Ended":       func(ctx context.Context) error { _, err := b.s.Ended(ctx, store.Label{Name: "a"}, 0, 1); return err },
 		"Queues":      func(ctx context.Context) error { _, err := b.s.Queues(ctx); return err },
 		"Keys":        func(ctx context.Context) error { _, err := b.s.Keys(ctx, 1); return err },
-		"Counts":      func(ctx context.Context) error { _, err := b.s.Counts(ctx); return err },
+		"Survey":      func(ctx context.Context) error { _, err := b.s.Survey(ctx); return err },
 		"Definition":  func(ctx context.Context) error { _, err := b.s.Definition(ctx, "d", 0); return err },
 		"Latest":      func(ctx context.Context) error { _, err := b.s.Latest(ctx, []string{"d"}); return err },
 		"Definitions": func(ctx context.Context) error { _, err := b.s.Definitions(ctx, "", 1); return err },

@@ -74,11 +74,10 @@ func BenchmarkCounts(b *testing.B, s store.Store) {
 			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 10_000})
 			return err
 		},
-		"counts by stage": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
-		"queues":          func(ctx context.Context) error { _, err := s.Queues(ctx); return err },
-		"keys":            func(ctx context.Context) error { _, err := s.Keys(ctx, 200); return err },
-		"size":            func(ctx context.Context) error { _, err := s.Size(ctx); return err },
-		"open inquiries":  func(ctx context.Context) error { _, err := s.CountInquiries(ctx); return err },
+		"queues": func(ctx context.Context) error { _, err := s.Queues(ctx); return err },
+		"keys":   func(ctx context.Context) error { _, err := s.Keys(ctx, 200); return err },
+		"size":   func(ctx context.Context) error { _, err := s.Size(ctx); return err },
+		"survey": func(ctx context.Context) error { _, err := s.Survey(ctx); return err },
 	} {
 		b.Run(say, func(b *testing.B) {
 			measured(b, func() error { return count(b.Context()) })

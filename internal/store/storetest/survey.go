@@ -9,14 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// survey checks the sums over what has not ended, of stores that have them.
+// survey checks the sums over what has not ended.
 func survey(b *bench) {
-	s, ok := b.s.(store.Surveyor)
-	if !ok {
-		b.tb.Skip("this store is no store.Surveyor")
-	}
 	look := func() store.Survey {
-		v, err := s.Survey(b.ctx())
+		v, err := b.s.Survey(b.ctx())
 		must(b, err)
 		slices.SortFunc(v.Unfinished, func(x, y store.Unfinished) int {
 			if c := strings.Compare(x.Queue, y.Queue); c != 0 {

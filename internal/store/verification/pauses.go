@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -25,6 +26,19 @@ type claim struct {
 	id flow.ID
 	of subject
 	at time.Time
+}
+
+// ReadPauses notes when queues and actions were paused, from the history that a store has.
+func (f *Findings) ReadPauses(ctx context.Context, r store.PauseReader) error {
+	queues, err := r.PauseHistory(ctx, store.PausedQueue, "", 0, PausesMost)
+	if err != nil {
+		return err
+	}
+	actions, err := r.PauseHistory(ctx, store.PausedAction, "", 0, PausesMost)
+	if err == nil {
+		f.Paused(queues, actions)
+	}
+	return err
 }
 
 // Paused notes when queues and actions were paused, of each kind the latest first, as the history has it. It comes before the executions, and

@@ -76,6 +76,41 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	}
 }
 
+// Row is what a workflow's rows say about one of its items.
+type Row struct {
+	Lives, Ended bool       // the workflow
+	Names        bool       // the row of the item names this execution
+	As           flow.Stage // that the item has ended in; 0: it has not
+}
+
+// Item compares an execution with its row in its workflow.
+func Item(f *Findings, x *flow.Execution, r Row) {
+	want := flow.Stage(0)
+	if x.Place == flow.Finished {
+		want = x.Stage
+	}
+	switch {
+	case !r.Lives && !r.Ended:
+		f.Add(17, x.ID, "its workflow %s does not exist", x.Parent)
+	case !r.Names:
+		f.Add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
+	case r.As != want:
+		f.Add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, r.As)
+	case !r.Lives && x.Place != flow.Finished:
+		f.Add(20, x.Parent, "it has ended and its child %s has not", x.ID)
+	}
+}
+
+// Inbox compares how many events an execution keeps ahead of a gap with how many it counts.
+func Inbox(f *Findings, x *flow.Execution, kept int) {
+	if kept != int(x.Inbox) {
+		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
+	}
+	if x.Inbox > flow.InboxLimit {
+		f.Add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
+	}
+}
+
 // Inquiry compares an execution that asks with its inquiry; nil: it has none.
 func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 	open := i != nil && i.State == flow.InquiryOpen

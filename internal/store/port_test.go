@@ -1,0 +1,44 @@
+package store
+
+import (
+	"reflect"
+	"testing"
+)
+
+// The port is many small interfaces: one of more methods than a reader keeps in mind at once asks to be split by noun.
+func TestSmallInterfaces(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	all := map[string]bool{}
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[Executions](), reflect.TypeFor[Lines](), reflect.TypeFor[Workflows](), reflect.TypeFor[Sessions](), reflect.TypeFor[Catalog](),
+		reflect.TypeFor[Registry](), reflect.TypeFor[Inputs](), reflect.TypeFor[Numbering](), reflect.TypeFor[Uploads](), reflect.TypeFor[Schedules](),
+		reflect.TypeFor[Signals](), reflect.TypeFor[Inquiries](), reflect.TypeFor[Waits](), reflect.TypeFor[Meters](), reflect.TypeFor[Shares](),
+		reflect.TypeFor[Enforcements](), reflect.TypeFor[Switches](), reflect.TypeFor[Windows](), reflect.TypeFor[Pauses](), reflect.TypeFor[Reruns](),
+		reflect.TypeFor[Cache](), reflect.TypeFor[Cleaning](), reflect.TypeFor[ExecutionReader](), reflect.TypeFor[LineReader](), reflect.TypeFor[SessionReader](),
+		reflect.TypeFor[DefinitionReader](), reflect.TypeFor[Ends](), reflect.TypeFor[ScheduleReader](), reflect.TypeFor[SignalReader](),
+		reflect.TypeFor[InquiryReader](), reflect.TypeFor[WaitReader](), reflect.TypeFor[AsideReader](), reflect.TypeFor[EnforcementReader](),
+		reflect.TypeFor[SwitchReader](), reflect.TypeFor[WindowReader](), reflect.TypeFor[PauseReader](), reflect.TypeFor[RegistryReader](),
+		reflect.TypeFor[RerunReader](), reflect.TypeFor[PendingReader](), reflect.TypeFor[Surveyor](), reflect.TypeFor[Logs](), reflect.TypeFor[Pausing](),
+	} {
+		if n := of.NumMethod(); n > most {
+			t.Errorf("%s has %d methods, at most %d are small", of.Name(), n, most)
+		}
+		for m := range of.Methods() {
+			all[m.Name] = true
+		}
+	}
+	const own = 8 // of Store and Tx beside these: Update, Ready, Size …
+	for _, of := range []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[Tx]()} {
+		alone := 0
+		for m := range of.Methods() {
+			if !all[m.Name] {
+				alone++
+			}
+		}
+		if alone > own {
+			t.Errorf("%s has %d methods of its own, want at most %d", of.Name(), alone, own)
+		}
+	}
+	t.Logf("%d methods", len(all))
+}
