@@ -48,13 +48,15 @@ func Steps(files fs.FS, prefix string) ([]Step, error) {
 
 // Compare refuses a database that has had other steps than these, each by its version with its sum.
 func Compare(steps []Step, had map[int64]string) error {
-	for version, sum := range had {
-		i := slices.IndexFunc(steps, func(s Step) bool { return s.Version == version })
-		switch {
-		case i < 0:
-			return fmt.Errorf("the schema has version %d and this program knows versions up to %d: use a newer pawl", version, steps[len(steps)-1].Version)
-		case steps[i].Sum != sum:
-			return fmt.Errorf("migration %s is not the one that this schema was made with: use the program that made it", steps[i].Name)
+	latest := steps[len(steps)-1].Version
+	for _, s := range steps {
+		if sum, is := had[s.Version]; is && sum != s.Sum {
+			return fmt.Errorf("migration %s is not the one that this schema was made with: use the program that made it", s.Name)
+		}
+	}
+	for version := range had {
+		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Version == version }) {
+			return fmt.Errorf("the schema has version %d and this program knows versions up to %d: use a newer pawl", version, latest)
 		}
 	}
 	return nil
