@@ -267,9 +267,14 @@ func (l *listing) bound(s *stmt) *stmt {
 	return s
 }
 
+// Where liveColumns and endedColumns begin behind requestColumns and noPayload.
+var (
+	placeColumn = int32(strings.Count(requestColumns+noPayload, ",") + 1)
+	endedColumn = placeColumn + int32(strings.Count(liveColumns, ","))
+)
+
 // either reads a row of liveColumns and endedColumns with the error, of which one half is NULL.
 func (s *stmt) either() (*flow.Execution, error) {
-	const placeColumn, endedColumn = 7, 15
 	s.column = placeColumn - 1
 	isLive := s.getInt() != 0
 	s.column = -1
