@@ -18,9 +18,10 @@ import (
 type refusing struct {
 	store.Store
 	refuse  atomic.Pointer[func(*flow.Draft) bool]
-	refused atomic.Bool  // the last transaction
-	crowd   atomic.Int64 // so many more transactions meet a conflict, each after one that was refused
-	newer   atomic.Bool  // the definitions are of a later version of the program
+	refused atomic.Bool             // the last transaction
+	crowd   atomic.Int64            // so many more transactions meet a conflict, each after one that was refused
+	newer   atomic.Bool             // the definitions are of a later version of the program
+	garbled atomic.Pointer[flow.ID] // is read from its queue in a stage from which nothing is claimed
 }
 
 var errPlanted = errors.New("planted: the database does not take this row")
@@ -48,6 +49,16 @@ func (t *refusingTx) Apply(ctx context.Context, d store.Delta) error {
 		}
 	}
 	return t.Tx.Apply(ctx, d)
+}
+
+func (t *refusingTx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	xs, err := t.Tx.Take(ctx, queues, n)
+	for _, x := range xs {
+		if id := t.s.garbled.Load(); id != nil && x.ID == *id {
+			x.Stage = flow.Requested
+		}
+	}
+	return xs, err
 }
 
 func (t *refusingTx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
@@ -464,9 +475,9 @@ func TestUnreadableDefinition(t *testing.T) {
 
 // An attempt that the rules do not let a worker claim is put aside, and the worker gets the next one.
 func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
-	onEachStore(t, func(r *rig) {
+	isolated(t, func(r *rig, s *refusing) {
 		bad, good := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
-		plant(r, bad, func(d *flow.Draft) { d.Stage = flow.Requested }) // in the queue, and not scheduled
+		s.garbled.Store(&bad)
 		h := r.worker()
 		if work := h.take(1); len(work) != 1 || work[0].Execution != good {
 			r.Errorf("took %+v", work)
@@ -474,26 +485,5 @@ func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
 		if x := r.get(bad); x.Aside == nil || x.Place == flow.Ready {
 			r.Errorf("what the rules refuse is %s, aside %+v", x.Place, x.Aside)
 		}
-		// As its history says, for the check at the end.
-		plant(r, bad, func(d *flow.Draft) {
-			d.Stage, d.Place, d.Aside, d.WakeAt = flow.Scheduled, flow.Ready, nil, time.Time{}
-		})
 	})
-}
-
-// plant changes an execution's row as no decision does.
-func plant(r *rig, id flow.ID, change func(*flow.Draft)) {
-	r.Helper()
-	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		xs, err := tx.Lock(ctx, []flow.ID{id}, store.WithPayload)
-		if err != nil {
-			return err
-		}
-		d := flow.Load(xs[0])
-		change(d)
-		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
-	})
-	if err != nil {
-		r.Fatal(err)
-	}
 }

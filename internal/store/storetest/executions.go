@@ -347,7 +347,7 @@ func refused(b *bench) {
 	}
 	for what, plant := range map[string]func() *flow.Draft{
 		"in the queue and not scheduled": func() *flow.Draft { d := b.submit(); d.Place = flow.Ready; return d },
-		"delayed and scheduled":          func() *flow.Draft { d := scheduled(); d.Place = flow.Delayed; return d },
+		"delayed and running":            func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Delayed, flow.Running; return d },
 		"in a line and running":          func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Waiting, flow.Running; return d },
 		"running and in no place":        func() *flow.Draft { d := scheduled(); d.Place, d.Stage = 0, flow.Running; return d },
 		"in a place that there is not":   func() *flow.Draft { d := scheduled(); d.Place = flow.Finished + 1; return d },
@@ -377,6 +377,9 @@ func refused(b *bench) {
 		_, err = b.s.Get(b.ctx(), good.ID)
 		wantErr(b, what+": its neighbour", err, store.ErrNotFound)
 	}
+	aside := b.load(b.ready(3))
+	aside.PutAside("the rules refuse its claim", b.now)
+	b.apply(aside) // it leaves its queue, scheduled as it is
 }
 
 func clock(b *bench) {

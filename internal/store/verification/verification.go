@@ -58,6 +58,8 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	switch {
 	case x.Place == 0 && (x.Stage == flow.Requested || x.Stage == flow.Scheduling):
 		// Accepted, and not yet placed anywhere: a decision that spans transactions.
+	case x.Place == flow.Delayed && x.Stage == flow.Scheduled && x.Aside != nil:
+		// It was put aside, out of its queue.
 	case !slices.Contains(stagesOf[x.Place], x.Stage):
 		f.Add(13, x.ID, "it is %s and its place is %d: a slot is held exactly while scheduled, provisioning or running", x.Stage, x.Place)
 	}
