@@ -48,6 +48,11 @@ func (t *refusingTx) Apply(ctx context.Context, d store.Delta) error {
 			}
 		}
 	}
+	for _, x := range d.Drafts {
+		if id := t.s.garbled.Load(); id != nil && x.ID == *id {
+			x.Before.Stage, x.Stage = flow.Scheduled, flow.Scheduled // as the row has it
+		}
+	}
 	return t.Tx.Apply(ctx, d)
 }
 
