@@ -12,7 +12,7 @@ import (
 // Reader answers readers. Every call sees committed data only; later calls see no less than earlier ones.
 type Reader interface {
 	ExecutionReader
-	LineReader
+	QueueReader
 	SessionReader
 	DefinitionReader
 	Inputs
@@ -56,8 +56,8 @@ type ExecutionReader interface {
 	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
 }
 
-// LineReader reads the queues, and the lines of concurrency keys.
-type LineReader interface {
+// QueueReader tells how long queues and lines are, and how full keys.
+type QueueReader interface {
 	// Ahead counts the executions that come before x in the line it stands in (its queue, or its key's).
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
