@@ -13,7 +13,7 @@ const (
 	OldAsides Outdated = iota // asides by their times: what was not put aside again since has been handled, or is gone
 	OldMeters                 // meters by their moments
 	OldShares                 // shares by when they were written, but those of a line in which an execution waits
-	OldTicks                  // ticks by when they were decided, but a schedule's last one
+	OldTicks                  // ticks by when they were decided; where a schedule goes on is in its own row
 )
 
 // Cleaning deletes rows, a bounded part in each transaction.
