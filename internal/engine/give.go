@@ -19,7 +19,7 @@ const (
 	givenBytes = 64 << 10 // of all of a rerun together
 )
 
-// somebody has given an output where it is not said who.
+// somebody is recorded as the giver of an output whose request names none.
 const somebody = "somebody"
 
 // checkOutputs refuses outputs that cannot be given to items of a level.

@@ -254,7 +254,7 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Give ends a new execution with an output that somebody has given. Nobody owns it at any time and nothing runs.
+// Give ends a new execution with an output that the client of a rerun has given. The execution is never claimed, and nothing runs.
 func (d *Draft) Give(output json.RawMessage, now time.Time) error {
 	by := d.AsRerun().GivenBy
 	if by == "" {

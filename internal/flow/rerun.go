@@ -90,7 +90,7 @@ func (r *Request) Given(task string, index int) json.RawMessage {
 	return nil
 }
 
-// WasGiven reports whether it is an item of a rerun that ends with an output which somebody has given.
+// WasGiven reports whether it is an item of a rerun that ends with an output which the client has given.
 func (r *Request) WasGiven() bool {
 	return r.Rerun != nil && r.Rerun.GivenBy != "" && len(r.Rerun.Outputs) == 0
 }

@@ -49,7 +49,7 @@ func Reason(r *api.EnforceReason) string {
 	return r.Code + ": " + message
 }
 
-// Pause says of something whether it is paused, by whom, until when and why; nothing where it is not.
+// Pause is the text about a pause: by whom, until when and why. It is empty where p is nil.
 func Pause(p *api.Pause) string {
 	if p == nil {
 		return ""

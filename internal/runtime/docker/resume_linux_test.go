@@ -33,7 +33,7 @@ type abandoned struct {
 func TestAbandons(t *testing.T) {
 	var a abandoned
 	if json.Unmarshal([]byte(os.Getenv(marked)), &a) != nil {
-		t.Skip("the other tests run it")
+		t.Skip("this is the process that the tests of resuming start and kill: it does nothing in a run of its own")
 	}
 	a.Spec.Stdout, a.Spec.Stderr = os.Stdout, os.Stdout
 	r := openRuntime(t, Options{Worker: a.Worker})

@@ -197,7 +197,7 @@ func (n *run) resume(ctx context.Context) (err error) {
 			_ = n.outputs[i].in.Close()
 		}
 	}()
-	// What has changed between the listing and here, the watch has told to nobody.
+	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the pod is read again.
 	if pod, err = r.pods.get(ctx, n.name); err != nil {
 		return r.refused("look up the pod of the process before", err)
 	}

@@ -33,7 +33,7 @@ func Sentinel(t *testing.T) *Several {
 	}
 	sentinel := start(t, []string{conf}, "--sentinel")
 	s := &Several{t: t, url: sentinel.URL() + "?master_set=leader", nodes: []*Server{leader, follower}}
-	posttest.Await(t, takeover, func() error { // or it would not know whom to make the leader
+	posttest.Await(t, takeover, func() error { // a sentinel that knows no follower has none to promote
 		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, strconv.Itoa(follower.port)) || !strings.Contains(out, "master-link-status\nok") {
 			return fmt.Errorf("the sentinel knows of no follower: %s", out)
 		}
