@@ -128,7 +128,7 @@ type Spec struct {
 	Limits         Limits
 	// Note is told what the run waits for outside of the program, such as a node or an image, in a sentence for people, when that
 	// changes; empty: for nothing any more. One goroutine at a time calls it. nil: it is not told.
-	Note func(waiting string)
+	Note func(waiting string) `json:"-"`
 	// Lasting allows the run to go on without the process that started it, where the backend is a Keeper. It must have no
 	// Stdin, and Labels that tell it from every other.
 	Lasting bool

@@ -406,7 +406,7 @@ func TestDiagnose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	host, port, err := net.SplitHostPort(open.Addr().String())
+	_, port, err := net.SplitHostPort(open.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +414,7 @@ func TestDiagnose(t *testing.T) {
 		Status struct{ Addresses []struct{ Address string } }
 	}
 	kubernetestest.Do(t, "GET", "/api/v1/nodes/pawl-test", nil, &node)
-	host = node.Status.Addresses[0].Address
+	host := node.Status.Addresses[0].Address
 	for where, want := range map[string]string{host + " " + port: "does not hold pods to network policies", host + " 1": "does not reach", " ": "not tried"} {
 		address, number, _ := strings.Cut(where, " ")
 		t.Setenv("KUBERNETES_SERVICE_HOST", address)
