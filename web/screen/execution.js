@@ -10,7 +10,6 @@ import { statusPill, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
 import { endingOf, silent } from './order.js';
-import { Why } from './why.js';
 import { Logs, interactive } from './logs.js';
 import { History } from './history.js';
 import { Data, Input } from './data.js';
@@ -19,6 +18,7 @@ import { lazy } from '../app/lazy.js';
 /** @typedef {import('../types').Execution} Execution */
 /** @typedef {{x: Execution, raw: Record<string, string>, again: () => void, moment: import('../part/replay.js').Moment|null}} Shown moment: when the address asks for an event of the history */
 
+const Why = lazy(() => import('./why.js').then((m) => m.Why));
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));
 const Rerun = lazy(() => import('./rerun.js').then((m) => m.Rerun), () => null);

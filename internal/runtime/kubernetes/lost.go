@@ -1,0 +1,99 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// giveUp is how long a pod may be out of reach until the run is given up: as long as its program may go on.
+func (r *Runtime) giveUp() time.Duration { return r.options.OrphanAfter + orphanSlack }
+
+// taken is the error of a run whose pod the cluster, or another, has taken away.
+func (n *run) taken(pod *v1.Pod, how string) error {
+	n.result.Cause = causeOf(pod)
+	return fmt.Errorf("%w: pod %s %s: %s", errInfra, n.name, how, describe(pod))
+}
+
+// overdue reports whether a pod that was told to end will not be seen to: its node is lost, or its grace has passed by far.
+func overdue(pod *v1.Pod) bool {
+	if pod == nil || pod.DeletionTimestamp == nil {
+		return false
+	}
+	return causeOf(pod) == runtime.NodeLost || time.Since(pod.DeletionTimestamp.Time) > settleWithin
+}
+
+// quietly says of a pod that does not answer what the cluster knows of it.
+func quietly(name string, pod *v1.Pod, since time.Time) string {
+	node, says := "", ""
+	if pod != nil {
+		node = " on node " + pod.Spec.NodeName
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1.PodReady && c.Status == v1.ConditionFalse && c.Reason != "" {
+				says = "; the cluster says of it: " + c.Reason
+			}
+		}
+	}
+	return fmt.Sprintf("pod %s%s has not answered since %s%s", name, node, since.UTC().Format("15:04:05Z"), says)
+}
+
+func describe(pod *v1.Pod) string {
+	if pod == nil {
+		return "it was deleted"
+	}
+	return ending(pod)
+}
+
+// errOOM is the end of process 1 by the kernel's want of memory: where it kills the whole container at once.
+var errOOM = errors.New("out of memory")
+
+// lost finds out what became of a pod whose process 1 has died without a report. All of its output has come.
+func (n *run) lost() error {
+	deadline := time.NewTimer(settleWithin)
+	defer deadline.Stop()
+	for {
+		pod, gone, changed := n.runtime.watcher.look(n.name)
+		if pod != nil {
+			if s := statusOf(pod, mainName); s != nil && s.State.Terminated != nil {
+				if s.State.Terminated.Reason == "OOMKilled" {
+					return errOOM
+				}
+				gone = true
+			}
+		}
+		if gone {
+			return n.taken(pod, "was lost while its program ran")
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return fmt.Errorf("%w: pod %s was lost while its program ran, and the cluster does not say how", errInfra, n.name)
+		}
+	}
+}
+
+// settleWithin is how long the cluster may take to tell how a container has ended; kubelets take a second or two.
+const settleWithin = 20 * time.Second
+
+// abandon deletes a pod that is out of reach, and waits for the kubelet to confirm that it has ended.
+func (n *run) abandon(why error) error {
+	_ = n.delete()
+	n.result.Cause = runtime.NodeLost
+	deadline := time.NewTimer(settleWithin)
+	defer deadline.Stop()
+	for {
+		pod, gone, changed := n.runtime.watcher.look(n.name)
+		if gone || pod != nil && over(pod) {
+			return fmt.Errorf("%w: pod %s could not be reached for %v and was deleted: %w", errInfra, n.name, n.runtime.giveUp(), why)
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return fmt.Errorf("%w: pod %s could not be reached for %v: %w", errInfra, n.name, n.runtime.giveUp(), why)
+		}
+	}
+}
