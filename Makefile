@@ -56,7 +56,8 @@ bin/staticcheck: tools/go.mod tools/go.sum
 unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
 	@command -v promtool >/dev/null || echo "no promtool here (Debian's package prometheus has it): that the alerts fire is NOT TESTED"
-	scripts/with-services $(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
+	# internal/cli starts some hundred programs: 9 minutes with the race detector, and 12 beside other work.
+	scripts/with-services $(GO) test $(RACE) -timeout 25m -p $(PARALLEL) ./...
 ifneq ($(RACE),)
 	# Without the race detector the simulation runs its 2,000 seeds and its planted bugs.
 	$(GO) test -timeout 15m ./e2e/simulation
