@@ -62,7 +62,6 @@ ifneq ($(RACE),)
 	# Without the race detector the simulation runs its 2,000 seeds and its planted bugs.
 	$(GO) test -timeout 15m ./e2e/simulation
 endif
-	for broker in redis rabbitmq; do scripts/with-services $(GO) test -count=1 -timeout 15m ./e2e/chaos -run 'TestChaos$$' -chaos.broker $$broker || exit 1; done
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
 	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
