@@ -113,7 +113,7 @@ func TestExampleGradeMany(t *testing.T) {
 		t.Errorf("pawl wait for nothing: exit code %d\n%s", code, errs)
 	}
 	again, errs, code := pawl(t, env, "wait", o.ID, o.ID, "-o", "json")
-	if code != exit.Failed || strings.Count(again, `"verdict":"nonzero_exit"`) != 2 || strings.Contains(again, "AssertionError") || !strings.Contains(errs, "2 of 2 have ended: 2 nonzero_exit") {
+	if code != exit.Failed || strings.Count(again, `"verdict":"nonzero_exit"`) != 2 || strings.Contains(again, `"output":`) || !strings.Contains(errs, "2 of 2 have ended: 2 nonzero_exit") {
 		t.Errorf("pawl wait for ids: exit code %d\n%s%s", code, again, errs)
 	}
 	for _, args := range [][]string{{"ex_06e9v1t4m8kz0x2c5q7rbjwyna"}, {o.ID, "ex_06e9v1t4m8kz0x2c5q7rbjwyna"}} {
