@@ -47,6 +47,8 @@ code, processor time, memory, and the error's first line. Progress goes to stand
 				return exit.Usagef("pawl wait takes ids, or --label %s: leave one of them out", o.label)
 			case o.after != "" && len(ids) > 0:
 				return exit.Usagef("--after goes on behind an outcome of a --label; leave it out with ids")
+			case slices.ContainsFunc(ids, isLabel):
+				return exit.Usagef("pawl wait takes ids: did you mean --label %s?", ids[slices.IndexFunc(ids, isLabel)])
 			case len(ids) > 0:
 				return a.WithClient(cmd.Context(), app.Working, func(ctx context.Context, s *app.Session) error { return waitForIDs(ctx, a, s, ids, &o) })
 			}
@@ -66,6 +68,9 @@ code, processor time, memory, and the error's first line. Progress goes to stand
 	f.Lookup("output").Usage = "table: a line for each outcome; json: a line of JSON for each"
 	return c
 }
+
+// isLabel reports whether an argument is a label, as in run=17, where an id should stand.
+func isLabel(arg string) bool { return strings.Contains(arg, "=") }
 
 // waitForIDs prints how executions end, in the order of their ids. All are looked for first, so that one which is not there is not found out
 // hours later.
