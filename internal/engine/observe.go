@@ -96,15 +96,14 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 }
 
 // takenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
-// their history, and from workers that gave them up.
+// their history, from workers that gave them up, and from machines that were taken away.
 func (e *Engine) takenBack(t *transaction) {
 	var lost, back []*flow.Draft
 	for _, d := range t.effects.written {
 		switch {
-		case !slices.ContainsFunc(d.Events, isLoss):
 		case d.HandedBack > d.Before.HandedBack:
 			back = append(back, d)
-		default:
+		case slices.ContainsFunc(d.Events, isLoss):
 			lost = append(lost, d)
 		}
 	}
@@ -112,7 +111,7 @@ func (e *Engine) takenBack(t *transaction) {
 	e.counters.handedBack.Add(int64(len(back)))
 	e.counters.gaps.Add(t.effects.gaps)
 	e.logTakenBack(slog.LevelWarn, "attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, lost)
-	e.logTakenBack(slog.LevelInfo, "attempts handed back by their worker: they are tried again", telemetry.HandedBack, back)
+	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine that they ran on: they are tried again", telemetry.HandedBack, back)
 }
 
 func isLoss(ev flow.Event) bool { return ev.Type == flow.EvLost }

@@ -330,7 +330,7 @@ func (d *Draft) Decline(reason string, now time.Time) error {
 	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
 }
 
-// declined has the pauses after attempts that were declined: 1 s, 2 s, 4 s, … 1 min.
+// declined has the pauses after attempts that were declined, or were taken away by their host: 1 s, 2 s, 4 s, … 1 min.
 var declined = Retry{Delay: time.Second, MaxDelay: time.Minute}
 
 func (d *Draft) giveUp(reason string, now time.Time, pause time.Duration) error {
@@ -360,6 +360,12 @@ func (s *State) Spent() int { return s.Attempt - s.HandedBack }
 // settle decides what follows a terminal event that has just been recorded: the next attempt, or the end, at that event's
 // time.
 func (d *Draft) settle(o Outcome, now time.Time, random float64) {
+	if d.takenByHost(o.Error, now) {
+		if err := d.reopen(o.Error.Code, now, declined.Pause(d.HandedBack+1, 0)); err == nil {
+			d.HandedBack++
+			return
+		}
+	}
 	if (d.Stage == Failed || d.Stage == TimedOut) && d.retries(o.Error, now) {
 		if err := d.reopen(o.Error.Code, now, max(d.Retry.Pause(d.Spent(), random), askedPause(o.Error))); err == nil {
 			return
@@ -372,15 +378,26 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	d.dropInbox()
 }
 
+// takenByHost reports whether the attempt that has just ended is followed by another because its host took it away. The recorded event
+// decides, and not the outcome, of which only the last attempt's is kept: so the same follows when the history is replayed.
+func (d *Draft) takenByHost(e *Error, now time.Time) bool {
+	if e == nil || d.Stage != Failed || d.HandedBack >= FreeLosses || HostTook(e.Code, d.Events[len(d.Events)-1].Data) == "" {
+		return false
+	}
+	return !d.EndsForGood() && !d.pastTotal(now)
+}
+
+func (d *Draft) pastTotal(now time.Time) bool {
+	t := d.TotalDeadline()
+	return !t.IsZero() && !now.Before(t)
+}
+
 func (d *Draft) retries(e *Error, now time.Time) bool {
-	if e == nil || d.EndsForGood() || d.Spent() >= d.Retry.Attempts(e.Code) {
+	if e == nil || d.EndsForGood() || d.Spent() >= d.Retry.Attempts(e.Code) || d.pastTotal(now) {
 		return false
 	}
 	switch e.Code {
 	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeRerunRefused, CodeGone, CodeDeclined:
-		return false
-	}
-	if t := d.TotalDeadline(); !t.IsZero() && !now.Before(t) {
 		return false
 	}
 	var details struct {
@@ -451,6 +468,9 @@ func (d *Draft) FreedKey() bool {
 func errorData(e *Error) json.RawMessage {
 	if e == nil {
 		return nil
+	}
+	if reason := HostTook(e.Code, e.Details); reason != "" {
+		return object("code", e.Code, "message", e.Message, "reason", reason)
 	}
 	return object("code", e.Code, "message", e.Message)
 }

@@ -78,6 +78,7 @@ const (
 	CodeNonzeroExit     = "nonzero_exit" // runtime.NonzeroExit: the policy "exit:N" of a retry looks at it
 	CodeTotalTimeout    = "total_timeout"
 	CodeWorkerLost      = "worker_lost"
+	CodeInfraError      = "infra_error" // runtime.InfraError: the host could not run the program, or took it away (see HostTook)
 	CodeTaskFailed      = "task_failed"
 	CodeExpressionError = "expression_error"
 	CodeNotReached      = "not_reached" // a task has had all its rounds, and its until did not hold

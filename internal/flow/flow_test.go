@@ -219,6 +219,49 @@ func TestLostOwner(t *testing.T) {
 	}
 }
 
+// An attempt whose machine was taken away is followed by another whatever the policy says, and does not count, until there have been too many.
+func TestTakenByHost(t *testing.T) {
+	reasons := []string{HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted}
+	end := func(d *Draft, details string) *Draft {
+		t.Helper()
+		failed := event(d, d.NextSeq+1, EvFailed)
+		failed.Outcome = &Outcome{Error: &Error{Code: CodeInfraError, Message: "gone", Details: json.RawMessage(details)}}
+		rc := d.Report(session, Report{Execution: d.ID, Attempt: d.Attempt, Events: []Event{event(d, d.NextSeq, EvRunning), failed}}, nil, nil, t0, 0)
+		if rc.Verdict != Applied {
+			t.Fatalf("%+v", rc)
+		}
+		return reload(d)
+	}
+	d := held(t, Request{Retry: Retry{MaxAttempts: 1}})
+	for n := 1; n <= FreeLosses; n++ {
+		reason := reasons[n%len(reasons)]
+		attempt := d.Attempt
+		d = end(d, `{"reason":"`+reason+`"}`)
+		if d.Stage != Requested || d.Attempt != attempt+1 || d.Spent() != 1 || d.HandedBack != n || !d.WakeAt.After(d.EventAt) || d.WakeAt.After(d.EventAt.Add(time.Minute)) {
+			t.Fatalf("after loss %d by %s: %+v", n, reason, d.State)
+		}
+		if err := errors.Join(d.Schedule(1, d.WakeAt), d.Claim(session, "w", d.WakeAt)); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+	}
+	if d = end(d, `{"reason":"node_lost"}`); d.Stage != Failed || d.Outcome.Error.Code != CodeInfraError {
+		t.Errorf("after one loss more: %+v", d.State)
+	}
+	for _, details := range []string{`{"reason":"of its own"}`, `{"reason":7}`, `[]`, ``} {
+		if d := end(held(t, Request{}), details); d.Stage != Failed || d.HandedBack != 0 {
+			t.Errorf("%s: %+v", details, d.State)
+		}
+	}
+	d = held(t, Request{})
+	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
+		t.Fatal(err)
+	}
+	if d = end(reload(d), `{"reason":"node_lost"}`); d.Stage != Failed || d.Attempt != 1 {
+		t.Errorf("cancelled and then lost: %+v", d.State)
+	}
+}
+
 // However often workers are shut down under it, an execution keeps the attempts of its policy, and goes on at once.
 func TestHandedBack(t *testing.T) {
 	d := held(t, Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}})

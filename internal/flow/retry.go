@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ const (
 	// LostAttempts is how many attempts an execution without a retry policy gets when its workers die under it: a lost
 	// worker says nothing about the work, but work that kills its worker must end.
 	LostAttempts = 3
+	// FreeLosses is how many attempts may end without counting because their host took them away (see HostTook): a long program on nodes
+	// that are preempted every few hours needs many, and a program that brings its nodes down must end.
+	FreeLosses = 10
 )
 
 // Attempts is how many attempts the policy allows for a failure with the given code.
@@ -61,6 +65,34 @@ func (r Retry) Matches(code string, exit int) bool {
 		}
 	}
 	return false
+}
+
+// The reasons, in the details of an error with CodeInfraError, for which an attempt does not count: none of them is the program's fault.
+// The causes of package runtime have the same names.
+const (
+	HostNodeLost     = "node_lost"
+	HostNodeShutdown = "node_shutdown"
+	HostPreempted    = "preempted"
+	HostEvicted      = "evicted"
+	HostDeleted      = "deleted"
+)
+
+// HostTook is the reason for which a host took an attempt away, by what the event of its end says or by the details of its error; empty:
+// it ended otherwise.
+func HostTook(code string, data json.RawMessage) string {
+	if code != CodeInfraError {
+		return ""
+	}
+	var said struct {
+		Reason string `json:"reason"`
+	}
+	// Details are the handler's own and may be of any shape.
+	_ = json.Unmarshal(data, &said)
+	switch said.Reason {
+	case HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted:
+		return said.Reason
+	}
+	return ""
 }
 
 // Pause is how long to wait before the attempt after the given one (1, 2, …). random is in [0, 1).

@@ -196,6 +196,10 @@ func (l *life) work() {
 		say(flow.EvCompleted, &flow.Outcome{Output: json.RawMessage(`{"n":1}`)})
 	case g.one(4):
 		say(flow.EvTimedOut, fault("timeout"))
+	case g.one(8):
+		o := fault(flow.CodeInfraError)
+		o.Error.Details = json.RawMessage(`{"reason":"` + pick(g, flow.HostNodeLost, flow.HostPreempted, "another") + `"}`)
+		say(flow.EvFailed, o)
 	default:
 		say(flow.EvFailed, fault(pick(g, "boom", "bang")))
 	}

@@ -44,8 +44,8 @@ func (w *walk) lose(d *flow.Draft, e *flow.Event) error {
 }
 
 // pause looks whether the next attempt waits as long as the retry policy says, and goes on with the recorded time: where it is random, the
-// record alone knows it.
-func (w *walk) pause(e *flow.Event) {
+// record alone knows it. free says that the attempt before does not count.
+func (w *walk) pause(e *flow.Event, free bool) {
 	until := notBefore(e.Data)
 	if until.IsZero() {
 		w.find(e.Seq, "a time before which it does not begin", said(e), "the next attempt says when it may begin")
@@ -53,7 +53,7 @@ func (w *walk) pause(e *flow.Event) {
 	}
 	pause, longest := until.Sub(e.At), w.x.WakeAt.Sub(e.At)
 	shortest := longest
-	if before := w.next(-2); before != nil && longest > 0 && (before.Type != flow.EvLost || !handedBack(before)) {
+	if longest > 0 && !free {
 		shortest = w.x.Retry.Pause(w.x.Spent()-1, 1)
 	}
 	switch {

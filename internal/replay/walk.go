@@ -162,7 +162,7 @@ func (w *walk) compare(d *flow.Draft) {
 	}
 	w.x = d.Execution
 	if e := &w.rec.Events[w.i-1]; e.Type == flow.EvRequested && e.Attempt > 1 {
-		w.pause(e)
+		w.pause(e, d.HandedBack > d.Before.HandedBack)
 	}
 }
 
