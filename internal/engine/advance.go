@@ -52,7 +52,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	def, _, err := t.definition(ctx, w.Action, w.Version, "")
 	switch {
 	case err == nil:
-		s := &step{t: t, w: w, def: workflowOf(def.Workflow, &w.Request), outputs: map[int]orchestration.Output{}}
+		s := &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}
 		err = s.take(ctx, l)
 	case !spoiled(err):
 		err = fmt.Errorf("load its definition: %w", err)

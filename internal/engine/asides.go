@@ -53,17 +53,5 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	return err == nil, err
 }
 
-// asideNow is what is put aside under a kind and an id; nil: nothing, or its time has come.
-func (e *Engine) asideNow(ctx context.Context, kind store.AsideKind, id flow.ID) (*flow.Aside, error) {
-	a, err := e.opts.Store.Aside(ctx, kind, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !a.Until.After(time.Now()) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &a, nil
-}
-
 // damaged is the error of a row that cannot be decoded.
 func damaged(say string) error { return errors.New(say) }

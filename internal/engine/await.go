@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -187,53 +186,3 @@ func (e *Engine) EmitTo(ctx context.Context, id flow.ID, m Emission) (Emitted, e
 	}
 	return out[0], out[0].Err
 }
-
-// whyAwaiting says which signal an execution waits for, and how near the last one was.
-func (e *Engine) whyAwaiting(ctx context.Context, x *flow.Execution, w *Why) error {
-	w.Waiting, w.Until = "signal", x.WakeAt
-	k, err := e.opts.Store.Wait(ctx, x.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		w.Summary = "waiting for a signal: it has ended meanwhile"
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	aside, err := e.asideNow(ctx, store.AsideLooking, x.ID)
-	if err != nil {
-		return err
-	}
-	if aside != nil {
-		w.Facts = append(w.Facts, fmt.Sprintf("the engine could not look for its signal (%s): it is put aside until %s", aside.Reason, clock(aside.Until)))
-	}
-	w.Summary = fmt.Sprintf("waits for a signal %s about %s", k.Trigger, k.Subject)
-	if !x.WakeAt.IsZero() {
-		w.Summary += ", until " + clock(x.WakeAt)
-	}
-	seen, err := e.opts.Store.SignalsAbout(ctx, k.Trigger, k.Subject, store.SignalPlace{At: k.Since}, countedSignals)
-	if err != nil {
-		return err
-	}
-	switch n := len(seen); {
-	case n == 0:
-		w.Facts = append(w.Facts, fmt.Sprintf("none has come since %s", clock(k.Since)))
-	default:
-		say := fmt.Sprintf("%d since %s", n, clock(k.Since))
-		if n == countedSignals {
-			say = fmt.Sprintf("%d or more since %s", n, clock(k.Since))
-		}
-		w.Facts = append(w.Facts, fmt.Sprintf("%s; of these the last, %s at %s, %s", say, seen[n-1].ID.Text(flow.SignalPrefix), clock(seen[n-1].At), e.awaited.Differs(&k, &seen[n-1])))
-	}
-	emit := fmt.Sprintf("pawl emit %s --subject %s", k.Trigger, k.Subject)
-	if k.Subject == k.Workflow.String() {
-		emit = fmt.Sprintf("pawl emit %s --to %s", k.Trigger, k.Subject)
-	}
-	w.Unblock = append(w.Unblock, "the signal is emitted: "+emit)
-	if !x.WakeAt.IsZero() && k.Null {
-		w.Facts = append(w.Facts, fmt.Sprintf("at %s it completes with null", clock(x.WakeAt)))
-	}
-	return nil
-}
-
-// countedSignals is up to how many signals Why counts.
-const countedSignals = 100

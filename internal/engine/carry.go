@@ -195,21 +195,10 @@ func (e *Engine) endRerun(ctx context.Context, id flow.ID, as flow.Stage, o flow
 	})
 }
 
-// whyRerunning says what an execution of kind rerun waits for.
-func (e *Engine) whyRerunning(ctx context.Context, x *flow.Execution, w *Why) error {
-	of, _, err := rerunOf(x.Payload())
-	if err != nil {
-		return err
+// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
+func (e *Engine) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
+	if of, _, err = rerunOf(x.Payload()); err == nil {
+		again, _, err = e.carriedBefore(ctx, x.ID)
 	}
-	again, known, err := e.carriedBefore(ctx, x.ID)
-	if err != nil {
-		return err
-	}
-	w.Waiting = "rerun"
-	w.Summary = fmt.Sprintf("about to run %s again", of)
-	if known {
-		w.Summary = fmt.Sprintf("waiting for %s, which runs %s again", again, of)
-		w.Unblock = append(w.Unblock, fmt.Sprintf("it ends; see pawl why %s", again))
-	}
-	return nil
+	return of, again, err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -226,8 +227,7 @@ func recovered(err *error) {
 
 // spoiled reports whether an error lies in what a batch was to write, conflicts included, and not in the database, the caller or the engine.
 func spoiled(err error) bool {
-	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
-		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !fault.Passing(err)
 }
 
 // outcomeUnknown is called when a commit may have happened whose answer never came: what afterCommit would have told by name is told to

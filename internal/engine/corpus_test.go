@@ -204,7 +204,7 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 		x := run.Executions[i].Execution
 		rec := &replay.Record{Execution: x, Events: run.Executions[i].Events}
 		if d := defs[catalog.VersionKey(x.Action, x.Version)]; d != nil && d.Workflow != nil {
-			rec.Workflow = &replay.Workflow{Definition: workflowOf(d.Workflow, &x.Request), Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
+			rec.Workflow = &replay.Workflow{Definition: d.Workflow.For(&x.Request), Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
 				return recordedRequest(t.Context(), load, x, c, was)
 			}}
 			for _, k := range run.Executions {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -49,12 +50,12 @@ func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, er
 		kind store.AsideKind
 		say  string
 	}{{store.AsideMatching, "the rules could not be asked about it"}, {store.AsideMeeting, "the executions that wait for signals could not be asked about it"}} {
-		a, err := e.asideNow(ctx, of.kind, s.ID)
+		a, err := store.AsideAt(ctx, e.opts.Store, of.kind, s.ID, time.Now())
 		if err != nil {
 			return nil, err
 		}
 		if a != nil {
-			all = append(all, fmt.Sprintf("%s (%s): it is put aside until %s", of.say, a.Reason, clock(a.Until)))
+			all = append(all, fmt.Sprintf("%s (%s): it is put aside until %s", of.say, a.Reason, why.Clock(a.Until)))
 		}
 	}
 	return all, nil

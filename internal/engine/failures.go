@@ -20,7 +20,7 @@ const failuresLooked = 1000
 // They are counted when a tick is due rather than when an execution ends: until then nothing would have been started, and ends cost
 // nothing more.
 func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (failed int, err error) {
-	if k.Execution.IsZero() {
+	if k.Execution.IsZero() || most == 0 {
 		return 0, nil
 	}
 	var before time.Time
@@ -63,11 +63,8 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 // failing says why a schedule is to pause itself; "" when it goes on.
 func (e *Engine) failing(ctx context.Context, d *definition.Definition, k *store.Schedule) (string, error) {
 	most := d.Schedule.PauseAfter
-	if most == 0 {
-		return "", nil
-	}
 	failed, err := e.failures(ctx, k, most)
-	if err != nil || failed < most {
+	if err != nil || most == 0 || failed < most {
 		return "", err
 	}
 	return fmt.Sprintf("%d executions in a row failed (pause_after)", failed), nil

@@ -92,7 +92,7 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	case r.Workflow == nil:
 		return nil, fault.New("id", id.String(), "its tasks cannot be replayed: "+r.Without, "compare another execution")
 	}
-	return replay.Compare(r, workflowOf(other.Workflow, &r.Execution.Request)), nil
+	return replay.Compare(r, other.Workflow.For(&r.Execution.Request)), nil
 }
 
 // history reads what was recorded of an execution.
@@ -138,7 +138,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		r.Without = fmt.Sprintf("version %d of definition %s cannot be read", x.Version, x.Action)
 		return nil
 	}
-	w := &replay.Workflow{Definition: workflowOf(def.Workflow, &x.Request)}
+	w := &replay.Workflow{Definition: def.Workflow.For(&x.Request)}
 	for attempt := 1; attempt <= x.Attempt; attempt++ {
 		enough, err := h.childHistories(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, w)
 		if err != nil {

@@ -55,7 +55,7 @@ func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 	if begin.After(t.now) && r.Over == flow.OverDrop {
 		return false, d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
 			Code:    flow.CodeRateExceeded,
-			Message: fmt.Sprintf("the rate of key %q is used up until %s (%s), and over is drop", r.Key, stamp(begin), rateText(r)),
+			Message: fmt.Sprintf("the rate of key %q is used up until %s (%s), and over is drop", r.Key, begin.UTC().Format(time.RFC3339), r.Text()),
 		}}, t.now, 0)
 	}
 	t.loaded.meters[r.Key] = tat
@@ -75,21 +75,6 @@ func (t *transaction) writeMeters(ctx context.Context) error {
 	all := t.changes.meters
 	t.changes.meters = nil
 	return t.tx.Apply(ctx, store.Delta{Meters: all})
-}
-
-// rateText says a rate as documents do.
-func rateText(r *flow.Rate) string {
-	if r.Burst > 1 {
-		return fmt.Sprintf("%d per %s, burst %d", r.Limit, r.Per, r.Burst)
-	}
-	return fmt.Sprintf("%d per %s", r.Limit, r.Per)
-}
-
-// rated says that an execution waits for the slot that its rate has given it.
-func (w *Why) rated(x *flow.Execution, left time.Duration) {
-	w.Waiting = "rate"
-	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, clock(x.WakeAt), left)
-	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
 }
 
 // sweepMeters deletes meters, the locks of meters and windows, shares of lines, notes of what was put aside, outcomes that are kept no longer, and

@@ -274,25 +274,3 @@ func (e *Engine) Paused(ctx context.Context) ([]store.Pause, error) {
 	}
 	return slices.DeleteFunc(all, func(p store.Pause) bool { return !p.Holds(now) }), nil
 }
-
-// paused says that a pause keeps an execution from being claimed.
-func (w *Why) paused(p *store.Pause, then string) {
-	w.Waiting, w.Until, w.Paused = "paused", p.Until, p
-	w.Summary = pauseText(p) + then
-	w.Unblock = []string{fmt.Sprintf("it is resumed: pawl resume %s %s", p.Of, p.Name)}
-}
-
-// pauseText says what is paused, since when, by whom, until when and why.
-func pauseText(p *store.Pause) string {
-	text := fmt.Sprintf("%s %q is paused since %s", p.Of, p.Name, clock(p.At))
-	if p.By != "" {
-		text += " by " + p.By
-	}
-	if !p.Until.IsZero() {
-		text += " until " + p.Until.UTC().Format(time.RFC3339)
-	}
-	if p.Reason != "" {
-		text += fmt.Sprintf(" (%s)", p.Reason)
-	}
-	return text
-}

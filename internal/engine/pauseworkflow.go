@@ -172,30 +172,3 @@ func (t *transaction) observePause(w *flow.Draft) error {
 	}
 	return nil
 }
-
-// pausedItself says of a workflow that is paused that it starts no tasks.
-func (w *Why) pausedItself(x *flow.Execution) {
-	p := x.State.Pause
-	if p == nil || x.State.Cancel != nil {
-		return
-	}
-	say := "it is paused, and starts no tasks"
-	if p.By != "" {
-		say = "it was paused by " + p.By + ", and starts no tasks"
-	}
-	if p.Reason != "" {
-		say += ": " + p.Reason
-	}
-	if x.Place == flow.Held {
-		w.Facts = append([]string{w.Summary}, w.Facts...)
-		w.Waiting, w.Until, w.Summary = "paused", p.Until, say
-	} else {
-		w.Facts = append(w.Facts, say)
-	}
-	since := "paused since " + clock(p.At)
-	if !p.Until.IsZero() {
-		since += ", until " + clock(p.Until)
-	}
-	w.Facts = append(w.Facts, since)
-	w.Unblock = append([]string{"it is resumed: pawl resume execution " + x.ID.String()}, w.Unblock...)
-}

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -285,18 +283,4 @@ func keepAsked(r, original, was *flow.Request) {
 	})
 	keep(original.Rate != was.Rate, func() { r.Rate = original.Rate })
 	r.NoCache, r.Traceparent, r.Rules = original.NoCache, original.Traceparent, original.Rules
-}
-
-// workflowOf is what an execution runs of its definition's tasks.
-func workflowOf(w *definition.Workflow, r *flow.Request) *definition.Workflow {
-	again := r.AsRerun()
-	if len(again.Only) == 0 || w == nil {
-		return w
-	}
-	var reports []string
-	for _, text := range again.Only {
-		name, _, _ := strings.Cut(text, "[")
-		reports = append(reports, name)
-	}
-	return w.Only(reports, again.LeftOut)
 }

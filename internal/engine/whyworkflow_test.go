@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // why asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
-func (r *rig) why(id flow.ID, wants ...string) Why {
+func (r *rig) why(id flow.ID, wants ...string) why.Answer {
 	r.Helper()
 	w, err := r.e.Why(r.ctx, id)
 	if err != nil {
@@ -87,7 +88,7 @@ tasks:
   b: {action: wide, foreach: '${{ lists.range(20) }}'}
 `)
 	w := r.why(r.submit(Submission{Action: "wider"}), "waits for its tasks: 20 running", "task b[0] → a[0]: no live worker")
-	if len(w.Facts) > 2*shownTasks {
+	if len(w.Facts) > 10 {
 		t.Errorf("%d facts", len(w.Facts))
 	}
 }
@@ -187,19 +188,6 @@ func TestWhyTellsTheLastFailureInWords(t *testing.T) {
 	id := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 3, Delay: time.Hour}})
 	h.fail(h.take(1)[0], "oom")
 	r.why(id, "attempt 2 of 3 starts in 10m0s, after it failed (oom: oom)", "!{")
-	for _, c := range []struct {
-		ev   flow.Event
-		want string
-	}{
-		{flow.Event{Type: flow.EvLost, Data: json.RawMessage(`{"reason":"lease ran out"}`)}, "its worker was lost (lease ran out)"},
-		{flow.Event{Type: flow.EvTimedOut, Data: json.RawMessage(`{"code":"timeout","message":"after 1s"}`)}, "it timed out (timeout: after 1s)"},
-		{flow.Event{Type: flow.EvFailed, Data: json.RawMessage(`{"code":"nonzero_exit","message":""}`)}, "it failed (nonzero_exit)"},
-		{flow.Event{Type: flow.EvFailed}, "it failed"},
-	} {
-		if got := describeEvent(c.ev); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
 	if _, err := r.e.Why(r.ctx, flow.ID{1}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("%v", err)
 	}

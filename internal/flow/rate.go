@@ -1,6 +1,9 @@
 package flow
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Rate bounds how often executions with a key begin: Limit in Per, and Burst of them at once.
 type Rate struct {
@@ -9,6 +12,14 @@ type Rate struct {
 	Per   time.Duration
 	Burst int // 0 means 1: evenly spaced
 	Over  Over
+}
+
+// Text says a rate as documents do.
+func (r *Rate) Text() string {
+	if r.Burst > 1 {
+		return fmt.Sprintf("%d per %s, burst %d", r.Limit, r.Per, r.Burst)
+	}
+	return fmt.Sprintf("%d per %s", r.Limit, r.Per)
 }
 
 // Over says what becomes of an execution that comes when the rate of its key is used up. The zero value is OverDelay.

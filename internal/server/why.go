@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -33,7 +33,7 @@ func (c *call) whyMany() error {
 	out := api.WhyResult{Executions: make([]api.WhyEntry, len(in.IDs))}
 	for i, text := range in.IDs {
 		id, err := executionNamed(text)
-		var w engine.Why
+		var w why.Answer
 		if err == nil {
 			w, err = c.Engine.Why(c.ctx(), id)
 		}
@@ -50,7 +50,7 @@ func (c *call) whyMany() error {
 	return c.json(http.StatusOK, out)
 }
 
-func renderWhy(w *engine.Why) api.Why {
+func renderWhy(w *why.Answer) api.Why {
 	out := api.Why{
 		ID: w.Execution.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
 		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,

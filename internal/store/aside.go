@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -27,4 +29,16 @@ type Aside struct {
 type AsideReader interface {
 	// Aside returns what was put aside under a kind and an id, also when its time has passed, or ErrNotFound.
 	Aside(ctx context.Context, kind AsideKind, id flow.ID) (flow.Aside, error)
+}
+
+// AsideAt is what is put aside under a kind and an id at a moment; nil: nothing, or its time has come.
+func AsideAt(ctx context.Context, r AsideReader, kind AsideKind, id flow.ID, now time.Time) (*flow.Aside, error) {
+	a, err := r.Aside(ctx, kind, id)
+	if errors.Is(err, ErrNotFound) || err == nil && !a.Until.After(now) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &a, nil
 }

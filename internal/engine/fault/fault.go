@@ -3,7 +3,9 @@
 package fault
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -106,4 +108,9 @@ func BadJSON(b json.RawMessage, limit int) string {
 		return "is not JSON"
 	}
 	return ""
+}
+
+// Passing reports whether an error lies in the database or the caller, and not in what was read or to be written: the same call may succeed later.
+func Passing(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -1,4 +1,4 @@
-package engine
+package why
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -24,7 +25,7 @@ type descent struct{ left int }
 // openTask is a task that a workflow waits for, and what that one waits for.
 type openTask struct {
 	name string // "fit", "each[3]"
-	why  Why
+	why  Answer
 }
 
 // survey is what an answer needs to know of a workflow's tasks.
@@ -35,23 +36,23 @@ type survey struct {
 	items  map[string]*[2]int // by task: children that have ended, and that are open
 }
 
-// whyWorkflow says which tasks a workflow waits for, and follows the one that is least likely to end by itself down to
+// workflow says which tasks a workflow waits for, and follows the one that is least likely to end by itself down to
 // its root cause.
-func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why, d *descent) error {
+func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
 	w.Waiting = "children"
-	def, _, err := e.catalog.Get(ctx, x.Action, x.Version)
-	if err != nil && !spoiled(err) {
+	def, _, err := e.Catalog.Get(ctx, x.Action, x.Version)
+	if err != nil && fault.Passing(err) {
 		return fmt.Errorf("definition of %s: %w", x.Action, err)
 	}
 	var plan *definition.Workflow
 	if err == nil {
-		plan = workflowOf(def.Workflow, &x.Request)
+		plan = def.Workflow.For(&x.Request)
 	}
 	s, err := e.surveyTasks(ctx, x, plan)
 	if err != nil {
 		return err
 	}
-	marks, err := e.opts.Store.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt})
+	marks, err := e.Store.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt})
 	if err != nil {
 		return fmt.Errorf("read marks: %w", err)
 	}
@@ -64,15 +65,15 @@ func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why, d *
 		w.follow(tasks)
 	}
 	w.Facts = append(w.Facts, s.heldBack(plan, marks)...)
-	return e.whyFailing(ctx, x, w, s.failed, marks)
+	return e.failing(ctx, x, w, s.failed, marks)
 }
 
 // surveyTasks reads the children of a workflow's attempt, a page at a time.
-func (e *Engine) surveyTasks(ctx context.Context, x *flow.Execution, plan *definition.Workflow) (*survey, error) {
+func (e *Explainer) surveyTasks(ctx context.Context, x *flow.Execution, plan *definition.Workflow) (*survey, error) {
 	const page = 1000
 	s := &survey{open: map[flow.Stage]int{}, items: map[string]*[2]int{}}
 	for task, index := "", -1; ; {
-		children, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
+		children, err := e.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
 		if err != nil {
 			return nil, fmt.Errorf("list tasks: %w", err)
 		}
@@ -142,21 +143,21 @@ func (s *survey) heldBack(plan *definition.Workflow, marks []store.Mark) []strin
 }
 
 // lookAt asks of tasks what they wait for, as far as the descent may still go.
-func (e *Engine) lookAt(ctx context.Context, plan *definition.Workflow, children []store.Child, d *descent) ([]openTask, error) {
+func (e *Explainer) lookAt(ctx context.Context, plan *definition.Workflow, children []store.Child, d *descent) ([]openTask, error) {
 	var tasks []openTask
 	for i := range children {
 		c := &children[i]
 		if d.left--; d.left < 0 {
 			break
 		}
-		x, err := e.opts.Store.Get(ctx, c.Execution)
+		x, err := e.Store.Get(ctx, c.Execution)
 		if err != nil {
 			return nil, fmt.Errorf("load task %s[%d]: %w", c.Task, c.Index, err)
 		}
 		if x.Stage.Terminal() {
 			continue // since it was listed
 		}
-		why, err := e.why(ctx, x, d)
+		why, err := e.explain(ctx, x, d)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +175,7 @@ func (e *Engine) lookAt(ctx context.Context, plan *definition.Workflow, children
 }
 
 // patience orders waits by how likely they are to end without help: 0 is the least likely.
-func (w *Why) patience() int {
+func (w *Answer) patience() int {
 	if w.root != nil {
 		w = w.root
 	}
@@ -204,7 +205,7 @@ func (w *Why) patience() int {
 }
 
 // follow makes the wait of the first task, down to its root cause, the workflow's, and tells about some more.
-func (w *Why) follow(tasks []openTask) {
+func (w *Answer) follow(tasks []openTask) {
 	first := tasks[0]
 	root, path := &first.why, first.name
 	if first.why.root != nil {
@@ -220,11 +221,11 @@ func (w *Why) follow(tasks []openTask) {
 	}
 }
 
-// whyFailing says that a workflow is failing while it still waits for what runs.
-func (e *Engine) whyFailing(ctx context.Context, x *flow.Execution, w *Why, failed *store.Child, marks []store.Mark) error {
+// failing says that a workflow is failing while it still waits for what runs.
+func (e *Explainer) failing(ctx context.Context, x *flow.Execution, w *Answer, failed *store.Child, marks []store.Mark) error {
 	since := ""
 	if failed != nil {
-		child, err := e.opts.Store.Get(ctx, failed.Execution)
+		child, err := e.Store.Get(ctx, failed.Execution)
 		if err != nil {
 			return fmt.Errorf("load task %s[%d]: %w", failed.Task, failed.Index, err)
 		}

@@ -1,4 +1,4 @@
-package engine
+package why
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ScheduleWhy says how a schedule stands.
-type ScheduleWhy struct {
+// Schedule says how a schedule stands.
+type Schedule struct {
 	Waiting string // "time", "resume", "server", or "nothing": no time comes any more
 	Summary string
 	Facts   []string
@@ -22,23 +22,16 @@ type ScheduleWhy struct {
 // ticksExplained is how many of the last ticks are looked at.
 const ticksExplained = 10
 
-// WhySchedule says what a schedule waits for, what became of its last times, and what would let it go on.
-func (e *Engine) WhySchedule(ctx context.Context, name string) (w ScheduleWhy, err error) {
-	k, d, err := e.Schedule(ctx, name)
-	if err != nil {
-		return w, err
-	}
-	now, err := e.now(ctx)
-	if err != nil {
-		return w, err
-	}
+// Schedule says what a schedule waits for at a moment, what became of its last times, and what would let it go on. Of its last
+// executions so many have failed in a row.
+func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definition.Definition, failed int, now time.Time) (w Schedule, err error) {
 	switch {
 	case !k.PausedAt.IsZero():
 		w.Waiting, w.Summary = "resume", fmt.Sprintf("it has been paused since %s", stamp(k.PausedAt))
 		if k.Reason != "" {
 			w.Summary += ": " + k.Reason
 		}
-		w.Unblock = append(w.Unblock, "resume it: pawl schedules resume "+name)
+		w.Unblock = append(w.Unblock, "resume it: pawl schedules resume "+k.Name)
 	case k.Next.IsZero():
 		w.Waiting, w.Summary = "nothing", "no time comes any more"
 		w.Unblock = append(w.Unblock, "apply a document with other times")
@@ -48,15 +41,15 @@ func (e *Engine) WhySchedule(ctx context.Context, name string) (w ScheduleWhy, e
 		w.Waiting, w.Summary = "server", fmt.Sprintf("its time %s has been due for %s and is not decided about yet", stamp(k.Next), now.Sub(k.Due).Round(time.Second))
 		w.Unblock = append(w.Unblock, "have a server running: schedules fire while one does; its log says when a schedule cannot be decided about")
 	}
-	if err := e.explainTicks(ctx, &w, &k); err != nil {
+	if err := e.explainTicks(ctx, &w, k); err != nil {
 		return w, err
 	}
-	return w, e.explainLast(ctx, &w, &k, d)
+	return w, e.explainLast(ctx, &w, k, d, failed)
 }
 
 // explainTicks adds what became of the last nominal times.
-func (e *Engine) explainTicks(ctx context.Context, w *ScheduleWhy, k *store.Schedule) error {
-	ticks, err := e.opts.Store.Ticks(ctx, k.Name, time.Time{}, ticksExplained)
+func (e *Explainer) explainTicks(ctx context.Context, w *Schedule, k *store.Schedule) error {
+	ticks, err := e.Store.Ticks(ctx, k.Name, time.Time{}, ticksExplained)
 	if err != nil {
 		return err
 	}
@@ -84,18 +77,14 @@ func (e *Engine) explainTicks(ctx context.Context, w *ScheduleWhy, k *store.Sche
 }
 
 // explainLast adds what the last execution, and those that failed, mean for the next tick.
-func (e *Engine) explainLast(ctx context.Context, w *ScheduleWhy, k *store.Schedule, d *definition.Definition) error {
+func (e *Explainer) explainLast(ctx context.Context, w *Schedule, k *store.Schedule, d *definition.Definition, failed int) error {
 	if most := d.Schedule.PauseAfter; most > 0 {
-		failed, err := e.failures(ctx, k, most)
-		if err != nil {
-			return err
-		}
 		w.Facts = append(w.Facts, fmt.Sprintf("%d of its last executions failed in a row; it pauses itself after %d", failed, most))
 	}
 	if k.Execution.IsZero() || d.Schedule.Overlap != schedule.OverlapSkip {
 		return nil
 	}
-	x, err := e.opts.Store.Get(ctx, k.Execution)
+	x, err := e.Store.Get(ctx, k.Execution)
 	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
 		return nil
 	}

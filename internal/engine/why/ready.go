@@ -1,4 +1,4 @@
-package engine
+package why
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error {
-	ahead, err := e.opts.Store.Ahead(ctx, x)
+func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) error {
+	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
 		return fmt.Errorf("count the queue: %w", err)
 	}
 	w.Waiting, w.Position = "queue", ahead+1
-	paused, err := e.Paused(ctx)
+	paused, err := e.Engine.Paused(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 		w.Unblock = []string{"nothing needs to be done: it goes on within seconds"}
 		return nil
 	}
-	sessions, err := e.opts.Store.LiveSessions(ctx)
+	sessions, err := e.Store.LiveSessions(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
@@ -115,7 +115,7 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 const lackingShown = 10
 
 // unhandled says that no worker of a queue has the handler that is needed, and which of other queues have it.
-func (w *Why) unhandled(where string, needs []string, serving int, able []store.Session) {
+func (w *Answer) unhandled(where string, needs []string, serving int, able []store.Session) {
 	w.Waiting = "worker"
 	rest := slices.DeleteFunc(slices.Clone(needs), func(need string) bool { _, kind := flow.NeededKind(need); return kind })
 	switch {
@@ -143,7 +143,7 @@ type lacking struct {
 }
 
 // unmet says that none of the workers of a queue has what is needed, and which comes nearest.
-func (w *Why) unmet(where string, needs []string, others []lacking) {
+func (w *Answer) unmet(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
 	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }
 	if !slices.ContainsFunc(others, runs) {

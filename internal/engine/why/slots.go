@@ -1,4 +1,4 @@
-package engine
+package why
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // whoHolds says what holds the slots of sessions, the executions that have held theirs longest first.
-func (e *Engine) whoHolds(ctx context.Context, serving []store.Session) (string, error) {
+func (e *Explainer) whoHolds(ctx context.Context, serving []store.Session) (string, error) {
 	names := make(map[flow.ID]string, len(serving))
 	slots := 0
 	for _, s := range serving {
@@ -22,7 +22,7 @@ func (e *Engine) whoHolds(ctx context.Context, serving []store.Session) (string,
 	var holders []*flow.Execution
 	f := store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: page}
 	for range pages {
-		xs, err := store.List(ctx, e.opts.Store, f)
+		xs, err := store.List(ctx, e.Store, f)
 		if err != nil {
 			return "", fmt.Errorf("list what is running: %w", err)
 		}
@@ -42,7 +42,7 @@ func (e *Engine) whoHolds(ctx context.Context, serving []store.Session) (string,
 	slices.SortFunc(holders, func(a, b *flow.Execution) int { return a.ClaimedAt.Compare(b.ClaimedAt) })
 	var shown []string
 	for _, x := range holders[:min(len(holders), shownTasks)] {
-		shown = append(shown, fmt.Sprintf("%s (%s, on worker %s since %s)", x.ID, x.Action, names[x.Owner], clock(x.ClaimedAt)))
+		shown = append(shown, fmt.Sprintf("%s (%s, on worker %s since %s)", x.ID, x.Action, names[x.Owner], Clock(x.ClaimedAt)))
 	}
 	text := fmt.Sprintf("%d of %d slots %s held: ", len(holders), slots, are(len(holders)))
 	if len(holders) >= slots {

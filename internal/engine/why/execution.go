@@ -1,0 +1,425 @@
+// Package why explains what executions and schedules wait for: who holds what, the place in line, and what would unblock them. It reads
+// and decides nothing.
+package why
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Answer is what an execution is waiting for.
+type Answer struct {
+	Execution flow.ID
+	Stage     flow.Stage
+	Attempt   int
+	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer", "signal", "paused" or "cancel"
+	Summary   string // one sentence
+	Facts     []string
+	Unblock   []string // what would let it go on
+	Position  int      // 1: next in its line; 0: in no line
+	Queue     string
+	Needs     flow.Needs // what a worker of the queue must have
+	Key       string
+	Holders   []flow.ID // of the key
+	Until     time.Time // when the wait ends by itself
+	Worker    string    // who holds it
+	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
+
+	Action   string // what the execution is of, and, of a task, of which workflow
+	Kind     flow.Kind
+	Task     string
+	Index    int
+	Workflow flow.ID
+
+	KeyLimit   int                // how many may hold the key
+	SelfHeld   bool               // its own workflow holds the key that it waits for
+	LeaseUntil time.Time          // of the worker that holds it
+	Deadlines  []Deadline         // the earliest first
+	Open       map[flow.Stage]int // open tasks of a workflow
+	Workers    int                // live ones that could take it
+	Slots      int                // of theirs
+	Lacking    []Lacking          // workers of its queue that could not, at most 10
+
+	Inquiry flow.ID      // that it waits for the answer of
+	Paused  *store.Pause // that it waits for the end of; nil where that is its own
+
+	root *Answer // of Root
+	path string  // the names of the tasks down to Root
+}
+
+// Deadline is a moment at which something ends by itself.
+type Deadline struct {
+	Of string // timeout, queue_timeout, total_timeout, or gap: an event that has not come
+	At time.Time
+}
+
+// Lacking is a worker of the right queue that does not have all that is needed.
+type Lacking struct {
+	Worker string
+	Needs  []string // in words
+}
+
+// Explainer answers from the store, the catalog and, where these do not know, the engine.
+type Explainer struct {
+	Store   store.Reader
+	Catalog *catalog.Catalog
+	Engine  Engine
+	Waits   *definition.Waits
+	Cut     func(session flow.ID) bool // whether the session's worker cannot be reached just now; nil: all can
+}
+
+// Engine knows what is paused and what has been run again.
+type Engine interface {
+	// Paused are the pauses that hold now.
+	Paused(ctx context.Context) ([]store.Pause, error)
+	// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
+	Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error)
+}
+
+// Execution says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
+func (e *Explainer) Execution(ctx context.Context, id flow.ID) (Answer, error) {
+	x, err := e.Store.Get(ctx, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	return e.explain(ctx, x, &descent{left: mostLooked})
+}
+
+func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) (w Answer, err error) {
+	queue, needs := flow.NeedsOf(x.Queue)
+	w = Answer{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key, KeyLimit: x.KeyLimit,
+		Action: x.Action, Kind: x.Kind, Task: x.Task, Index: x.Index, Workflow: x.Parent}
+	switch {
+	case x.Stage.Terminal():
+		w.finished(x)
+	case x.Aside != nil:
+		w.putAside(x)
+	case x.State.Cancel != nil:
+		err = e.cancelling(ctx, x, &w, d)
+	case x.Place == flow.Delayed:
+		err = e.delayed(ctx, x, &w)
+	case x.Place == flow.Waiting:
+		err = e.waiting(ctx, x, &w)
+	case x.Place == flow.Ready:
+		err = e.ready(ctx, x, &w)
+	case x.Kind == flow.KindWorkflow:
+		err = e.workflow(ctx, x, &w, d)
+	case x.Kind == flow.KindSleep:
+		w.Waiting, w.Until = "sleep", x.WakeAt
+		w.Summary = fmt.Sprintf("sleeping until %s", Clock(x.WakeAt))
+	case x.Kind == flow.KindRerun:
+		err = e.rerunning(ctx, x, &w)
+	case x.Kind == flow.KindAsk:
+		err = e.asking(ctx, x, &w)
+	case x.Kind == flow.KindWait:
+		err = e.awaiting(ctx, x, &w)
+	default:
+		err = e.held(ctx, x, &w)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	w.pausedItself(x)
+	w.deadlines(x)
+	w.rerun(x)
+	return w, nil
+}
+
+func (w *Answer) finished(x *flow.Execution) {
+	w.Waiting = "nothing"
+	w.Summary = fmt.Sprintf("nothing: it is %s since %s", x.Stage, Clock(x.FinishedAt))
+	if x.Outcome != nil && x.Outcome.Error != nil {
+		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
+	}
+}
+
+// rerun says what an execution repeats, or whose outcome it has.
+func (w *Answer) rerun(x *flow.Execution) {
+	again := x.AsRerun()
+	switch {
+	case !x.RerunOf.IsZero():
+		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
+		for _, given := range again.Outputs[:min(len(again.Outputs), catalog.NamesShown)] {
+			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", again.GivenBy, given.Task, given.Index))
+		}
+		if len(again.Only) > 0 {
+			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(again.Only, ", "), leftOut(again.LeftOut)))
+		}
+	case again.GivenBy != "":
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", again.GivenBy))
+	case x.Cached():
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: cached: outcome of %s", x.ReusedOf))
+	case !x.ReusedOf.IsZero():
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its outcome is that of %s, which had the same to do", x.ReusedOf))
+	}
+}
+
+// leftOut names tasks that are left out, with their verb.
+func leftOut(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "nothing is"
+	case len(names) == 1:
+		return names[0] + " is"
+	case len(names) > catalog.NamesShown:
+		return fmt.Sprintf("%s and %d more are", strings.Join(names[:catalog.NamesShown], ", "), len(names)-catalog.NamesShown)
+	}
+	return strings.Join(names, ", ") + " are"
+}
+
+func (w *Answer) putAside(x *flow.Execution) {
+	w.Waiting, w.Until = "aside", x.Aside.Until
+	w.Summary = fmt.Sprintf("put aside by the engine: a decision about it was refused (%s)", x.Aside.Reason)
+	w.Facts = append(w.Facts, fmt.Sprintf("the engine tries it again at %s; it has been put aside %d times", Clock(x.Aside.Until), x.Aside.Times))
+	w.Unblock = append(w.Unblock, "what the reason names is mended, or a version of Pawl that can decide about it is started", "it is cancelled: pawl cancel "+x.ID.String())
+}
+
+func (w *Answer) deadlines(x *flow.Execution) {
+	if x.Stage.Terminal() {
+		return
+	}
+	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
+		w.Facts = append(w.Facts, fmt.Sprintf("it times out at %s unless a worker takes it (queue_timeout %s)", Clock(t), x.QueueTimeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"queue_timeout", t})
+	}
+	if t := x.TotalDeadline(); !t.IsZero() {
+		w.Facts = append(w.Facts, fmt.Sprintf("it must finish by %s (total_timeout %s)", Clock(t), x.TotalTimeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"total_timeout", t})
+	}
+	if x.Inbox > 0 {
+		by := x.GapSince.Add(flow.GapTimeout)
+		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, Clock(by)))
+		w.Deadlines = append(w.Deadlines, Deadline{"gap", by})
+	}
+	slices.SortFunc(w.Deadlines, func(a, b Deadline) int { return a.At.Compare(b.At) })
+}
+
+func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) error {
+	w.Until = x.WakeAt
+	left := time.Until(x.WakeAt).Round(time.Second)
+	if x.Attempt == 1 && x.SlotAt.Equal(x.WakeAt) {
+		w.rated(x, left)
+		return nil
+	}
+	if x.Attempt == 1 {
+		w.Waiting = "time"
+		w.Summary = fmt.Sprintf("waits for its time: starts at %s (in %s)", Clock(x.WakeAt), left)
+		return nil
+	}
+	w.Waiting = "retry"
+	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts+x.HandedBack, x.Attempt), left)
+	last, err := e.lastFailure(ctx, x)
+	if err != nil {
+		return err
+	}
+	if last != "" {
+		w.Summary += ", after " + last
+	}
+	return nil
+}
+
+// rated says that an execution waits for the slot that its rate has given it.
+func (w *Answer) rated(x *flow.Execution, left time.Duration) {
+	w.Waiting = "rate"
+	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), left)
+	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
+}
+
+// lastFailure says how the previous attempt ended.
+func (e *Explainer) lastFailure(ctx context.Context, x *flow.Execution) (string, error) {
+	const last = 10
+	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
+	if err != nil {
+		return "", fmt.Errorf("read history: %w", err)
+	}
+	for _, ev := range slices.Backward(events) {
+		switch ev.Type {
+		case flow.EvFailed, flow.EvTimedOut, flow.EvLost:
+			return describeEvent(ev), nil
+		}
+	}
+	return "", nil
+}
+
+func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *Answer) error {
+	ahead, err := e.Store.Ahead(ctx, x)
+	if err != nil {
+		return fmt.Errorf("count the line: %w", err)
+	}
+	holders, err := e.Store.KeyHolders(ctx, x.Key, 10)
+	if err != nil {
+		return fmt.Errorf("find the key's holders: %w", err)
+	}
+	w.Waiting, w.Position = "key", ahead+1
+	var names []string
+	for _, h := range holders {
+		w.Holders = append(w.Holders, h.ID)
+		names = append(names, h.ID.String())
+	}
+	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
+	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", raisedWhere(x)}
+	if w.SelfHeld = slices.Contains(w.Holders, x.Parent); w.SelfHeld {
+		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
+		w.Unblock = append(w.Unblock, "the task is given another key than its workflow has")
+	}
+	return nil
+}
+
+// raisedWhere says where the limit of an execution's key may stand.
+func raisedWhere(x *flow.Execution) string {
+	task := fmt.Sprintf("task %s of its workflow's definition", x.Task)
+	switch {
+	case x.Version > 0 && x.Parent.IsZero():
+		return fmt.Sprintf("the key's limit is raised in the definition of %s, or with the submission if the key came with it", x.Action)
+	case x.Version > 0:
+		return fmt.Sprintf("the key's limit is raised in the definition of %s, or in %s", x.Action, task)
+	case !x.Parent.IsZero():
+		return "the key's limit is raised in " + task
+	}
+	return "it is submitted again with a higher concurrency.limit: its key came with it"
+}
+
+func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) error {
+	name, expires, err := e.holder(ctx, x)
+	if err != nil {
+		return err
+	}
+	w.Worker = name
+	w.Waiting = "worker"
+	w.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, name, Clock(x.ClaimedAt))
+	waiting, err := e.saidToWait(ctx, x)
+	if err != nil {
+		return err
+	}
+	if waiting != "" {
+		w.Summary += ", and waits: " + waiting
+	}
+	if x.Timeout > 0 {
+		w.Until = x.ClaimedAt.Add(x.Timeout)
+		w.Facts = append(w.Facts, fmt.Sprintf("the attempt times out at %s (timeout %s)", Clock(w.Until), x.Timeout))
+		w.Deadlines = append(w.Deadlines, Deadline{"timeout", w.Until})
+	}
+	if expires.IsZero() {
+		w.Summary = fmt.Sprintf("its worker session %s is gone; recovery opens the next attempt within seconds", x.Owner.Text(flow.SessionPrefix))
+		return nil
+	}
+	if e.Cut != nil && e.Cut(x.Owner) {
+		w.Summary += ", and its worker is behind a broker that does not answer"
+		w.Unblock = append(w.Unblock, "the broker answers before the worker stops, after two thirds of a lease: pawl doctor --broker URL looks at it")
+	}
+	w.LeaseUntil = expires
+	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", Clock(expires)))
+	return nil
+}
+
+// saidToWait is what the attempt's handler has said last that it waits for.
+func (e *Explainer) saidToWait(ctx context.Context, x *flow.Execution) (string, error) {
+	const last = 10
+	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
+	if err != nil {
+		return "", fmt.Errorf("read history: %w", err)
+	}
+	for _, ev := range slices.Backward(events) {
+		if ev.Attempt != x.Attempt || ev.Type != flow.EvProgress {
+			continue
+		}
+		var said struct {
+			Waiting *string `json:"waiting"`
+		}
+		if json.Unmarshal(ev.Data, &said) == nil && said.Waiting != nil {
+			return *said.Waiting, nil
+		}
+	}
+	return "", nil
+}
+
+func (e *Explainer) holder(ctx context.Context, x *flow.Execution) (string, time.Time, error) {
+	sessions, err := e.Store.LiveSessions(ctx)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("list workers: %w", err)
+	}
+	for _, s := range sessions {
+		if s.ID == x.Owner {
+			return s.Name, s.ExpiresAt, nil
+		}
+	}
+	return x.Owner.Text(flow.SessionPrefix), time.Time{}, nil
+}
+
+func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
+	w.Waiting = "cancel"
+	c := x.State.Cancel
+	if x.Kind == flow.KindWorkflow {
+		if err := e.workflow(ctx, x, w, d); err != nil {
+			return err
+		}
+		w.Waiting = "cancel"
+		w.Summary = fmt.Sprintf("being ended since %s (%s): %s", Clock(c.At), c.Reason, w.Summary)
+		return nil
+	}
+	name, _, err := e.holder(ctx, x)
+	if err != nil {
+		return err
+	}
+	w.Worker = name
+	w.Summary = fmt.Sprintf("ordered to end at %s (%s): waits for worker %s to confirm that nothing is left running", Clock(c.At), c.Reason, name)
+	return nil
+}
+
+// describeEvent says in words how an attempt ended.
+func describeEvent(ev flow.Event) string {
+	var data struct {
+		flow.Error
+		Reason string `json:"reason"`
+	}
+	if len(ev.Data) > 0 && json.Unmarshal(ev.Data, &data) != nil {
+		data.Reason = shortened(string(ev.Data))
+	}
+	text := "it failed"
+	switch ev.Type {
+	case flow.EvTimedOut:
+		text = "it timed out"
+	case flow.EvLost:
+		text = "its worker was lost"
+	}
+	switch {
+	case data.Code != "":
+		return text + because(&data.Error)
+	case data.Reason != "":
+		return fmt.Sprintf("%s (%s)", text, data.Reason)
+	}
+	return text
+}
+
+// Clock is a moment of today as answers show it.
+func Clock(t time.Time) string { return t.UTC().Format("15:04:05") + "Z" }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprintf("%d%s", n, suffix)
+}
