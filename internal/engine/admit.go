@@ -55,6 +55,16 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	}
 	k := t.keys.all[d.Key]
+	if d.TakenOut() {
+		// Its turn had come before. It goes before those that wait for theirs, and cannot stand in their line, which is of what is not scheduled.
+		if k.use.Holders >= d.KeyLimit {
+			t.putAside(d, fmt.Errorf("concurrency key %q is full (limit %d): its slot was given to another while it was put aside", d.Key, d.KeyLimit))
+			return nil
+		}
+		k.use.Holders++
+		t.keys.given[d.ID] = true
+		return t.tried(d, func() error { return t.schedule(ctx, d) })
+	}
 	verdict := admission.Arrive(k.use.Holders, k.use.Waiting, d.KeyLimit, d.WhenFull)
 	switch verdict {
 	case admission.Admit:

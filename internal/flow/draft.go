@@ -95,8 +95,11 @@ func (d *Draft) Slot(at, now time.Time) {
 
 // Due reports whether the draft waits for its turn and no longer for its time.
 func (d *Draft) Due(now time.Time) bool {
-	return d.Stage == Requested && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now))
+	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now))
 }
+
+// TakenOut reports whether the draft was in its queue when it was put aside: it was admitted, and is neither there nor holds a slot of its key.
+func (d *Draft) TakenOut() bool { return d.Stage == Scheduled && d.Place == Delayed }
 
 // Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due.
 func (d *Draft) Wait(ticket int64, now time.Time) error {
@@ -108,7 +111,7 @@ func (d *Draft) Wait(ticket int64, now time.Time) error {
 }
 
 // Schedule admits the draft: it takes its key's slot, if it has a key, and its place in the queue. What the engine runs
-// itself starts at once.
+// itself starts at once. One that was put aside in its queue goes back there, which is no event: it is scheduled already.
 func (d *Draft) Schedule(ticket int64, now time.Time) error {
 	if err := d.enqueue(ticket, nil, now); err != nil || !d.Kind.ByEngine() {
 		return err
@@ -117,8 +120,10 @@ func (d *Draft) Schedule(ticket int64, now time.Time) error {
 }
 
 func (d *Draft) enqueue(ticket int64, data json.RawMessage, now time.Time) error {
-	if err := d.record(EvScheduled, now, data); err != nil {
-		return fmt.Errorf("schedule: %w", err)
+	if !d.TakenOut() {
+		if err := d.record(EvScheduled, now, data); err != nil {
+			return fmt.Errorf("schedule: %w", err)
+		}
 	}
 	d.Place, d.Ticket, d.WakeAt = Ready, ticket, time.Time{}
 	return nil
