@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -25,9 +26,33 @@ func TestVersionsAndTheirChanges(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	out, stderr, code := pawl(t, env, "get", "actions", "--versions-of", "w", "-o", "json", "--limit", "2")
+	out, stderr, code := pawl(t, env, "get", "versions", "w", "-o", "json", "--limit", "2")
 	if code != 0 || !strings.Contains(out, `"version": 3`) || !strings.Contains(out, `"version": 2`) || strings.Contains(out, `"version": 1`) {
 		t.Errorf("versions: %d %q %s", code, out, stderr)
+	}
+	for _, order := range [][]string{{"w@stable", "2"}, {"w@next", "2", "3=10%"}} {
+		if _, stderr, code := pawl(t, env, append([]string{"alias"}, order...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	out, stderr, code = pawl(t, env, "get", "versions", "w")
+	for _, want := range []string{`(?m)^w@3 .* next=10%$`, `(?m)^w@2 .* next=90%, stable$`, `(?m)^w@1 .*[^,a-z]$`} {
+		if !regexp.MustCompile(want).MatchString(out) || code != 0 {
+			t.Errorf("versions with their aliases: %d, no line like %s in\n%s%s", code, want, out, stderr)
+		}
+	}
+	if out, stderr, code = pawl(t, env, "get", "versions", "w", "-o", "name"); code != 0 || out != "w@3\nw@2\nw@1\n" {
+		t.Errorf("names of versions: %d %q %s", code, out, stderr)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"versions", "pawl get versions NAME"},
+		{"versions v", `did you mean "w"?`},
+		{"versions w@2", "without a version: pawl get versions w"},
+		{"actions w", `leave "w" out`},
+	} {
+		if out, stderr, code := pawl(t, env, append([]string{"get"}, strings.Fields(c.args)...)...); code == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("pawl get %s: %d %s%s, want %s", c.args, code, out, stderr, c.want)
+		}
 	}
 	for _, c := range []struct {
 		args []string
@@ -41,8 +66,9 @@ func TestVersionsAndTheirChanges(t *testing.T) {
 		{[]string{"w@X"}, []string{"after @ comes a version"}, 2},
 		{[]string{"w@x"}, []string{`there is no alias "w@x"`}, 1},
 		{[]string{"w@latest", "w@2"}, []string{"--- w@3", "+++ w@2"}, 0},
-		{[]string{"w@9"}, []string{"w@9"}, 1},
-		{[]string{"v"}, []string{"v"}, 1},
+		{[]string{"w@9"}, []string{`there is no action or workflow "w@9": its latest version is 3: w@3, or w for the latest`}, 1},
+		{[]string{"w@1", "w@9"}, []string{"its latest version is 3: w@3"}, 1},
+		{[]string{"v"}, []string{`there is no action or workflow "v": did you mean "w"?`}, 1},
 	} {
 		out, stderr, code := pawl(t, env, append([]string{"diff"}, c.args...)...)
 		if code != c.code {

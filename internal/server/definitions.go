@@ -208,14 +208,11 @@ func (c *call) versions() error {
 // stored reads a version of a definition; version 0 is the latest.
 func (c *call) stored(name string, version int) (d store.Definition, err error) {
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
-		return d, notFound("definition", name)
+		return d, notFound("action or workflow", name)
 	}
 	d, err = c.Engine.Reader().Definition(c.ctx(), name, version)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !isDefinition(d)) {
-		if version > 0 {
-			name = fmt.Sprintf("%s@%d", name, version)
-		}
-		return d, notFound("definition", name)
+		return d, orNotFound(c.Engine.Catalog().Unregistered(c.ctx(), name, version))
 	}
 	if err != nil {
 		return d, fmt.Errorf("definition %s: %w", name, err)

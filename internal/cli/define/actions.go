@@ -1,12 +1,16 @@
 package define
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -15,11 +19,7 @@ func ListActions(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	all := []api.Definition{}
 	t := &output.Table{}
 	t.Row("NAME", "VERSION", "KIND", "CREATED", "STATE")
-	found := c.Definitions(ctx)
-	if l.VersionsOf != "" {
-		found = c.DefinitionVersions(ctx, l.VersionsOf)
-	}
-	for d, err := range found {
+	for d, err := range c.Definitions(ctx) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -30,6 +30,54 @@ func ListActions(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 		}
 	}
 	return all, t, nil
+}
+
+// ListVersions lists the versions of one definition, the newest first, with the aliases that stand for each.
+func ListVersions(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	if name, version, _ := strings.Cut(l.VersionsOf, "@"); version != "" {
+		return nil, nil, exit.Usagef("%q: give the name without a version: pawl get versions %s", l.VersionsOf, name)
+	}
+	all := []api.Definition{}
+	for d, err := range c.DefinitionVersions(ctx, l.VersionsOf) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, d); len(all) >= l.Limit {
+			break
+		}
+	}
+	aliases, err := c.Aliases(ctx, l.VersionsOf)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &output.Table{}
+	t.Row("VERSION", "KIND", "CREATED", "ALIASES")
+	for _, d := range all {
+		t.Row(fmt.Sprintf("%s@%d", d.Name, d.Version), d.Kind, output.Ago(d.CreatedAt), aliasesText(aliases, d.Version))
+	}
+	return all, t, nil
+}
+
+// aliasesText names the aliases that stand for a version, with the part of the executions that get it where they stand for others too.
+func aliasesText(aliases []api.Alias, version int) string {
+	var texts []string
+	for _, a := range aliases {
+		rest := 100.0 // what the one target without a percentage gets
+		for _, to := range a.To {
+			rest -= to.Percent
+		}
+		for _, to := range a.To {
+			if to.Version != version {
+				continue
+			}
+			text := a.Alias
+			if part := cmp.Or(to.Percent, rest); len(a.To) > 1 {
+				text += "=" + strconv.FormatFloat(part, 'g', 6, 64) + "%"
+			}
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // stoppedText is the STATE column: whether a definition is retired or paused, by whom and why; empty where it is neither.

@@ -25,8 +25,8 @@ func DiffCommand(a *app.App) *cobra.Command {
 		Long: `Show what changed between two versions of a workflow or an action, as a unified diff of their documents in YAML.
 
 With one argument that has a version: from that one to the latest. Without a version: from the one before the latest to the latest.
-Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get actions --versions-of NAME
-lists the versions.
+Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get versions NAME lists the
+versions.
 
 With the ids of two executions: what differs in what they were, in what they were given and in how they ended, as a unified diff of both in YAML,
 without ids, times and measurements. Of workflows also how each task ended, and the first task at which they part.`,

@@ -45,7 +45,7 @@ type Options struct {
 	Trigger, Subject, Source string // of signals
 	State, Assignee          string // of inquiries; state of enforcements, too
 	Rule, Signal             string // of enforcements
-	VersionsOf               string // of actions
+	VersionsOf               string // the definition of which versions are listed
 	History                  bool   // of pauses
 	Queue, Key               string // of lines
 	Lost                     bool   // of workers

@@ -27,6 +27,9 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
+// versions is the kind of which a name is given as well: that of the definition.
+const versions = "versions"
+
 // kinds of things that can be listed, with the other names that people try.
 var listKinds = []struct {
 	name    string
@@ -36,6 +39,7 @@ var listKinds = []struct {
 	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
 	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
 	{"actions", []string{"action", "workflows", "workflow", "definitions"}, define.ListActions},
+	{versions, []string{"version"}, define.ListVersions},
 	{"queues", []string{"queue"}, listQueues},
 	{"keys", []string{"key"}, listKeys},
 	{"workers", []string{"worker"}, listWorkers},
@@ -57,8 +61,8 @@ func GetCommand(a *app.App) *cobra.Command {
 		names = append(names, k.name)
 	}
 	c := &cobra.Command{
-		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, lines, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
+		Use:   "get " + strings.Join(names, "|") + " [NAME]",
+		Short: "List executions, evaluations, actions, their versions, queues, keys, workers, lines, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -68,16 +72,24 @@ for them.`,
   pawl get evaluations --label run=17 --cases  which cases did not pass
   pawl get executions --workflow ex_…          the tasks of one workflow
   pawl get executions -w                       keep the list up to date
-  pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
+  pawl get versions grade                      when each was registered, and its aliases; pawl diff shows what changed
   pawl get activity --limit 60                 what the server has done, minute by minute
   pawl get line --key deploy                   who holds the key, and who waits for it, in order
   pawl get line --queue default --label user=ann
   pawl get workers -o wide                     with what each runs`,
 		ValidArgs: names,
-		Args:      cobra.ExactArgs(1),
+		Args:      cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, k := range listKinds {
 				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
+					switch named := len(args) == 2; {
+					case named && k.name != versions:
+						return exit.Usagef("pawl get %s lists all of them: leave %q out", k.name, args[1])
+					case named:
+						l.VersionsOf = args[1]
+					case k.name == versions:
+						return exit.Usagef("versions of which action or workflow? Give its name: pawl get versions NAME")
+					}
 					l.Hinted = k.name == "executions" || k.name == "evaluations"
 					return get(cmd.Context(), a, l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
 						return k.list(ctx, a, c, l)
@@ -101,7 +113,6 @@ for them.`,
 	f.StringVar(&l.Source, "source", "", "only signals from this source, as in api")
 	f.StringVar(&l.State, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
 	f.StringVar(&l.Assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
-	f.StringVar(&l.VersionsOf, "versions-of", "", "of actions: every version of this one, the newest first")
 	f.BoolVar(&l.History, "history", false, "of pauses: everything that was paused and resumed, the latest first")
 	f.StringVar(&l.Queue, "queue", "", "of lines: what waits in this queue")
 	f.StringVar(&l.Key, "key", "", "of lines: what holds this concurrency key, and what waits for it")

@@ -90,11 +90,19 @@ func (c *Catalog) Registered(ctx context.Context, name string) (store.Definition
 	if err == nil && !strings.ContainsRune(name, ':') || err != nil && !errors.Is(err, store.ErrNotFound) {
 		return row, err
 	}
-	fix, err := c.NameFix(ctx, name, 0, nil)
+	return row, c.Unregistered(ctx, name, 0)
+}
+
+// Unregistered says that there is no such definition, or no such version of it (0: none at all), and what may have been meant: *NoSuch.
+func (c *Catalog) Unregistered(ctx context.Context, name string, version int) error {
+	fix, err := c.NameFix(ctx, name, version, nil)
 	if err != nil {
-		return row, err
+		return err
 	}
-	return row, &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %.100q", name), Fix: fix}
+	if version > 0 {
+		name = VersionKey(name, version)
+	}
+	return &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %.100q", name), Fix: fix}
 }
 
 // Retired returns which of some definitions are retired, by name, in one read.
