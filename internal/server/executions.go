@@ -220,24 +220,35 @@ func (c *call) retry() error {
 	if err != nil {
 		return err
 	}
-	again, err := c.Engine.Retry(c.ctx(), id, c.r.Header.Get("Idempotency-Key"))
-	if err != nil {
-		return fmt.Errorf("retry %s: %w", id, err)
-	}
-	return c.again(again)
+	return c.again(func() (engine.Submitted, error) {
+		again, err := c.Engine.Retry(c.ctx(), id, c.r.Header.Get("Idempotency-Key"))
+		if err != nil {
+			return again, fmt.Errorf("retry %s: %w", id, err)
+		}
+		return again, nil
+	})
 }
 
-// again answers with an execution that runs another one again.
-func (c *call) again(again engine.Submitted) error {
-	x, err := c.Engine.Reader().Get(c.ctx(), again.Execution)
-	if err != nil {
-		return fmt.Errorf("execution %s: %w", again.Execution, err)
+// again submits an execution that runs another one again, and answers with it.
+func (c *call) again(submit func() (engine.Submitted, error)) error {
+	for {
+		again, err := submit()
+		if err != nil {
+			return err
+		}
+		x, err := c.Engine.Reader().Get(c.ctx(), again.Execution)
+		if forgotten(again, err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("execution %s: %w", again.Execution, err)
+		}
+		c.w.Header().Set("Location", "/api/v1/executions/"+again.Execution.String())
+		if again.Existing {
+			return c.json(http.StatusOK, render(x))
+		}
+		return c.json(http.StatusAccepted, render(x))
 	}
-	c.w.Header().Set("Location", "/api/v1/executions/"+again.Execution.String())
-	if again.Existing {
-		return c.json(http.StatusOK, render(x))
-	}
-	return c.json(http.StatusAccepted, render(x))
 }
 
 // evaluation lets a handler see only executions of code.

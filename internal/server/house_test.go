@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,10 +36,24 @@ type house struct {
 	http   *http.Client
 	client *client.Client
 	stop   context.CancelFunc // tells the server to stop
+	reads  *hooked
 	served chan error
 
 	mu  sync.Mutex
 	say map[string]chan string // execution → what its code is told to write; closing ends it
+}
+
+// hooked is a store that calls a function before it reads an execution.
+type hooked struct {
+	*sqlite.Store
+	before atomic.Pointer[func(flow.ID)]
+}
+
+func (s *hooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) {
+	if f := s.before.Load(); f != nil {
+		(*f)(id)
+	}
+	return s.Store.Get(ctx, id)
 }
 
 func build(t testing.TB, o Options) *house {
@@ -53,11 +68,12 @@ func build(t testing.TB, o Options) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Retention: 720 * time.Hour, Lease: 5 * time.Minute})
+	reads := &hooked{Store: st}
+	e, err := engine.New(engine.Options{Store: reads, Blobs: blobs, Exclusive: true, Retention: 720 * time.Hour, Lease: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{engine: e, store: st, say: map[string]chan string{}, served: make(chan error, 1)}
+	h := &house{engine: e, store: st, reads: reads, say: map[string]chan string{}, served: make(chan error, 1)}
 	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Passes(task.Handlers{flow.KindCode: task.Func(h.runCode)})})
 	if err != nil {
 		t.Fatal(err)

@@ -17,11 +17,13 @@ func (c *call) rerun() error {
 	if err != nil {
 		return err
 	}
-	again, _, err := c.Engine.Rerun(c.ctx(), id, o)
-	if err != nil {
-		return fmt.Errorf("rerun %s: %w", id, err)
-	}
-	return c.again(again)
+	return c.again(func() (engine.Submitted, error) {
+		again, _, err := c.Engine.Rerun(c.ctx(), id, o)
+		if err != nil {
+			return again, fmt.Errorf("rerun %s: %w", id, err)
+		}
+		return again, nil
+	})
 }
 
 func (c *call) planRerun() error {

@@ -2,9 +2,11 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 func TestSubmitAndWait(t *testing.T) {
@@ -106,6 +110,69 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("one key made %s and %s", ids[0], id)
 		}
 	}
+}
+
+// Retention may remove an execution, and its idempotency key with it, between the answer that the key is known and the look at what it stands for:
+// the submission is a new one then, as if it had come a moment later.
+func TestIdempotencyBesideRetention(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	for _, c := range []struct{ what, path, body string }{
+		{"a submission", "/api/v1/executions", `{"action":"noop"}`},
+		{"a submission that waits", "/api/v1/executions?wait=20s", `{"action":"noop"}`},
+		{"an evaluation", "/api/v1/evaluations?wait=20s", `{"language":"python","source":"hi"}`},
+	} {
+		_, second := h.removed(t, c.what, func() (*http.Response, []byte) { return h.do(t, "POST", c.path, c.body, "Idempotency-Key", c.what) })
+		if x := h.await(t, second.ID, "ended", func(x *api.Execution) bool { return x.Status.Terminal() }); x.Existing {
+			t.Errorf("%s: the new one is taken for an old one", c.what)
+		}
+	}
+	res, body := h.do(t, "POST", "/api/v1/executions?wait=20s", `{"action":"noop"}`)
+	var original api.Execution
+	if err := json.Unmarshal(body, &original); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%s %s", res.Status, body)
+	}
+	for _, what := range []string{"retry", "rerun"} {
+		h.removed(t, what, func() (*http.Response, []byte) {
+			return h.do(t, "POST", "/api/v1/executions/"+original.ID+"/"+what, "", "Idempotency-Key", what)
+		})
+	}
+}
+
+// removed submits twice under one key. What the first made is removed before the second looks at it; the second makes another one.
+func (h *house) removed(t *testing.T, what string, submit func() (*http.Response, []byte)) (first, second api.Execution) {
+	t.Helper()
+	res, body := submit()
+	if err := json.Unmarshal(body, &first); err != nil || res.StatusCode > 202 {
+		t.Fatalf("%s: %s %s", what, res.Status, body)
+	}
+	h.await(t, first.ID, "ended", func(x *api.Execution) bool { return x.Status.Terminal() })
+	gone, err := flow.ParseID(flow.ExecutionPrefix, first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	remove := func(id flow.ID) {
+		if id != gone {
+			return
+		}
+		once.Do(func() {
+			err := h.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				_, err := tx.Remove(ctx, []flow.ID{id})
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	h.reads.before.Store(&remove)
+	defer h.reads.before.Store(nil)
+	res, body = submit()
+	if err := json.Unmarshal(body, &second); err != nil || res.StatusCode > 202 || second.ID == first.ID || second.Existing {
+		t.Errorf("%s whose twin is removed meanwhile: %s %s", what, res.Status, body)
+	}
+	return first, second
 }
 
 // A language that is not known any more leaves what was submitted in it to be found by its key.

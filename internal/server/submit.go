@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -94,33 +95,22 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 		}
 		sub.IdempotencyKey = key
 	}
-	chain, err := c.chain()
+	var err error
+	if sub.Rules, err = c.chain(); err != nil {
+		return err
+	}
+	v, x, err := c.submitOne(sub, wait)
+	for forgotten(v, err) {
+		v, x, err = c.submitOne(sub, wait)
+	}
 	if err != nil {
 		return err
 	}
-	span, trace := c.submitting(1)
-	sub.Traceparent, sub.Rules = trace, chain
-	v, end, err := c.Engine.SubmitOne(c.ctx(), sub)
-	if err == nil {
-		err = v.Err
-	}
-	if err != nil {
-		span.Fail(err.Error())
-		span.End()
-		return fmt.Errorf("submit: %w", err)
-	}
-	defer end.Close()
-	span.Set(slog.String(telemetry.Execution, v.Execution.String()), slog.String(telemetry.Action, sub.Action))
-	span.End()
 	c.w.Header().Set("Location", "/api/v1/executions/"+v.Execution.String())
-	if !v.Existing && wait == 0 {
+	if x == nil {
 		return c.json(http.StatusAccepted, api.Execution{
 			ID: v.Execution.String(), Action: sub.Action, Status: api.Requested, Attempt: 1, Labels: sub.Labels,
 		})
-	}
-	x, err := c.await(end, wait)
-	if err != nil {
-		return err
 	}
 	out := render(x)
 	out.Existing = v.Existing
@@ -129,6 +119,39 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 		status = http.StatusOK
 	}
 	return c.json(status, out)
+}
+
+// submitOne submits, and loads what that made or found: x is nil where it is new and its end is not waited for, or where retention has removed it
+// since it ended.
+func (c *call) submitOne(sub engine.Submission, wait time.Duration) (v engine.Submitted, x *flow.Execution, err error) {
+	span, trace := c.submitting(1)
+	sub.Traceparent = trace
+	v, end, err := c.Engine.SubmitOne(c.ctx(), sub)
+	if err == nil {
+		err = v.Err
+	}
+	if err != nil {
+		span.Fail(err.Error())
+		span.End()
+		return v, nil, fmt.Errorf("submit: %w", err)
+	}
+	defer end.Close()
+	span.Set(slog.String(telemetry.Execution, v.Execution.String()), slog.String(telemetry.Action, sub.Action))
+	span.End()
+	if !v.Existing && wait == 0 {
+		return v, nil, nil
+	}
+	x, err = c.await(end, wait)
+	if !v.Existing && errors.Is(err, store.ErrNotFound) {
+		return v, nil, nil
+	}
+	return v, x, err
+}
+
+// forgotten reports whether what an idempotency key stood for was removed by retention before it could be loaded. The key went with it, so
+// submitting again makes a new execution, as it would have a moment later.
+func forgotten(v engine.Submitted, err error) bool {
+	return v.Existing && errors.Is(err, store.ErrNotFound)
 }
 
 func (c *call) submitBatch() error {
