@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -40,14 +41,14 @@ func BenchmarkArchive(b *testing.B) {
 			}
 			var whole bytes.Buffer
 			began := time.Now()
-			if err := from.e.Export(from.ctx, &whole, archive.Manifest{}, Exporting{Filter: store.Filter{Labels: map[string]string{"run": "1"}}}); err != nil {
+			if err := from.e.Archives().Export(from.ctx, &whole, archive.Manifest{}, archives.Exporting{Filter: store.Filter{Labels: map[string]string{"run": "1"}}}); err != nil {
 				b.Fatal(err)
 			}
 			exported, size := time.Since(began), whole.Len()
 			to := rig(b)
 			b.ResetTimer()
 			began = time.Now()
-			out, err := to.e.Import(to.ctx, &whole)
+			out, err := to.e.Archives().Import(to.ctx, &whole)
 			if err != nil || out.Trees != b.N {
 				b.Fatalf("%+v, %v", out, err)
 			}
@@ -68,13 +69,13 @@ func BenchmarkArchiveOfAWideWorkflow(b *testing.B) {
 			id := from.submit(Submission{Action: "wide", Input: json.RawMessage(`{}`)})
 			from.ended(id)
 			var whole bytes.Buffer
-			if err := from.e.Export(from.ctx, &whole, archive.Manifest{}, Exporting{IDs: []flow.ID{id}}); err != nil {
+			if err := from.e.Archives().Export(from.ctx, &whole, archive.Manifest{}, archives.Exporting{IDs: []flow.ID{id}}); err != nil {
 				b.Fatal(err)
 			}
 			to := rig(b)
 			b.ResetTimer()
 			began := time.Now()
-			if out, err := to.e.Import(to.ctx, &whole); err != nil || out.Executions != b.N+1 {
+			if out, err := to.e.Archives().Import(to.ctx, &whole); err != nil || out.Executions != b.N+1 {
 				b.Fatalf("%+v, %v", out, err)
 			}
 			b.ReportMetric(float64(b.N)/time.Since(began).Minutes(), "imported/min")

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -34,9 +36,9 @@ func betweenStores(t *testing.T, test func(from, to *rig)) {
 func (r *rig) export(ids ...flow.ID) []byte {
 	r.Helper()
 	var b bytes.Buffer
-	err := r.e.CheckExport(r.ctx, ids)
+	err := r.e.Archives().CheckExport(r.ctx, ids)
 	if err == nil {
-		err = r.e.Export(r.ctx, &b, archive.Manifest{From: "there"}, Exporting{IDs: ids})
+		err = r.e.Archives().Export(r.ctx, &b, archive.Manifest{From: "there"}, archives.Exporting{IDs: ids})
 	}
 	if err != nil {
 		r.Fatal(err)
@@ -44,9 +46,9 @@ func (r *rig) export(ids ...flow.ID) []byte {
 	return b.Bytes()
 }
 
-func (r *rig) importing(b []byte) *Imported {
+func (r *rig) importing(b []byte) *archives.Imported {
 	r.Helper()
-	out, err := r.e.Import(r.ctx, bytes.NewReader(b))
+	out, err := r.e.Archives().Import(r.ctx, bytes.NewReader(b))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestArchive(t *testing.T) {
 			}
 		}
 		to.same("contents", []string{to.content(fmt.Sprintf("files/%s/1/0", code)), to.content(fmt.Sprintf("logs/%s/1/2", code))}, "left by the program", "a large log")
-		if _, err := to.e.Upload(to.ctx, sumsIn(to.get(code).Input)[0]); err != nil {
+		if _, err := to.e.uploads.Find(to.ctx, uploads.SumsIn(to.get(code).Input)[0]); err != nil {
 			to.Errorf("the upload that its input names: %v", err)
 		}
 		for range 2 {
@@ -274,12 +276,12 @@ func TestExportRefuses(t *testing.T) {
 	r.pass(time.Second)
 	r.ended(ended)
 	for id, say := range map[flow.ID]string{open: "pawl events", r.kids(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
-		if err := r.e.CheckExport(r.ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
+		if err := r.e.Archives().CheckExport(r.ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
 			r.Errorf("export %s: %v, want %q", id, err, say)
 		}
 	}
 	var b bytes.Buffer
-	if err := r.e.Export(r.ctx, &b, archive.Manifest{}, Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
+	if err := r.e.Archives().Export(r.ctx, &b, archive.Manifest{}, archives.Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
 		r.Fatal(err)
 	}
 	if out := r.importing(b.Bytes()); out.Already != 1 || out.LeftOut != 1 {
@@ -419,7 +421,7 @@ func TestForgedArchives(t *testing.T) {
 			return r
 		}},
 	} {
-		_, err := to.e.Import(to.ctx, bytes.NewReader(rewritten(t, whole, c.change)))
+		_, err := to.e.Archives().Import(to.ctx, bytes.NewReader(rewritten(t, whole, c.change)))
 		if err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
@@ -432,10 +434,10 @@ func TestForgedArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.e.Import(to.ctx, &other); err == nil {
+	if _, err := to.e.Archives().Import(to.ctx, &other); err == nil {
 		t.Error("a definition with another content than its name says was taken")
 	}
-	if _, err := to.e.Import(to.ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
+	if _, err := to.e.Archives().Import(to.ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
 		t.Errorf("half an archive: %v", err)
 	}
 	page, err := store.List(to.ctx, to.store, store.Filter{Limit: 10})
@@ -471,7 +473,7 @@ func TestImportedAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.get(id)
-		if err := r.e.CheckExport(r.ctx, []flow.ID{id}); err != nil {
+		if err := r.e.Archives().CheckExport(r.ctx, []flow.ID{id}); err != nil {
 			t.Errorf("exported further: %v", err)
 		}
 		p.retention = -time.Hour // as if it had passed
@@ -491,13 +493,13 @@ func TestImportedAreKept(t *testing.T) {
 func TestImportOfAWideWorkflow(t *testing.T) {
 	from := newRig(t)
 	from.define("name: work\naction: noop")
-	from.define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*importApply+50))
+	from.define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*archives.WrittenAtOnce+50))
 	from.crew()
 	id := from.submit(Submission{Action: "wide"})
 	from.ended(id)
 	whole := from.export(id)
 	onEachStore(t, func(r *rig) {
-		if out := r.importing(whole); out.Executions != 2*importApply+51 || out.Trees != 1 {
+		if out := r.importing(whole); out.Executions != 2*archives.WrittenAtOnce+51 || out.Trees != 1 {
 			t.Errorf("imported %+v", out)
 		}
 		if out := r.importing(whole); out.Already != 1 {
@@ -520,7 +522,7 @@ func TestImportInterrupted(t *testing.T) {
 	whole := from.export(ids...)
 	ctx, stop := context.WithCancel(to.ctx)
 	stop()
-	if _, err := to.e.Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
+	if _, err := to.e.Archives().Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if out := to.importing(whole); out.Trees != 3 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 )
@@ -90,7 +91,7 @@ func (e *Engine) Given(ctx context.Context, id flow.ID, name string, from int64)
 	if err != nil {
 		return nil, fmt.Errorf("execution %s: %w", id, err)
 	}
-	if e.opts.Blobs == nil || !names(x.Payload(), name) {
+	if e.opts.Blobs == nil || !uploads.Named(x.Payload(), name) {
 		return nil, fmt.Errorf("%w: the input of %s names no blob %.80q", handoff.ErrBlobRefused, id, name)
 	}
 	if err := checkBlobName(name); err != nil {

@@ -1,38 +1,23 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 var _ handoff.BlobCarrier = (*Engine)(nil)
 
 // mostBlob is how large a blob from a worker elsewhere may be. Limits of disk keep files far below it.
 const mostBlob = 16 << 30
-
-// blobPrefixes are the names beneath which everything of an execution lies.
-func blobPrefixes(id flow.ID) []string {
-	return []string{"logs/" + id.String(), "files/" + id.String()}
-}
-
-// owns reports whether a blob is the execution's own.
-func owns(id flow.ID, name string) bool {
-	for _, prefix := range blobPrefixes(id) {
-		if strings.HasPrefix(name, prefix+"/") {
-			return true
-		}
-	}
-	return false
-}
 
 // PutBlob implements handoff.BlobCarrier. A late writer is refused by its attempt number, also when it becomes late while
 // it writes.
@@ -41,7 +26,7 @@ func (e *Engine) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 		return 0, err
 	}
 	parts := strings.Split(q.Name, "/")
-	if !owns(q.Execution, q.Name) || len(parts) < 4 || parts[2] != fmt.Sprint(q.Attempt) {
+	if !uploads.Owns(q.Execution, q.Name) || len(parts) < 4 || parts[2] != fmt.Sprint(q.Attempt) {
 		return 0, fmt.Errorf("%w: attempt %d of %s may not write %.80q: its own names begin with files/%s/%d/", handoff.ErrBlobRefused,
 			q.Attempt, q.Execution, q.Name, q.Execution, q.Attempt)
 	}
@@ -56,12 +41,12 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	if err := e.mayUse(ctx, session, q); err != nil {
 		return nil, err
 	}
-	if !owns(q.Execution, q.Name) {
+	if !uploads.Owns(q.Execution, q.Name) {
 		x, err := e.opts.Store.Get(ctx, q.Execution)
 		if err != nil {
 			return nil, sessionError(err)
 		}
-		if !names(x.Payload(), q.Name) {
+		if !uploads.Named(x.Payload(), q.Name) {
 			return nil, fmt.Errorf("%w: attempt %d of %s may not read %.80q: its input does not name it", handoff.ErrBlobRefused, q.Attempt, q.Execution, q.Name)
 		}
 	}
@@ -71,7 +56,14 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 // openBlob opens what a worker or a client may have, by its name or by the sum of an upload.
 func (e *Engine) openBlob(ctx context.Context, name string, from int64) (io.ReadCloser, error) {
 	if sum, uploaded := blob.ParseSum(name); uploaded {
-		return e.getUpload(ctx, sum, from)
+		u, err := e.uploads.Find(ctx, sum)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, blobError(fmt.Errorf("%w: %w", blob.ErrNotFound, err))
+		}
+		if err != nil {
+			return nil, sessionError(err)
+		}
+		name = uploads.Name(u.ID)
 	}
 	r, err := e.opts.Blobs.Get(ctx, name, from)
 	return r, blobError(err)
@@ -102,20 +94,6 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 		return err
 	}
 	return e.holds(ctx, session, q.Execution, q.Attempt)
-}
-
-// names reports whether a string somewhere in the JSON is the name.
-func names(payload json.RawMessage, name string) bool {
-	dec := json.NewDecoder(bytes.NewReader(payload))
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return false
-		}
-		if token == name {
-			return true
-		}
-	}
 }
 
 // fenced reads a blob's bytes and comes to their end only while the writer may still write.

@@ -194,11 +194,3 @@ func (e *Engine) endRerun(ctx context.Context, id flow.ID, as flow.Stage, o flow
 		return nil
 	})
 }
-
-// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
-func (e *Engine) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
-	if of, _, err = rerunOf(x.Payload()); err == nil {
-		again, _, err = e.carriedBefore(ctx, x.ID)
-	}
-	return of, again, err
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
@@ -47,7 +48,7 @@ func (s *step) createChildren(ctx context.Context) error {
 		}
 		d := flow.Submit(s.t.e.opts.NewID(), *r)
 		s.t.add(d)
-		if sums := sumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
+		if sums := uploads.SumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
 			if err := s.t.lockUploads(ctx, sums); err != nil {
 				return err
 			}

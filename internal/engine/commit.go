@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -185,7 +184,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of source, postpones bool) (t *transaction, moment uint64, err error) {
 	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
-		defer recovered(&err)
+		defer fault.Recovered(&err)
 		if t != nil {
 			e.followed.settle(t.workflows.progress, false) // of the run before, which was not committed
 		}
@@ -215,14 +214,6 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 		}
 		return e.opts.Store.Update(ctx, decide)
 	})
-}
-
-// recovered makes a panic of a decision the decision's error: the batch is halved until the request that causes it stands
-// alone, and the process goes on.
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("a decision panicked, which is a defect of Pawl: %v\n%s", p, debug.Stack())
-	}
 }
 
 // spoiled reports whether an error lies in what a batch was to write, conflicts included, and not in the database, the caller or the engine.

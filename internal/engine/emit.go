@@ -121,7 +121,7 @@ func (e *Engine) prepareSignals(ctx context.Context, all []Emission, ops []*emit
 
 // prepareSafely makes a panic the verdict on its signal: in a goroutine of its own it would end the process.
 func (e *Engine) prepareSafely(ctx context.Context, m *Emission, o *emitOp) (err error) {
-	defer recovered(&err)
+	defer fault.Recovered(&err)
 	return e.prepareSignal(ctx, m, o)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -26,7 +27,7 @@ func (e *Engine) Ends(ctx context.Context, l store.Label, after int64, n int) (p
 		open = true
 		// In a transaction of its own: it concerns nothing that the committer's decisions read.
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
-			defer recovered(&err)
+			defer fault.Recovered(&err)
 			_, err = tx.Number(ctx, l, ended)
 			return err
 		})

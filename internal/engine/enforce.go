@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -87,7 +88,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	if v.Rate != "" {
 		k.request.Rate = settings.Rate.Of(v.Rate)
 	}
-	k.sums = sumsIn(k.request.Input, k.request.With)
+	k.sums = uploads.SumsIn(k.request.Input, k.request.With)
 	if v.Once != "" {
 		x.once = onceKey(v.Rule.Name, v.Once, k.id)
 		k.request.IdempotencyKey = x.once.Key

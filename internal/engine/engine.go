@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -81,6 +82,7 @@ type Engine struct {
 	opts         Options
 	catalog      *catalog.Catalog
 	languages    *catalog.Languages
+	uploads      *uploads.Uploads
 	schedules    *schedules
 	rules        *rules
 	pauses       *pauses
@@ -181,6 +183,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e.catalog = catalog.New(o.Store)
 	e.languages = catalog.NewLanguages(o.Store, o.Languages)
+	e.uploads = &uploads.Uploads{Store: o.Store, Blobs: o.Blobs, NewID: o.NewID, Update: e.update}
 	e.lanes = newLanes()
 	e.schedules = newSchedules()
 	e.webhooks = &webhooks{all: map[string]knownWebhook{}}

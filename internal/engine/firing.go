@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -103,6 +104,6 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 			s.request.WhenFull = flow.WhenFullCancelOldest
 		}
 	}
-	s.sums = sumsIn(s.request.Input, s.request.With)
+	s.sums = uploads.SumsIn(s.request.Input, s.request.With)
 	return s
 }

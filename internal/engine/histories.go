@@ -20,8 +20,6 @@ const (
 	replayedBytes = 64 << 20
 	// replayedChildren bounds how many executions of tasks are, over all attempts.
 	replayedChildren = 100_000
-	// replayedEvents bounds the history that is replayed: all of its events are held, about 0.5 KB each.
-	replayedEvents = 250_000
 	// historyPage is how many events are read at a time.
 	historyPage = 5000
 	// historiesPage is how many executions are listed at a time.
@@ -36,10 +34,12 @@ type Histories struct {
 }
 
 // HistoriesOf replays what a store has recorded.
-func HistoriesOf(s store.Store) *Histories { return &Histories{s, catalog.New(s), replayedEvents} }
+func HistoriesOf(s store.Store) *Histories { return &Histories{s, catalog.New(s), replay.MostEvents} }
 
 // Histories replays what the engine's store has recorded.
-func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.catalog, replayedEvents} }
+func (e *Engine) Histories() *Histories {
+	return &Histories{e.opts.Store, e.catalog, replay.MostEvents}
+}
 
 // All replays every execution of the store, the newest first, and hands on what it finds. It holds one history at a time. What is removed
 // meanwhile is passed over.

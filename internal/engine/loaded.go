@@ -170,3 +170,12 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 	}
 	return r.Definition, r.Version, nil
 }
+
+// holds has a new execution hold the uploads of these sums that are there.
+func (t *transaction) holds(id flow.ID, sums []blob.Sum) {
+	for _, sum := range sums {
+		if upload, ok := t.loaded.uploads[sum]; ok {
+			t.changes.hold(store.Hold{Execution: id, Upload: upload})
+		}
+	}
+}

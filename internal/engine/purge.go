@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -109,7 +111,7 @@ func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 	if blobs := p.e.opts.Blobs; blobs != nil {
 		var prefixes []string
 		for _, id := range ids {
-			prefixes = append(prefixes, blobPrefixes(id)...)
+			prefixes = append(prefixes, uploads.Prefixes(id)...)
 		}
 		if err := blobs.Remove(ctx, prefixes...); err != nil {
 			return fmt.Errorf("remove blobs of %s and %d others: %w", ids[0], len(ids)-1, err)
@@ -136,7 +138,7 @@ func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 func (p *purger) removeRows(ctx context.Context, ids []flow.ID) error {
 	var gone []flow.ID
 	err := p.e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
-		defer recovered(&err)
+		defer fault.Recovered(&err)
 		gone, err = tx.Remove(ctx, ids)
 		return err
 	})
@@ -163,4 +165,21 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 		p.e.passOver(id, "an old execution cannot be removed: it stays", err)
 	}
 	return nil
+}
+
+// sweepUploads removes, now and then, uploads that nothing keeps.
+func (e *Engine) sweepUploads(ctx context.Context) {
+	rest := newTidying(purgeEvery, tidyAtMost)
+	for pause := rest.least; ; {
+		select {
+		case <-time.After(e.jittered(pause)):
+		case <-ctx.Done():
+			return
+		}
+		dropped, err := e.uploads.Drop(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.opts.Log.Warn("removing old uploads failed; it will be tried again", telemetry.Err, err)
+		}
+		pause = rest.next(dropped > 0 || err != nil)
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -102,7 +103,7 @@ func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under fl
 // rerunOp submits a rerun that was planned.
 func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
 	r.IdempotencyKey = o.IdempotencyKey
-	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: sumsIn(r.Input, r.With), made: &e.counters.submitted}
+	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: uploads.SumsIn(r.Input, r.With), made: &e.counters.submitted}
 	op.reuses = plan.reuses
 	return op
 }

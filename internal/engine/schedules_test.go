@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -389,8 +390,8 @@ func TestScheduleUploads(t *testing.T) {
 	if _, err := r.e.FireSchedule(r.ctx, "s"); err != nil {
 		t.Fatal(err)
 	}
-	r.clock.move(UploadKept+time.Hour, UploadKept+time.Hour, 0)
-	if _, err := r.e.dropUploads(r.ctx); err != nil {
+	r.clock.move(uploads.Kept+time.Hour, uploads.Kept+time.Hour, 0)
+	if _, err := r.e.uploads.Drop(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	r.tick(0)

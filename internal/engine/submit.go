@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -170,7 +171,7 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		}
 	}
 	if refused == nil && len(o.sums) > 0 {
-		refused = missingUpload(&o.request, t.loaded.uploads)
+		refused = uploads.Missing(&o.request, t.loaded.uploads)
 	}
 	if refused != nil {
 		o.verdict = Submitted{Err: refused}
@@ -243,7 +244,7 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 		return err
 	}
 	o.id, o.key, o.request, o.refused, o.made = id, s.IdempotencyKey, r, err, &e.counters.submitted
-	o.sums, o.startIn, o.cached = sumsIn(r.Input, r.With), s.StartIn, r.Cache != nil && !s.NoCache
+	o.sums, o.startIn, o.cached = uploads.SumsIn(r.Input, r.With), s.StartIn, r.Cache != nil && !s.NoCache
 	return nil
 }
 
@@ -275,7 +276,7 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 		}
 		r.Cache = s.Cache.of(&r)
 	}
-	return r, e.checkUploads(ctx, &r)
+	return r, e.uploads.Check(ctx, &r)
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {

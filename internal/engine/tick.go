@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -375,7 +376,7 @@ func (t *transaction) missingUploads(ctx context.Context, s *start) (refusal, er
 	if err := t.lockUploads(ctx, s.sums); err != nil {
 		return nil, err
 	}
-	return missingUpload(&s.request, t.loaded.uploads), nil
+	return uploads.Missing(&s.request, t.loaded.uploads), nil
 }
 
 // begin submits the execution of a tick.

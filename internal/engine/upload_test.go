@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -34,7 +35,7 @@ func withBlobs(t *testing.T) func(*Options) {
 func (r *rig) upload(text string) string {
 	r.Helper()
 	sum := sha256.Sum256([]byte(text))
-	if _, _, err := r.e.PutUpload(r.ctx, sum, strings.NewReader(text)); err != nil {
+	if _, _, err := r.e.uploads.Put(r.ctx, sum, strings.NewReader(text)); err != nil {
 		r.Fatal(err)
 	}
 	return blob.SumText(sum)
@@ -95,24 +96,24 @@ func TestSubmissionsNameUploads(t *testing.T) {
 // An upload with another sum stores nothing; the second of the same bytes is the first.
 func TestUploads(t *testing.T) {
 	onEachStore(t, func(r *rig) {
-		if _, _, err := r.e.PutUpload(r.ctx, blob.Sum{1}, strings.NewReader("x")); !errors.Is(err, ErrWrongSum) {
+		if _, _, err := r.e.uploads.Put(r.ctx, blob.Sum{1}, strings.NewReader("x")); !errors.Is(err, uploads.ErrWrongSum) {
 			t.Errorf("bytes of another sum: %v", err)
 		}
-		if _, err := r.e.Upload(r.ctx, blob.Sum{1}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := r.e.uploads.Find(r.ctx, blob.Sum{1}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("they are there: %v", err)
 		}
 		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 		sum := sha256.Sum256(text)
 		for again := range 2 {
-			u, existed, err := r.e.PutUpload(r.ctx, sum, bytes.NewReader(text))
+			u, existed, err := r.e.uploads.Put(r.ctx, sum, bytes.NewReader(text))
 			if err != nil || existed != (again == 1) || u.Size != int64(len(text)) {
 				t.Errorf("%+v, %v, %v", u, existed, err)
 			}
 		}
-		if _, err := r.e.dropUploads(r.ctx); err != nil {
+		if _, err := r.e.uploads.Drop(r.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if u, err := r.e.Upload(r.ctx, sum); err != nil || time.Until(u.Until) < UploadKept-time.Hour {
+		if u, err := r.e.uploads.Find(r.ctx, sum); err != nil || time.Until(u.Until) < uploads.Kept-time.Hour {
 			t.Errorf("%+v, %v", u, err)
 		}
 	}, withBlobs(t))
@@ -133,7 +134,7 @@ tasks:
 	at := map[string]store.Upload{}
 	for _, name := range []string{unused, used, passed} {
 		sum, _ := blob.ParseSum(name)
-		u, err := r.e.Upload(r.ctx, sum)
+		u, err := r.e.uploads.Find(r.ctx, sum)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,13 +142,13 @@ tasks:
 	}
 	look := func(when string, want ...string) {
 		t.Helper()
-		if _, err := r.e.dropUploads(r.ctx); err != nil {
+		if _, err := r.e.uploads.Drop(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, name := range []string{unused, used, passed} {
-			_, err := r.e.Upload(r.ctx, at[name].Sum)
-			f, missing := blobs.Get(r.ctx, uploadName(at[name].ID), 0)
+			_, err := r.e.uploads.Find(r.ctx, at[name].Sum)
+			f, missing := blobs.Get(r.ctx, uploads.Name(at[name].ID), 0)
 			if missing == nil {
 				_ = f.Close()
 			}
@@ -214,7 +215,7 @@ func TestRetriesKeepUploads(t *testing.T) {
 	if _, err := r.e.opts.Store.Get(r.ctx, first); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("retention has left the first: %v", err)
 	}
-	if _, err := r.e.dropUploads(r.ctx); err != nil {
+	if _, err := r.e.uploads.Drop(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	a := h.take(1)[0]

@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
+// MostEvents bounds a history that is replayed: all of its events are held, about 0.5 KB each.
+const MostEvents = 250_000
+
 // Record is what was recorded of one execution. Nothing of it is changed.
 type Record struct {
 	Execution *flow.Execution // as it is stored: request, state and outcome

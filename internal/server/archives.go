@@ -10,7 +10,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/archive"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/archives"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -37,7 +38,7 @@ func (c *call) beginArchive() (done func(), err error) {
 
 // exportExecutions streams an archive. What fails on the way cuts it off, and readers refuse what has no end.
 func (c *call) exportExecutions() error {
-	var q engine.Exporting
+	var q archives.Exporting
 	for _, text := range c.query["id"] {
 		id, err := flow.ParseID(flow.ExecutionPrefix, text)
 		if err != nil {
@@ -64,7 +65,7 @@ func (c *call) exportExecutions() error {
 		return err
 	}
 	defer done()
-	if err := c.Engine.CheckExport(c.ctx(), q.IDs); err != nil {
+	if err := c.Engine.Archives().CheckExport(c.ctx(), q.IDs); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -81,7 +82,7 @@ func (c *call) exportExecutions() error {
 	defer context.AfterFunc(c.draining, stop)()
 	to := &pieces{c, http.NewResponseController(c.w)}
 	_ = to.rc.Flush() // a search for what ended long ago may take a while before there is anything to send
-	err = c.Engine.Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
+	err = c.Engine.Archives().Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
 	if err == nil {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (c *call) importExecutions() error {
 	}
 	defer done()
 	body := &uploadBody{call: c, from: c.r.Body}
-	out, err := c.Engine.Import(c.ctx(), body)
+	out, err := c.Engine.Archives().Import(c.ctx(), body)
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	if err != nil {
 		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
@@ -132,7 +133,7 @@ func (c *call) importExecutions() error {
 			return unreadable(api.FieldError{Message: "the archive did not arrive: " + body.fault.Error(), Fix: "send it again: what is here already is not stored twice"})
 		case errors.Is(err, archive.ErrBroken):
 			return invalid(api.FieldError{Path: "body", Message: err.Error(), Fix: "export it again, or copy it again: nothing of it was stored"})
-		case errors.Is(err, engine.ErrNoBlobs):
+		case errors.Is(err, uploads.ErrNoBlobs):
 			return refusal(http.StatusNotFound, api.ProblemNotFound, "the archive has blobs, and "+err.Error())
 		}
 		return err

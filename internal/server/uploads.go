@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -35,7 +35,7 @@ func (c *call) head() error {
 	if err != nil {
 		return err
 	}
-	u, err := c.Engine.Upload(c.ctx(), sum)
+	u, err := c.Engine.Uploads().Find(c.ctx(), sum)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *call) upload() error {
 		}
 		return c.uploadTooLarge()
 	}
-	u, err := c.Engine.KeepUpload(c.ctx(), sum)
+	u, err := c.Engine.Uploads().Keep(c.ctx(), sum)
 	existed := err == nil
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("upload: %w", err)
@@ -69,9 +69,9 @@ func (c *call) upload() error {
 	if !existed || !c.waitsToBeAsked() {
 		body := &uploadBody{call: c, from: http.MaxBytesReader(c.w, c.r.Body, c.UploadLimit)}
 		if existed { // most clients send all of it before they read the answer
-			err = engine.CheckSum(sum, body)
+			err = uploads.CheckSum(sum, body)
 		} else {
-			u, existed, err = c.Engine.PutUpload(c.ctx(), sum, body)
+			u, existed, err = c.Engine.Uploads().Put(c.ctx(), sum, body)
 		}
 		if err != nil {
 			return c.refuseUpload(body.fault, err)
@@ -99,9 +99,9 @@ func (c *call) refuseUpload(fault, err error) error {
 	case fault != nil:
 		c.w.Header().Set("Connection", "close")
 		return unreadable(api.FieldError{Message: "the body did not arrive: " + fault.Error(), Fix: "send it again"})
-	case errors.Is(err, engine.ErrWrongSum):
+	case errors.Is(err, uploads.ErrWrongSum):
 		return invalid(api.FieldError{Path: "body", Message: err.Error(), Fix: "send the bytes that the address names, or send these bytes to the address of their own sum"})
-	case errors.Is(err, engine.ErrNoBlobs):
+	case errors.Is(err, uploads.ErrNoBlobs):
 		return refusal(http.StatusNotFound, api.ProblemNotFound, err.Error())
 	}
 	c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,4 +114,12 @@ func BadJSON(b json.RawMessage, limit int) string {
 // Passing reports whether an error lies in the database or the caller, and not in what was read or to be written: the same call may succeed later.
 func Passing(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Recovered, deferred, makes a panic of a decision the decision's error: the batch is halved until the request that causes it stands
+// alone, and the process goes on.
+func Recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a decision panicked, which is a defect of Pawl: %v\n%s", p, debug.Stack())
+	}
 }

@@ -1,4 +1,6 @@
-package engine
+// Package archives writes executions that have ended into archives, and stores those of archives. It checks what it stores as the store
+// checks every execution, and decides nothing.
+package archives
 
 import (
 	"context"
@@ -6,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -24,6 +29,25 @@ const (
 	exportLogs = 1 << 20
 )
 
+// Archives reads from a store and its blobs, and writes to them.
+type Archives struct {
+	Store   store.Store
+	Blobs   blob.Store // nil: there are none
+	Uploads *uploads.Uploads
+	Update  uploads.Update
+	Engine  Engine
+	Log     *slog.Logger
+}
+
+// Engine knows its retention and the database's clock, and who watches executions.
+type Engine interface {
+	Now(ctx context.Context) (time.Time, error)
+	// StillKept refuses an execution that retention may be removing, with store.ErrNotFound.
+	StillKept(ctx context.Context, x *flow.Execution) error
+	// WakeWatchers has all that watch executions look again.
+	WakeWatchers()
+}
+
 // Exporting says what goes into an archive: the trees of IDs or, without any, those that the filter selects.
 type Exporting struct {
 	IDs    []flow.ID
@@ -31,9 +55,9 @@ type Exporting struct {
 }
 
 // CheckExport refuses ids that cannot be exported, before anything of an archive is written.
-func (e *Engine) CheckExport(ctx context.Context, ids []flow.ID) error {
+func (a *Archives) CheckExport(ctx context.Context, ids []flow.ID) error {
 	for _, id := range ids {
-		x, err := e.opts.Store.Get(ctx, id)
+		x, err := a.Store.Get(ctx, id)
 		switch {
 		case err != nil:
 			return fmt.Errorf("export %s: %w", id, err)
@@ -42,7 +66,7 @@ func (e *Engine) CheckExport(ctx context.Context, ids []flow.ID) error {
 		case !x.Stage.Terminal():
 			return fault.New("id", id.String(), fmt.Sprintf("it is %s, and only what has ended is exported", x.Stage), fmt.Sprintf("wait for it (pawl events %s --follow), or cancel it", id))
 		}
-		if err := e.stillKept(ctx, x); err != nil {
+		if err := a.Engine.StillKept(ctx, x); err != nil {
 			return fmt.Errorf("export %s: %w", id, err)
 		}
 	}
@@ -51,15 +75,15 @@ func (e *Engine) CheckExport(ctx context.Context, ids []flow.ID) error {
 
 // Export writes an archive. What the filter selects and has not ended is named in it as left out. It holds a page of executions for each
 // level of a workflow. After an error the archive has no end, and nobody can take it for whole.
-func (e *Engine) Export(ctx context.Context, to io.Writer, m archive.Manifest, q Exporting) error {
+func (a *Archives) Export(ctx context.Context, to io.Writer, m archive.Manifest, q Exporting) error {
 	w, err := archive.NewWriter(to, m)
 	if err != nil {
 		return err
 	}
-	x := &exporter{e: e, w: w, definitions: map[string]string{}, uploads: map[blob.Sum]bool{}}
+	x := &exporter{a: a, w: w, definitions: map[string]string{}, uploads: map[blob.Sum]bool{}}
 	if len(q.IDs) > 0 {
 		for _, id := range q.IDs {
-			top, err := e.opts.Store.Get(ctx, id)
+			top, err := a.Store.Get(ctx, id)
 			if err == nil {
 				err = x.tree(ctx, top)
 			}
@@ -72,7 +96,7 @@ func (e *Engine) Export(ctx context.Context, to io.Writer, m archive.Manifest, q
 	f := q.Filter
 	f.TopLevel, f.Limit = true, exportPage
 	for {
-		page, err := store.List(ctx, e.opts.Store, f)
+		page, err := store.List(ctx, a.Store, f)
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -89,7 +113,7 @@ func (e *Engine) Export(ctx context.Context, to io.Writer, m archive.Manifest, q
 }
 
 type exporter struct {
-	e           *Engine
+	a           *Archives
 	w           *archive.Writer
 	definitions map[string]string // hashes, by name and version; those of what was imported by their rows
 	uploads     map[blob.Sum]bool // that the archive has
@@ -100,9 +124,9 @@ func (x *exporter) selected(ctx context.Context, listed *flow.Execution) error {
 	if !listed.Stage.Terminal() {
 		return x.w.Row(&archive.Row{LeftOut: &archive.LeftOut{Execution: listed.ID, Why: "it is " + listed.Stage.String()}})
 	}
-	top, err := x.e.opts.Store.Get(ctx, listed.ID)
+	top, err := x.a.Store.Get(ctx, listed.ID)
 	if err == nil {
-		err = x.e.stillKept(ctx, top)
+		err = x.a.Engine.StillKept(ctx, top)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return x.w.Row(&archive.Row{LeftOut: &archive.LeftOut{Execution: listed.ID, Why: "retention removes it"}})
@@ -117,11 +141,11 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 	if err := x.w.Row(&archive.Row{Tree: top.ID}); err != nil {
 		return err
 	}
-	n, err := x.e.walkTree(ctx, top, treeVisitor{row: x.w.Row, definition: x.definition, contents: x.contents})
+	n, err := x.a.walkTree(ctx, top, treeVisitor{row: x.w.Row, definition: x.definition, contents: x.contents})
 	if err != nil {
 		return err
 	}
-	if _, err := x.e.opts.Store.Get(ctx, top.ID); err != nil { // the tree goes from its leaves on, and its top last
+	if _, err := x.a.Store.Get(ctx, top.ID); err != nil { // the tree goes from its leaves on, and its top last
 		return fmt.Errorf("it was removed while it was read: %w", err)
 	}
 	return x.w.Row(&archive.Row{End: &archive.End{Executions: n}})
@@ -136,7 +160,7 @@ func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, 
 	if hash, known := x.definitions[key]; known {
 		return hash, nil
 	}
-	row, err := x.e.opts.Store.Definition(ctx, name, version)
+	row, err := x.a.Store.Definition(ctx, name, version)
 	if errors.Is(err, store.ErrNotFound) {
 		x.definitions[key] = ""
 		return "", nil
@@ -152,7 +176,7 @@ func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, 
 // contents exports the logs of an execution, and the blobs that it names.
 func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
 	for q := (store.LogQuery{Execution: of.ID, Limit: exportLogs}); ; {
-		chunks, err := x.e.opts.Store.ReadLogs(ctx, q)
+		chunks, err := x.a.Store.ReadLogs(ctx, q)
 		if err != nil || len(chunks) == 0 {
 			if err != nil {
 				return err
@@ -182,16 +206,16 @@ func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
 			return err
 		}
 	}
-	for _, sum := range sumsIn(of.Input, of.With) {
+	for _, sum := range uploads.SumsIn(of.Input, of.With) {
 		if x.uploads[sum] {
 			continue
 		}
 		x.uploads[sum] = true
-		u, err := x.e.opts.Store.Upload(ctx, sum)
+		u, err := x.a.Store.Upload(ctx, sum)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if err := x.blob(ctx, archive.UploadName(sum), uploadName(u.ID)); err != nil {
+		if err := x.blob(ctx, archive.UploadName(sum), uploads.Name(u.ID)); err != nil {
 			return err
 		}
 	}
@@ -201,13 +225,13 @@ func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
 // blob exports a content. It is read twice: a member begins with its size.
 func (x *exporter) blob(ctx context.Context, member, name string) error {
 	size, err := x.size(ctx, name)
-	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, ErrNoBlobs) {
+	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, uploads.ErrNoBlobs) {
 		return x.w.Row(&archive.Row{Blob: &archive.Blob{Name: member, Missing: true}})
 	}
 	if err != nil {
 		return err
 	}
-	from, err := x.e.opts.Blobs.Get(ctx, name, 0)
+	from, err := x.a.Blobs.Get(ctx, name, 0)
 	if err != nil {
 		return fmt.Errorf("read blob %s: %w", name, err)
 	}
@@ -219,10 +243,10 @@ func (x *exporter) blob(ctx context.Context, member, name string) error {
 }
 
 func (x *exporter) size(ctx context.Context, name string) (int64, error) {
-	if x.e.opts.Blobs == nil {
-		return 0, ErrNoBlobs
+	if x.a.Blobs == nil {
+		return 0, uploads.ErrNoBlobs
 	}
-	from, err := x.e.opts.Blobs.Get(ctx, name, 0)
+	from, err := x.a.Blobs.Get(ctx, name, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -238,14 +262,14 @@ type treeVisitor struct {
 }
 
 // walkTree reads a tree that has ended, each workflow before its tasks, and counts its executions.
-func (e *Engine) walkTree(ctx context.Context, x *flow.Execution, v treeVisitor) (n int, err error) {
-	if err := e.walkOne(ctx, x, v); err != nil || x.Kind != flow.KindWorkflow {
+func (a *Archives) walkTree(ctx context.Context, x *flow.Execution, v treeVisitor) (n int, err error) {
+	if err := a.walkOne(ctx, x, v); err != nil || x.Kind != flow.KindWorkflow {
 		return 1, err
 	}
 	n = 1
 	for attempt := 1; attempt <= x.Attempt; attempt++ {
 		for task, index := "", -1; ; {
-			page, err := e.opts.Store.Recorded(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, task, index, exportPage)
+			page, err := a.Store.Recorded(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, task, index, exportPage)
 			if err != nil {
 				return n, err
 			}
@@ -254,7 +278,7 @@ func (e *Engine) walkTree(ctx context.Context, x *flow.Execution, v treeVisitor)
 			}
 			for _, child := range page {
 				task, index = child.Task, child.Index
-				beneath, err := e.walkTree(ctx, child, v)
+				beneath, err := a.walkTree(ctx, child, v)
 				if err != nil {
 					return n, err
 				}
@@ -265,7 +289,7 @@ func (e *Engine) walkTree(ctx context.Context, x *flow.Execution, v treeVisitor)
 	return n, nil
 }
 
-func (e *Engine) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) error {
+func (a *Archives) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) error {
 	hash := ""
 	if x.Version > 0 {
 		var err error
@@ -277,7 +301,7 @@ func (e *Engine) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) 
 		return err
 	}
 	for after := int64(0); after < x.NextSeq-1; {
-		events, err := e.opts.Store.Events(ctx, x.ID, after, exportPage)
+		events, err := a.Store.Events(ctx, x.ID, after, exportPage)
 		if err != nil {
 			return err
 		}
@@ -290,12 +314,12 @@ func (e *Engine) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) 
 		}
 	}
 	if x.Kind == flow.KindWorkflow {
-		if err := e.walkMarks(ctx, x, v); err != nil {
+		if err := a.walkMarks(ctx, x, v); err != nil {
 			return err
 		}
 	}
 	if x.Kind.RunsCode() {
-		if err := e.walkInput(ctx, x.ID, v); err != nil {
+		if err := a.walkInput(ctx, x.ID, v); err != nil {
 			return err
 		}
 	}
@@ -305,9 +329,9 @@ func (e *Engine) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) 
 	return v.contents(ctx, x)
 }
 
-func (e *Engine) walkMarks(ctx context.Context, x *flow.Execution, v treeVisitor) error {
+func (a *Archives) walkMarks(ctx context.Context, x *flow.Execution, v treeVisitor) error {
 	for attempt := 1; attempt <= x.Attempt; attempt++ {
-		marks, err := e.opts.Store.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt})
+		marks, err := a.Store.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt})
 		if err != nil {
 			return err
 		}
@@ -325,14 +349,14 @@ func (e *Engine) walkMarks(ctx context.Context, x *flow.Execution, v treeVisitor
 // inputPiece is how many bytes of what an interactive execution was given are in a row.
 const inputPiece = 256 << 10
 
-func (e *Engine) walkInput(ctx context.Context, id flow.ID, v treeVisitor) error {
-	in, err := e.opts.Store.Given(ctx, id)
+func (a *Archives) walkInput(ctx context.Context, id flow.ID, v treeVisitor) error {
+	in, err := a.Store.Given(ctx, id)
 	if err != nil || in.Pieces == 0 {
 		return err
 	}
 	for at, last := int64(0), false; at < in.Size || in.Closed && !last; {
 		var data []byte
-		if data, last, err = e.opts.Store.ReadInput(ctx, id, at, inputPiece); err != nil {
+		if data, last, err = a.Store.ReadInput(ctx, id, at, inputPiece); err != nil {
 			return err
 		}
 		if len(data) == 0 && !last {

@@ -1,4 +1,4 @@
-package engine
+package archives
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -25,9 +26,9 @@ const (
 	// Trees are stored in groups, each in one transaction, of about so many executions and bytes of rows. A larger tree is a group of its own.
 	importExecutions = 300
 	importBytes      = 2 << 20
-	// importApply is how many executions, and about how many bytes of them, one write has within a transaction.
-	importApply      = 200
-	importApplyBytes = 4 << 20
+	// WrittenAtOnce is how many executions, and about how many bytes of them, one write has within a transaction.
+	WrittenAtOnce = 200
+	writtenBytes  = 4 << 20
 	// importDefinitions bounds the documents of an archive, which are held while it is imported.
 	importDefinitions = 64 << 20
 	// importRefused is how many refused trees are named.
@@ -53,7 +54,7 @@ type ImportRefusal struct {
 // Import stores the executions of an archive. The whole archive is read and checked first, and refused as a whole with Invalid or
 // archive.ErrBroken; then each tree is stored whole or not at all. What was imported before stays as it is. The rows wait in a temporary
 // file, the blobs as uploads, which are dropped where nothing comes to name them.
-func (e *Engine) Import(ctx context.Context, from io.Reader) (*Imported, error) {
+func (a *Archives) Import(ctx context.Context, from io.Reader) (*Imported, error) {
 	spool, err := os.CreateTemp("", "pawl-import-*")
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -62,7 +63,7 @@ func (e *Engine) Import(ctx context.Context, from io.Reader) (*Imported, error) 
 		_ = spool.Close()
 		_ = os.Remove(spool.Name())
 	}()
-	im := &importer{e: e, spool: spool, to: bufio.NewWriterSize(spool, 1<<20), documents: map[string]*importedDocument{}}
+	im := &importer{a: a, spool: spool, to: bufio.NewWriterSize(spool, 1<<20), documents: map[string]*importedDocument{}}
 	err = archive.Read(from, archive.Contents{
 		Manifest:   func(m *archive.Manifest) error { return im.manifest(m) },
 		Definition: im.document,
@@ -75,7 +76,7 @@ func (e *Engine) Import(ctx context.Context, from io.Reader) (*Imported, error) 
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	if im.at, err = e.now(ctx); err != nil {
+	if im.at, err = a.Engine.Now(ctx); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	if err := im.define(ctx); err != nil {
@@ -84,8 +85,8 @@ func (e *Engine) Import(ctx context.Context, from io.Reader) (*Imported, error) 
 	if err := im.storeAll(ctx); err != nil {
 		return &im.result, fmt.Errorf("import: %w", err)
 	}
-	e.opts.Log.Info("executions imported", telemetry.From, im.result.From, telemetry.Count, im.result.Executions)
-	e.watch.broadcast()
+	a.Log.Info("executions imported", telemetry.From, im.result.From, telemetry.Count, im.result.Executions)
+	a.Engine.WakeWatchers()
 	return &im.result, nil
 }
 
@@ -136,7 +137,7 @@ func documentKey(name string, version int, hash string) string {
 // blob keeps a content as an upload, until a tree that names it is stored.
 func (im *importer) blob(ctx context.Context, name string, content io.Reader) error {
 	sum := sha256.New()
-	u, err := im.e.receive(ctx, im.e.opts.NewID(), io.TeeReader(content, sum), sum)
+	u, err := im.a.Uploads.Receive(ctx, im.a.Uploads.NewID(), io.TeeReader(content, sum), sum)
 	if err != nil {
 		return fmt.Errorf("keep %s: %w", name, err)
 	}
@@ -153,7 +154,7 @@ func (im *importer) define(ctx context.Context) error {
 		if _, err := hex.Decode(hash[:], []byte(d.Hash())); err != nil {
 			return fmt.Errorf("read the hash of %s: %w", d.Name, err)
 		}
-		here, err := im.e.opts.Store.Definition(ctx, d.Name, d.version)
+		here, err := im.a.Store.Definition(ctx, d.Name, d.version)
 		if err == nil && here.Hash == hash {
 			continue
 		}
@@ -161,7 +162,7 @@ func (im *importer) define(ctx context.Context) error {
 			return err
 		}
 		d.stands = catalog.ImportedPrefix + d.Hash()
-		err = catalog.Persist(ctx, im.e.opts.Store, func(ctx context.Context, tx store.Tx) error {
+		err = catalog.Persist(ctx, im.a.Store, func(ctx context.Context, tx store.Tx) error {
 			_, _, err := tx.Define(ctx, store.Definition{Name: d.stands, Kind: catalog.ImportedKind, Hash: hash, Document: d.Canonical(), CreatedAt: im.at})
 			return err
 		})
@@ -197,8 +198,8 @@ func (im *importer) storeGroup(ctx context.Context, group []span) error {
 		return err
 	}
 	if err = im.contents(ctx, fresh); err == nil {
-		err = im.e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
-			defer recovered(&err)
+		err = im.a.Update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+			defer fault.Recovered(&err)
 			for _, t := range fresh {
 				if err := im.insert(ctx, tx, t); err != nil {
 					return err
@@ -214,7 +215,7 @@ func (im *importer) storeGroup(ctx context.Context, group []span) error {
 			im.result.Executions += t.executions
 		}
 		return nil
-	case !spoiled(err) || ctx.Err() != nil:
+	case fault.Passing(err) || ctx.Err() != nil:
 		return err
 	case len(fresh) > 1:
 		for i := range fresh {
@@ -240,17 +241,17 @@ func (im *importer) clear(ctx context.Context, t span) error {
 		if r.Execution == nil {
 			return nil
 		}
-		_, err := im.e.opts.Store.Get(ctx, r.Execution.ID)
+		_, err := im.a.Store.Get(ctx, r.Execution.ID)
 		if errors.Is(err, store.ErrNotFound) {
-			ids, names = append(ids, r.Execution.ID), append(names, blobPrefixes(r.Execution.ID)...)
+			ids, names = append(ids, r.Execution.ID), append(names, uploads.Prefixes(r.Execution.ID)...)
 			return nil
 		}
 		return err
 	})
 	if err == nil && len(ids) > 0 {
-		err = im.e.opts.Store.RemoveLogs(ctx, ids)
-		if im.e.opts.Blobs != nil {
-			err = errors.Join(err, im.e.opts.Blobs.Remove(ctx, names...))
+		err = im.a.Store.RemoveLogs(ctx, ids)
+		if im.a.Blobs != nil {
+			err = errors.Join(err, im.a.Blobs.Remove(ctx, names...))
 		}
 	}
 	return err
@@ -269,7 +270,7 @@ func (im *importer) unknown(ctx context.Context, group []span) (fresh []span, er
 	for i, t := range group {
 		ids[i] = t.top
 	}
-	err = im.e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = im.a.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		all, err := tx.Lock(ctx, ids, store.WithoutPayload)
 		for _, x := range all {
 			here[x.ID] = true
@@ -299,7 +300,7 @@ func (im *importer) unknown(ctx context.Context, group []span) (fresh []span, er
 
 // same compares a tree with what is here under its id: requests, histories, outcomes, marks and input.
 func (im *importer) same(ctx context.Context, t span) (bool, error) {
-	x, err := im.e.opts.Store.Get(ctx, t.top)
+	x, err := im.a.Store.Get(ctx, t.top)
 	if err != nil {
 		return false, err
 	}
@@ -311,13 +312,13 @@ func (im *importer) same(ctx context.Context, t span) (bool, error) {
 		return false, err
 	}
 	hashes := map[string]string{}
-	_, err = im.e.walkTree(ctx, x, treeVisitor{row: ours.add, definition: func(ctx context.Context, x *flow.Execution) (string, error) {
+	_, err = im.a.walkTree(ctx, x, treeVisitor{row: ours.add, definition: func(ctx context.Context, x *flow.Execution) (string, error) {
 		if x.Imported != nil && x.Imported.Definition != "" {
 			return strings.TrimPrefix(x.Imported.Definition, catalog.ImportedPrefix), nil
 		}
 		key := catalog.VersionKey(x.Action, x.Version)
 		if _, known := hashes[key]; !known {
-			row, err := im.e.opts.Store.Definition(ctx, x.Action, x.Version)
+			row, err := im.a.Store.Definition(ctx, x.Action, x.Version)
 			if errors.Is(err, store.ErrNotFound) {
 				return "", nil
 			}

@@ -1,4 +1,4 @@
-package engine
+package archives
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -37,7 +38,7 @@ type treeWriter struct {
 func (w *treeWriter) row(ctx context.Context, r *archive.Row) error {
 	switch {
 	case r.Execution != nil:
-		if len(w.delta.Drafts) == importApply || w.bytes > importApplyBytes {
+		if len(w.delta.Drafts) == WrittenAtOnce || w.bytes > writtenBytes {
 			if err := w.apply(ctx); err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func (w *treeWriter) row(ctx context.Context, r *archive.Row) error {
 		w.x, w.input = store.Imported(x, nil), 0
 		w.delta.Drafts = append(w.delta.Drafts, w.x)
 		w.bytes += x.PayloadSize() + len(x.Outcome.Output)
-		if sums := sumsIn(x.Input, x.With); len(sums) > 0 {
+		if sums := uploads.SumsIn(x.Input, x.With); len(sums) > 0 {
 			if w.sums == nil {
 				w.sums = map[flow.ID][]blob.Sum{}
 			}
@@ -118,7 +119,7 @@ func (im *importer) contents(ctx context.Context, trees []span) error {
 		if len(chunks) == 0 {
 			return nil
 		}
-		err := im.e.opts.Store.AppendLogs(ctx, chunks)
+		err := im.a.Store.AppendLogs(ctx, chunks)
 		chunks, size = chunks[:0], 0
 		return err
 	}
@@ -151,15 +152,15 @@ func (im *importer) place(ctx context.Context, b *archive.Blob) error {
 	if b.Name == archive.UploadName(sum) {
 		return nil
 	}
-	u, err := im.e.opts.Store.Upload(ctx, sum)
+	u, err := im.a.Store.Upload(ctx, sum)
 	if err != nil {
 		return fmt.Errorf("find the content of %s: %w", b.Name, err)
 	}
-	from, err := im.e.opts.Blobs.Get(ctx, uploadName(u.ID), 0)
+	from, err := im.a.Blobs.Get(ctx, uploads.Name(u.ID), 0)
 	if err != nil {
 		return fmt.Errorf("read the content of %s: %w", b.Name, err)
 	}
-	_, err = im.e.opts.Blobs.Put(ctx, b.Name, &summed{from: from, hash: sha256.New(), want: sum})
+	_, err = im.a.Blobs.Put(ctx, b.Name, uploads.Checked(sum, from))
 	return errors.Join(err, from.Close())
 }
 

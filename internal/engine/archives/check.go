@@ -1,4 +1,4 @@
-package engine
+package archives
 
 import (
 	"bufio"
@@ -13,13 +13,15 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/replay"
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 const (
 	// importEvents and importEventBytes bound one history, which is held while it is checked and written.
-	importEvents     = replayedEvents
+	importEvents     = replay.MostEvents
 	importEventBytes = 64 << 20
 	// importTexts bounds the texts of a request that have no bound of their own, in bytes.
 	importTexts = 4096
@@ -27,7 +29,7 @@ const (
 
 // importer takes in one archive: it checks the rows as they come and keeps them in the spool, and stores them from there.
 type importer struct {
-	e      *Engine
+	a      *Archives
 	spool  *os.File
 	to     *bufio.Writer
 	size   int64 // of the spool
@@ -223,7 +225,7 @@ func (im *importer) log(c *flow.LogChunk) error {
 		return wrong(x.ID, "a log with number %d of attempt %d", c.Seq, c.Attempt)
 	case c.Stream != "stdout" && c.Stream != "stderr" && c.Stream != "log":
 		return wrong(x.ID, "a log of stream %.40q", c.Stream)
-	case c.Blob == "" && c.Size != int64(len(c.Data)), c.Blob != "" && (len(c.Data) > 0 || !owns(x.ID, c.Blob) || blob.CheckName(c.Blob) != nil):
+	case c.Blob == "" && c.Size != int64(len(c.Data)), c.Blob != "" && (len(c.Data) > 0 || !uploads.Owns(x.ID, c.Blob) || blob.CheckName(c.Blob) != nil):
 		return wrong(x.ID, "log %d of attempt %d is not where its row says", c.Seq, c.Attempt)
 	}
 	c.At = c.At.UTC().Truncate(time.Microsecond)
@@ -233,7 +235,7 @@ func (im *importer) log(c *flow.LogChunk) error {
 // named checks the name of a content: an execution has its own and uploads, and no other's.
 func (im *importer) named(b *archive.Blob) error {
 	x := im.latest()
-	if strings.HasPrefix(b.Name, "uploads/") || owns(x.ID, b.Name) && blob.CheckName(b.Name) == nil {
+	if strings.HasPrefix(b.Name, "uploads/") || uploads.Owns(x.ID, b.Name) && blob.CheckName(b.Name) == nil {
 		return nil
 	}
 	return wrong(x.ID, "the blob %.100q is not its own", b.Name)

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine/archives"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
+	"github.com/pawl-run/pawl/internal/engine/why"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// beside is the engine as the packages beneath it see it.
+type beside struct{ *Engine }
+
+// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
+func (e beside) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
+	if of, _, err = rerunOf(x.Payload()); err == nil {
+		again, _, err = e.carriedBefore(ctx, x.ID)
+	}
+	return of, again, err
+}
+
+// Now is the database's clock.
+func (e beside) Now(ctx context.Context) (time.Time, error) { return e.now(ctx) }
+
+// StillKept refuses an execution that retention may be removing.
+func (e beside) StillKept(ctx context.Context, x *flow.Execution) error { return e.stillKept(ctx, x) }
+
+// WakeWatchers has all that watch executions look again.
+func (e beside) WakeWatchers() { e.watch.broadcast() }
+
+// Uploads are the contents that clients have sent.
+func (e *Engine) Uploads() *uploads.Uploads { return e.uploads }
+
+// Archives writes executions into archives, and stores those of archives.
+func (e *Engine) Archives() *archives.Archives {
+	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: beside{e}, Log: e.opts.Log}
+}
+
+func (e *Engine) explainer() *why.Explainer {
+	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: beside{e}, Waits: &e.awaited, Cut: e.opts.Cut}
+}
+
+// Why says what an execution is waiting for.
+func (e *Engine) Why(ctx context.Context, id flow.ID) (why.Answer, error) {
+	return e.explainer().Execution(ctx, id)
+}
+
+// WhySchedule says what a schedule waits for.
+func (e *Engine) WhySchedule(ctx context.Context, name string) (why.Schedule, error) {
+	k, d, err := e.Schedule(ctx, name)
+	if err != nil {
+		return why.Schedule{}, err
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return why.Schedule{}, err
+	}
+	failed, err := e.failures(ctx, &k, d.Schedule.PauseAfter)
+	if err != nil {
+		return why.Schedule{}, err
+	}
+	return e.explainer().Schedule(ctx, &k, d, failed, now)
+}

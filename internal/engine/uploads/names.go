@@ -1,0 +1,38 @@
+package uploads
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Prefixes are the names beneath which everything of an execution lies.
+func Prefixes(id flow.ID) []string {
+	return []string{"logs/" + id.String(), "files/" + id.String()}
+}
+
+// Owns reports whether a blob is the execution's own.
+func Owns(id flow.ID, name string) bool {
+	for _, prefix := range Prefixes(id) {
+		if strings.HasPrefix(name, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Named reports whether a string somewhere in the JSON is the name.
+func Named(payload json.RawMessage, name string) bool {
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		if token == name {
+			return true
+		}
+	}
+}
