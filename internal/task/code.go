@@ -134,7 +134,11 @@ func (e *evaluation) refuse(err error) error {
 			err = errors.New(fault)
 		}
 	}
-	return &Error{Code: code, Message: err.Error(), Output: e.infra(code, err)}
+	end := &Error{Code: code, Message: err.Error(), Output: e.infra(code, err)}
+	if taken, ok := errors.AsType[*runtime.TakenError](err); ok {
+		end.Details = detailsOf(&api.CodeResult{Cause: string(taken.Cause)})
+	}
+	return end
 }
 
 // infra is the result of a run that never began.
@@ -143,6 +147,9 @@ func (e *evaluation) infra(code string, err error) json.RawMessage {
 		return nil
 	}
 	r := api.CodeResult{Verdict: code, Reason: err.Error()}
+	if taken, ok := errors.AsType[*runtime.TakenError](err); ok {
+		r.Cause = string(taken.Cause)
+	}
 	if e.runtime != nil {
 		r.Runtime = e.runtime.Name()
 	}

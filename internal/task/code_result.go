@@ -34,15 +34,21 @@ func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	case runtime.Killed:
 		e.As = flow.Cancelled
 	}
+	e.Details = detailsOf(r)
+	return e
+}
+
+// detailsOf are the parts of a result that retry policies and conditions look at; nil: it has none of them.
+func detailsOf(r *api.CodeResult) json.RawMessage {
 	details, err := json.Marshal(struct {
 		ExitCode *int   `json:"exit_code,omitempty"`
 		Signal   string `json:"signal,omitempty"`
 		Reason   string `json:"reason,omitempty"`
 	}{r.ExitCode, r.Signal, r.Cause})
-	if err == nil && len(details) > len("{}") {
-		e.Details = details
+	if err != nil || string(details) == "{}" {
+		return nil
 	}
-	return e
+	return details
 }
 
 // summary says in one line how a program ended.

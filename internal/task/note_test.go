@@ -29,6 +29,16 @@ func (w *waits) Start(_ context.Context, spec runtime.Spec) (runtime.Run, error)
 	return over{Verdict: runtime.InfraError, Reason: "the node is gone", Cause: runtime.NodeLost}, nil
 }
 
+// takes is a runtime whose host takes runs away before their programs begin.
+type takes struct {
+	waits
+	cause runtime.Cause
+}
+
+func (r *takes) Start(context.Context, runtime.Spec) (runtime.Run, error) {
+	return nil, &runtime.TakenError{Cause: r.cause, Err: fmt.Errorf("%w: the node is drained", runtime.ErrUnavailable)}
+}
+
 // What a container waits for is in the history as often as it changes, but not without end; by what it was lost is in its error.
 func TestNotes(t *testing.T) {
 	t.Parallel()
@@ -59,6 +69,18 @@ func TestNotes(t *testing.T) {
 		var result api.CodeResult
 		if json.Unmarshal(e.Output, &result) != nil || result.Cause != "node_lost" {
 			t.Errorf("%s: %s", name, e.Output)
+		}
+	}
+	for _, c := range []runtime.Cause{runtime.NodeLost, runtime.NodeShutdown, runtime.Preempted, runtime.Evicted, runtime.Deleted} {
+		h, err := task.NewContainer(task.CodeOptions{Runtimes: []runtime.Runtime{&takes{cause: c}}, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindContainer, Payload: json.RawMessage(`{"image":"i"}`), Host: newDesk()})
+		var e *task.Error
+		var result api.CodeResult
+		if !errors.As(err, &e) || flow.HostTook(e.Code, e.Details) != string(c) || json.Unmarshal(e.Output, &result) != nil || result.Cause != string(c) {
+			t.Errorf("taken away before its program began: %v %s, want %s", err, e.Details, c)
 		}
 	}
 	many := &waits{}

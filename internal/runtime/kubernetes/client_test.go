@@ -247,7 +247,8 @@ func TestHopelessPods(t *testing.T) {
 		}
 	}
 	evicted := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"}}
-	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") {
+	var taken *runtime.TakenError
+	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") || !errors.As(err, &taken) || taken.Cause != runtime.Evicted {
 		t.Errorf("%v", err)
 	}
 }

@@ -185,7 +185,7 @@ func (n *run) reach(ctx context.Context) error {
 	for {
 		pod, deleted, changed := n.runtime.watcher.look(n.name)
 		if deleted {
-			return errDeleted(n.name)
+			return errDeleted(n.name, pod)
 		}
 		if err := hopeless(pod); err != nil {
 			return err
@@ -300,7 +300,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 		}
 		pod, deleted, podChanged := n.runtime.watcher.look(n.name)
 		if deleted {
-			return false, errDeleted(n.name)
+			return false, errDeleted(n.name, pod)
 		}
 		if err := hopeless(pod); err != nil {
 			return false, err
@@ -326,8 +326,10 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 	}
 }
 
-func errDeleted(name string) error {
-	return fmt.Errorf("%w: kubernetes: pod %s was deleted by another before its program began", runtime.ErrUnavailable, name)
+// errDeleted is the end of a start whose pod is gone; pod is what was last seen of it, if anything was.
+func errDeleted(name string, pod *v1.Pod) error {
+	return &runtime.TakenError{Cause: causeOf(pod),
+		Err: fmt.Errorf("%w: kubernetes: pod %s was deleted by another before its program began: %s", runtime.ErrUnavailable, name, describe(pod))}
 }
 
 // denied reports whether an exec failed for want of rights. The WebSocket library tells of the status in its text only.

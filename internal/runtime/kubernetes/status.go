@@ -37,7 +37,11 @@ func hopeless(pod *v1.Pod) error {
 		return fmt.Errorf("%w: kubernetes: image %s: StartError: %s", runtime.ErrSpec, main.Image, main.State.Terminated.Message)
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed {
-		return fmt.Errorf("%w: kubernetes: pod %s ended before its program began: %s", runtime.ErrUnavailable, pod.Name, ending(pod))
+		err := fmt.Errorf("%w: kubernetes: pod %s ended before its program began: %s", runtime.ErrUnavailable, pod.Name, ending(pod))
+		if cause := causeOf(pod); cause != "" {
+			return &runtime.TakenError{Cause: cause, Err: err}
+		}
+		return err
 	}
 	for _, s := range containers(pod) {
 		w := s.State.Waiting
