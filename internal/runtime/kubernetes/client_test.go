@@ -1,9 +1,11 @@
 package kubernetes
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -232,6 +234,42 @@ func TestPlan(t *testing.T) {
 	n := planned(t, r)
 	if m := n.manifest(); !strings.HasPrefix(m.Name, "pawl-ex-1-2-") || m.Spec.RestartPolicy != v1.RestartPolicyNever || *m.Spec.AutomountServiceAccountToken {
 		t.Errorf("%+v", m)
+	}
+}
+
+// The user of an image counts where its registry is asked, the task says nothing, and it is a number but root's.
+func TestUserOfTheImage(t *testing.T) {
+	t.Parallel()
+	r := onServer(t, &server{})
+	for user, c := range map[string]struct {
+		asked, entrypoint string
+		want              [2]int64 // zero: one of the run's own
+	}{
+		"1000": {want: [2]int64{1000, 1000}}, "1000:50": {want: [2]int64{1000, 50}}, "0": {}, "": {}, "node": {}, "1001:users": {},
+		"1002": {asked: "7", want: [2]int64{7, 7}},
+		"1003": {entrypoint: "true"},
+	} {
+		config := fmt.Sprintf(`{"config":{"Entrypoint":["/app"],"User":%q}}`, user)
+		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(config)))
+		images := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, digest) {
+				_, _ = io.WriteString(w, config)
+				return
+			}
+			fmt.Fprintf(w, `{"config":{"digest":%q}}`, digest)
+		}))
+		defer images.Close()
+		n := newRun(r, runtime.Spec{Name: "ex_1", Container: &runtime.Container{Image: strings.TrimPrefix(images.URL, "http://") + "/app:1", User: c.asked}, Limits: runtime.DefaultLimits()})
+		if c.entrypoint != "" {
+			n.spec.Container.Entrypoint = []string{c.entrypoint}
+		}
+		if err := n.plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		own := n.user[0] >= firstUser && n.command.CountUser
+		if c.want[0] != 0 && (n.user != c.want || n.command.CountUser) || c.want[0] == 0 && !own {
+			t.Errorf("image's user %q, task's %q: %v, want %v", user, c.asked, n.user, c.want)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (n *run) plan(ctx context.Context) error {
 	if len(spec.Mounts) > 0 {
 		return cannot("mount %s of a worker's host: put it into the image", spec.Mounts[0].Path)
 	}
-	argv := slices.Concat(c.Entrypoint, spec.Argv)
+	argv, asked := slices.Concat(c.Entrypoint, spec.Argv), c.User
 	if c.Entrypoint == nil {
 		image, err := n.runtime.registry.Look(ctx, c.Image)
 		if err != nil {
@@ -73,11 +73,14 @@ func (n *run) plan(ctx context.Context) error {
 		if argv = slices.Concat(image.Entrypoint, spec.Argv); len(spec.Argv) == 0 {
 			argv = slices.Concat(image.Entrypoint, image.Cmd)
 		}
+		if _, _, err := userOf(image.User); asked == "" && err == nil { // not root, and no name, which only the image's own files tell the number of
+			asked = image.User
+		}
 	}
 	if len(argv) == 0 || argv[0] == "" {
 		return fmt.Errorf("%w: image %.200q has no command of its own; give one", runtime.ErrSpec, c.Image)
 	}
-	user, own, err := userOf(c.User)
+	user, own, err := userOf(asked)
 	if err != nil {
 		return err
 	}

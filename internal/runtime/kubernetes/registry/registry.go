@@ -21,7 +21,10 @@ import (
 )
 
 // Image is what an image says of itself.
-type Image struct{ Entrypoint, Cmd []string }
+type Image struct {
+	Entrypoint, Cmd []string
+	User            string // by number or by name, with a group behind a colon or without; empty: root
+}
 
 // Client asks registries, and remembers what they say. It is safe for concurrent use.
 type Client struct {

@@ -63,7 +63,7 @@ func TestLook(t *testing.T) {
 	}
 	for range 2 {
 		image, err := c.Look(t.Context(), host+"/team/app:1")
-		if err != nil || !slices.Equal(image.Entrypoint, []string{"/bin/app", "--now"}) || !slices.Equal(image.Cmd, []string{"serve"}) {
+		if err != nil || !slices.Equal(image.Entrypoint, []string{"/bin/app", "--now"}) || !slices.Equal(image.Cmd, []string{"serve"}) || image.User != "1000" {
 			t.Fatalf("%+v %v", image, err)
 		}
 	}
