@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
@@ -152,12 +155,46 @@ func (n *noted) Len() int {
 	return n.buf.Len()
 }
 
+// beside gives the cluster a second node until the test ends, which takes no pods: where every node is silent, a cluster takes itself for cut
+// off and gives none up.
+func beside(t *testing.T) {
+	t.Helper()
+	const name, lease = "pawl-test-beside", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	ready := map[string]any{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": metav1.Now(), "lastTransitionTime": metav1.Now()}
+	kubernetestest.Do(t, "POST", "/api/v1/nodes", map[string]any{"metadata": map[string]any{"name": name},
+		"spec": map[string]any{"unschedulable": true}, "status": map[string]any{"conditions": []any{ready}}}, nil)
+	held := map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"holderIdentity": name, "leaseDurationSeconds": 8, "renewTime": metav1.NowMicro()}}
+	kubernetestest.Do(t, "POST", lease, held, &held)
+	over, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				held["spec"].(map[string]any)["renewTime"] = metav1.NowMicro()
+				kubernetestest.Do(t, "PUT", lease+"/"+name, held, &held)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(over)
+		<-stopped
+		kubernetestest.Do(t, "DELETE", "/api/v1/nodes/"+name, nil, nil)
+		kubernetestest.Do(t, "DELETE", lease+"/"+name, nil, nil)
+	})
+}
+
 // A node that falls silent is told of within 15 seconds, and its runs end when the cluster has given it up: by the node's fault and not the
 // program's. The next attempt does not begin while the program may still run.
 func TestNodeLost(t *testing.T) {
 	const orphan, token = 12 * time.Second, "node-lost-2468"
 	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
 	defer r.Close()
+	beside(t)
 	var said notes
 	spec := shell(r.options.Image, "echo begun; while :; do sleep 1; done # "+token)
 	spec.Labels, spec.Note, spec.Limits.Wall = runtime.Labels{"execution": "ex_node", "attempt": "1"}, said.note, 5*time.Minute
@@ -219,12 +256,78 @@ func TestEvicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := started.(*run)
-	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+r.options.Namespace+"/pods/"+n.name+"/eviction", map[string]any{
-		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": n.name, "namespace": r.options.Namespace}}, nil)
+	evict(t, started.(*run))
 	if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != runtime.Evicted || out.String() != "begun\n" {
 		t.Errorf("%q %+v", out.String(), result)
 	}
+}
+
+// cordon marks the node as one that takes no more pods, or takes that back.
+func cordon(t *testing.T, is bool) {
+	t.Helper()
+	const node = "/api/v1/nodes/pawl-test"
+	eventually(t, "the node is changed", func() bool { // the kubelet and the controllers change it too
+		var found map[string]any
+		kubernetestest.Do(t, "GET", node, nil, &found)
+		spec := found["spec"].(map[string]any)
+		spec["unschedulable"] = is
+		return kubernetestest.Do(t, "PUT", node, found, nil) == http.StatusOK
+	})
+}
+
+// A node that is drained, as kubectl drain does it, ends its runs by that cause; the next attempt is told that no node takes it, and runs when one does.
+func TestDrained(t *testing.T) {
+	const token = "drained-9753"
+	r := openRuntime(t, Options{Image: tools(t)})
+	defer r.Close()
+	attempt := func(number, script string, note func(string)) runtime.Spec {
+		spec := shell(r.options.Image, script)
+		spec.Labels, spec.Note = runtime.Labels{"execution": "ex_drained", "attempt": number}, note
+		return spec
+	}
+	spec := attempt("1", "echo begun; trap '' TERM; while :; do sleep 1; done # "+token, nil)
+	var out noted
+	spec.Stdout = &out
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cordon(t, true)
+	defer cordon(t, false)
+	drained := time.Now()
+	evict(t, started.(*run))
+	if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != runtime.Evicted || out.String() != "begun\n" {
+		t.Errorf("%q %+v", out.String(), result)
+	}
+	t.Logf("known after %v", time.Since(drained).Round(time.Millisecond))
+	if left := runtimetest.Processes(token); len(left) > 0 {
+		t.Errorf("the program goes on: %v", left)
+	}
+	var said notes
+	back := sync.OnceFunc(func() { cordon(t, false) })
+	next, err := r.Start(t.Context(), attempt("2", "exit 3", func(waiting string) {
+		said.note(waiting)
+		if strings.Contains(waiting, "unschedulable") {
+			go back()
+		}
+	}))
+	if err != nil {
+		t.Fatalf("%v, told %q", err, said.String())
+	}
+	if result := next.Wait(); result.ExitCode != 3 {
+		t.Errorf("%+v", result)
+	}
+	if _, ok := said.with("unschedulable"); !ok {
+		t.Errorf("told %q", said.String())
+	}
+}
+
+// evict asks the cluster to move a pod away, as a drain does for each.
+func evict(t *testing.T, n *run) {
+	t.Helper()
+	namespace := n.runtime.options.Namespace
+	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+namespace+"/pods/"+n.name+"/eviction", map[string]any{
+		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": n.name, "namespace": namespace}}, nil)
 }
 
 // A keeper that is killed takes the output with it: the run is the cluster's failure and never a success.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ type cluster struct {
 	frozen bool // the node answers nothing
 	execs  int
 }
+
+// absent is an image that the node cannot pull.
+const absent = "absent:1"
 
 type played struct {
 	pod    *v1.Pod
@@ -224,6 +228,12 @@ func (c *cluster) start(made *v1.Pod) {
 	c.pods[made.Name] = p
 	c.tell("ADDED", made)
 	go func() { _ = helper.Keep(p.places, orphan, p.ends) }()
+	if made.Spec.Containers[0].Image == absent {
+		made.Status.Phase, made.Status.ContainerStatuses[0].State = v1.PodPending, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}
+		made.Status.ContainerStatuses[0].Image = absent
+		c.tell("MODIFIED", made)
+		return
+	}
 	go c.first(p)
 }
 
@@ -374,6 +384,27 @@ func TestRunOnPlayedCluster(t *testing.T) {
 	started.Kill("the end")
 	if result := started.Wait(); result.Verdict != runtime.Killed || result.Reason != "the end" || result.Cause != "" {
 		t.Errorf("%+v", result)
+	}
+}
+
+// An image that cannot be pulled is told of, and waited for only so long, though the keeper, whose image is there, answers.
+func TestImageThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	r.pullWithin = time.Second
+	var said notes
+	spec := local("true")
+	spec.Container.Image, spec.Note = absent, said.note
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const want = "node n1 cannot pull image absent:1: not found"
+	if _, err := r.Start(ctx, spec); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+	if _, ok := said.with(want); !ok {
+		t.Errorf("told %q", said.String())
 	}
 }
 

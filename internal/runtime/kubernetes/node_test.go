@@ -430,9 +430,7 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", where, policies, want)
 		}
 	}
-	if left := kubernetestest.Pods(t, r.options.Namespace, labelOwner); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	eventually(t, "the pods are deleted", func() bool { return len(kubernetestest.Pods(t, r.options.Namespace, labelOwner)) == 0 })
 	missing := openRuntime(t, Options{Namespace: "no-such-namespace"})
 	defer missing.Close()
 	if found := missing.Diagnose(t.Context()); found[0].OK || found[0].Fix == "" {

@@ -52,7 +52,7 @@ func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 	slots := make(chan struct{}, looksAtOnce)
 	var all sync.WaitGroup
 	for i := range left {
-		if left[i].DeletionTimestamp != nil || left[i].Annotations[annotationLasting] != "true" || over(&left[i]) {
+		if !lastingPod(&left[i]) || over(&left[i]) {
 			continue
 		}
 		all.Go(func() {
@@ -148,6 +148,11 @@ func (r *Runtime) disowned(pod *v1.Pod, now time.Time) bool {
 	return !slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(pod, l) })
 }
 
+// lastingPod reports whether a pod may be taken up: it was made to outlive its worker, and nothing has told it to end.
+func lastingPod(pod *v1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Annotations[annotationLasting] == "true"
+}
+
 // carries reports whether a pod's labels include those of a Spec.
 func carries(pod *v1.Pod, want runtime.Labels) bool {
 	for k, v := range want {
@@ -172,7 +177,7 @@ func (n *run) resume(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(left, func(pod v1.Pod) bool { return carries(&pod, n.spec.Labels) })
+	i := slices.IndexFunc(left, func(pod v1.Pod) bool { return lastingPod(&pod) && carries(&pod, n.spec.Labels) })
 	if i < 0 {
 		return fmt.Errorf("%w: kubernetes: the pod that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
 	}

@@ -32,6 +32,8 @@ type run struct {
 	ordered bool   // the program may have begun
 	waiting string // what Spec.Note was told last; of the goroutine that starts the run, and then of the one that supervises it
 
+	unpulledSince time.Time // since when the pod's node has not been able to pull an image; zero: it has been
+
 	outputs [2]output
 	pumps   sync.WaitGroup
 	budget  *drain.Budget

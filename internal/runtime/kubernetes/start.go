@@ -180,29 +180,16 @@ func (n *run) fence(ctx context.Context) error {
 // reach waits for the pod, gives the order, and returns when the program executes.
 func (n *run) reach(ctx context.Context) error {
 	pause := dialFirst
-	var unpulledSince, placed, asked time.Time
+	var placed, asked time.Time
 	event := ""
 	for {
 		pod, deleted, changed := n.runtime.watcher.look(n.name)
 		if deleted {
 			return errDeleted(n.name, pod)
 		}
-		if err := hopeless(pod); err != nil {
+		if err := n.waits(pod, event); err != nil {
 			return err
 		}
-		said := unpulled(pod)
-		switch {
-		case said == "":
-			unpulledSince = time.Time{}
-		case unpulledSince.IsZero():
-			unpulledSince = time.Now()
-		case time.Since(unpulledSince) > n.runtime.pullWithin:
-			return fmt.Errorf("%w: kubernetes: %s", runtime.ErrUnavailable, said)
-		}
-		if said = waitsFor(pod); said == "" {
-			said = event
-		}
-		n.say(said)
 		var again <-chan time.Time
 		if pod != nil && pod.Spec.NodeName != "" {
 			began, err := n.order(ctx)
@@ -232,6 +219,27 @@ func (n *run) reach(ctx context.Context) error {
 		case <-again:
 		}
 	}
+}
+
+// waits tells what the cluster says that the pod waits for, or else event. Its error is why the pod will not start.
+func (n *run) waits(pod *v1.Pod, event string) error {
+	if err := hopeless(pod); err != nil {
+		return err
+	}
+	said := unpulled(pod)
+	switch {
+	case said == "":
+		n.unpulledSince = time.Time{}
+	case n.unpulledSince.IsZero():
+		n.unpulledSince = time.Now()
+	case time.Since(n.unpulledSince) > n.runtime.pullWithin:
+		return fmt.Errorf("%w: kubernetes: %s", runtime.ErrUnavailable, said)
+	}
+	if said = waitsFor(pod); said == "" {
+		said = event
+	}
+	n.say(said)
+	return nil
 }
 
 // warning is the last of what the cluster has warned about a pod, such as a volume that cannot be mounted; empty: of nothing.
@@ -278,6 +286,8 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 		}
 	}()
 	sent := make(chan error, 1)
+	look := time.NewTicker(lookEvery) // the keeper is there before the program's image is
+	defer look.Stop()
 	for {
 		state, changed := n.now()
 		switch state.Phase {
@@ -302,7 +312,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 		if deleted {
 			return false, errDeleted(n.name, pod)
 		}
-		if err := hopeless(pod); err != nil {
+		if err := n.waits(pod, ""); err != nil {
 			return false, err
 		}
 		select {
@@ -322,6 +332,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 			}
 		case <-changed:
 		case <-podChanged:
+		case <-look.C:
 		}
 	}
 }

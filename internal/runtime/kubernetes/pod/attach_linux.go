@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,19 +55,31 @@ func connect(address string) error {
 	if at.Addr().Is4() {
 		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	// It bounds a connect, too, which then fails with EINPROGRESS.
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return err
-	}
 	if err := unix.Connect(fd, to); err != unix.EINPROGRESS {
 		return err
 	}
-	return unix.ETIMEDOUT
+	// Go's runtime interrupts waits by signals of its own: a wait that was interrupted goes on for what is left of the second.
+	for until := time.Now().Add(time.Second); ; {
+		left := time.Until(until).Milliseconds()
+		if left <= 0 {
+			return unix.ETIMEDOUT
+		}
+		switch n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(left)); {
+		case err != nil && err != unix.EINTR:
+			return err
+		case n > 0:
+			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+			if err != nil || code == 0 {
+				return err
+			}
+			return syscall.Errno(code)
+		}
+	}
 }
 
 // Installed says whether the helper is there for the program's container; the kubelet starts that when this has succeeded.

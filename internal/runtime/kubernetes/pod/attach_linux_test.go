@@ -1,9 +1,14 @@
 package pod
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestConnect(t *testing.T) {
@@ -23,5 +28,49 @@ func TestConnect(t *testing.T) {
 	}
 	if said := Reach("name:1"); !strings.Contains(said, "name") {
 		t.Error(said)
+	}
+}
+
+// A signal to the process, as Go's runtime sends them to its threads, ends no connect.
+func TestConnectInterrupted(t *testing.T) {
+	silent, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(silent)
+		err = errors.Join(unix.Bind(silent, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(silent, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
+	for range 4 { // its line of connections is full: the next ones are not answered
+		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err == nil {
+			defer conn.Close()
+		}
+	}
+	over, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				_ = unix.Kill(unix.Getpid(), unix.SIGURG)
+			}
+		}
+	}()
+	begin := time.Now()
+	err = connect(address)
+	close(over)
+	<-stopped
+	if took := time.Since(begin); err != unix.ETIMEDOUT || took < 900*time.Millisecond {
+		t.Errorf("after %v: %v", took, err)
 	}
 }
