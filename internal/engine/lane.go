@@ -18,7 +18,8 @@ import (
 type lanes struct {
 	mu     sync.Mutex
 	used   map[string]bool // on this replica's word
-	all    []string        // those, in the order in which they became known
+	all    []string        // those that workers may serve, in the order in which they became known
+	held   []string        // those of paused actions
 	stored map[string]bool // the store has them
 	looked time.Time       // when the store was last asked which there are
 }
@@ -30,8 +31,8 @@ func newLanes() *lanes {
 const (
 	// lookEvery is how often a replica asks the store whether others have used a lane.
 	lookEvery = 5 * time.Second
-	// lanesLimit bounds how many lanes there may be: they are for kinds of machines, of which there are few, and are
-	// never forgotten.
+	// lanesLimit bounds how many lanes there may be that workers serve: they are for kinds of machines, of which there are few, and are
+	// never forgotten. Those of paused actions are as many as there are actions, in each lane, and do not count.
 	lanesLimit = 4096
 )
 
@@ -132,12 +133,16 @@ func (e *Engine) storedLane(lane string) {
 func (e *Engine) useLane(lane string) {
 	e.lanes.mu.Lock()
 	fresh := !e.lanes.used[lane]
-	if fresh {
-		e.lanes.used[lane] = true
+	_, held := flow.PausedAction(lane)
+	switch {
+	case fresh && held:
+		e.lanes.held = append(e.lanes.held, lane)
+	case fresh:
 		e.lanes.all = append(e.lanes.all, lane)
 	}
+	e.lanes.used[lane] = true
 	e.lanes.mu.Unlock()
-	if !fresh {
+	if !fresh || held {
 		return
 	}
 	e.mu.Lock()

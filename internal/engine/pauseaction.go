@@ -67,7 +67,7 @@ func (e *Engine) putBack(ctx context.Context) error {
 		return err
 	}
 	e.lanes.mu.Lock()
-	held := slices.DeleteFunc(slices.Clone(e.lanes.all), func(lane string) bool { _, is := flow.PausedAction(lane); return !is })
+	held := slices.Clone(e.lanes.held)
 	e.lanes.mu.Unlock()
 	for more := len(held) > 0; more; {
 		var err error

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -65,6 +66,20 @@ func TestPausedAction(t *testing.T) {
 			}
 		}
 		r.ended(task)
+	})
+}
+
+// However many actions have ever been paused, their lanes take nothing of what labels, handlers and runtimes may have, and no worker looks through them.
+func TestLanesOfPausedActionsCountNothing(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		for i := range lanesLimit {
+			r.e.storedLane(flow.HoldBack(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
+		}
+		h := r.workerLabelled("zone=eu")
+		id := r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"zone": "eu"}})
+		if work := h.take(1); len(work) != 1 || work[0].Execution != id {
+			t.Errorf("took %+v", work)
+		}
 	})
 }
 
