@@ -25,7 +25,7 @@ import (
 func TestBrokerCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
-	blocks := documented(t, "brokers.md", "", 3) // the third says who may do what in a RabbitMQ, and is tested with that
+	blocks := documented(t, "brokers.md", "", 4) // the others say who may do what in a Redis and in a RabbitMQ, and are tested with these
 	for name, block := range map[string]string{"redis": blocks[0], "amqp": blocks[1]} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestBrokerCommands(t *testing.T) {
 func TestBrokerOverTLS(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
-	commands := documented(t, "brokers.md", "", 3)[1]
+	commands := documented(t, "brokers.md", "", 4)[1]
 	for name, start := range map[string]func(t *testing.T, port string, c posttest.Certificates) (url string){
 		"rediss": func(t *testing.T, port string, c posttest.Certificates) string {
 			redistest.Start(t, "--tls-port", port, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key, "--tls-ca-cert-file", c.CA, "--tls-auth-clients", "no")

@@ -74,6 +74,18 @@ func TestRedis(t *testing.T) {
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRedis) })
 }
 
+// The rights that docs/brokers.md gives servers and workers are enough for everything that they do.
+func TestRedisWithRights(t *testing.T) {
+	t.Parallel()
+	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig {
+		return build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+			s := redistest.Start(t)
+			s.Rights()
+			return behind(t, e, office(t, s.As("servers")), office(t, s.As("plant")))
+		})
+	})
+}
+
 // rabbit is a connection to a RabbitMQ: a server's, which has an installation, or a worker's.
 func rabbit(t *testing.T, url, installation string) post.Office {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -162,27 +161,57 @@ func TestOutOfMemory(t *testing.T) {
 // The access rules of docs/brokers.md are enough, and what lacks is said.
 func TestAccessRules(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/brokers.md")
+	s := redistest.Start(t)
+	s.Rights()
+	f := open(t, redis.Options{URL: s.As("servers"), Installation: "one", Stale: time.Second})
+	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return f }}
+	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Rehearsed", "Backlog")
+	const lacks = "docs/brokers.md lists what it needs"
+	if _, err := redis.Open(t.Context(), redis.Options{URL: strings.ReplaceAll(s.As("servers"), "prod", "other"), Installation: "one"}); err == nil || !strings.Contains(err.Error(), lacks) {
+		t.Errorf("another namespace: %v", err)
+	}
+	if _, err := redis.Open(t.Context(), redis.Options{URL: s.As("plant"), Installation: "one"}); err == nil || !strings.Contains(err.Error(), lacks) {
+		t.Errorf("a server with a worker's user: %v", err)
+	}
+	s.Do("ACL", "SETUSER", "servers", "-xread")
+	if err := post.Rehearse(t.Context(), f); err == nil || !strings.Contains(err.Error(), lacks) {
+		t.Errorf("rehearsed by one who may not read mailboxes: %v", err)
+	}
+}
+
+// A worker's user puts letters into lines and reads its mailbox, and can do nothing else with either.
+func TestAccessRulesOfWorkers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Rights()
+	server, w := open(t, redis.Options{URL: s.As("servers"), Installation: "one"}), open(t, redis.Options{URL: s.As("plant")})
+	if err := post.Rehearse(t.Context(), w); err != nil {
+		t.Error(err)
+	}
+	b, err := w.Box(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rules, _ := strings.Cut(string(text), "scripts on them (`")
-	rules, _, ok := strings.Cut(rules, "`)")
-	if !ok {
-		t.Fatal("docs/brokers.md has no access rules")
+	defer b.Close()
+	for _, line := range post.Lines() {
+		if err := w.Send(t.Context(), line, []byte("letter"), 0); err != nil {
+			t.Errorf("send to %s: %v", line, err)
+		}
 	}
-	s := redistest.Start(t)
-	s.Do(append([]string{"ACL", "SETUSER", "pawl", "on", ">sesame"}, strings.Fields(rules)...)...)
-	url := "redis://pawl:sesame@" + s.Addr() + "?namespace="
-	f := open(t, redis.Options{URL: url + "prod", Installation: "one", Stale: time.Second})
-	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return f }}
-	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Rehearsed", "Backlog")
-	if _, err := redis.Open(t.Context(), redis.Options{URL: url + "other", Installation: "one"}); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
-		t.Errorf("another namespace: %v", err)
+	if err := server.Put(t.Context(), b.Name(), []byte("answer")); err != nil {
+		t.Fatal(err)
 	}
-	s.Do("ACL", "SETUSER", "pawl", "-xread")
-	if err := post.Rehearse(t.Context(), f); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
-		t.Errorf("rehearsed by one who may not read mailboxes: %v", err)
+	if m, err := b.Next(t.Context()); err != nil || string(m) != "answer" {
+		t.Errorf("%q, %v", m, err)
+	}
+	for _, words := range []string{
+		"XREAD STREAMS pawl:{prod}:tell 0", "XRANGE pawl:{prod}:log - +", "XTRIM pawl:{prod}:tell MAXLEN 0", "DEL pawl:{prod}:tell", "XREADGROUP GROUP servers me STREAMS pawl:{prod}:ask >",
+		"XDEL pawl:{prod}:tell 1-1", "XRANGE pawl:{prod}:dead - +", "HGET pawl:{prod}:meta installation", "KEYS *", "SCAN 0", "FLUSHALL", "CONFIG GET maxmemory", "PUBLISH pawl x",
+		"EVAL return(redis.call('XREAD','STREAMS',KEYS[1],'0')) 1 pawl:{prod}:tell", "EVAL return(redis.call('DEL',KEYS[1])) 1 pawl:{prod}:log", "XADD pawl:{other}:tell * l x",
+	} {
+		if err := s.TryAs("plant", strings.Fields(words)...); err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "The user executing the script can't") {
+			t.Errorf("%s: %v", words, err)
+		}
 	}
 }
 

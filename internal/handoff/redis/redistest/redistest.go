@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,10 +138,50 @@ func (s *Server) Do(words ...string) {
 	}
 }
 
-// Try carries out a command that may be refused. Nil is no error.
-func (s *Server) Try(words ...string) error {
+// word is a word of a command line, which may be in quotes.
+var word = regexp.MustCompile(`'[^']*'|\S+`)
+
+// Rights gives it the users of docs/brokers.md, with the rights that are written there: servers and plant, a worker's, whose password is sesame.
+// What they may see is in the namespace prod. The test is of a package beneath internal/handoff.
+func (s *Server) Rights() {
 	s.t.Helper()
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
+	text, err := os.ReadFile("../../../docs/brokers.md")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rules, _ := strings.Cut(string(text), "# rights in Redis\n")
+	rules, _, ok := strings.Cut(rules, "```")
+	if !ok {
+		s.t.Fatal("docs/brokers.md has no access rules")
+	}
+	for line := range strings.Lines(rules) {
+		words := word.FindAllString(line, -1)
+		if len(words) < 3 || words[0] != "redis-cli" {
+			s.t.Fatalf("access rules: %q", line)
+		}
+		for i := range words {
+			words[i] = strings.Trim(words[i], "'")
+		}
+		s.Do(words[1:]...)
+	}
+}
+
+// As is the URL of a broker for a user of Rights, and the namespace prod.
+func (s *Server) As(user string) string {
+	return "redis://" + user + ":sesame@" + s.Addr() + "?namespace=prod"
+}
+
+// Try carries out a command that may be refused. Nil is no error.
+func (s *Server) Try(words ...string) error { return s.TryAs("", words...) }
+
+// TryAs does so as a user of Rights.
+func (s *Server) TryAs(user string, words ...string) error {
+	s.t.Helper()
+	o := rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true}
+	if user != "" {
+		o.Username, o.Password = user, "sesame"
+	}
+	c, err := rueidis.NewClient(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
