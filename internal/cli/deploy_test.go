@@ -32,6 +32,7 @@ func readYAML(t *testing.T, path string, into any) string {
 type composeService struct {
 	Image       string            `yaml:"image"`
 	Build       string            `yaml:"build"`
+	Profiles    []string          `yaml:"profiles"`
 	Command     []string          `yaml:"command"`
 	Environment map[string]string `yaml:"environment"`
 	Volumes     []string          `yaml:"volumes"`
