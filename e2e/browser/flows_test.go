@@ -513,6 +513,29 @@ func TestHiddenTab(t *testing.T) {
 	tb.see("no gap, complete")
 }
 
+// What is typed into a filter stays while the list beneath it is drawn anew.
+func TestFiltersKeepWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	for _, c := range []struct{ path, field, change, body, shown string }{
+		{"/ui/executions", "Action", "/api/v1/executions", `{"action": "noop", "labels": {"of": "later"}}`, "later"},
+		{"/ui/signals", "trigger", "/api/v1/signals", `{"trigger": "alert.fired", "subject": "later"}`, "later"},
+	} {
+		field := `document.querySelector('input[aria-label=` + c.field + `]')`
+		tb.do("open", chromedp.Navigate(s.url+c.path))
+		tb.until("the filter is there", field+` !== null`)
+		eval[any](tb, field+`.focus()`)
+		tb.do("type", chromedp.KeyEvent("typed"))
+		s.call(t, http.MethodPost, c.change, c.body)
+		tb.see(c.shown)
+		tb.do("type on", chromedp.KeyEvent(" on"))
+		if got := eval[string](tb, field+`.value`); got != "typed on" {
+			t.Errorf("%s: the field %s has %q: the redrawn list has taken what was typed", c.path, c.field, got)
+		}
+	}
+}
+
 // Without a pointer: the first stop skips the navigation, a row is opened, its tabs are walked through, an order is given and taken back.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()

@@ -82,6 +82,7 @@ func TestListForLong(t *testing.T) {
 		label := fmt.Sprintf("round-%d", n)
 		s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop"}, `, 599)+`{"action": "noop", "labels": {"of": "`+label+`"}}]}`)
 		tb.see(label)
+		tb.until("all rows are of executions that have completed", `[...document.querySelectorAll('tbody tr')].every((r) => r.innerText.includes('Completed'))`) // other rows have other nodes
 	}
 	for n := range 3 {
 		round(n)

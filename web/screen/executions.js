@@ -7,6 +7,7 @@ import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock } from '../app/text.js';
 import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { now, since, shortID, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
+import { FilterField } from '../part/filterfield.js';
 import { lazy } from '../app/lazy.js';
 import { Views } from './views.js';
 import { Where, faultOf } from './where.js';
@@ -142,8 +143,7 @@ function Filters({ look: again, error }) {
     <div class="toggles" role="group" aria-label="Status">${groups.map((g) => html`<button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
       onClick=${() => set({ status: chosen.includes(g.name) ? chosen.filter((n) => n !== g.name) : [...chosen, g.name] })}>
       <span class=${look(g.show).tone}>${statusShape(g.show)}</span>${g.word}</button>`)}</div>
-    <input data-filter aria-label="Action" placeholder="Action" value=${q.get('action') || ''} spellcheck=${false}
-      onChange=${(/** @type {any} */ e) => set({ action: e.target.value.trim() })} />
+    ${h(FilterField, { label: 'Action', placeholder: 'Action', first: true, value: q.get('action') || '', set: (text) => set({ action: text }) })}
     <form onSubmit=${addLabel}><input class="wide" aria-label="Add a label, as name=value" placeholder="Label name=value" value=${label} spellcheck=${false}
       onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} /></form>
     <label class="check small" title="Also the executions that are tasks of a workflow"><input type="checkbox" checked=${q.get('tasks') === 'true'} onChange=${(/** @type {any} */ e) => set({ tasks: e.target.checked ? 'true' : undefined })} />Tasks too</label>

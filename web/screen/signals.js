@@ -5,6 +5,7 @@ import { route, go, withQuery } from '../app/router.js';
 import { useLooked } from '../app/looked.js';
 import { line, clock } from '../app/text.js';
 import { members, json } from '../part/json.js';
+import { FilterField } from '../part/filterfield.js';
 import { since, trouble, loading, panel, scroller, empty, copy, idText, shortID, useTitle } from '../part/kit.js';
 import { reacts, enforcements } from './rules.js';
 
@@ -23,8 +24,8 @@ export function Signals() {
   const all = data?.signals || [];
   const any = filters.some((name) => q.get(name));
   return html`<div><div class="top"><h1>Signals</h1></div>${reacts('signals')}
-    <div class="filters" role="search" aria-label="Filter signals">${filters.map((name, i) => html`<input key=${name} data-filter=${i === 0 ? true : undefined} class="wide" aria-label=${name} placeholder=${name[0].toUpperCase() + name.slice(1)} value=${q.get(name) || ''} spellcheck=${false}
-      onChange=${(/** @type {any} */ e) => go(withQuery({ [name]: e.target.value.trim() }), { replace: true })} />`)}
+    <div class="filters" role="search" aria-label="Filter signals">${filters.map((name, i) => html`<${FilterField} key=${name} first=${i === 0} wide label=${name} placeholder=${name[0].toUpperCase() + name.slice(1)} value=${q.get(name) || ''}
+      set=${(/** @type {string} */ text) => go(withQuery({ [name]: text }), { replace: true })} />`)}
       ${any ? html`<button type="button" class="plain" onClick=${() => go('signals', { replace: true })}>Clear</button>` : null}</div>
     ${trouble(error)}
     ${!data ? (error ? null : loading()) : html`<div class="panel">${all.length === 0 ? empty(any ? 'Nothing matches' : 'No signals', any ? html`<p>No signal has all of these.</p>` : html`<p>A signal says that something has happened. Rules start executions for it:</p><pre>pawl emit alert.fired -d '{"host": "db1"}'</pre>`)
