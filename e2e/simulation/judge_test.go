@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/histories"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/replay"
 	"github.com/pawl-run/pawl/internal/store"
@@ -54,7 +55,7 @@ func (w *world) checkStore() {
 
 // checkHistories lets the rules decide every history once more.
 func (w *world) checkHistories() {
-	err := engine.HistoriesOf(w.base).All(w.ctx, func(id flow.ID, r *replay.Result) {
+	err := histories.Of(w.base, catalog.New(w.base)).All(w.ctx, func(id flow.ID, r *replay.Result) {
 		for _, f := range r.Findings {
 			w.violate(61, "%s: event %d, %s[%d]: by the rules %s, recorded %s: %s", name(id), f.Seq, f.Task, f.Index, f.Rules, f.Recorded, f.Why)
 		}

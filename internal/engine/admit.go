@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -155,7 +156,7 @@ func (t *transaction) runItself(ctx context.Context, d *flow.Draft) error {
 	case flow.KindWorkflow:
 		t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true
 	case flow.KindSleep:
-		pause, err := sleepOf(d.Payload())
+		pause, err := requests.SleepOf(d.Payload())
 		if err != nil {
 			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -137,7 +138,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		if line := lineOf(d); s.request.Key == "" || s.request.Key == line {
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
-		s.request.Labels = merged(s.request.Labels, map[string]string{BackfillLabel: b.tag()})
+		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{BackfillLabel: b.tag()})
 		left.spend(0, s.request.PayloadSize())
 		starts, previous = append(starts, s), at
 	}

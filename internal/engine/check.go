@@ -18,7 +18,6 @@ const (
 	attemptsLimit = 100
 	codesLimit    = 100 // of error codes that are tried again
 	codeLimit     = 100 // bytes of one
-	depthLimit    = 20  // workflows in workflows
 )
 
 // submissionFaults collects what is wrong with a submission.

@@ -2,14 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -67,14 +63,14 @@ func (s *step) createChildren(ctx context.Context) error {
 }
 
 // make makes a child's request, and finds out whether it is to end with an output without running.
-func (s *step) make(ctx context.Context, kids maker, c *orchestration.Child, m *made) (err error) {
+func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *made) (err error) {
 	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
 		if m.request, m.refusal, err = s.beneath(ctx, kids, c, b); err != nil {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
 		return nil
 	}
-	if m.request, m.refusal, err = kids.request(ctx, c); err != nil {
+	if m.request, m.refusal, err = kids.Request(ctx, c); err != nil {
 		return fmt.Errorf("task %q: %w", c.Task.Name, err)
 	}
 	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
@@ -105,116 +101,6 @@ func (m *made) end(d *flow.Draft, now time.Time) error {
 	return d.Reuse(m.reuse.Output, now)
 }
 
-// maker makes the requests of a workflow's children.
-type maker struct {
-	definition func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
-	// workflow is whose children they are, or the first execution of which it is a rerun: where an alias stands for several versions, all
-	// of them get the same one, and so do those of reruns.
-	workflow        string
-	priority, depth int // the workflow's
-}
-
-func (s *step) maker() maker {
-	return maker{s.t.definition, firstOf(s.w.Execution).String(), s.w.Priority, s.w.Depth}
-}
-
-// request makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
-// That the store does not answer is no such reason: it is an error.
-func (m maker) request(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
-	r, err := m.action(ctx, c)
-	if away := (unreadable{}); errors.As(err, &away) {
-		return r, nil, away.error
-	}
-	if err == nil {
-		if c.Task.Settings.Priority == nil && r.Priority == 0 {
-			r.Priority = m.priority
-		}
-		applySettings(&r, &c.Task.Settings)
-		if c.Key != "" {
-			r.Key, r.KeyLimit, r.WhenFull, r.Fair = c.Key, c.KeyLimit, c.WhenFull, c.Fair
-		}
-		if c.Rate.Key != "" {
-			r.Rate = c.Rate
-		}
-		if err = checkText("the concurrency key", r.Key, fault.KeyLimit); err == nil {
-			err = checkText("the key of the rate", r.Rate.Key, fault.KeyLimit)
-		}
-		if err == nil {
-			err = checkText("fair_by", r.Fair.By, fault.KeyLimit)
-		}
-		if err == nil && m.depth+1 > depthLimit {
-			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
-		}
-	}
-	if err != nil {
-		r = flow.Request{Action: c.Task.Action, Kind: flow.KindNoop, Queue: flow.DefaultQueue, Input: c.Input}
-		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}, nil
-	}
-	return r, nil, nil
-}
-
-// checkText refuses a text that an expression made and a user could not have sent.
-func checkText(what, text string, limit int) error {
-	switch {
-	case len(text) > limit:
-		return fmt.Errorf("%s has %d bytes, more than the %d allowed", what, len(text), limit)
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fmt.Errorf("%s %.60q has a NUL byte or is not UTF-8: remove the byte", what, text)
-	}
-	return nil
-}
-
-// unreadable is an error that lies in the store and not in what was asked for.
-type unreadable struct{ error }
-
-// action resolves what a child runs.
-func (m maker) action(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
-	if err := checkEnv(c.Env); err != nil {
-		return flow.Request{}, err
-	}
-	if kind := flow.Kind(c.Action); kind.AdHoc() && !c.Workflow {
-		input := c.Input
-		if kind.RunsCode() {
-			var err error
-			if input, err = definition.MergeEnv(input, c.Env); err != nil {
-				return flow.Request{}, err
-			}
-		}
-		return builtIn(kind, input), nil
-	}
-	if err := checkText("the name of the action or workflow", c.Action, fault.ActionLimit); err != nil {
-		return flow.Request{}, err
-	}
-	def, version, err := m.definition(ctx, c.Action, c.Version, m.workflow)
-	if err != nil && !spoiled(err) {
-		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
-	}
-	if err != nil {
-		return flow.Request{}, fmt.Errorf("action %q: %w", c.Action, err)
-	}
-	if c.Workflow && def.Workflow == nil {
-		return flow.Request{}, fmt.Errorf("%q is an action, not a workflow", c.Action)
-	}
-	r, err := requestFor(def, version, c.Input, nil, c.Env)
-	_, r.Alias, _ = strings.Cut(c.Action, "@")
-	return r, err
-}
-
-// envLimit is how many bytes the environment of a task may have, names and values together: what a program is started with
-// must fit into what its system takes.
-const envLimit = 1 << 20
-
-// checkEnv refuses an environment that no program can be started with.
-func checkEnv(env map[string]string) error {
-	size := 0
-	for name, value := range env {
-		if err := checkText("the environment's "+name, value, envLimit); err != nil {
-			return err
-		}
-		size += len(name) + len(value)
-	}
-	if size > envLimit {
-		return fmt.Errorf("the environment has %d bytes, more than the %d allowed: pass large values as input or as files", size, envLimit)
-	}
-	return nil
+func (s *step) maker() requests.Maker {
+	return requests.Maker{Definition: s.t.definition, Workflow: firstOf(s.w.Execution).String(), Priority: s.w.Priority, Depth: s.w.Depth}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/histories"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -144,7 +145,7 @@ func (r *rig) recorded() *recordedRun {
 		r.Fatal(err)
 	}
 	for _, x := range all {
-		rec, err := r.e.Histories().history(ctx, x.ID)
+		rec, err := r.e.Histories().Record(ctx, x.ID)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -205,7 +206,7 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 		rec := &replay.Record{Execution: x, Events: run.Executions[i].Events}
 		if d := defs[catalog.VersionKey(x.Action, x.Version)]; d != nil && d.Workflow != nil {
 			rec.Workflow = &replay.Workflow{Definition: d.Workflow.For(&x.Request), Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
-				return recordedRequest(t.Context(), load, x, c, was)
+				return histories.Request(t.Context(), load, x, c, was)
 			}}
 			for _, k := range run.Executions {
 				if k.Execution.Parent == x.ID {

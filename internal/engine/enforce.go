@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -59,7 +60,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
 	x := &enforcing{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
-		if err := checkText(key.path, key.text, fault.KeyLimit); err != nil {
+		if err := requests.CheckText(key.path, key.text, fault.KeyLimit); err != nil {
 			x.fail(err)
 			x.verdict.Reason.Code, x.verdict.Reason.Path = flow.ReasonInput, key.path
 			return x, nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/find"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -15,13 +16,13 @@ import (
 // find pages through what meets a condition, oldest first, and returns the inputs' n.
 func (r *rig) find(text string, f store.Filter) (found []string, pages int) {
 	r.Helper()
-	q, err := r.e.Query(r.ctx, text, time.Now())
+	q, err := r.e.Finder().Query(r.ctx, text, time.Now())
 	if err != nil {
 		r.Fatalf("%s: %v", text, err)
 	}
 	for {
 		pages++
-		got, err := r.e.Find(r.ctx, f, q)
+		got, err := r.e.Finder().Find(r.ctx, f, q)
 		if err != nil {
 			r.Fatalf("%s: %v", text, err)
 		}
@@ -117,7 +118,7 @@ func TestFind(t *testing.T) {
 			"output.secret = 1":                     "1:1: no definition declares output.secret searchable",
 			"status = faild":                        `did you mean "failed"?`,
 		} {
-			if _, err := r.e.Query(r.ctx, text, time.Now()); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := r.e.Finder().Query(r.ctx, text, time.Now()); err == nil || !strings.Contains(err.Error(), want) {
 				r.Errorf("%s: %v, want %s", text, err, want)
 			}
 		}
@@ -154,7 +155,7 @@ func TestFindReadsSoManyInputs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.define(searched)
-	const n = membersReach + 150
+	const n = find.MembersReach + 150
 	subs := make([]Submission, n)
 	for i := range subs {
 		subs[i] = Submission{Action: "order", Input: json.RawMessage(`{"customer": "x"}`), Labels: map[string]string{"n": fmt.Sprint(i)}}
@@ -163,11 +164,11 @@ func TestFindReadsSoManyInputs(t *testing.T) {
 	if _, err := r.e.Submit(r.ctx, subs); err != nil {
 		t.Fatal(err)
 	}
-	q, err := r.e.Query(r.ctx, "input.customer = wanted", time.Now())
+	q, err := r.e.Finder().Query(r.ctx, "input.customer = wanted", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := r.e.Find(r.ctx, store.Filter{Limit: 10, Reach: 40_000}, q)
+	first, err := r.e.Finder().Find(r.ctx, store.Filter{Limit: 10, Reach: 40_000}, q)
 	if err != nil || len(first.Executions) > 0 || first.Searched.IsZero() || first.At.IsZero() {
 		t.Fatalf("%+v %v", first, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -90,7 +91,7 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 	settings := &run.Settings
 	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority,
 		Settings: settings.Settings, Retry: settings.Retry,
-		Labels: merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
+		Labels: requests.Merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
 	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
 		return s
 	}

@@ -35,7 +35,7 @@ func (l *level) checkOutputs(rec *recording) error {
 				return err
 			}
 		}
-		text, say := l.text+ItemText(item), ""
+		text, say := l.text+item.Text(), ""
 		if l.text != "" {
 			say = text + ": "
 		}

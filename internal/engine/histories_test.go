@@ -22,7 +22,7 @@ func TestLongHistoriesAreNotReplayed(t *testing.T) {
 		}
 	}
 	histories := r.e.Histories()
-	histories.most = r.get(short).NextSeq - 1
+	histories.Most = r.get(short).NextSeq - 1
 	var refused *fault.Invalid
 	if _, err := histories.Replay(r.ctx, long, 0); !errors.As(err, &refused) {
 		t.Errorf("replay: %v", err)

@@ -133,7 +133,7 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 func checkItems(path, above string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
 	for _, i := range items {
 		t := w.Task(i.Task)
-		text, where, say := above+ItemText(i), "the workflow", ""
+		text, where, say := above+i.Text(), "the workflow", ""
 		if above != "" {
 			where, say = strings.TrimSuffix(above, "/"), text+": "
 		}
@@ -160,22 +160,14 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 	return nil
 }
 
-// ItemText is an item as people write it: task, or task[index].
-func ItemText(i orchestration.Item) string {
-	if i.Index == orchestration.AllItems {
-		return i.Task
-	}
-	return fmt.Sprintf("%s[%d]", i.Task, i.Index)
-}
-
-// ParseItem reads what ItemText writes; path says where it stands.
+// ParseItem reads what Item.Text writes; path says where it stands.
 func ParseItem(path, text string) (orchestration.Item, error) {
 	name, rest, has := strings.Cut(text, "[")
 	i := orchestration.Item{Task: name, Index: orchestration.AllItems}
 	if !has {
 		return i, nil
 	}
-	if _, err := fmt.Sscanf(rest, "%d]", &i.Index); err != nil || i.Index < 0 || ItemText(i) != text {
+	if _, err := fmt.Sscanf(rest, "%d]", &i.Index); err != nil || i.Index < 0 || i.Text() != text {
 		return i, fault.New(path, text, "an item is written as task[index], from 0 on", name+"[0]")
 	}
 	return i, nil

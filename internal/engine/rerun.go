@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -201,7 +202,7 @@ func (o *RerunOptions) refuseItems() error {
 		}
 	}
 	if len(o.Within) > 0 {
-		return fault.New(o.Within[0].field(), ItemText(o.Within[0].Item), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+		return fault.New(o.Within[0].field(), o.Within[0].Item.Text(), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 	}
 	return nil
 }
@@ -243,7 +244,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	}
 	was, own := x.Request, x.Labels // what the original's definition would have asked for
 	if x.Version == 0 {
-		was = builtIn(x.Kind, x.Input)
+		was = requests.BuiltIn(x.Kind, x.Input)
 	} else if def, err := e.catalog.Of(ctx, x); err == nil {
 		own = map[string]string{}
 		for name, value := range x.Labels {
@@ -251,7 +252,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 				own[name] = value
 			}
 		}
-		if was, err = requestFor(def, x.Version, x.Input, own, nil); err != nil {
+		if was, err = requests.For(def, x.Version, x.Input, own, nil); err != nil {
 			was = x.Request
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -127,7 +128,7 @@ func (o *RerunOptions) check() error {
 	})
 	switch {
 	case from != nil && only != nil:
-		return fault.New("only", ItemText(*only), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
+		return fault.New("only", only.Text(), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
 	case parts-1 > beneathMost:
 		return fault.New("from", fmt.Sprint(parts-1), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
 	case given > givenMost:
@@ -179,7 +180,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	}
 	var failed error
 	inner := map[orchestration.Item]*orchestration.Child{}
-	kids := maker{p.e.catalog.GetFor, firstOf(l.x).String(), l.r.Priority, l.depth}
+	kids := requests.Maker{Definition: p.e.catalog.GetFor, Workflow: firstOf(l.x).String(), Priority: l.r.Priority, Depth: l.depth}
 	original := &orchestration.Original{
 		Past:  rec.past,
 		Given: l.r.Given,
@@ -193,7 +194,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 		},
 		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
 		Work: func(c *orchestration.Child) (orchestration.Work, error) {
-			r, refusal, err := kids.request(ctx, c)
+			r, refusal, err := kids.Request(ctx, c)
 			if err != nil && failed == nil {
 				failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
 			}
@@ -251,7 +252,7 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 	plan, err := orchestration.PlanOnly(l.def, original, only, facts)
 	var refused *orchestration.Refusal
 	if errors.As(err, &refused) {
-		text, say := l.text+ItemText(refused.Item), refused.Say
+		text, say := l.text+refused.Item.Text(), refused.Say
 		if l.text != "" {
 			say = text + ": " + say
 		}
@@ -262,7 +263,7 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 	}
 	again := l.r.AsRerun()
 	for _, i := range only {
-		again.Only = append(again.Only, ItemText(i))
+		again.Only = append(again.Only, i.Text())
 	}
 	again.LeftOut = plan.LeftOut
 	l.r.Rerun = &again
@@ -290,7 +291,7 @@ func (l *level) check(rec *recording) error {
 	}
 	for i := range n.Within {
 		w := &n.Within[i]
-		field, text := w.field(), l.text+ItemText(w.Item)
+		field, text := w.field(), l.text+w.Item.Text()
 		if err := checkItems(field, l.text, l.def, rec, []orchestration.Item{w.Item}); err != nil {
 			return err
 		}
@@ -327,8 +328,8 @@ func (w *RerunWithin) field() (name string) {
 }
 
 // within plans a workflow that is an item of a level. c is what the plan of that level has started; nil: it starts nothing of the kind.
-func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *recording, plan *orchestration.RerunPlan, c *orchestration.Child, kids maker) error {
-	field, text := w.field(), l.text+ItemText(w.Item)
+func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *recording, plan *orchestration.RerunPlan, c *orchestration.Child, kids requests.Maker) error {
+	field, text := w.field(), l.text+w.Item.Text()
 	task, index := w.Item.Task, max(0, w.Item.Index)
 	if c == nil {
 		for _, t := range plan.Tasks {
@@ -353,7 +354,7 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	if err := p.e.stillKept(ctx, x); err != nil {
 		return err
 	}
-	r, refusal, err := kids.request(ctx, c)
+	r, refusal, err := kids.Request(ctx, c)
 	switch {
 	case err != nil:
 		return fmt.Errorf("task %q: %w", text, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -104,12 +105,12 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 
 // beneath makes the request of a child of which parts run again. It runs the version that was planned. Where it has something else to do by
 // now, because what comes before it has put out something else, it reuses nothing.
-func (s *step) beneath(ctx context.Context, kids maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
+func (s *step) beneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
 	planned := *c
 	var alias string
 	planned.Action, alias, _ = strings.Cut(c.Action, "@")
 	planned.Version = b.Version
-	r, refusal, err := kids.request(ctx, &planned)
+	r, refusal, err := kids.Request(ctx, &planned)
 	if err != nil || refusal != nil {
 		return r, refusal, err
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/archives"
+	"github.com/pawl-run/pawl/internal/engine/find"
+	"github.com/pawl-run/pawl/internal/engine/histories"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -63,3 +65,9 @@ func (e *Engine) WhySchedule(ctx context.Context, name string) (why.Schedule, er
 	}
 	return e.explainer().Schedule(ctx, &k, d, failed, now)
 }
+
+// Finder finds executions by conditions.
+func (e *Engine) Finder() *find.Finder { return &find.Finder{Store: e.opts.Store, Catalog: e.catalog} }
+
+// Histories replays what the store has recorded.
+func (e *Engine) Histories() *histories.Histories { return histories.Of(e.opts.Store, e.catalog) }

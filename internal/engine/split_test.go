@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -51,7 +52,7 @@ func TestConflictLeavesOthersAlone(t *testing.T) {
 	g := newGroup(2)
 	var plain [2]*submitOp
 	for i := range plain {
-		plain[i] = &submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
+		plain[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
 	}
 	cancel := newRequest([]flow.ID{hot}, fromCaller, func(_ context.Context, t *transaction) (struct{}, error) {
 		d := t.draft(hot)

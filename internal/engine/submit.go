@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -297,7 +298,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
 		switch kind {
 		case flow.KindSleep:
-			if _, err := sleepOf(s.Input); err != nil {
+			if _, err := requests.SleepOf(s.Input); err != nil {
 				return flow.Request{}, fault.New("input", "", err.Error(), "")
 			}
 		case flow.KindRerun:
@@ -318,7 +319,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 				return flow.Request{}, fault.New("input", "", err.Error(), "")
 			}
 		}
-		return builtIn(kind, s.Input), nil
+		return requests.BuiltIn(kind, s.Input), nil
 	}
 	name, wanted, alias, err := definition.SplitAction(s.Action)
 	if err != nil {
@@ -341,7 +342,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	if err := e.catalog.RefuseRetired(ctx, def.Name); err != nil {
 		return flow.Request{}, err
 	}
-	r, err := requestFor(def, version, s.Input, s.Labels, nil)
+	r, err := requests.For(def, version, s.Input, s.Labels, nil)
 	if err != nil {
 		return r, inputProblems(err)
 	}
@@ -363,68 +364,6 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	return r, nil
 }
 
-// builtIn is the request for a built-in kind without a definition.
-func builtIn(k flow.Kind, input json.RawMessage) flow.Request {
-	return flow.Request{Action: string(k), Kind: k, Queue: flow.DefaultQueue, Input: input, Retry: k.Retry()}
-}
-
-// requestFor makes the request for one version of a definition. An error is of the input, or of an expression on it.
-func requestFor(def *definition.Definition, version int, input json.RawMessage, labels, env map[string]string) (flow.Request, error) {
-	labels = merged(def.Settings.Labels, labels)
-	run, err := def.Prepare(input, labels, env)
-	if err != nil {
-		return flow.Request{}, err
-	}
-	if err := checkText("the key of the rate", run.Rate.Key, fault.KeyLimit); err != nil {
-		return flow.Request{}, err
-	}
-	if err := checkText("fair_by", run.Fair.By, fault.KeyLimit); err != nil {
-		return flow.Request{}, err
-	}
-	r := flow.Request{
-		Action: def.Name, Version: version, Kind: run.Kind, Queue: flow.DefaultQueue,
-		Input: run.Input, With: run.With, Labels: labels,
-		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Fair: run.Fair, Rate: run.Rate, Retry: run.Kind.Retry(),
-	}
-	if !r.Kind.AdHoc() && !r.Kind.ByEngine() {
-		r.Queue = string(r.Kind) // a custom handler's own queue: only programs that have it serve it
-	}
-	applySettings(&r, &def.Settings)
-	return r, nil
-}
-
-// applySettings lays the settings of a definition or a task over a request.
-func applySettings(r *flow.Request, s *definition.Settings) {
-	if s.Queue != "" || len(s.WorkerLabels) > 0 {
-		r.Queue = flow.Relane(r.Queue, s.Queue, s.WorkerLabels)
-	}
-	if s.Priority != nil {
-		r.Priority = *s.Priority
-	}
-	r.Settings = s.Settings.Over(r.Settings)
-	if s.Retry != nil {
-		r.Retry = *s.Retry
-	}
-	r.Labels = merged(r.Labels, s.Labels)
-}
-
-func merged(a, b map[string]string) map[string]string {
-	switch {
-	case len(a) == 0:
-		return b
-	case len(b) == 0:
-		return a
-	}
-	m := make(map[string]string, len(a)+len(b))
-	for k, v := range a {
-		m[k] = v
-	}
-	for k, v := range b {
-		m[k] = v
-	}
-	return m
-}
-
 func inputProblems(err error) error {
 	var ps definition.Problems
 	if !errors.As(err, &ps) {
@@ -439,7 +378,7 @@ func inputProblems(err error) error {
 
 // override lays what the submitter said over the action's settings.
 func (s *Submission) override(r *flow.Request) {
-	applySettings(r, &definition.Settings{
+	requests.Apply(r, &definition.Settings{
 		Queue: s.Queue, Priority: s.Priority, Settings: s.Settings, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,
 	})
 	if s.Key != "" {

@@ -37,6 +37,14 @@ type Item struct {
 	Index int
 }
 
+// Text is an item as people write it: task, or task[index].
+func (i Item) Text() string {
+	if i.Index == AllItems {
+		return i.Task
+	}
+	return fmt.Sprintf("%s[%d]", i.Task, i.Index)
+}
+
 // AllItems stands for every item of a task.
 const AllItems = -1
 

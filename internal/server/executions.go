@@ -140,7 +140,7 @@ func (c *call) readWhere() (err error) {
 	if text == "" {
 		return nil
 	}
-	c.where, err = c.Engine.Query(c.ctx(), text, time.Now())
+	c.where, err = c.Engine.Finder().Query(c.ctx(), text, time.Now())
 	var wrong problem.List
 	if !errors.As(err, &wrong) {
 		return err

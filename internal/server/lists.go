@@ -163,7 +163,7 @@ func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, 
 	var found store.Found
 	if c.where != nil {
 		f.Within = searchFor
-		found, err = c.Engine.Find(c.ctx(), f, c.where)
+		found, err = c.Engine.Finder().Find(c.ctx(), f, c.where)
 	} else if found, err = c.Engine.Reader().Search(c.ctx(), f); err == nil {
 		found = f.Recent(found)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/replay"
 )
@@ -69,7 +68,7 @@ func replayedItem(task string, index int) string {
 	if task == "" {
 		return ""
 	}
-	return engine.ItemText(orchestration.Item{Task: task, Index: index})
+	return orchestration.Item{Task: task, Index: index}.Text()
 }
 
 func (c *call) compareReplay() error {

@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/histories"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -33,7 +34,7 @@ var Promises = map[int]string{
 	20: "a workflow that is over has no child that is not", 22: "no more attempts than the policy allows",
 	24: "nothing times out before its deadline", 25: "an idempotency key leads to one execution",
 	28: "what waits for a gap to close is bounded", 33: "what is derived equals what it is derived from",
-	38: "what an execution names and was uploaded is there", engine.InvariantReplay: "histories follow from the rules",
+	38: "what an execution names and was uploaded is there", histories.InvariantReplay: "histories follow from the rules",
 }
 
 // Verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
@@ -135,7 +136,7 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 	}
 	v := &api.Verification{Broken: []api.Violation{}}
 	if replay {
-		r, err := engine.HistoriesOf(s).Verify(ctx)
+		r, err := histories.Of(s, catalog.New(s)).Verify(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +162,7 @@ func printVerification(a *app.App, v *api.Verification) {
 	}
 	numbers := make([]int, 0, len(Promises))
 	for n := range Promises {
-		if n != engine.InvariantReplay || v.Replayed != nil || by[n] != nil {
+		if n != histories.InvariantReplay || v.Replayed != nil || by[n] != nil {
 			numbers = append(numbers, n)
 		}
 	}

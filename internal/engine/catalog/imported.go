@@ -61,7 +61,7 @@ func (c *Catalog) VersionHere(ctx context.Context, x *flow.Execution) (int, erro
 			VersionKey(x.Action, x.Version), hash, x.ID))
 }
 
-// Loader loads a version of a definition, as maker wants it.
+// Loader loads a version of a definition, as requests of children need it.
 type Loader = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
 
 // As loads definitions as they were where an execution has run.

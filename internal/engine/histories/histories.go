@@ -1,4 +1,5 @@
-package engine
+// Package histories reads what was recorded of executions, and replays it. It needs no engine that runs.
+package histories
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/replay"
@@ -20,26 +22,23 @@ const (
 	replayedBytes = 64 << 20
 	// replayedChildren bounds how many executions of tasks are, over all attempts.
 	replayedChildren = 100_000
+	// childrenPage is how many executions of tasks are read at a time.
+	childrenPage = 500
 	// historyPage is how many events are read at a time.
 	historyPage = 5000
 	// historiesPage is how many executions are listed at a time.
 	historiesPage = 500
 )
 
-// Histories reads what a store has recorded and replays it. It needs no engine that runs.
+// Histories replays what a store has recorded.
 type Histories struct {
 	store   store.Reader
 	catalog *catalog.Catalog
-	most    int64 // events of one history
+	Most    int64 // events of one history
 }
 
-// HistoriesOf replays what a store has recorded.
-func HistoriesOf(s store.Store) *Histories { return &Histories{s, catalog.New(s), replay.MostEvents} }
-
-// Histories replays what the engine's store has recorded.
-func (e *Engine) Histories() *Histories {
-	return &Histories{e.opts.Store, e.catalog, replay.MostEvents}
-}
+// Of replays what a store has recorded, on definitions from a catalog of it.
+func Of(s store.Reader, c *catalog.Catalog) *Histories { return &Histories{s, c, replay.MostEvents} }
 
 // All replays every execution of the store, the newest first, and hands on what it finds. It holds one history at a time. What is removed
 // meanwhile is passed over.
@@ -69,7 +68,7 @@ func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)
 // Replay lets the rules decide a recorded history once more, up to event upto (0: all of it), and says what does not follow from them. It
 // reads, and changes nothing.
 func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay.Result, error) {
-	r, err := h.history(ctx, id)
+	r, err := h.Record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay
 
 // Compare says where a recorded run of a workflow would have gone another way under another definition. It reads, and changes nothing.
 func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.Definition) (*replay.Comparison, error) {
-	r, err := h.history(ctx, id)
+	r, err := h.Record(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -95,14 +94,14 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	return replay.Compare(r, other.Workflow.For(&r.Execution.Request)), nil
 }
 
-// history reads what was recorded of an execution.
-func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, error) {
+// Record reads what was recorded of an execution.
+func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, error) {
 	x, err := h.store.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if n := x.NextSeq - 1; n > h.most {
-		return nil, fault.New("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.most), "replay another execution, or read it: pawl events ID")
+	if n := x.NextSeq - 1; n > h.Most {
+		return nil, fault.New("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.Most), "replay another execution, or read it: pawl events ID")
 	}
 	r := &replay.Record{Execution: x}
 	for after := int64(0); after < x.NextSeq-1; { // what comes meanwhile is not part of the execution that was read
@@ -118,7 +117,7 @@ func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, er
 	}
 	switch x.Kind {
 	case flow.KindSleep:
-		if r.Sleeps, err = sleepOf(x.Payload()); err != nil {
+		if r.Sleeps, err = requests.SleepOf(x.Payload()); err != nil {
 			r.Sleeps = 0 // it has failed for that reason
 		}
 	case flow.KindWorkflow:
@@ -132,7 +131,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 	x := r.Execution
 	def, err := h.catalog.Of(ctx, x)
 	switch {
-	case err != nil && !spoiled(err) && !errors.Is(err, store.ErrNotFound):
+	case err != nil && fault.Passing(err) && !errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("load its definition: %w", err)
 	case err != nil || def.Workflow == nil:
 		r.Without = fmt.Sprintf("version %d of definition %s cannot be read", x.Version, x.Action)
@@ -150,7 +149,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		}
 	}
 	w.Request = func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-		return recordedRequest(ctx, h.catalog.As(recorded), x, c, recorded)
+		return Request(ctx, h.catalog.As(recorded), x, c, recorded)
 	}
 	r.Workflow = w
 	return nil
@@ -169,7 +168,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		return bytes <= replayedBytes && len(w.Children) <= replayedChildren
 	}
 	for task, index := "", -1; ; {
-		page, err := h.store.Recorded(ctx, of, task, index, recordedAtOnce)
+		page, err := h.store.Recorded(ctx, of, task, index, childrenPage)
 		if err != nil {
 			return false, err
 		}
@@ -184,7 +183,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		}
 	}
 	for task, index := "", -1; ; { // what has not ended
-		page, err := h.store.Children(ctx, of, task, index, recordedAtOnce)
+		page, err := h.store.Children(ctx, of, task, index, childrenPage)
 		if err != nil || len(page) == 0 {
 			return true, err
 		}
@@ -207,16 +206,16 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 	}
 }
 
-// recordedRequest is what the rules make of a child. Versions that its task leaves open are those that were recorded.
-func recordedRequest(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-	m := maker{workflow: w.ID.String(), priority: w.Priority, depth: w.Depth}
-	m.definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+// Request is what the rules make of a child. Versions that its task leaves open are those that were recorded.
+func Request(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
+	m := requests.Maker{Workflow: w.ID.String(), Priority: w.Priority, Depth: w.Depth}
+	m.Definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 		if base, _, _ := strings.Cut(name, "@"); version == 0 && base == recorded.Action {
 			name, version = base, recorded.Version
 		}
 		return load(ctx, name, version, by)
 	}
-	r, refusal, err := m.request(ctx, c)
+	r, refusal, err := m.Request(ctx, c)
 	switch {
 	case err != nil:
 		return r, fmt.Errorf("what it was started as is not known: %w", err)

@@ -1,4 +1,5 @@
-package engine
+// Package find finds executions by conditions (package query), within the reach of the store's searches.
+package find
 
 import (
 	"bytes"
@@ -19,19 +20,25 @@ import (
 
 // How far one search by a condition looks, beside the reach of its filter.
 const (
-	// membersReach is of how many executions it reads inputs or outputs, and membersBytes how much of them: some 50 ms.
-	membersReach, membersBytes = 2000, 16 << 20
+	// MembersReach is of how many executions it reads inputs or outputs, and membersBytes how much of them: some 50 ms.
+	MembersReach, membersBytes = 2000, 16 << 20
 	// searchableReach is how many definitions it asks which members may be searched by.
 	searchableReach = 2000
 )
 
+// Finder searches a store. Its catalog says which members of inputs and outputs may be searched by.
+type Finder struct {
+	Store   store.Reader
+	Catalog *catalog.Catalog
+}
+
 // Query reads a condition on executions (package query). It refuses members of inputs and outputs that no definition declares searchable.
-func (e *Engine) Query(ctx context.Context, text string, now time.Time) (*query.Query, error) {
+func (k *Finder) Query(ctx context.Context, text string, now time.Time) (*query.Query, error) {
 	q, err := query.Parse(text, now)
 	if err != nil || !q.Input() && !q.Output() {
 		return q, err
 	}
-	declared, whole, err := e.searchable(ctx, q)
+	declared, whole, err := k.searchable(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +62,14 @@ func (e *Engine) Query(ctx context.Context, text string, now time.Time) (*query.
 
 // searchable returns, by action, the members that the newest version of its definition declares searchable; whole is false where there are
 // more definitions than one search looks at.
-func (e *Engine) searchable(ctx context.Context, q *query.Query) (declared map[string][]string, whole bool, err error) {
+func (k *Finder) searchable(ctx context.Context, q *query.Query) (declared map[string][]string, whole bool, err error) {
 	declared = map[string][]string{}
 	look := func(row *store.Definition) error {
 		kind := definition.Kind(row.Kind)
 		if kind != definition.KindWorkflow && kind != definition.KindAction || strings.ContainsRune(row.Name, ':') {
 			return nil
 		}
-		def, _, err := e.catalog.Get(ctx, row.Name, row.Version)
+		def, _, err := k.Catalog.Get(ctx, row.Name, row.Version)
 		if err != nil {
 			return fmt.Errorf("load definition %q: %w", row.Name, err)
 		}
@@ -72,7 +79,7 @@ func (e *Engine) searchable(ctx context.Context, q *query.Query) (declared map[s
 		return nil
 	}
 	if names := q.Actions(); names != nil {
-		rows, err := e.opts.Store.Latest(ctx, names)
+		rows, err := k.Store.Latest(ctx, names)
 		for i := range rows {
 			err = cmp.Or(err, look(&rows[i]))
 		}
@@ -80,7 +87,7 @@ func (e *Engine) searchable(ctx context.Context, q *query.Query) (declared map[s
 	}
 	const page = 500
 	for after, n := "", 0; n < searchableReach; n += page {
-		rows, err := e.opts.Store.Definitions(ctx, after, page)
+		rows, err := k.Store.Definitions(ctx, after, page)
 		if err != nil {
 			return nil, false, fmt.Errorf("list definitions: %w", err)
 		}
@@ -99,20 +106,20 @@ func (e *Engine) searchable(ctx context.Context, q *query.Query) (declared map[s
 
 // Find finds executions that a filter selects and that meet a condition, as store.Reader.Search does: it looks at no more executions than the filter
 // reaches, and says where it gave up.
-func (e *Engine) Find(ctx context.Context, f store.Filter, q *query.Query) (store.Found, error) {
+func (k *Finder) Find(ctx context.Context, f store.Filter, q *query.Query) (store.Found, error) {
 	b := q.Bounds()
 	if b.Never || !narrow(&f, &b) {
 		return store.Found{}, nil
 	}
 	if b.Exact {
-		found, err := e.opts.Store.Search(ctx, f)
+		found, err := k.Store.Search(ctx, f)
 		return f.Recent(found), err
 	}
-	s := search{e: e, ctx: ctx, q: q, limit: f.Limit}
+	s := search{Finder: k, ctx: ctx, q: q, limit: f.Limit}
 	if err := s.prepare(); err != nil {
 		return store.Found{}, err
 	}
-	searched, at, err := store.Walk(ctx, e.opts.Store, f, s.take)
+	searched, at, err := store.Walk(ctx, k.Store, f, s.take)
 	if !searched.IsZero() {
 		s.found.Searched, s.found.At = searched, at
 	}
@@ -168,7 +175,7 @@ func narrow(f *store.Filter, b *query.Bounds) bool {
 
 // search is a search by a condition under way.
 type search struct {
-	e     *Engine
+	*Finder
 	ctx   context.Context
 	q     *query.Query
 	limit int
@@ -184,12 +191,12 @@ type search struct {
 
 func (s *search) prepare() (err error) {
 	if s.q.Input() || s.q.Output() {
-		if s.declared, _, err = s.e.searchable(s.ctx, s.q); err != nil {
+		if s.declared, _, err = s.searchable(s.ctx, s.q); err != nil {
 			return err
 		}
 	}
 	if s.q.Worker() {
-		sessions, err := s.e.opts.Store.LiveSessions(s.ctx)
+		sessions, err := s.Store.LiveSessions(s.ctx)
 		if err != nil {
 			return fmt.Errorf("list workers: %w", err)
 		}
@@ -243,7 +250,7 @@ const membersAtOnce = 100
 // decide reads the inputs and outputs of the first of these, as many as there is room for, and decides about them. It returns how many: 0 where
 // enough has been read.
 func (s *search) decide(page []*flow.Execution, unknown []int, verdicts []query.Verdict, record func(*flow.Execution) query.Record) (n int, err error) {
-	if s.read >= membersReach || s.bytes >= membersBytes {
+	if s.read >= MembersReach || s.bytes >= membersBytes {
 		return 0, nil
 	}
 	unknown = unknown[:min(len(unknown), membersAtOnce)]
@@ -253,12 +260,12 @@ func (s *search) decide(page []*flow.Execution, unknown []int, verdicts []query.
 	}
 	inputs, outputs := make([]json.RawMessage, len(ids)), make([]json.RawMessage, len(ids))
 	if s.q.Input() {
-		if inputs, err = s.e.opts.Store.Submitted(s.ctx, ids); err != nil {
+		if inputs, err = s.Store.Submitted(s.ctx, ids); err != nil {
 			return 0, err
 		}
 	}
 	if s.q.Output() {
-		if outputs, err = s.e.opts.Store.Outputs(s.ctx, ids); err != nil {
+		if outputs, err = s.Store.Outputs(s.ctx, ids); err != nil {
 			return 0, err
 		}
 	}

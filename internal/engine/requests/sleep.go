@@ -1,4 +1,4 @@
-package engine
+package requests
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// sleepOf reads what a sleep is asked for: {"for": "90s"}, or a number of seconds.
-func sleepOf(payload json.RawMessage) (time.Duration, error) {
+// SleepOf reads what a sleep is asked for: {"for": "90s"}, or a number of seconds.
+func SleepOf(payload json.RawMessage) (time.Duration, error) {
 	var with struct {
 		For json.RawMessage `json:"for"`
 	}

@@ -1,0 +1,116 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// depthLimit is how deep workflows may nest.
+const depthLimit = 20
+
+// Maker makes the requests of a workflow's children.
+type Maker struct {
+	Definition catalog.Loader
+	// Workflow is whose children they are, or the first execution of which it is a rerun: where an alias stands for several versions, all
+	// of them get the same one, and so do those of reruns.
+	Workflow        string
+	Priority, Depth int // the workflow's
+}
+
+// Request makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
+// That the store does not answer is no such reason: it is an error.
+func (m Maker) Request(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
+	r, err := m.action(ctx, c)
+	if away := (unreadable{}); errors.As(err, &away) {
+		return r, nil, away.error
+	}
+	if err == nil {
+		if c.Task.Settings.Priority == nil && r.Priority == 0 {
+			r.Priority = m.Priority
+		}
+		Apply(&r, &c.Task.Settings)
+		if c.Key != "" {
+			r.Key, r.KeyLimit, r.WhenFull, r.Fair = c.Key, c.KeyLimit, c.WhenFull, c.Fair
+		}
+		if c.Rate.Key != "" {
+			r.Rate = c.Rate
+		}
+		if err = CheckText("the concurrency key", r.Key, fault.KeyLimit); err == nil {
+			err = CheckText("the key of the rate", r.Rate.Key, fault.KeyLimit)
+		}
+		if err == nil {
+			err = CheckText("fair_by", r.Fair.By, fault.KeyLimit)
+		}
+		if err == nil && m.Depth+1 > depthLimit {
+			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
+		}
+	}
+	if err != nil {
+		r = flow.Request{Action: c.Task.Action, Kind: flow.KindNoop, Queue: flow.DefaultQueue, Input: c.Input}
+		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}, nil
+	}
+	return r, nil, nil
+}
+
+// unreadable is an error that lies in the store and not in what was asked for.
+type unreadable struct{ error }
+
+// action resolves what a child runs.
+func (m Maker) action(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
+	if err := checkEnv(c.Env); err != nil {
+		return flow.Request{}, err
+	}
+	if kind := flow.Kind(c.Action); kind.AdHoc() && !c.Workflow {
+		input := c.Input
+		if kind.RunsCode() {
+			var err error
+			if input, err = definition.MergeEnv(input, c.Env); err != nil {
+				return flow.Request{}, err
+			}
+		}
+		return BuiltIn(kind, input), nil
+	}
+	if err := CheckText("the name of the action or workflow", c.Action, fault.ActionLimit); err != nil {
+		return flow.Request{}, err
+	}
+	def, version, err := m.Definition(ctx, c.Action, c.Version, m.Workflow)
+	if err != nil && fault.Passing(err) {
+		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
+	}
+	if err != nil {
+		return flow.Request{}, fmt.Errorf("action %q: %w", c.Action, err)
+	}
+	if c.Workflow && def.Workflow == nil {
+		return flow.Request{}, fmt.Errorf("%q is an action, not a workflow", c.Action)
+	}
+	r, err := For(def, version, c.Input, nil, c.Env)
+	_, r.Alias, _ = strings.Cut(c.Action, "@")
+	return r, err
+}
+
+// envLimit is how many bytes the environment of a task may have, names and values together: what a program is started with
+// must fit into what its system takes.
+const envLimit = 1 << 20
+
+// checkEnv refuses an environment that no program can be started with.
+func checkEnv(env map[string]string) error {
+	size := 0
+	for name, value := range env {
+		if err := CheckText("the environment's "+name, value, envLimit); err != nil {
+			return err
+		}
+		size += len(name) + len(value)
+	}
+	if size > envLimit {
+		return fmt.Errorf("the environment has %d bytes, more than the %d allowed: pass large values as input or as files", size, envLimit)
+	}
+	return nil
+}
