@@ -306,6 +306,17 @@ func (c *Client) Tasks(ctx context.Context, id string, items int) (*api.Tasks, e
 	return orNil(&t, err)
 }
 
+// Timeline tells when attempts waited and ran, and which worker had each: of a workflow a page of those of its tasks, of any other execution
+// its own. limit is of executions; 0 is the server's default.
+func (c *Client) Timeline(ctx context.Context, id, cursor string, limit int) (*api.Timeline, error) {
+	q := url.Values{}
+	set(q, "cursor", cursor)
+	setInt(q, "limit", int64(limit))
+	var t api.Timeline
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/timeline"), query: q, repeatable: true}, &t)
+	return orNil(&t, err)
+}
+
 func execution(id, rest string) string { return "/executions/" + url.PathEscape(id) + rest }
 
 func waiting(d time.Duration) url.Values { return url.Values{"wait": {fmt.Sprint(d)}} }

@@ -332,6 +332,30 @@ export interface Tasks {
   tasks: Task[];
 }
 
+export interface TimelineAttempt {
+  execution: string;
+  task?: string;
+  index?: number;
+  kind: string;
+  attempt: number;
+  status: string;
+  lost?: boolean;
+  code?: string;
+  worker?: string;
+  created_at?: string;
+  queued_at?: string;
+  claimed_at?: string;
+  started_at?: string;
+  finished_at?: string;
+}
+
+export interface Timeline {
+  execution: string;
+  status: string;
+  attempts: TimelineAttempt[];
+  next_cursor?: string;
+}
+
 export interface ResultFile {
   path: string;
   size: number;

@@ -87,6 +87,7 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	add("workflow", s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`), "tasks", "output", "history", "input")
 	at["replay"] = at["workflow tasks"] + "?at=6"
 	at["workflow timeline"] = at["workflow tasks"] + "?view=timeline"
+	at["workflow by worker"] = at["workflow timeline"] + "&by=worker"
 	cases := s.submit(t, "/api/v1/evaluations", graded)
 	add("cases", cases, "result", "logs", "history", "input")
 	other := s.submit(t, "/api/v1/evaluations", strings.ReplaceAll(strings.Replace(graded, "n * 2", "n + 1", 1), "docs", "ops"))
@@ -138,7 +139,7 @@ var shows = map[string]string{
 	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
 	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
 	"work": "in the server", "work key": "Waiting, in the order in which they go", "work queue": "for workers with", "in line why": "What that waits for in turn", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
-	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
+	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "workflow by worker": "lost with its worker", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",
 	"program logs": "green", "console logs": "A number?", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }

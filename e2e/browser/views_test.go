@@ -174,3 +174,40 @@ func TestFindAndRerun(t *testing.T) {
 	tb.until("it has completed", `document.body.innerText.includes('Completed')`)
 	tb.check("finding and running again")
 }
+
+// The timeline is shown by task and by worker; by keys alone the switch is set, a bar of several attempts shows them apart, and one attempt opens its execution.
+func TestTimelineByWorker(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "name: spread\ntasks:\n  quick: {foreach: [1, 2, 3, 4, 5, 6, 7, 8], action: noop}\n  slow: {needs: quick, action: code, with: {language: bash, source: 'sleep 2'}}\n")
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "spread"}`)
+	attempts := s.call(t, http.MethodGet, "/api/v1/executions/"+id+"/timeline", nil)["attempts"].([]any)
+	if len(attempts) != 9 {
+		t.Fatalf("%d attempts: %v", len(attempts), attempts)
+	}
+	worker := attempts[0].(map[string]any)["worker"].(string)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=timeline"))
+	tb.see("the colour is how it ended")
+	enter := func(what, selector string) {
+		tb.until(what+" is there", fmt.Sprintf(`!!document.querySelector(%s)`, quote(selector)))
+		tb.do(what, chromedp.Focus(selector), chromedp.KeyEvent("\r"))
+	}
+	enter("the switch", `a[href*="by=worker"]`)
+	tb.see(worker)
+	tb.until("the switch says so", `document.querySelector('[aria-label="Rows of the timeline"] [aria-pressed=true]').innerText === 'By worker'`)
+	tb.see("9 attempts")
+	tb.until("the short ones are one bar", `[...document.querySelectorAll('.span')].some((b) => b.classList.contains('several') && /attempts from quick.* on/.test(b.getAttribute('aria-label')))`)
+	before := eval[int](tb, `document.querySelectorAll('.span').length`)
+	enter("the bar of several", `.span.several`)
+	tb.see("Show all of it")
+	tb.until("they are apart", fmt.Sprintf(`location.search.includes('span=') && document.querySelectorAll('.span').length > %d`, before))
+	tb.accessible("a span of the timeline by worker")
+	tb.do("load again", chromedp.Reload())
+	tb.see("Show all of it")
+	enter("all of it", `a[href*="by=worker"]:not([href*="span="]):not([aria-pressed])`)
+	tb.until("all is shown", `!location.search.includes('span=') && document.querySelectorAll('.span').length > 0`)
+	enter("the slow one", `.span[aria-label^="slow"]`)
+	tb.until("its execution is open", `/executions\/ex_\w+$/.test(location.pathname) && !location.pathname.includes('`+id+`')`)
+	tb.check("timeline by worker")
+}

@@ -108,3 +108,13 @@ export function goSize(s) {
   const power = unit ? 'KMGT'.indexOf(unit[0]) + 1 : 0;
   return Number(m[1]) * (unit.endsWith('I') ? 1024 : 1000) ** power;
 }
+
+/** The end of an id: its beginning is a time and the same for many. @param {string} id */
+export const shortID = (id) => line(id.length > 12 ? '…' + id.slice(-8) : id);
+
+/** A figure of the server by its name, which says what it is in: _timestamp_seconds, _seconds or _bytes; else it is a count. @param {string} name @param {number} n */
+export function figure(name, n) {
+  if (name.endsWith('_timestamp_seconds')) return clock(new Date(n * 1000).toISOString());
+  if (name.endsWith('_seconds')) return duration(n * 1000);
+  return name.endsWith('_bytes') ? bytes(n) : number(n);
+}

@@ -42,9 +42,6 @@ export const copy = (text, label) => h(Copy, { text, label });
 /** An id, shortened to what tells it from others, with a button that copies all of it. @param {string} id */
 export const idText = (id) => html`<span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id')}</span>`;
 
-/** The end of an id: its beginning is a time and the same for many. @param {string} id */
-export const shortID = (id) => line(id.length > 12 ? '…' + id.slice(-8) : id);
-
 /** @param {Record<string, string>|undefined} labels @param {(name: string, value: string) => string} [href] */
 export const labelChips = (labels, href) => {
   const all = Object.entries(labels || {});

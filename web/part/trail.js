@@ -1,8 +1,7 @@
 // What an execution waits for, and what that waits for in turn: as one sentence and as a small graph.
 import { html } from '../vendor/preact.js';
-import { line, clock } from '../app/text.js';
+import { line, clock, shortID } from '../app/text.js';
 import { statusShape, waitWord } from './status.js';
-import { shortID } from './kit.js';
 
 /** @typedef {import('../types').Why} Reason */
 

@@ -2,9 +2,9 @@
 // became of each.
 import { html, h, useRef, useState } from '../vendor/preact.js';
 import { post, query } from '../app/api.js';
-import { line, count, number } from '../app/text.js';
+import { line, count, number, shortID } from '../app/text.js';
 import { statusPill } from '../part/status.js';
-import { dialog, trouble, shortID } from '../part/kit.js';
+import { dialog, trouble } from '../part/kit.js';
 import { newKey } from '../app/key.js';
 import { RerunMany } from './rerunmany.js';
 

@@ -3,12 +3,12 @@ import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
-import { line, duration, bytes, number, count } from '../app/text.js';
+import { line, duration, bytes, number, count, shortID } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
 import { diff } from '../part/diff.js';
 import { codeResult } from '../part/coderesult.js';
 import { statusPill, statusShape, look, open, verdictWord, verdictTone } from '../part/status.js';
-import { trouble, loading, panel, empty, scroller, shortID, since, labelChips, useTitle } from '../part/kit.js';
+import { trouble, loading, panel, empty, scroller, since, labelChips, useTitle } from '../part/kit.js';
 import { actionName, ran } from './executions.js';
 
 /** @typedef {import('../types').Execution} Execution */

@@ -2,9 +2,9 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { line, number, count } from '../app/text.js';
+import { line, number, count, shortID } from '../app/text.js';
 import { open, statusPill } from '../part/status.js';
-import { since, trouble, loading, panel, scroller, empty, labelChips, shortID } from '../part/kit.js';
+import { since, trouble, loading, panel, scroller, empty, labelChips } from '../part/kit.js';
 import { isMine, placesText } from '../part/mine.js';
 import { actionName } from './executions.js';
 import { Order } from './order.js';

@@ -4,8 +4,8 @@ import { html, useRef, useState } from '../vendor/preact.js';
 import { post, query } from '../app/api.js';
 import { newKey } from '../app/key.js';
 import { go } from '../app/router.js';
-import { line, clock, count, number } from '../app/text.js';
-import { dialog, trouble, shortID } from '../part/kit.js';
+import { line, clock, count, number, shortID } from '../app/text.js';
+import { dialog, trouble } from '../part/kit.js';
 
 /** @typedef {import('../types').RerunMany} Many */
 

@@ -2,10 +2,10 @@
 import { html, h, useState } from '../vendor/preact.js';
 import { getJSON, post, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
-import { line, plain, number } from '../app/text.js';
+import { line, plain, number, shortID } from '../app/text.js';
 import { members, json } from '../part/json.js';
 import { table } from '../part/status.js';
-import { since, trouble, loading, panel, scroller, empty, copy, dialog, shortID, useTitle } from '../part/kit.js';
+import { since, trouble, loading, panel, scroller, empty, copy, dialog, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Rule} Rule */
 /** @typedef {import('../types').Enforcement} Enforcement */

@@ -2,7 +2,7 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, apiURL } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { line, number, bytes, duration, count } from '../app/text.js';
+import { line, number, bytes, duration, count, figure as figureText } from '../app/text.js';
 import { statusPill, statuses, open } from '../part/status.js';
 import { linked } from './why.js';
 import { now, since, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
@@ -87,6 +87,6 @@ export function Server() {
       ${h(Activity, {})}
       ${h(Promises, {})}
       ${panel({ title: 'Counters of this process', actions: html`<a href=${apiURL('metrics')} target="_blank" rel="noopener noreferrer" class="small">Metrics for Prometheus</a>`,
-    children: scroller('Counters', html`<table><thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead><tbody>${counters.map(([k, v]) => html`<tr><td class="mono user">${line(k)}</td><td class="right num">${number(v)}</td></tr>`)}</tbody></table>`) })}
+    children: scroller('Counters', html`<table><thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead><tbody>${counters.map(([k, v]) => html`<tr><td class="mono user">${line(k)}</td><td class="right num nowrap">${figureText(k, v)}</td></tr>`)}</tbody></table>`) })}
     </div></div>`;
 }

@@ -3,10 +3,10 @@ import { html, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { useLooked } from '../app/looked.js';
-import { line, clock } from '../app/text.js';
+import { line, clock, shortID } from '../app/text.js';
 import { members, json } from '../part/json.js';
 import { FilterField } from '../part/filterfield.js';
-import { since, trouble, loading, panel, scroller, empty, copy, idText, shortID, useTitle } from '../part/kit.js';
+import { since, trouble, loading, panel, scroller, empty, copy, idText, useTitle } from '../part/kit.js';
 import { reacts, enforcements } from './rules.js';
 
 /** @typedef {import('../types').Signal} Signal */

@@ -9,8 +9,11 @@ import { graph, inPixels, countBar } from '../part/graph.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
+import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Task} Task */
+
+const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
 const drawnAtMost = 200; // nodes of a graph in the document; a larger workflow is a list
 const listed = 100; // tasks of a list in the document
@@ -103,9 +106,16 @@ function List({ tasks, chosen }) {
 }
 
 /** @param {{tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
-function Timeline({ tasks, chosen, then }) {
+function ByTask({ tasks, chosen, then }) {
   const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? then || now.value : 0);
   return rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`) : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) });
+}
+
+/** @param {{x: import('../types').Execution, tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
+function Timeline({ x, tasks, chosen, then }) {
+  const by = route.value.query.get('by') === 'worker' ? 'worker' : 'task';
+  return html`<div class="body row between" role="group" aria-label="Rows of the timeline">${['task', 'worker'].map((b) => html`<a key=${b} class="button toggle" role="button" aria-pressed=${by === b} href=${withQuery({ by: b === 'task' ? undefined : b, span: undefined })}>By ${b}</a>`)}</div>
+    ${by === 'worker' ? h(ByWorker, { x, then }) : h(ByTask, { tasks, chosen, then })}`;
 }
 
 /** @param {import('./execution.js').Shown} p */
@@ -138,7 +148,7 @@ export function Tasks({ x, again, moment }) {
       children: view === 'graph' && layout ? graph({
         layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : view === 'timeline' ? h(Timeline, { tasks, chosen, then }) : h(List, { tasks, chosen }),
+      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : h(List, { tasks, chosen }),
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;

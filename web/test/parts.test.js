@@ -6,7 +6,7 @@ import { fieldsOf, wrong, written, entered } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
 import { casesOf } from '../part/casefiles.js';
-import { duration, ago, bytes, goDuration, goSize, line, plain, sentence } from '../app/text.js';
+import { duration, ago, bytes, goDuration, goSize, line, plain, sentence, figure } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
   const l = new Lines();
@@ -122,4 +122,12 @@ test('files make cases in the order of their names', async () => {
   }
   await assert.rejects(casesOf([file('a.in'), file('a.out', '')]), /a\.out is empty/);
   await assert.rejects(casesOf([{ name: 'a.in', size: 9 << 20, text: async () => '' }]), /more than 8 MB/);
+});
+
+test('figures are shown in what their names say', () => {
+  const at = new Date(2026, 0, 2, 3, 4, 5).getTime() / 1000;
+  assert.equal(figure('retention_last_pass_timestamp_seconds', at), '2026-01-02 03:04:05');
+  assert.equal(figure('retention_seconds', 720 * 3600), '30 d 0 h');
+  assert.equal(figure('store_bytes', 1500), '1.5 KB');
+  assert.equal(figure('commits', 12345), '12,345');
 });

@@ -19,6 +19,7 @@ import (
 
 func DescribeCommand(a *app.App) *cobra.Command {
 	var f output.Format
+	var timed bool
 	c := &cobra.Command{
 		Use:   "describe ID",
 		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry, webhook or schedule",
@@ -28,10 +29,14 @@ func DescribeCommand(a *app.App) *cobra.Command {
   pawl describe webhook:github
   pawl describe schedule:nightly
   pawl describe rule:clean-disk
+  pawl describe ex_… --timeline        which worker had each attempt, and when; of a workflow those of its tasks
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if timed {
+					return describeTimeline(ctx, a, s, args[0], f)
+				}
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
 					return automate.DescribeSignal(ctx, a, s, args[0], f)
 				}
@@ -54,6 +59,7 @@ func DescribeCommand(a *app.App) *cobra.Command {
 			})
 		},
 	}
+	c.Flags().BoolVar(&timed, "timeline", false, "of an execution: when its attempts, or those of its tasks, waited and ran, by the workers that had them")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
