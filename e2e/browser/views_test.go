@@ -203,6 +203,7 @@ func TestTimelineByWorker(t *testing.T) {
 	tb.see("Show all of it")
 	tb.until("they are apart", fmt.Sprintf(`location.search.includes('span=') && document.querySelectorAll('.span').length > %d`, before))
 	tb.accessible("a span of the timeline by worker")
+	tb.shot("a span of the timeline by worker")
 	tb.do("load again", chromedp.Reload())
 	tb.see("Show all of it")
 	enter("all of it", `a[href*="by=worker"]:not([href*="span="]):not([aria-pressed])`)

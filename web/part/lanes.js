@@ -5,7 +5,7 @@ import { look } from './status.js';
 import { ticks } from './timeline.js';
 
 /** @typedef {import('../types').TimelineAttempt} Attempt */
-/** @typedef {{from: number, to: number, all: Attempt[], status: string, lost: boolean}} Bar in ms since the beginning of the whole; all: more than one where they are too short to be told apart */
+/** @typedef {{from: number, to: number, at: number, end: number, all: Attempt[], status: string, lost: boolean}} Bar in ms since the beginning of the whole; at, end: where it is drawn, wide enough to be hit; all: more than one where they are too short to be told apart */
 /** @typedef {{worker: string, attempts: number, lanes: Bar[][], hidden: number}} Row */
 /** @typedef {{from: number, to: number}} Span what is drawn, in ms since the beginning of the whole */
 
@@ -19,8 +19,8 @@ const tones = ['failed', 'timed_out', 'cancelled', 'running', 'provisioning', 'c
 const graver = (a, b) => (tones.indexOf(a) <= tones.indexOf(b) ? a : b);
 
 /**
- * The attempts by worker, the server itself last. Those of a worker that overlap are in lanes of their own. In a lane, those that begin closer
- * together than a bar is wide are one bar.
+ * The attempts by worker, the server itself last. Those of a worker that overlap are in lanes of their own. In a lane, short ones that begin
+ * closer together than a bar is wide are one bar.
  * @param {Attempt[]} attempts
  * @param {number} now
  * @param {Span|null} [zoom]
@@ -49,17 +49,20 @@ export function byWorker(attempts, now, zoom = null) {
     if (to < span.from || from > span.to) continue;
     if (i >= lanesOfWorker) { w.hidden++; continue; }
     const lane = w.lanes[i] || (w.lanes[i] = []);
-    const start = Math.min(Math.max(from, span.from), span.to - least); // the last one keeps its width, too
+    const at = Math.min(Math.max(from, span.from), span.to - least); // the last one keeps its width, too
     const last = lane[lane.length - 1];
-    if (last && start < Math.min(Math.max(last.from, span.from), span.to - least) + least) {
+    const behind = last ? Math.max(at, last.at + least) : at; // a long one gives way to a short one before it
+    if (last && Math.min(to, span.to) < behind + least && behind > at) {
       last.all.push(a);
       last.to = Math.max(last.to, to);
+      last.end = Math.max(last.end, to);
       last.status = graver(last.status, a.status);
       last.lost = last.lost || !!a.lost;
     } else if (drawn >= barsAtMost) {
       w.hidden++;
     } else {
-      lane.push({ from, to, all: [a], status: a.status, lost: !!a.lost });
+      if (last) last.end = Math.min(last.end, behind);
+      lane.push({ from, to, at: behind, end: Math.max(to, behind + least), all: [a], status: a.status, lost: !!a.lost });
       drawn++;
     }
   }
@@ -99,11 +102,10 @@ export function lanesView({ rows, span, own, at }) {
   const share = (/** @type {number} */ ms) => `${(100 * Math.max(0, Math.min(ms, whole))) / whole}%`;
   /** @param {Bar} b */
   const bar = (b) => {
-    const from = Math.max(b.from, span.from);
-    const wide = share(Math.min(b.to, span.to) - from);
+    const wide = share(Math.min(b.end, span.to) - b.at);
     const several = b.all.length > 1;
     return html`<a key=${b.all[0].execution + b.all[0].attempt} class=${`span ${b.lost ? 'bad' : look(b.status).tone} ${several ? 'several' : b.lost ? 'lost' : ''}`} title=${says(b, own)} aria-label=${says(b, own)}
-      href=${several ? at({ from: Math.floor(b.from), to: Math.max(Math.ceil(b.to), Math.floor(b.from) + 1) }) : `executions/${b.all[0].execution}`} style=${{ left: `min(${share(from - span.from)}, 100% - 30px)`, width: wide, paddingRight: `max(0px, 24px - ${wide})` }}></a>`;
+      href=${several ? at({ from: Math.floor(b.from), to: Math.max(Math.ceil(b.to), Math.floor(b.from) + 1) }) : `executions/${b.all[0].execution}`} style=${{ left: share(b.at - span.from), width: wide }}></a>`;
   };
   return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline by worker"><div class="timeline">
     <div class="axis" aria-hidden="true"><span></span><div class="lane">${ticks(whole).map((t) => html`<span class="tick num" style=${{ left: share(t) }}>${span.from + t === 0 ? '0' : duration(span.from + t)}</span>`)}</div></div>

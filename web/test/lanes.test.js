@@ -28,6 +28,30 @@ test('attempts too short to be told apart are one bar, with the gravest status',
   assert.equal(rows[0].lanes[0][0].to, 3000);
 });
 
+test('a long one behind short ones is a bar of its own, and none lies upon another', () => {
+  const { rows } = byWorker([a('a', 'w', 0, 0, 1), a('b', 'w', 0, 1, 2), a('c', 'w', 0, 2, 95), a('d', 'w', 0, 96, 100)], 0);
+  assert.deepEqual(ids(rows[0]), [['a+b', 'c', 'd']]);
+  const bars = rows[0].lanes[0];
+  assert.deepEqual(bars.map((b) => [b.at, b.end]), [[0, 10000], [10000, 90000], [90000, 100000]]);
+});
+
+test('bars never lie upon one another, and each is wide enough to be hit', () => {
+  let seed = 7;
+  const random = (/** @type {number} */ n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+  for (let round = 0; round < 200; round++) {
+    const all = Array.from({ length: 1 + random(40) }, (_, i) => { const from = random(100); return a(`x${i}`, `w${random(3)}`, 0, from, from + random(round % 2 ? 4 : 60)); });
+    const { rows, span } = byWorker(all, 0);
+    const least = 0.1 * (span.to - span.from);
+    for (const lane of rows.flatMap((r) => r.lanes)) {
+      lane.forEach((b, i) => {
+        assert.ok(b.at >= span.from && b.end <= span.to + 1e-6 && b.end - b.at >= least - 1e-6, JSON.stringify([b.at, b.end, span]));
+        assert.ok(i === 0 || b.at >= lane[i - 1].end - 1e-6, 'one lies upon another');
+      });
+    }
+    assert.equal(rows.flatMap((r) => r.lanes.flat()).reduce((n, b) => n + b.all.length, 0), all.length);
+  }
+});
+
 test('a span shows them apart', () => {
   const all = [a('a', 'w', 0, 0, 1), a('b', 'w', 0, 1, 2), a('c', 'w', 0, 2, 3), a('d', 'w', 0, 50, 100)];
   const { rows, span } = byWorker(all, 0, { from: 0, to: 3000 });
