@@ -2,7 +2,7 @@
 import { html } from '../vendor/preact.js';
 import { line, duration, number, count } from '../app/text.js';
 import { look } from './status.js';
-import { ticks } from './timeline.js';
+import { axis } from './timeline.js';
 
 /** @typedef {import('../types').TimelineAttempt} Attempt */
 /** @typedef {{from: number, to: number, at: number, end: number, all: Attempt[], status: string, lost: boolean}} Bar in ms since the beginning of the whole; at, end: where it is drawn, wide enough to be hit; all: more than one where they are too short to be told apart */
@@ -104,11 +104,11 @@ export function lanesView({ rows, span, own, at }) {
   const bar = (b) => {
     const wide = share(Math.min(b.end, span.to) - b.at);
     const several = b.all.length > 1;
-    return html`<a key=${b.all[0].execution + b.all[0].attempt} class=${`span ${b.lost ? 'bad' : look(b.status).tone} ${several ? 'several' : b.lost ? 'lost' : ''}`} title=${says(b, own)} aria-label=${says(b, own)}
+    return html`<a key=${b.all[0].execution + b.all[0].attempt} class=${`span attempt ${b.lost ? 'bad' : look(b.status).tone} ${several ? 'several' : b.lost ? 'lost' : ''}`} title=${says(b, own)} aria-label=${says(b, own)}
       href=${several ? at({ from: Math.floor(b.from), to: Math.max(Math.ceil(b.to), Math.floor(b.from) + 1) }) : `executions/${b.all[0].execution}`} style=${{ left: share(b.at - span.from), width: wide }}></a>`;
   };
   return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline by worker"><div class="timeline">
-    <div class="axis" aria-hidden="true"><span></span><div class="lane">${ticks(whole).map((t) => html`<span class="tick num" style=${{ left: share(t) }}>${span.from + t === 0 ? '0' : duration(span.from + t)}</span>`)}</div></div>
+    <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(span.from, whole)}</div></div>
     ${rows.map((r) => html`<div key=${r.worker} class="line-row"><div><div class="user cut" title=${line(r.worker, 200)}>${r.worker === 'engine' ? 'The server itself' : line(r.worker, 120)}</div><div class="muted small num">${count(r.attempts, 'attempt')}</div></div>
       <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map(bar)}</div>`)}
       ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}

@@ -9,7 +9,7 @@ import { look } from './status.js';
 
 const lanesOfTask = 24; // drawn of one task
 const barsAtMost = 600; // in the document
-const leastShare = 0.08; // of the whole that a bar takes in its lane: 24 px, so that a finger hits it, of the 316 px of the narrowest lane
+const leastShare = 0.1; // of the whole that a bar takes in its lane: 24 px, so that a finger hits it, of the 316 px of the narrowest lane
 
 /**
  * Bars of all tasks that have begun, by the time at which they did. Executions that do not overlap share a lane.
@@ -40,7 +40,7 @@ export function timeline(tasks, now) {
     const lanes = [];
     let hidden = 0;
     for (const b of bars) {
-      let lane = lanes.find((l) => Math.max(l[l.length - 1].to, begins(l[l.length - 1]) + leastShare * length) <= begins(b));
+      let lane = lanes.find((l) => Math.max(l[l.length - 1].to, start(l[l.length - 1], length) + leastShare * length) <= start(b, length));
       if (!lane && lanes.length < lanesOfTask) lanes.push(lane = []);
       if (!lane || drawn >= barsAtMost) hidden++;
       else { lane.push(b); drawn++; }
@@ -54,6 +54,9 @@ export function timeline(tasks, now) {
 /** What waits takes no lane: all items of a foreach wait from the start. @param {Bar} b */
 const begins = (b) => (Number.isNaN(b.run) ? b.from : b.run);
 
+/** Where its bar is drawn: one at the end of the lane keeps its width. @param {Bar} b @param {number} length */
+const start = (b, length) => Math.min(begins(b), (1 - leastShare) * length);
+
 const first = (/** @type {Row} */ r) => r.lanes[0]?.[0]?.from ?? Infinity;
 
 /** Round steps, about five of them. @param {number} length in ms */
@@ -64,6 +67,9 @@ export function ticks(length) {
   for (let t = 0; t <= length; t += step) out.push(t);
   return out;
 }
+
+/** The marks of the axis from one time on; one at the end of the lane has no room for its words. @param {number} from @param {number} length in ms */
+export const axis = (from, length) => ticks(length).map((t) => html`<span class="tick num" style=${{ left: `${(100 * t) / length}%` }}>${t > 0.94 * length ? '' : from + t === 0 ? '0' : duration(from + t)}</span>`);
 
 /** @param {Bar} b */
 const says = (b) => {
@@ -84,7 +90,7 @@ export function timelineView({ rows, length, href, selected }) {
       ${wait > 0 ? html`<i class="waited" style=${{ width: `${(100 * wait) / Math.max(1, b.to - from)}%` }}></i>` : null}</a>`;
   };
   return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline"><div class="timeline">
-    <div class="axis" aria-hidden="true"><span></span><div class="lane">${ticks(length).map((t) => html`<span class="tick num" style=${{ left: at(t) }}>${t === 0 ? '0' : duration(t)}</span>`)}</div></div>
+    <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(0, length)}</div></div>
     ${rows.map((r) => html`<div key=${r.task} class="line-row"><a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
       <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.many))}</div>`)}
       ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}

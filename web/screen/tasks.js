@@ -114,7 +114,7 @@ function ByTask({ tasks, chosen, then }) {
 /** @param {{x: import('../types').Execution, tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
 function Timeline({ x, tasks, chosen, then }) {
   const by = route.value.query.get('by') === 'worker' ? 'worker' : 'task';
-  return html`<div class="body row between" role="group" aria-label="Rows of the timeline">${['task', 'worker'].map((b) => html`<a key=${b} class="button toggle" role="button" aria-pressed=${by === b} href=${withQuery({ by: b === 'task' ? undefined : b, span: undefined })}>By ${b}</a>`)}</div>
+  return html`<div class="body row" role="group" aria-label="Rows of the timeline">${['task', 'worker'].map((b) => html`<a key=${b} class="button toggle" role="button" aria-pressed=${by === b} href=${withQuery({ by: b === 'task' ? undefined : b, span: undefined })}>By ${b}</a>`)}</div>
     ${by === 'worker' ? h(ByWorker, { x, then }) : h(ByTask, { tasks, chosen, then })}`;
 }
 

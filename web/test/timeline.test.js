@@ -18,6 +18,12 @@ test('bars too short to hit stand apart', () => {
   assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.id)), [['a', 'c'], ['b'], ['d']]);
 });
 
+test('what begins at the end of a lane does not lie upon what came before it', () => {
+  const tasks = [{ name: 'each', action: 'noop', foreach: true, status: 'completed', executions: [e('a', 0, 0, 0, 85), e('b', 1, 0, 87, 88), e('c', 2, 0, 98, 100), e('d', 3, 0, 91, 96)] }];
+  const { rows } = timeline(tasks, 0);
+  assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.id)), [['a', 'b'], ['d'], ['c']]);
+});
+
 test('what has not ended lasts until now, what has not begun has no bar', () => {
   const tasks = [
     { name: 'later', action: 'noop', status: 'pending' },
