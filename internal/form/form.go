@@ -37,6 +37,8 @@ type Field struct {
 	Kind     Kind
 	Required bool
 	Choices  []Option
+	Least    string // the smallest number that is allowed, "" for none; of Number and Whole
+	Most     string // the largest one
 	Given    string // what is filled in already, as a text of Value
 }
 
@@ -55,6 +57,8 @@ type schema struct {
 	Required    []string                   `json:"required"`
 	Enum        []json.RawMessage          `json:"enum"`
 	Default     json.RawMessage            `json:"default"`
+	Minimum     json.RawMessage            `json:"minimum"`
+	Maximum     json.RawMessage            `json:"maximum"`
 	MaxLength   int                        `json:"maxLength"`
 	Format      string                     `json:"format"`
 }
@@ -110,9 +114,9 @@ func fieldOf(name string, text json.RawMessage) Field {
 	case kind == "boolean":
 		f.Kind = YesNo
 	case kind == "integer":
-		f.Kind = Whole
+		f.Kind, f.Least, f.Most = Whole, whole(s.Minimum), whole(s.Maximum)
 	case kind == "number":
-		f.Kind = Number
+		f.Kind, f.Least, f.Most = Number, number(s.Minimum), number(s.Maximum)
 	case kind == "string" && (s.MaxLength > longFrom || s.Format == "multiline"):
 		f.Kind = Long
 	case kind == "string":
@@ -122,6 +126,23 @@ func fieldOf(name string, text json.RawMessage) Field {
 		f.Given = f.textOf(s.Default)
 	}
 	return f
+}
+
+// number is a bound of numbers, "" where it is none.
+func number(bound json.RawMessage) string {
+	if _, err := strconv.ParseFloat(string(bound), 64); err != nil {
+		return ""
+	}
+	return string(bound)
+}
+
+// whole is a bound of whole numbers, "" where it is none itself: browsers count steps from the smallest number, so that with 2.5 they would
+// refuse 3.
+func whole(bound json.RawMessage) string {
+	if _, err := strconv.ParseInt(string(bound), 10, 64); err != nil {
+		return ""
+	}
+	return string(bound)
 }
 
 // plain is a value as it is shown: texts without quotes.

@@ -13,6 +13,7 @@ func TestFields(t *testing.T) {
 		`{"type":"boolean"}`: "yes_no *",
 		`{"type":"object"}`:  "json *",
 		`{"required":["b","a","gone"],"properties":{"z":{"type":"string","maxLength":500},"c":{"enum":["x",1,null],"default":1},"a":{"type":"integer"},"b":{"type":"boolean","title":"Ship?","default":true}}}`: "b yes_no *=yes, a whole *, c choice=1, z long",
+		`{"properties":{"a":{"type":"integer","minimum":3,"maximum":9},"b":{"type":"integer","minimum":2.5},"c":{"type":"number","maximum":2.5,"minimum":null},"d":{"type":"number","minimum":"<"}}}`:           "a whole 3..9, b whole, c number ..2.5, d number",
 		`{"properties":{"n":{"type":"number","default":1.5},"l":{"type":"array","default":[1]},"m":{"type":["string","null"]},"s":{"type":"string","default":"<b>"}}}`:                                          `l json=[1], m json, n number=1.5, s text=<b>`,
 	} {
 		var all []string
@@ -20,6 +21,9 @@ func TestFields(t *testing.T) {
 			say := strings.TrimSpace(f.Name + " " + string(f.Kind))
 			if f.Required {
 				say += " *"
+			}
+			if f.Least+f.Most != "" {
+				say += " " + f.Least + ".." + f.Most
 			}
 			if f.Given != "" {
 				say += "=" + f.Given

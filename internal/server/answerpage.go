@@ -111,10 +111,15 @@ func (m *markup) input(f answerField, required string) {
 			m.add(`<option value="%s"`+only("selected", o.Text == f.Given)+">%s</option>", o.Text, o.Text)
 		}
 		m.add("</select>\n")
-	case form.Number:
-		m.add(`<input id="%s" name="%s" type="number" step="any" value="%s"`+required+">\n", f.Key, f.Key, f.Given)
-	case form.Whole:
-		m.add(`<input id="%s" name="%s" type="number" step="1" value="%s"`+required+">\n", f.Key, f.Key, f.Given)
+	case form.Number, form.Whole:
+		step := "any"
+		if f.Kind == form.Whole {
+			step = "1"
+		}
+		m.add(`<input id="%s" name="%s" type="number" step="%s"`, f.Key, f.Key, step)
+		m.addSome(` min="%s"`, f.Least)
+		m.addSome(` max="%s"`, f.Most)
+		m.add(` value="%s"`+required+">\n", f.Given)
 	case form.Text:
 		m.add(`<input id="%s" name="%s" type="text" value="%s">`+"\n", f.Key, f.Key, f.Given)
 	case form.JSON:

@@ -153,7 +153,7 @@ func TestAnswerLinks(t *testing.T) {
 	var logged syncBuffer
 	h := start(t, Options{Tokens: []string{token}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	i := h.asked(t, `{"title":"<script>alert(1)</script>","text":"</p><img src=x onerror=alert(2)>","assignees":["ada"],"expires":"1h",
-		"form":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"},"when":{"enum":["now","\"><b>late"],"default":"now"},"n":{"type":"integer","minimum":3},"why":{"type":"string","title":"<i>Why</i>"}}}}`)
+		"form":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"},"when":{"enum":["now","\"><b>late"],"default":"now"},"n":{"type":"integer","minimum":3,"maximum":9},"why":{"type":"string","title":"<i>Why</i>"}}}}`)
 	var p *api.Problem
 	if _, err := h.client.LinkInquiry(t.Context(), i.ID, api.Invitation{For: "bob"}); !errors.As(err, &p) || p.Status != http.StatusForbidden {
 		t.Errorf("a link for another person: %v", err)
@@ -191,7 +191,7 @@ func TestAnswerLinks(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"&lt;script&gt;", "&lt;img", "&lt;i&gt;Why", "Answer as ada", "Until 2", `value="&#34;&gt;&lt;b&gt;late"`} {
+	for _, want := range []string{"&lt;script&gt;", "&lt;img", "&lt;i&gt;Why", "Answer as ada", "Until 2", `step="1" min="3" max="9"`, `value="&#34;&gt;&lt;b&gt;late"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}

@@ -19,6 +19,8 @@ export function fieldsOf(schema) {
 export function wrong(f, text) {
   if (text === '') return f.required && f.schema.default === undefined && f.type !== 'string' ? 'It is required.' : '';
   if ((f.type === 'integer' || f.type === 'number') && !/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim())) return 'It is not a number.';
+  if ((f.type === 'integer' || f.type === 'number') && Number(text) < f.schema.minimum) return `It is less than ${f.schema.minimum}.`;
+  if ((f.type === 'integer' || f.type === 'number') && Number(text) > f.schema.maximum) return `It is more than ${f.schema.maximum}.`;
   if (f.type === 'json') {
     try {
       JSON.parse(text);

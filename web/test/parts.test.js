@@ -68,6 +68,9 @@ test('a form keeps numbers as they are typed', () => {
   assert.notEqual(wrong(fields[0], '1x'), '');
   assert.notEqual(wrong(fields[3], '[1,'), '');
   assert.equal(wrong(fields[0], '-1.5e3'), '');
+  const bounded = fieldsOf({ type: 'object', properties: { n: { type: 'integer', minimum: 3, maximum: 9 } } });
+  assert.ok(bounded);
+  assert.deepEqual(['2', '3', '9', '10'].map((text) => wrong(bounded[0], text)), ['It is less than 3.', '', '', 'It is more than 9.']);
   assert.equal(fieldsOf({ type: 'array' }), null);
 });
 
