@@ -49,6 +49,7 @@ func TestProblems(t *testing.T) {
 		{"name: code\ntasks: {a: {action: noop}}", []string{"f.yaml:1:7", "built-in"}},
 		{"kind: wrkflow\nname: w\ntasks: {a: {action: noop}}", []string{"f.yaml:1:7", `did you mean "workflow"?`}},
 		{"name: w\nconcurency: {}\ntasks: {a: {action: noop}}", []string{"f.yaml:2:1", `unknown field "concurency"`, `did you mean "concurrency"?`}},
+		{head + "  a: {action: noop, input: {n: 1}}\n", []string{"f.yaml:3:21", `unknown field "input"`, `did you mean "with"?`}},
 		{head + "  a: {action: noop}\n  b: {action: noop, depends_on: a}\n", []string{"f.yaml:4:21", `unknown field "depends_on"`, `did you mean "needs"?`}},
 		{head + "  a: {action: noop, zzz: 1}\n", []string{"f.yaml:3:21", `unknown field "zzz"`, "total_timeout, with, worker_labels"}},
 		{"name: w\njobs: {a: {action: noop}}\ntasks: {a: {action: noop}}", []string{"f.yaml:2:1", `did you mean "tasks"?`}},

@@ -12,21 +12,24 @@ func offerName(name string, known []string, intro string) string {
 	return problem.NearestOr(name, slices.Sorted(slices.Values(known)), intro)
 }
 
-// elsewhere is how fields of other systems' workflows are called here.
-var elsewhere = map[string]string{
-	"depends_on": "needs", "dependsOn": "needs", "depends": "needs", "dependencies": "needs", "after": "needs",
-	"uses": "action", "type": "action", "when": "if", "condition": "if",
-	"loop": "foreach", "with_items": "foreach", "withItems": "foreach", "matrix": "foreach", "map": "foreach",
-	"retries": "retry", "allow_failure": "continue_on_error", "continue-on-error": "continue_on_error",
-	"parallelism": "concurrency", "max_parallel": "concurrency", "tags": "worker_labels", "runs-on": "worker_labels",
-	"jobs": "tasks", "steps": "tasks", "stages": "tasks", "params": "input", "inputs": "input", "parameters": "input",
-	"environment": "env", "variables": "env",
+// elsewhere is how fields of other systems' workflows, and of other documents of Pawl, are called here: the first of the names that is a
+// field of the object counts.
+var elsewhere = map[string][]string{
+	"depends_on": {"needs"}, "dependsOn": {"needs"}, "depends": {"needs"}, "dependencies": {"needs"}, "after": {"needs"},
+	"uses": {"action"}, "type": {"action"}, "when": {"if"}, "condition": {"if"},
+	"loop": {"foreach"}, "with_items": {"foreach"}, "withItems": {"foreach"}, "matrix": {"foreach"}, "map": {"foreach"},
+	"retries": {"retry"}, "allow_failure": {"continue_on_error"}, "continue-on-error": {"continue_on_error"},
+	"parallelism": {"concurrency"}, "max_parallel": {"concurrency"}, "tags": {"worker_labels"}, "runs-on": {"worker_labels"},
+	"jobs": {"tasks"}, "steps": {"tasks"}, "stages": {"tasks"}, "params": {"input", "with"}, "inputs": {"input", "with"}, "parameters": {"input", "with"}, "input": {"with"}, "args": {"with"}, "with": {"input"},
+	"environment": {"env"}, "variables": {"env"},
 }
 
 // offerField suggests the field that another system's is here, or else the closest name, or lists them all.
 func offerField(name string, known []string) string {
-	if here := elsewhere[name]; slices.Contains(known, here) {
-		return fmt.Sprintf("did you mean %q?", here)
+	for _, here := range elsewhere[name] {
+		if slices.Contains(known, here) {
+			return fmt.Sprintf("did you mean %q?", here)
+		}
 	}
 	return offerName(name, known, "the fields here are")
 }

@@ -132,6 +132,13 @@ func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution)
 	if x.Error != nil {
 		field("Error", x.Error.Error())
 	}
+	if !x.Status.Terminal() && (x.Status != api.Running || x.Kind == "workflow") {
+		why, err := s.Why(ctx, x.ID)
+		if err != nil {
+			return err
+		}
+		field("Waits", why.Summary)
+	}
 	t.Write(a.Out)
 	if x.Kind == "workflow" {
 		if err := describeTasks(ctx, a, s, x); err != nil {
