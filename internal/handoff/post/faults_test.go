@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -280,4 +281,29 @@ func TestReportTakesTooLong(t *testing.T) {
 	if _, err := c.Report(within(t), open(t, c), []flow.Report{{Execution: flow.ID{1}, Attempt: 1}}); err != nil {
 		t.Error(err)
 	}
+}
+
+// otherVersion is a worker's way to a broker on which its letters are those of another version.
+type otherVersion struct{ *posttest.Model }
+
+func (o otherVersion) Send(ctx context.Context, line post.Line, body []byte, valid time.Duration) error {
+	return o.Model.Send(ctx, line, bytes.Replace(body, []byte(`"v":1,`), []byte(`"v":2,`), 1), valid)
+}
+
+// A worker of another version is refused, with what to do; what it said is among the dead letters.
+func TestWorkerOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	m := &posttest.Model{}
+	server(t, m, &shelf{})
+	_, err := dial(t, otherVersion{m}, "sesame").Open(within(t), session)
+	if !errors.Is(err, handoff.ErrRefused) || !strings.Contains(err.Error(), "the worker speaks version 2 to the broker and the server 1: run the same version of Pawl on both sides") {
+		t.Errorf("%v", err)
+	}
+	posttest.Await(t, 20*time.Second, func() error {
+		dead, err := m.Dead(within(t), post.ListDead)
+		if err == nil && (len(dead) != 1 || !strings.Contains(dead[0].Reason, "version 2 of the letters")) {
+			err = fmt.Errorf("dead letters: %+v", dead)
+		}
+		return err
+	})
 }

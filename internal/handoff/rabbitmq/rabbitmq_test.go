@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"regexp"
@@ -79,12 +78,16 @@ func TestOpen(t *testing.T) {
 	addr := strings.TrimPrefix(base[:strings.IndexByte(base, '?')], "amqp://")
 	nowhere := "127.0.0.1:" + strconv.Itoa(posttest.FreePort(t))
 	version := regexp.MustCompile(`versionS\x00\x00\x00.([0-9.]+)`)
-	old := changed(t, addr, func(greeting []byte) {
+	old := posttest.Changed(t, addr, func(greeting []byte) {
 		if at := version.FindSubmatchIndex(greeting); at != nil {
 			copy(greeting[at[2]:at[3]], "3.9.99999")
 		}
 	})
-	other := changed(t, addr, func(greeting []byte) { copy(greeting[max(0, bytes.Index(greeting, []byte("RabbitMQ"))):], "RapidMQ9") })
+	other := posttest.Changed(t, addr, func(greeting []byte) {
+		if at := bytes.Index(greeting, []byte("RabbitMQ")); at >= 0 {
+			copy(greeting[at:], "RapidMQ9")
+		}
+	})
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -125,42 +128,6 @@ func opening(t *testing.T, o rabbitmq.Options, want string) {
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong@") {
 		t.Errorf("%s: %v, want %q", o.URL, err, want)
 	}
-}
-
-// changed is the address of a proxy to a broker, which says something else in its greeting.
-func changed(t *testing.T, addr string, change func(greeting []byte)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			broker, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = client.Close()
-				return
-			}
-			go func() {
-				_, _ = io.Copy(broker, client) // until either closes
-				_ = broker.Close()
-			}()
-			go func() {
-				greeting := make([]byte, 64<<10)
-				n, _ := broker.Read(greeting)
-				change(greeting[:n])
-				_, _ = client.Write(greeting[:n])
-				_, _ = io.Copy(client, broker) // until either closes
-				_ = client.Close()
-			}()
-		}
-	}()
-	return l.Addr().String()
 }
 
 // A worker makes no lines: it waits for a server that does.

@@ -22,7 +22,7 @@ func (f *Office) check(ctx context.Context) error {
 	version := info["redis_version"]
 	major, _, _ := strings.Cut(version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < oldest {
-		return fmt.Errorf("the broker is Redis %s: version %d or later is needed", version, oldest)
+		return fmt.Errorf("the broker is Redis %s: version %d or later is needed, or Valkey", version, oldest)
 	}
 	if err := f.readClock(ctx); err != nil {
 		return err

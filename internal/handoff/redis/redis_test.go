@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,21 @@ func TestOpen(t *testing.T) {
 	open(t, redis.Options{URL: url + "?namespace=other", Installation: "two"})
 	if _, err := redis.Open(t.Context(), redis.Options{URL: url, Installation: "two"}); err == nil || !strings.Contains(err.Error(), "another installation") || !strings.Contains(err.Error(), "?namespace=") {
 		t.Errorf("two installations: %v", err)
+	}
+}
+
+// A Redis that is too old is refused, with what to do.
+func TestOldVersion(t *testing.T) {
+	t.Parallel()
+	version := regexp.MustCompile(`redis_version:([0-9.]+)`)
+	old := posttest.Changed(t, redistest.Start(t).Addr(), func(piece []byte) {
+		if at := version.FindSubmatchIndex(piece); at != nil {
+			copy(piece[at[2]:at[3]], "6.2.99999")
+		}
+	})
+	_, err := redis.Open(t.Context(), redis.Options{URL: "redis://" + old})
+	if err == nil || !strings.Contains(err.Error(), "the broker is Redis 6.2.") || !strings.Contains(err.Error(), "version 7 or later is needed, or Valkey") {
+		t.Errorf("%v", err)
 	}
 }
 
