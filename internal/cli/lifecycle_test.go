@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,9 +44,15 @@ func (w *watched) String() string {
 
 func start(t *testing.T, env []string, args ...string) *running {
 	t.Helper()
+	return startReading(t, env, nil, args...)
+}
+
+// startReading starts a pawl with a standard input; nil is an empty one.
+func startReading(t *testing.T, env []string, stdin io.Reader, args ...string) *running {
+	t.Helper()
 	need(t, "python3")
 	r := &running{Cmd: exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), args...)}
-	r.Env, r.Stdout, r.Stderr = env, &r.out, &r.err
+	r.Env, r.Stdin, r.Stdout, r.Stderr = env, stdin, &r.out, &r.err
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -71,16 +71,37 @@ func slow(seconds string) string {
 	return "import sys, time\nprint('start', flush=True)\ntime.sleep(" + seconds + ")\nprint('end')\n"
 }
 
+// gated is a program that ends when it is told to by a line of standard input.
+const gated = "import sys\nprint('start', flush=True)\nsys.stdin.readline()\nprint('end')\n"
+
+// startGated starts pawl eval of a gated program, and returns how to let the program end.
+func startGated(t *testing.T, env []string, source string) (r *running, end func()) {
+	t.Helper()
+	stdin, line, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = stdin.Close(), line.Close() })
+	return startReading(t, env, stdin, "eval", "-i", writeFile(t, "gated.py", source)), func() {
+		t.Helper()
+		if _, err := line.WriteString("end\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A command whose own program has ended, and whose process has the engine, stays for the commands that have joined it, says so,
 // and ends with the exit code of its own program.
 func TestHolderStaysForOthers(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("1")+"raise SystemExit(7)\n"))
+	holder, end := startGated(t, env, gated+"raise SystemExit(7)\n")
 	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
-	joined := start(t, env, "eval", writeFile(t, "joined.py", slow("5")))
+	joined, endJoined := startGated(t, env, gated)
 	within(t, 30*time.Second, "the second program runs", func() bool { return strings.Contains(joined.out.String(), "start") })
+	end()
 	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
+	endJoined()
 	if code := joined.code(); code != exit.OK || joined.out.String() != "start\nend\n" || strings.Contains(joined.err.String(), "attempt") {
 		t.Errorf("exit code %d, standard output %q\n%s", code, joined.out.String(), joined.err.String())
 	}
@@ -93,7 +114,7 @@ func TestHolderStaysForOthers(t *testing.T) {
 func TestFollowersKeepNothing(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("4")))
+	holder, end := startGated(t, env, gated)
 	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	follower := start(t, env, "get", "executions", "-w")
 	within(t, 30*time.Second, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
@@ -101,6 +122,7 @@ func TestFollowersKeepNothing(t *testing.T) {
 		t.Errorf("exit code %d of a second program", code)
 	}
 	within(t, 30*time.Second, "the list is shown again", func() bool { return strings.Contains(follower.out.String(), "completed") })
+	end()
 	if code := holder.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, holder.err.String())
 	}
@@ -111,14 +133,15 @@ func TestFollowersKeepNothing(t *testing.T) {
 func TestOutputOfALostAttempt(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("1")))
+	holder, end := startGated(t, env, gated)
 	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
-	same := start(t, env, "eval", writeFile(t, "same.py", slow("4")))
+	same := start(t, env, "eval", writeFile(t, "same.py", slow("8")))
 	// The pid is not the same in two attempts: each sandbox numbers processes alike, but the time goes on.
-	other := start(t, env, "eval", writeFile(t, "other.py", "import time\nprint(time.time_ns(), flush=True)\ntime.sleep(4)\nprint('end')\n"))
+	other := start(t, env, "eval", writeFile(t, "other.py", "import time\nprint(time.time_ns(), flush=True)\ntime.sleep(8)\nprint('end')\n"))
 	within(t, 30*time.Second, "the others run", func() bool {
 		return strings.Contains(same.out.String(), "start") && strings.Contains(other.out.String(), "\n")
 	})
+	end()
 	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
 	before := other.out.String()
 	if err := holder.Process.Signal(os.Interrupt); err != nil {
