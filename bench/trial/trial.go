@@ -163,6 +163,47 @@ func Loop(ctx context.Context, dsn string, w Workload, one func(context.Context)
 	return r, nil
 }
 
+// Backlog fills a queue with n tasks, and then has workers, which work starts and stop ends, work it off.
+func Backlog(dsn string, n int, fill func() error, work func() (stop func(), err error), drain func() error) (Result, error) {
+	begin := time.Now()
+	if err := fill(); err != nil {
+		return nil, err
+	}
+	filled := time.Since(begin)
+	meter := NewMeter(dsn)
+	begin = time.Now()
+	stop, err := work()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := drain(); err != nil {
+		return nil, err
+	}
+	r := Result{Submitted: float64(n) / filled.Seconds(), Completed: float64(n) / time.Since(begin).Seconds()}
+	meter.Stop(r, n)
+	return r, nil
+}
+
+// Stream has clients that each submit one task after the other while workers run, and waits until all have ended. What Loop calls completed
+// is submitted here.
+func Stream(ctx context.Context, dsn string, w Workload, submit func(context.Context) error, drain func(submitted int64) error) (Result, error) {
+	var submitted atomic.Int64 // the warming up included
+	begin := time.Now()
+	r, err := Loop(ctx, dsn, w, func(ctx context.Context) error {
+		submitted.Add(1)
+		return submit(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := drain(submitted.Load()); err != nil {
+		return nil, err
+	}
+	r[Submitted], r[Completed] = r[Completed], float64(submitted.Load())/time.Since(begin).Seconds()
+	return r, nil
+}
+
 func loop(ctx context.Context, w Workload, one func(context.Context) error) ([]time.Duration, time.Duration, error) {
 	var next atomic.Int64
 	var mu sync.Mutex

@@ -186,16 +186,7 @@ func (b *builder) askPayload(with *value, path string) {
 	if b.trusted {
 		return
 	}
-	known := &value{kind: objectValue}
-	for _, f := range with.fields {
-		switch {
-		case !f.value.mentions(opening):
-			known.fields = append(known.fields, f)
-		case f.name == "title":
-			f.value = &value{kind: textValue, text: "?"}
-			known.fields = append(known.fields, f)
-		}
-	}
+	known := with.known("title")
 	if known.get("expires") == nil && with.get("expires") != nil || known.get("default") == nil && with.get("default") != nil {
 		known.fields = without(known.fields, "on_expiry", "default")
 	}
@@ -204,6 +195,21 @@ func (b *builder) askPayload(with *value, path string) {
 	if errors.As(err, &ps) {
 		b.withProblems(with, path, ps)
 	}
+}
+
+// known are the members that no expression gives, and required, which has a text in place of its expression.
+func (v *value) known(required string) *value {
+	known := &value{kind: objectValue}
+	for _, f := range v.fields {
+		switch {
+		case !f.value.mentions(opening):
+			known.fields = append(known.fields, f)
+		case f.name == required:
+			f.value = &value{kind: textValue, text: "x"}
+			known.fields = append(known.fields, f)
+		}
+	}
+	return known
 }
 
 // without is the members that have none of the names.

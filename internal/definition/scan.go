@@ -5,10 +5,7 @@ import (
 	"strings"
 )
 
-const (
-	opening = "${{"
-	escape  = "$${{"
-)
+const opening = "${{"
 
 // segment is a stretch of a string: plain text, or the inside of `${{ }}`.
 type segment struct {

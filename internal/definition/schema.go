@@ -71,9 +71,6 @@ func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// Text returns the schema as JSON. The caller must not change it.
-func (s *Schema) Text() json.RawMessage { return s.text }
-
 // ValidateInput checks the input of an execution against the definition's
 // schema and fills in defaults. Input that is nil counts as null, and as {}
 // where the schema wants an object. The error is of type Problems; the paths

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"cel.dev/cel-go/common/types"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
@@ -226,10 +225,6 @@ func (c *Condition) Survives() bool {
 	c.expr.compile()
 	return c.expr.facts.survives
 }
-
-// Constant reports whether the condition needs no evaluation beyond its status
-// functions, so that Eval looks at no input, task or output.
-func (c *Condition) Constant() bool { return c.expr == nil }
 
 // Refs returns the upstream tasks that the condition mentions; see
 // Template.Refs.

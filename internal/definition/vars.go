@@ -76,17 +76,6 @@ func (v *Vars) At(item json.RawMessage, index int) *Vars {
 	return &w
 }
 
-// WithEnv returns the same variables with another environment.
-func (v *Vars) WithEnv(env map[string]string) *Vars {
-	v.common()
-	w := *v
-	w.Env = env
-	shared := *v.shared
-	shared.env = nil
-	w.shared = &shared
-	return &w
-}
-
 func (v *Vars) result(name string) *Result {
 	c := v.common()
 	if r, ok := c.results[name]; ok {

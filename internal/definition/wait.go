@@ -108,16 +108,7 @@ func (b *builder) waitPayload(with *value, path string) {
 	if b.trusted {
 		return
 	}
-	known := &value{kind: objectValue}
-	for _, f := range with.fields {
-		switch {
-		case !f.value.mentions(opening):
-			known.fields = append(known.fields, f)
-		case f.name == "signal":
-			f.value = &value{kind: textValue, text: "x"}
-			known.fields = append(known.fields, f)
-		}
-	}
+	known := with.known("signal")
 	if known.get("timeout") == nil && with.get("timeout") != nil {
 		known.fields = without(known.fields, "on_timeout")
 	}

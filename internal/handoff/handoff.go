@@ -81,9 +81,6 @@ type Resumed struct {
 	Logs    map[string]int64 `json:"logs,omitempty"`    // how many bytes of each stream are kept
 }
 
-// IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.
-func (a *Assignment) IdempotencyKey() string { return a.Execution.String() }
-
 // Order tells the owner of an attempt to end it, and how to report the end.
 type Order struct {
 	Execution flow.ID    `json:"execution"`

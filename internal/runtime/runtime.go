@@ -4,8 +4,11 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"strings"
 	"time"
 )
 
@@ -66,6 +69,30 @@ type File struct {
 	Mode    fs.FileMode
 	Content []byte
 	Source  string // a host file to copy from, used when Content is nil
+}
+
+// Open opens an input, and tells its size and the mode that it is to have.
+func (f *File) Open() (io.ReadCloser, int64, fs.FileMode, error) {
+	mode := f.Mode.Perm()
+	if f.Content != nil || f.Source == "" {
+		if mode == 0 {
+			mode = 0o644
+		}
+		return io.NopCloser(strings.NewReader(string(f.Content))), int64(len(f.Content)), mode, nil
+	}
+	file, err := os.Open(f.Source)
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("%w: input file %q: %w", ErrSpec, f.Path, err)
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, 0, 0, fmt.Errorf("%w: input file %q: %s is not a regular file", ErrSpec, f.Path, f.Source)
+	}
+	if mode == 0 {
+		mode = info.Mode().Perm()
+	}
+	return file, info.Size(), mode, nil
 }
 
 // Collected is a regular file found after the program ended, copied to the host without following links.

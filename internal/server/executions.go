@@ -15,16 +15,21 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-func (c *call) getExecution() error {
-	wait := c.wait()
+// awaited is the execution that the request names, at its end or when the wait is over.
+func (c *call) awaited(wait time.Duration) (*flow.Execution, error) {
 	if err := c.checked(); err != nil {
-		return err
+		return nil, err
 	}
 	id, err := c.execution()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	x, err := c.awaitEnd(id, wait)
+	return c.awaitEnd(id, wait)
+}
+
+func (c *call) getExecution() error {
+	wait := c.wait()
+	x, err := c.awaited(wait)
 	if err != nil {
 		return err
 	}
@@ -79,15 +84,7 @@ func (c *call) await(end *engine.Ending, wait time.Duration) (*flow.Execution, e
 }
 
 func (c *call) result() error {
-	wait := c.wait()
-	if err := c.checked(); err != nil {
-		return err
-	}
-	id, err := c.execution()
-	if err != nil {
-		return err
-	}
-	x, err := c.awaitEnd(id, wait)
+	x, err := c.awaited(c.wait())
 	if err != nil {
 		return err
 	}

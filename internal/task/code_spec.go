@@ -99,7 +99,12 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 		maps.Copy(all, unbuffered)
 	}
 	maps.Copy(all, given)
-	all["PAWL_OUTPUT"] = outputFile
+	return e.withTask(all, outputFile)
+}
+
+// withTask adds what a program is told about its task, and where its output goes.
+func (e *evaluation) withTask(all map[string]string, output string) []string {
+	all["PAWL_OUTPUT"] = output
 	all["PAWL_EXECUTION"] = e.task.Execution.String()
 	all["PAWL_ATTEMPT"] = strconv.Itoa(e.task.Attempt)
 	all["PAWL_IDEMPOTENCY_KEY"] = e.task.IdempotencyKey()

@@ -186,16 +186,5 @@ func (e *evaluation) containerEnv() []string {
 	if all == nil {
 		all = map[string]string{}
 	}
-	all["PAWL_OUTPUT"] = path.Join(runtime.ContainerFiles, outputFile)
-	all["PAWL_EXECUTION"] = e.task.Execution.String()
-	all["PAWL_ATTEMPT"] = strconv.Itoa(e.task.Attempt)
-	all["PAWL_IDEMPOTENCY_KEY"] = e.task.IdempotencyKey()
-	if e.task.Chain != "" {
-		all["PAWL_CHAIN"] = e.task.Chain
-	}
-	out := make([]string, 0, len(all))
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, k+"="+all[k])
-	}
-	return out
+	return e.withTask(all, path.Join(runtime.ContainerFiles, outputFile))
 }

@@ -208,58 +208,33 @@ func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, erro
 		senders <- s
 	}
 	already := p.ended.Load()
-	var sent atomic.Int64 // the warming up included
-	begin := time.Now()
-	r, err := trial.Loop(ctx, "", w, func(ctx context.Context) error {
+	return trial.Stream(ctx, "", w, func(ctx context.Context) error {
 		s := <-senders
 		defer func() { senders <- s }()
-		sent.Add(1)
 		return s.send(ctx, 0)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := p.drain(ctx, already+sent.Load()); err != nil {
-		return nil, err
-	}
-	r[trial.Submitted], r[trial.Completed] = r[trial.Completed], float64(sent.Load())/time.Since(begin).Seconds()
-	return r, nil
+	}, func(n int64) error { return p.drain(ctx, already+n) })
 }
 
 func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	already := p.ended.Load()
-	begin := time.Now()
-	var next atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	for range publishers {
-		g.Go(func() error {
-			s, err := p.sender()
-			if err != nil {
-				return err
-			}
-			for next.Add(1) <= int64(w.Count) {
-				if err := s.send(gctx, window/publishers); err != nil {
+	fill := func() error {
+		var next atomic.Int64
+		g, gctx := errgroup.WithContext(ctx)
+		for range publishers {
+			g.Go(func() error {
+				s, err := p.sender()
+				if err != nil {
 					return err
 				}
-			}
-			return s.confirmed(gctx, 0)
-		})
+				for next.Add(1) <= int64(w.Count) {
+					if err := s.send(gctx, window/publishers); err != nil {
+						return err
+					}
+				}
+				return s.confirmed(gctx, 0)
+			})
+		}
+		return g.Wait()
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	submitted := time.Since(begin)
-	meter := trial.NewMeter("")
-	begin = time.Now()
-	stop, err := p.work()
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	if err := p.drain(ctx, already+int64(w.Count)); err != nil {
-		return nil, err
-	}
-	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
-	meter.Stop(r, w.Count)
-	return r, nil
+	return trial.Backlog("", w.Count, fill, p.work, func() error { return p.drain(ctx, already+int64(w.Count)) })
 }

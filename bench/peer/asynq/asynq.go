@@ -140,52 +140,25 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 		})
 	}
 	already := p.ended.Load()
-	var enqueued atomic.Int64 // the warming up included
-	begin := time.Now()
-	r, err := trial.Loop(ctx, "", w, func(ctx context.Context) error {
-		enqueued.Add(1)
-		return p.enqueue(ctx)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := p.drain(ctx, already+enqueued.Load()); err != nil {
-		return nil, err
-	}
-	r[trial.Submitted], r[trial.Completed] = r[trial.Completed], float64(enqueued.Load())/time.Since(begin).Seconds()
-	return r, nil
+	return trial.Stream(ctx, "", w, p.enqueue, func(n int64) error { return p.drain(ctx, already+n) })
 }
 
 func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	already := p.ended.Load()
-	begin := time.Now()
-	var next atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	for range submitters {
-		g.Go(func() error {
-			for next.Add(1) <= int64(w.Count) {
-				if err := p.enqueue(gctx); err != nil {
-					return err
+	fill := func() error {
+		var next atomic.Int64
+		g, gctx := errgroup.WithContext(ctx)
+		for range submitters {
+			g.Go(func() error {
+				for next.Add(1) <= int64(w.Count) {
+					if err := p.enqueue(gctx); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
+		}
+		return g.Wait()
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	submitted := time.Since(begin)
-	meter := trial.NewMeter("")
-	begin = time.Now()
-	stop, err := p.work()
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	if err := p.drain(ctx, already+int64(w.Count)); err != nil {
-		return nil, err
-	}
-	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
-	meter.Stop(r, w.Count)
-	return r, nil
+	return trial.Backlog("", w.Count, fill, p.work, func() error { return p.drain(ctx, already+int64(w.Count)) })
 }

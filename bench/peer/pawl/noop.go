@@ -101,24 +101,16 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 		return nil, err
 	}
 	already := p.ended()
-	begin := time.Now()
-	ids, err := p.bulk(ctx, w.Count)
+	var ids []flow.ID
+	fill := func() error {
+		ids, err = p.bulk(ctx, w.Count)
+		return err
+	}
+	work := func() (func(), error) { return p.work(ctx, w.Slots) }
+	r, err := trial.Backlog(p.dsn, w.Count, fill, work, func() error { return p.drain(ctx, already+int64(w.Count)) })
 	if err != nil {
 		return nil, err
 	}
-	submitted := time.Since(begin)
-	meter := trial.NewMeter(p.dsn)
-	begin = time.Now()
-	stop, err := p.work(ctx, w.Slots)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	if err := p.drain(ctx, already+int64(w.Count)); err != nil {
-		return nil, err
-	}
-	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
-	meter.Stop(r, w.Count)
 	after, err := trial.Size(ctx, p.dsn)
 	if err != nil {
 		return nil, err
@@ -138,21 +130,10 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	e := p.servers[0].engine
 	already := p.ended()
-	var submitted atomic.Int64 // the warming up included
-	begin := time.Now()
-	r, err := trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error {
+	return trial.Stream(ctx, p.dsn, w, func(ctx context.Context) error {
 		_, err := submit(ctx, e, noop)
-		submitted.Add(1)
 		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := p.drain(ctx, already+submitted.Load()); err != nil {
-		return nil, err
-	}
-	r[trial.Submitted], r[trial.Completed] = r[trial.Completed], float64(submitted.Load())/time.Since(begin).Seconds()
-	return r, nil
+	}, func(n int64) error { return p.drain(ctx, already+n) })
 }
 
 // claim measures how long taking one execution lasts with w.Load others in the queue.

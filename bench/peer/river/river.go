@@ -110,29 +110,23 @@ func (p *peer) noop(ctx context.Context, c *river.Client[pgx.Tx], w trial.Worklo
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
-	for from := 0; from < w.Count; from += batch {
-		jobs := make([]river.InsertManyParams, min(batch, w.Count-from))
-		for i := range jobs {
-			jobs[i].Args = args{}
+	fill := func() error {
+		for from := 0; from < w.Count; from += batch {
+			jobs := make([]river.InsertManyParams, min(batch, w.Count-from))
+			for i := range jobs {
+				jobs[i].Args = args{}
+			}
+			if _, err := c.InsertManyFast(ctx, jobs); err != nil {
+				return fmt.Errorf("insert: %w", err)
+			}
 		}
-		if _, err := c.InsertManyFast(ctx, jobs); err != nil {
-			return nil, fmt.Errorf("insert: %w", err)
-		}
+		return nil
 	}
-	submitted := time.Since(begin)
-	meter := trial.NewMeter(p.dsn)
-	begin = time.Now()
-	stop, err := start(ctx, c)
+	work := func() (func(), error) { return start(ctx, c) }
+	r, err := trial.Backlog(p.dsn, w.Count, fill, work, func() error { return drain(ctx, ended, w.Count) })
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
-	if err := drain(ctx, ended, w.Count); err != nil {
-		return nil, err
-	}
-	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
-	meter.Stop(r, w.Count)
 	after, err := trial.Size(ctx, p.dsn)
 	if err != nil {
 		return nil, err

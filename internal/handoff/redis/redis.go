@@ -62,7 +62,6 @@ type Office struct {
 
 const (
 	group      = "servers"
-	protocol   = "1"
 	mostBytes  = 256 << 20
 	mostAsks   = 100_000
 	mostDead   = 64 << 20 // bytes of dead letters

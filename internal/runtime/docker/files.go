@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -75,7 +74,7 @@ func (n *run) writeFiles(w io.Writer, user string) error {
 		if made[f.Path] || slices.ContainsFunc(n.spec.Files, func(other runtime.File) bool { return strings.HasPrefix(f.Path, other.Path+"/") }) {
 			return fmt.Errorf("%w: input file %q lies beneath another file", runtime.ErrSpec, f.Path)
 		}
-		content, size, mode, err := open(f)
+		content, size, mode, err := f.Open()
 		if err != nil {
 			return err
 		}
@@ -92,30 +91,6 @@ func (n *run) writeFiles(w io.Writer, user string) error {
 		}
 	}
 	return archive.Close()
-}
-
-// open opens an input.
-func open(f runtime.File) (io.ReadCloser, int64, fs.FileMode, error) {
-	mode := f.Mode.Perm()
-	if f.Content != nil || f.Source == "" {
-		if mode == 0 {
-			mode = 0o644
-		}
-		return io.NopCloser(strings.NewReader(string(f.Content))), int64(len(f.Content)), mode, nil
-	}
-	file, err := os.Open(f.Source)
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
-	}
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		file.Close()
-		return nil, 0, 0, fmt.Errorf("%w: input file %q: %s is not a regular file", runtime.ErrSpec, f.Path, f.Source)
-	}
-	if mode == 0 {
-		mode = info.Mode().Perm()
-	}
-	return file, info.Size(), mode, nil
 }
 
 // parents yields the directories above a path, outermost first.

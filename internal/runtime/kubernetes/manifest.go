@@ -244,7 +244,7 @@ func (n *run) checkFiles() error {
 				return fmt.Errorf("%w: input file %q lies beneath another file", runtime.ErrSpec, f.Path)
 			}
 		}
-		content, size, _, err := open(f)
+		content, size, _, err := f.Open()
 		if err != nil {
 			return err
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -355,7 +353,7 @@ func (n *run) sendOrder(l *link) error {
 	}
 	buffer := make([]byte, wire.Chunk)
 	for _, f := range n.spec.Files {
-		content, size, mode, err := open(f)
+		content, size, mode, err := f.Open()
 		if err != nil {
 			return err
 		}
@@ -376,28 +374,4 @@ func (n *run) sendOrder(l *link) error {
 	}
 	_ = l.send(wire.Frame{Kind: wire.Go})
 	return nil
-}
-
-// open opens an input.
-func open(f runtime.File) (io.ReadCloser, int64, fs.FileMode, error) {
-	mode := f.Mode.Perm()
-	if f.Content != nil || f.Source == "" {
-		if mode == 0 {
-			mode = 0o644
-		}
-		return io.NopCloser(strings.NewReader(string(f.Content))), int64(len(f.Content)), mode, nil
-	}
-	file, err := os.Open(f.Source)
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
-	}
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		_ = file.Close()
-		return nil, 0, 0, fmt.Errorf("%w: input file %q: %s is not a regular file", runtime.ErrSpec, f.Path, f.Source)
-	}
-	if mode == 0 {
-		mode = info.Mode().Perm()
-	}
-	return file, info.Size(), mode, nil
 }
