@@ -70,6 +70,13 @@ func retried(r *Record) func(int, *flow.Event) bool {
 	}
 }
 
+// retriedByPolicy finds a failure after which the policy tried again: an attempt that its host took away is followed by another without it.
+func retriedByPolicy(r *Record) func(flow.Event) bool {
+	return func(e flow.Event) bool {
+		return e.Type == flow.EvFailed && e.Seq < int64(len(r.Events)) && flow.HostTook(textOf(e.Data, "code"), e.Data) == ""
+	}
+}
+
 func reopened(i int, e *flow.Event) bool { return i > 0 && e.Type == flow.EvRequested }
 
 func anyEvent(int, *flow.Event) bool { return true }
@@ -147,14 +154,14 @@ var corruptions = []corruption{
 		return true
 	}},
 	{"a retry beyond the policy", false, func(_ *generator, r *Record) bool {
-		if !slices.ContainsFunc(r.Events, func(e flow.Event) bool { return e.Type == flow.EvFailed && e.Seq < int64(len(r.Events)) }) {
+		if !slices.ContainsFunc(r.Events, retriedByPolicy(r)) {
 			return false
 		}
 		r.Execution.Retry.MaxAttempts = 1
 		return true
 	}},
 	{"a retry of what the policy does not name", false, func(_ *generator, r *Record) bool {
-		if !slices.ContainsFunc(r.Events, func(e flow.Event) bool { return e.Type == flow.EvFailed && e.Seq < int64(len(r.Events)) }) {
+		if !slices.ContainsFunc(r.Events, retriedByPolicy(r)) {
 			return false
 		}
 		r.Execution.Retry.On = []string{"another"}
