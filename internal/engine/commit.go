@@ -230,7 +230,7 @@ func (e *Engine) outcomeUnknown() {
 	e.dueAt(time.Now())
 }
 
-// afterCommit does what may happen only after the commit: it wakes those who watch executions, signals sessions for which there are
+// afterCommit does what may happen only after the commit: it wakes the goroutines that watch executions, signals sessions for which there are
 // orders, and notes the earliest moment at which something becomes due.
 func (e *Engine) afterCommit(t *transaction) {
 	for _, r := range t.loaded.definitions {

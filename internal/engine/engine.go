@@ -65,8 +65,8 @@ type Options struct {
 	// while neither a worker nor a server has them, as in a broker. Recovery waits for it, for a lease at the most; nil: nothing is
 	// waited for. It saves running again what has been done, and nothing else depends on it.
 	Late func(ctx context.Context) error
-	// Cut reports whether a session's worker cannot be reached just now, as behind a broker that does not answer, for those who ask
-	// what an execution is waiting for. Nil: all can.
+	// Cut reports whether a session's worker cannot be reached just now, as behind a broker that does not answer. Why tells it of an execution
+	// that such a worker holds. Nil: all can be reached.
 	Cut func(session flow.ID) bool
 	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
 	// database's clock show beside it. Nil: the monotonic clock.

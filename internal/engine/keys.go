@@ -15,7 +15,7 @@ import (
 type keyLedger struct {
 	all       map[string]*keyUse
 	freed     map[flow.ID]bool // whose slot has been taken off its key's count since the execution was last written
-	given     map[flow.ID]bool // who got a slot since then: Before does not show it
+	given     map[flow.ID]bool // the executions that got a slot since then: Before does not show it
 	postponed []string         // keys whose line goes on in a later transaction
 
 	nextTicket, lastTicket int64 // tickets that have been drawn

@@ -108,7 +108,7 @@ func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change)
 	return c
 }
 
-// sayChange keeps a change of a workflow that has many children, for those who follow it.
+// sayChange keeps a change of a workflow that has many children, for the replicas that follow it.
 func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
 	if !p.wide() || c.Empty() {
 		return nil
@@ -122,7 +122,7 @@ func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
 	return nil
 }
 
-// sayUnknown tells those who follow a workflow that this transaction ended children of it without saying which: they count them anew.
+// sayUnknown tells the replicas that follow a workflow that this transaction ended children of it without saying which: they count them anew.
 func (t *transaction) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
 	of := attemptOf(w)
 	p := t.workflows.progress[of]

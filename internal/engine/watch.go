@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// broker wakes those who watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
+// broker wakes the goroutines that watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
 // any case.
 type broker struct {
 	mu  sync.Mutex

@@ -28,7 +28,7 @@ const (
 	// smallBody is what a body of the API may have without being counted.
 	smallBody = 256 << 10
 	// hookFirst is how much of a body of a webhook is counted and read first; each part after it is twice as large, up to hookPart. All of a
-	// body counts: anybody can send as many small ones slowly as there are connections. A connection that sends nothing counts 1 KB.
+	// body counts: a client without a secret can send as many small ones slowly as there are connections. A connection that sends nothing counts 1 KB.
 	hookFirst = 1 << 10
 	hookPart  = 16 << 10
 )

@@ -52,7 +52,7 @@ func (c *call) json(status int, v any) error {
 	return nil
 }
 
-// compressedFrom is the length from which an answer is compressed for those who take it: a page of 100 executions has 60 KB and
+// compressedFrom is the length from which an answer is compressed for clients that accept it: a page of 100 executions has 60 KB and
 // becomes 5 KB in 0.4 ms. Shorter answers fit a few packets as they are.
 const compressedFrom = 8 << 10
 

@@ -49,7 +49,7 @@ const (
 type hookError struct {
 	reason  string
 	problem *api.Problem // what the sender is told
-	more    error        // what those are told who look after the webhook; nil: the same
+	more    error        // what the log and the list of the webhook's refusals say of it; nil: the same
 }
 
 func (e *hookError) Error() string {
@@ -175,7 +175,7 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 // forwarded are the headers by which proxies say that a request is another's.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
 
-// fromHere refuses what did not come from a program on this machine: nothing else tells who has sent a request without a signature. A
+// fromHere refuses what did not come from a program on this machine: nothing else tells where a request without a signature comes from. A
 // proxy on this machine sends what comes from elsewhere, so where the server has tokens, one is needed here as well.
 func (c *call) fromHere() error {
 	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)

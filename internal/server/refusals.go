@@ -14,8 +14,8 @@ import (
 // refusalsKept is how many refusals of one webhook are remembered.
 const refusalsKept = 100
 
-// refusals remembers what webhooks have refused, in memory only: who has no secret can make no row. Only webhooks that there are have an
-// entry.
+// refusals remembers what webhooks have refused, in memory only: a client without the secret must not be able to write rows. Only webhooks that
+// exist have an entry.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string][]api.HookRefusal // by webhook, the oldest first

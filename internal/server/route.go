@@ -157,7 +157,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			done()
 			s.noteWorker(r, id, seen.status)
 			if v != nil {
-				panic(http.ErrAbortHandler) // whatever was sent is no whole answer
+				panic(http.ErrAbortHandler) // a part of an answer may have been sent: the connection is cut, so that it does not pass for a whole one
 			}
 		}()
 		mux.ServeHTTP(seen, r)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// saidAgain is how often the log says the same of requests that anybody may make.
+// saidAgain is how often the log repeats a message about requests that need no token.
 const saidAgain = time.Minute
 
 // said remembers when the log has said something last. What it is asked about are webhooks that there are, and parts of the server.

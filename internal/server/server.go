@@ -1,4 +1,4 @@
-// Package server is the face of the engine: its HTTP API, its streams, who may use them, and what is told about it. It
+// Package server offers the engine over HTTP: its API and streams, the checks of tokens and cookies, and its metrics. It
 // reads requests strictly, lets the engine decide, and answers in the words of package api.
 package server
 

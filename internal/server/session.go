@@ -115,7 +115,7 @@ func (c *call) logIn() error {
 		return err
 	}
 	if len(c.tokens) == 0 {
-		return c.session() // everyone who can reach this server may use it
+		return c.session() // without tokens, every client that can reach this server may use it
 	}
 	if !c.knownToken("Bearer " + in.Token) {
 		return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// LineReader answers readers about who waits in a line and what a session holds. Rows that cannot be decoded are passed over.
+// LineReader reads which executions wait in a line, and which a session holds. Rows that cannot be decoded are passed over.
 type LineReader interface {
 	// Waiting returns executions that wait in a line, in the order in which they go, without payload.
 	Waiting(ctx context.Context, q LineQuery) ([]*flow.Execution, error)

@@ -213,7 +213,7 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 const PageBytes = 4 << 20
 
 // Page counts the bytes of a page of List or Events. The page ends behind the item with which it is full, so it has one item
-// at least where there is any. A store counts while it fills a page; a caller who counts again knows whether more may follow.
+// at least where there is any. A store counts while it fills a page; a caller that counts too knows whether more may follow.
 type Page int
 
 // Full reports whether the page ends here.

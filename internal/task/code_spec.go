@@ -156,7 +156,7 @@ func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 // unbuffered tells languages that keep back what they write to a pipe not to, where a variable does that.
 var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
 
-// live is input that comes while the program runs. Nobody waits for more of it once the program has ended.
+// live is input that comes while the program runs. Reading it ends when the program has ended.
 type live struct {
 	io.Reader
 	stop context.CancelFunc

@@ -28,7 +28,7 @@ type finder struct {
 
 // finding is the search for one language.
 type finding struct {
-	turn chan struct{} // capacity 1: holds the one who searches
+	turn chan struct{} // capacity 1: full while one goroutine searches
 	done bool
 	toolchain
 }

@@ -74,7 +74,7 @@ type Task struct {
 	Blobs       blob.Access // for files too big for a row; nil: they are refused
 }
 
-// IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.
+// IdempotencyKey is the same for every attempt of the execution: pass it on to the services that the work calls.
 func (t *Task) IdempotencyKey() string { return t.Execution.String() }
 
 // chain adds to the headers of a request the rules that have led to the execution.

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// attempt is one attempt that this session holds: what runs it and what is still to be said about it.
+// attempt is one attempt that this session holds: its handler, and the events that the engine has not acknowledged.
 type attempt struct {
 	life    *life
 	task    task.Task
@@ -28,13 +28,13 @@ type attempt struct {
 
 	mu       sync.Mutex
 	next     int64        // number of the next event
-	unacked  []flow.Event // said and not yet acknowledged, in order
+	unacked  []flow.Event // not yet acknowledged, in order
 	stopped  *task.Stop
 	returned bool // the handler has
-	said     bool // the last event has been said
-	gone     bool // nothing is to be said any more
+	said     bool // the last event is among unacked, or acknowledged
+	gone     bool // given up: no event is reported any more
 	spans    spans
-	queued   bool // has something to say; guarded by the reporter
+	queued   bool // waits in the reporter's line; guarded by the reporter
 	sending  bool // a report of it is under way; guarded by the reporter
 	acked    chan struct{}
 }
@@ -59,7 +59,7 @@ func (a *attempt) id() flow.AttemptID {
 	return flow.AttemptID{Execution: a.task.Execution, Attempt: a.task.Attempt}
 }
 
-// begin says that the work began.
+// begin adds the event that the work began.
 func (a *attempt) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +128,7 @@ func (a *attempt) call() (output json.RawMessage, err error) {
 	return a.handler.Run(run.In(a.ctx), &a.task)
 }
 
-// finish says how the attempt ended. An attempt that was let go of says nothing, unless its work was done after all.
+// finish adds the last event, which says how the attempt ended. An attempt that was given up has none, unless its handler completed all the same.
 func (a *attempt) finish(output json.RawMessage, err error) {
 	output, err = clean(output, err)
 	a.mu.Lock()
@@ -173,8 +173,8 @@ func errorData(e *flow.Error) json.RawMessage {
 	return b
 }
 
-// stop begins to end the attempt; the first reason wins, except that being let go of comes before everything else. An attempt whose
-// handler has returned ends as that says, also while its log is still on its way.
+// stop begins to end the attempt. The first reason counts, except that giving the attempt up counts before an order of the engine. An attempt
+// whose handler has returned ends as the handler said, also while its log is still on its way.
 func (a *attempt) stop(s *task.Stop) {
 	a.mu.Lock()
 	if a.returned || a.said && s.As != 0 {
@@ -262,7 +262,7 @@ func (a *attempt) wake() {
 	}
 }
 
-// report is all that is unacknowledged; false when there is nothing.
+// report has all events that are not acknowledged; false when there are none.
 func (a *attempt) report() (flow.Report, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,7 +273,7 @@ func (a *attempt) report() (flow.Report, bool) {
 	return flow.Report{Execution: a.task.Execution, Attempt: a.task.Attempt, Events: a.unacked[:len(a.unacked):len(a.unacked)]}, true
 }
 
-// acknowledge forgets the events below next and reports whether that was everything there will ever be.
+// acknowledge removes the events below next, and reports whether the last event of the attempt was among them.
 func (a *attempt) acknowledge(next int64) (done bool, left int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

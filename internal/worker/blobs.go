@@ -25,7 +25,7 @@ func (a *attempt) blobs() blob.Access {
 	return nil
 }
 
-// nearby gets at blobs itself, but for uploads: the engine alone knows under which name the content of a sum lies.
+// nearby reads and writes blobs itself, except uploads: only the engine knows the name under which the content of a sum lies.
 type nearby struct {
 	blob.Access
 	carried carried
@@ -39,7 +39,7 @@ func (n nearby) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 	return n.Access.Get(ctx, name, offset)
 }
 
-// carried gets at blobs through the hand-off.
+// carried reads and writes blobs through the hand-off.
 type carried struct {
 	attempt *attempt
 	carrier handoff.BlobCarrier
@@ -83,7 +83,7 @@ func (t translating) Read(p []byte) (int, error) {
 	return n, t.translate(err)
 }
 
-// translate says in the words of blob what went wrong.
+// translate turns errors of the hand-off into those of package blob.
 func (c carried) translate(err error) error {
 	for from, to := range map[error]error{
 		handoff.ErrNoBlob: blob.ErrNotFound, handoff.ErrBlobRefused: blob.ErrRefused, handoff.ErrUnavailable: blob.ErrUnavailable,

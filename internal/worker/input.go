@@ -10,8 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// input reads what an attempt is given to read. It holds no more than one piece, which is what makes a program that reads
-// slowly hold up the rest.
+// input reads the input of an interactive attempt. It holds no more than one piece, so a program that reads slowly slows down its sender.
 type input struct {
 	attempt *attempt
 	ctx     context.Context

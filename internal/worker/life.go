@@ -18,7 +18,7 @@ type life struct {
 	session flow.ID
 	resumed []handoff.Assignment // what it has taken over from the process before
 
-	// ctx ends with the session, for whatever reason; its cause is the reason.
+	// ctx ends with the session. Its cause says why: the session was lost, expired, was closed or let go of.
 	ctx context.Context
 	end context.CancelCauseFunc
 
@@ -78,7 +78,7 @@ func (l *life) run(ctx context.Context) error {
 		l.letGo("the session was lost")
 	})
 	<-taking.Done()
-	<-taken // what a last claim brings is run as well
+	<-taken // the executions of a last claim are run as well
 	if l.ctx.Err() == nil {
 		l.drain()
 	}
@@ -150,7 +150,7 @@ func (l *life) emptied() <-chan struct{} {
 	return l.empty
 }
 
-// letGo stops everything that runs; none of it is reported, because it is not this session's to end.
+// letGo stops every attempt and reports none of them: the session does not own them any more, and the engine recovers them.
 func (l *life) letGo(reason string) {
 	for _, a := range l.all() {
 		a.stop(&task.Stop{Reason: reason})
@@ -167,8 +167,8 @@ func (l *life) all() []*attempt {
 	return all
 }
 
-// hold begins to answer for an attempt and returns the order to end it, if there is one already. It returns false for an
-// attempt that is held already, or was held within the last lease: a hand-off may come twice.
+// hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns false for an
+// attempt that is held already, or was held within the last lease: the same hand-off may come twice.
 func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +185,7 @@ func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 	return nil, true
 }
 
-// forget ends the answering for an attempt.
+// forget removes an attempt from those that the session holds.
 func (l *life) forget(a *attempt) {
 	l.mu.Lock()
 	delete(l.held, a.id())
@@ -274,8 +274,8 @@ func (l *life) listen() {
 	}
 }
 
-// obey carries out orders. orders are all that are outstanding: one for an attempt whose hand-off is still on its way is
-// found when it arrives.
+// obey carries out orders. They are all that are outstanding: an order for an attempt whose hand-off is still on its way is
+// carried out when that arrives.
 func (l *life) obey(orders []handoff.Order) {
 	l.mu.Lock()
 	l.orders = orders

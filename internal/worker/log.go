@@ -126,8 +126,8 @@ func (s *logStream) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// hasten reports whether what was just written is to go at once, and sees to it that it goes soon if not; of what nobody
-// waits for it does neither. The caller holds j.mu.
+// hasten reports whether what was just written goes to the engine at once. If not, it arranges that it goes soon. For a log that no reader
+// follows it does neither. The caller holds j.mu.
 func (j *journal) hasten() bool {
 	if !j.prompt || j.hurried {
 		return false

@@ -26,8 +26,8 @@ func (l *life) doubt() {
 	}
 }
 
-// lookForMissed asks for the work that failed calls of Take have claimed, and begins what comes beside the answers to calls. Once ctx has
-// ended it gives that back, until the session ends: a server may not know that the calls under way were given up, and claims for them.
+// lookForMissed asks for the work that failed calls of Take have claimed, and begins the work that the hand-off brings without a call. Once ctx
+// has ended it gives that work back, until the session ends: a server may not know that the calls under way were given up, and claims for them.
 func (l *life) lookForMissed(ctx context.Context) {
 	var strays <-chan handoff.Stray
 	if s, ok := l.w.Handoff.(handoff.Straying); ok {
@@ -64,7 +64,7 @@ func (l *life) lookForMissed(ctx context.Context) {
 	}
 }
 
-// missed begins what was missed, and reports whether there was an answer.
+// missed begins the work whose answer was lost, and reports whether the engine answered.
 func (l *life) missed(begin func([]handoff.Assignment)) bool {
 	work, err := l.w.Handoff.Missed(l.ctx, l.session, l.holding())
 	switch {
@@ -79,7 +79,7 @@ func (l *life) missed(begin func([]handoff.Assignment)) bool {
 	return err == nil
 }
 
-// holding names the attempts that this session answers for.
+// holding names the attempts that this session holds.
 func (l *life) holding() []flow.AttemptID {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// reporter carries events to the engine. What is said while as many reports are under way as the hand-off bears goes
-// together in the next: a lone event goes at once, a flood in batches. Those of one attempt go one after another.
+// reporter carries events to the engine. A single event goes at once. While as many reports are under way as the hand-off bears, further
+// events wait and go together in the next report. Reports of one attempt go one after another.
 type reporter struct {
 	life   *life
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ func (r *reporter) init(l *life) {
 	r.life, r.signal = l, make(chan struct{}, 1)
 }
 
-// add puts attempts that have something to say into the line.
+// add puts attempts that have events to report into the line.
 func (r *reporter) add(as ...*attempt) {
 	if len(as) == 0 {
 		return

@@ -13,8 +13,8 @@ import (
 
 // Memory keeps the name of a worker's session where the next process of the worker finds it.
 type Memory interface {
-	// Earlier is the session of the process before this one, which is dead, and when its lease ends if nobody renews it;
-	// zero when it left none.
+	// Earlier is the session of the process before this one, which is dead, and when its lease ends without a renewal. Both are zero
+	// when that process left no session.
 	Earlier() (session flow.ID, until time.Time)
 	// Keep remembers the session and until when its lease lasts, in place of what was kept.
 	Keep(session flow.ID, until time.Time) error
@@ -22,7 +22,7 @@ type Memory interface {
 	Forget() error
 }
 
-// past is what the process before may have left.
+// past is the session that the process before may have left.
 type past struct {
 	session flow.ID // zero: no session
 	until   time.Time
@@ -43,8 +43,8 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 	return id, work, nil
 }
 
-// openWithin is how long a session that is being opened may take after the worker was stopped. Its id is needed to close it: a
-// session that nobody closes looks like that of a dead worker until its lease has run out.
+// openWithin is how long a session that is being opened may take after the worker was stopped. The worker needs its id to close it: a
+// session that stays open looks like that of a dead worker until its lease has run out.
 const openWithin = 2 * time.Second
 
 // outlasting gives a context that ends some time after ctx.
@@ -132,7 +132,7 @@ func (w *Worker) forget() {
 	}
 }
 
-// resume goes on with an attempt that the process before began. What runs must be taken up even if only to be ended.
+// resume goes on with an attempt that the process before began. An attempt whose program still runs is taken up even if only to be ended.
 func (a *attempt) resume(order *handoff.Order) {
 	if !a.resumed.Running {
 		a.begin()

@@ -28,7 +28,7 @@ func (s *spans) begin(t *telemetry.Tracer, a *task.Task, claimed time.Time) {
 	}
 }
 
-// run starts the span of the handler's run and makes it the parent of whatever the handler calls.
+// run starts the span of the handler's run and makes it the parent of the spans that the handler's calls begin.
 func (s *spans) run(t *task.Task) *telemetry.Span {
 	if s.attempt == nil {
 		return nil
@@ -55,7 +55,7 @@ func (s *spans) reporting(err error) {
 	s.report = s.attempt.Child(telemetry.SpanReport)
 }
 
-// end ends what is under way; why says what kept the end from being recorded.
+// end ends the spans that are open; why says what kept the attempt's end from being recorded.
 func (s *spans) end(why string) {
 	if s.attempt == nil {
 		return

@@ -33,7 +33,7 @@ func (l *life) take(ctx context.Context) {
 	wg.Wait()
 }
 
-// takeFor is one of those who claim work, each for its share of the slots, one call after another.
+// takeFor claims work for its share of the slots, one call of Take after another.
 func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	var tries backoff
 	for {
@@ -61,7 +61,8 @@ func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	}
 }
 
-// room keeps the ends that wait for their acknowledgement within bounds when the engine is slow.
+// room reports whether the worker may take more. When the engine is slow, ends wait for their acknowledgement: with 32 slots no more than
+// 192 attempts are held.
 func (l *life) room() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +133,7 @@ func (l *life) start(work []handoff.Assignment) {
 	}
 }
 
-// turnAway gives back what comes after the worker has begun to shut down and is not known.
+// turnAway gives back assignments that come after the worker has begun to shut down, except those that it holds or has ended.
 func (l *life) turnAway(work []handoff.Assignment) {
 	var declined []flow.AttemptID
 	l.mu.Lock()
@@ -150,7 +151,7 @@ func (l *life) turnAway(work []handoff.Assignment) {
 	}
 }
 
-// refuse makes sure that an assignment is not begun here, should it come again.
+// refuse remembers an assignment as done, so that a second hand-off of it does not begin it.
 func (l *life) refuse(w *handoff.Assignment) flow.AttemptID {
 	id := flow.AttemptID{Execution: w.Execution, Attempt: w.Attempt}
 	l.mu.Lock()
@@ -159,7 +160,7 @@ func (l *life) refuse(w *handoff.Assignment) flow.AttemptID {
 	return id
 }
 
-// giveBack lets go of an attempt for which there is no slot.
+// giveBack gives up an attempt for which no slot is free.
 func (l *life) giveBack(a *attempt) flow.AttemptID {
 	l.w.Log.Info("work came late and finds no free slot: giving it back", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt)
 	a.mu.Lock()
@@ -170,8 +171,8 @@ func (l *life) giveBack(a *attempt) flow.AttemptID {
 	return a.id()
 }
 
-// decline gives attempts back. Without an answer until the session ends they are recovered with it, or as hand-offs that never
-// arrived.
+// decline gives attempts back. If the engine does not answer before the session ends, it recovers them with the session, or as hand-offs
+// that never arrived.
 func (l *life) decline(attempts []flow.AttemptID) {
 	var tries backoff
 	for l.ctx.Err() == nil {

@@ -30,7 +30,7 @@ type Options struct {
 	Name     string            // for people; empty: the host's name and the process id
 	Log      *slog.Logger
 	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
-	// Memory is what outlives this process; nil: what it held is recovered when its lease runs out.
+	// Memory keeps the session for the next process of this worker. nil: what this process held is recovered when its lease runs out.
 	Memory Memory
 	// Blobs are where files and large logs go. nil: files go through the hand-off where it carries blobs, and logs stay
 	// inline.
@@ -54,9 +54,9 @@ type Worker struct {
 
 	mu      sync.Mutex
 	free    int
-	asked   int       // of the free slots: for how many work is being asked for
-	flood   bool      // a share of the slots or more was asked for, and given
-	changed sync.Cond // any of these, or what ask waits for besides
+	asked   int       // free slots for which calls of Take are under way
+	flood   bool      // the latest call asked for a share of the slots or more, and got work for all of them
+	changed sync.Cond // free, asked or flood has changed, or the result of ask's room
 }
 
 // New checks the options.
@@ -107,9 +107,9 @@ func New(o Options) (*Worker, error) {
 	return w, nil
 }
 
-// Run serves until ctx ends, through as many sessions as it takes. Then it takes no more work, gives what is running its
-// grace, stops what is left and lets go of it, so that the engine recovers it at once. It returns when every handler
-// has returned and everything that could be reported has been. Its error is that the engine refuses the worker.
+// Run serves until ctx ends, and opens a new session whenever one is lost. When ctx has ended it takes no more work, gives what is running
+// its grace, stops what is left and gives that up, so that the engine recovers it at once. It returns when every handler has returned and
+// everything that could be reported has been. It returns an error only where the engine refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	var pause backoff
 	var away outage
@@ -158,13 +158,13 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 	return true
 }
 
-// LetGo ends the worker on the spot, for a process that is about to end: nothing is said to the engine any more, whatever
-// becomes of what runs, so that it is recovered. Run returns when every handler has.
+// LetGo ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of an attempt
+// that completes meanwhile: the engine recovers all of them. Run returns when every handler has.
 func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
-// ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: every call has
-// a share of the slots; while there is more work than that, the first asks for all that are free, since many at a time are
-// cheapest. It returns 0 once ctx has ended and tell was called.
+// ask waits for free slots that no call of Take asks for yet, and returns for how many the caller is to ask. Each of the goroutines that
+// take has a share of the slots, as 8 of 32. While the queue has more work than a share, the first one asks for all free slots: one call for
+// many executions costs less than many calls. ask returns 0 once ctx has ended and tell was called.
 func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 	return 0
 }
 
-// answered ends the asking for n slots; what was given for them occupies its own by now.
+// answered ends a call for n slots. The executions that it brought have occupied their slots by now.
 func (w *Worker) answered(n, given, share int) {
 	w.mu.Lock()
 	w.asked -= n
@@ -200,7 +200,7 @@ func (w *Worker) occupy() {
 	w.free--
 }
 
-// occupyFree is occupy where a slot is free; false where none is.
+// occupyFree occupies a slot if one is free, and reports whether it did.
 func (w *Worker) occupyFree() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,9 +218,9 @@ func (w *Worker) release() {
 	w.changed.Broadcast()
 }
 
-// tell wakes the goroutines that wait for a change of what mu does not guard.
+// tell wakes the goroutines that wait in ask, after a change that mu does not guard.
 func (w *Worker) tell() {
-	w.mu.Lock() // who has just looked waits by now
+	w.mu.Lock() // a goroutine that has just found no slot waits by now
 	defer w.mu.Unlock()
 	w.changed.Broadcast()
 }

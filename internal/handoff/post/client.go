@@ -138,7 +138,7 @@ func (c *Client) strayed(f *frame) {
 	}
 }
 
-// Secret is what proves that calls come from whoever opened the session; a process that is to resume it must know it.
+// Secret proves that a call comes from the worker that opened the session. A process that resumes the session must know it.
 func (c *Client) Secret(session flow.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// desk is the mailbox of a process and those who wait for what comes into it. A mailbox that is gone, or out of which nothing comes any more, is
+// desk is the mailbox of a process and the calls that wait for messages in it. A mailbox that is gone, or out of which nothing comes any more, is
 // given up for one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
 // messages with numbers that it has seen before.
 type desk struct {

@@ -38,7 +38,7 @@ type head struct {
 	Kind    string `json:"kind"`              // a call of package wire, or one of those below
 	Session string `json:"session,omitempty"` // of calls
 	To      string `json:"to,omitempty"`      // the mailbox for the answer
-	Key     []byte `json:"key,omitempty"`     // public, of the one who opens a session and of the one who answers
+	Key     []byte `json:"key,omitempty"`     // public, of the worker that opens a session and of the server that answers
 	Code    string `json:"code,omitempty"`    // of answers: what went wrong
 	Say     string `json:"say,omitempty"`     // and why
 	Pipe    string `json:"pipe,omitempty"`    // the transfer that brings the body
@@ -55,7 +55,7 @@ const (
 	kindGet    = "get" // a call: a blob is read
 )
 
-// Who signs: what a worker has signed is nothing that a server has said.
+// The signers. Their codes differ, so that a message that a worker has signed cannot pass for a server's.
 const (
 	byWorker = "worker\n"
 	byServer = "server\n"
@@ -111,7 +111,7 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// The answer to one who opens a session has the session's secret in it. It is encrypted for the key that came with the call, so
+// The answer to a worker that opens a session has the session's secret in it. It is encrypted for the key that came with the call, so
 // that it is not there for every process that can read the broker.
 
 func newKey() *ecdh.PrivateKey {

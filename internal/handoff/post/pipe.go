@@ -108,7 +108,7 @@ type drawn struct {
 	pipe      string
 	peer      string // the mailbox of the sender
 	key       []byte
-	by        string // who signs what this side sends
+	by        string // the signer of what this side sends
 	w         *waiter
 	next      int64
 	early     map[int64]*frame // that have come before the next one

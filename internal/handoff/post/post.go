@@ -75,7 +75,7 @@ type DeadAction int
 // The actions.
 const (
 	ListDead    DeadAction = iota // nothing
-	RedriveDead                   // puts them back into their lines; asks are deleted, since whoever asked has asked again
+	RedriveDead                   // puts them back into their lines; asks are deleted, since their workers have asked again
 	DropDead                      // deletes them
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Backlog implements post.Office. RabbitMQ tells over AMQP how many letters of a queue it has given to no reader, and nothing else: neither what
-// others have in hand, nor bytes, nor ages. The oldest letter that nobody was given is at most as old as the last look that found none.
+// others have in hand, nor bytes, nor ages. The oldest undelivered letter is at most as old as the last look that found none.
 func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) {
 	all := map[post.Line]post.Depth{}
 	for _, line := range post.Lines() {
@@ -47,7 +47,7 @@ func (f *Office) depth(line post.Line, unread int64) post.Depth {
 	return d
 }
 
-// unread is how many messages of a queue nobody was given, and whether there is such a queue.
+// unread is how many messages of a queue have not been delivered, and whether there is such a queue.
 func (f *Office) unread(ctx context.Context, queue string) (int64, bool, error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // mostListed is how many dead letters are listed.
 const mostListed = 1000
 
-// Dead implements post.Office. Letters are fetched, and what stays is given back at the end: meanwhile nobody else sees them.
+// Dead implements post.Office. It fetches the letters, and gives those that stay back at the end. Meanwhile other readers do not see them.
 func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {

@@ -140,7 +140,7 @@ func failed(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, post.Explained(err, nil, []string{"ACCESS_REFUSED"}))
 }
 
-// refused explains why the broker lets nobody in.
+// refused explains why the broker refuses the connection.
 func refused(err error) error {
 	if code(err) == amqp.NotAllowed {
 		return fmt.Errorf("the vhost of the broker's URL, which is what follows the host and a slash, is not there, or its user may not use it: %w", err)

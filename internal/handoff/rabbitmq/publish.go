@@ -17,7 +17,7 @@ import (
 var errNoQueue = errors.New("no such queue")
 
 // channelLife is for how long publications go over one channel. RabbitMQ 3.10 keeps in a channel where it is in each queue, by the queue's name: when
-// the queue is deleted and made again at once, it confirms what comes over that channel and lets nobody have it.
+// the queue is deleted and made again at once, it confirms what comes over that channel and delivers none of it.
 const channelLife = 10 * time.Second
 
 // publisher publishes over a channel and matches what the broker says of each publication: that it has it, that it has no room, or that there

@@ -72,8 +72,8 @@ const (
 	// mostTries is how often a letter is delivered before RabbitMQ buries it. Unlike Redis it counts each loss of a connection, also of letters
 	// that lay in a buffer: with post.MostTries good reports would be buried while connections come and go.
 	mostTries = 16
-	// boxLife is how long a mailbox stays when nobody reads it: as long as two leases. messageLife is how long a message does: its reader has
-	// asked again by then.
+	// boxLife is how long a mailbox stays without a reader: as long as two leases. messageLife is how long a message stays: by then the process
+	// that waits for it has asked again.
 	boxLife     = time.Minute
 	messageLife = 30 * time.Second
 	mostBox     = 16 << 20

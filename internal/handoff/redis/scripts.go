@@ -4,7 +4,7 @@ import "github.com/redis/rueidis"
 
 // The scripts are what must happen in one step. All keys of an office have one hash tag, so that a cluster keeps them together.
 
-// sendScript puts a letter into a line that has room. An empty line has no bytes, whatever was counted: an operator may have deleted it.
+// sendScript puts a letter into a line that has room. An empty line counts as having no bytes, also where its counter says otherwise: an operator may have deleted the line.
 //
 //	KEYS line, bytes   ARGV name of the line, letter, most bytes, most letters
 var sendScript = rueidis.NewLuaScript(`
@@ -69,7 +69,7 @@ for i = 1, 1000 do
 end
 return 1`)
 
-// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped: whoever asked has asked again.
+// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped: their workers have asked again.
 //
 //	KEYS dead, line, bytes   ARGV id, name of the line, letter, "1" to put it back
 var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom

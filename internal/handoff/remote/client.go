@@ -89,7 +89,7 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	return id, out.Work, nil
 }
 
-// Secret is what proves that calls come from whoever opened the session; a process that is to resume it must know it.
+// Secret proves that a call comes from the worker that opened the session. A process that resumes the session must know it.
 func (c *Client) Secret(session flow.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *Client) call(ctx context.Context, name string, session flow.ID, in wire
 	return out, nil
 }
 
-// introduce says in a request's header who asks.
+// introduce sets the headers that say the protocol's version, the caller's token and the session's secret.
 func (c *Client) introduce(req *http.Request, secret string) {
 	req.Header.Set(versionHeader, Protocol)
 	if c.token != "" {

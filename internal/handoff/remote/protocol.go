@@ -17,8 +17,7 @@ const Prefix = "/api/v1/workers/"
 
 const (
 	versionHeader = "Pawl-Worker-Protocol"
-	// secretHeader proves that a call comes from whoever opened the session: ids of sessions are there for everybody to
-	// read.
+	// secretHeader proves that a call comes from the worker that opened the session: the ids of sessions are shown to every client.
 	secretHeader = "Pawl-Session-Secret"
 )
 

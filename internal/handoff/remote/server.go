@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Handler serves workers elsewhere over h; mount it at Prefix, behind whatever checks the caller's token. It is safe for
-// concurrent use. key makes the secrets that sessions are told, so that nobody else can speak for them: servers with the
+// Handler serves workers elsewhere over h; mount it at Prefix, behind the check of the caller's token. It is safe for
+// concurrent use. The secrets of sessions are made from key, so that only the worker that has opened a session can call for it. Servers with the
 // same key serve each other's sessions. An empty key is a random one: then sessions end with the Handler.
 func Handler(h handoff.Handoff, key []byte) http.Handler {
 	s := &server{wire.NewServer(h, key, holds)}
@@ -32,7 +32,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("GET "+blobPath, s.getBlob)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, Protocol)
-		waits(w) // whatever the connection's call before has left
+		waits(w) // the connection's call before may have left a deadline
 		if v := r.Header.Get(versionHeader); v != Protocol {
 			refuse(w, http.StatusUpgradeRequired, fmt.Sprintf("this server speaks worker protocol %s and the worker speaks %q: run the same version of Pawl on both sides", Protocol, v))
 			return
@@ -56,7 +56,7 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	_ = write(w, http.StatusOK, out) // a session that nobody hears of expires
+	_ = write(w, http.StatusOK, out) // if the answer is lost, the session expires
 }
 
 // resume opens a session in the place of another, whose secret the caller must know.
@@ -71,7 +71,7 @@ func (s *server) resume(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	_ = write(w, http.StatusOK, out) // a session that nobody hears of expires
+	_ = write(w, http.StatusOK, out) // if the answer is lost, the session expires
 }
 
 func (s *server) take(w http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,4 @@
-// Package wire is what workers in other processes and servers say to each other, whichever way it travels: the calls and their answers
+// Package wire has the messages of workers in other processes and servers, which HTTP and brokers carry alike: the calls and their answers
 // as JSON, and a server's side of them. The hand-offs over HTTP and over brokers are ways to carry it.
 package wire
 
@@ -38,8 +38,8 @@ const (
 	MostAnswer = 1 << 30
 )
 
-// ErrRepeated means that a call of Take has come before, or that its session has made another on its seat since: whoever waits for its
-// answer has it from the first time, or waits no more.
+// ErrRepeated means that a call of Take has come before, or that its session has made another on its seat since. The worker has the answer of
+// the first delivery, or does not wait for one any more.
 var ErrRepeated = errors.New("the call has come before")
 
 // Opened answers Open and Resume.

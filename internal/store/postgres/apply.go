@@ -343,8 +343,8 @@ func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	return c.afresh
 }
 
-// grow reports whether a live row's run of history must be moved out before more is added. Of what was not read in this
-// transaction nobody knows how long the run is: then it is moved.
+// grow reports whether a live row's run of history must be moved out before more is added. For a row that this transaction
+// has not read the length of the run is not known: then it is moved.
 func (t *tx) grow(x *flow.Draft, more int) bool {
 	if more == 0 {
 		return false

@@ -32,7 +32,7 @@ var (
 	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
-// LockKeys implements store.Executions. Every change of who holds a key or waits for it is decided under this lock, so
+// LockKeys implements store.Executions. Every change of a key's holders and of its line is decided under this lock, so
 // what is counted after it stays as it is until the transaction ends.
 func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))

@@ -18,7 +18,7 @@ import (
 // tried, and if another one has it the transaction gives up all it has and is decided again; the next run begins with
 // everything that the last one had and wanted, in order.
 //
-// What is locked with SKIP LOCKED never waits: neither does who takes from a queue, nor who locks a session, which only a
+// A lock with SKIP LOCKED never waits: neither does a claim from a queue, nor the lock of a session, which only a
 // transaction that has nothing else yet waits for. A definition is written at once, and waits for a transaction that writes the same
 // version: one that has written a definition waits for nothing but other definitions, which a decision writes in the order of their names.
 // Last, with the commit, come idempotency keys, signals, enforcements and switches, each sorted.

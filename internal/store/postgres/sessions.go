@@ -171,8 +171,8 @@ type expected struct {
 	runs  bool           // its lease
 }
 
-// LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
-// or renew it.
+// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, while none
+// can drop or renew it.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
 	t.ExpectSession(id)
 	x := t.expected[id]

@@ -137,7 +137,7 @@ func common() []setting {
 		{"lock_timeout", ms(lockTimeout)},
 		{"idle_in_transaction_session_timeout", ms(idleTimeout)},
 		{"jit", "off"},
-		{"max_parallel_workers_per_gather", "0"}, // who looks at everything must not slow down those who write
+		{"max_parallel_workers_per_gather", "0"}, // a query that reads a whole table must not slow down transactions that write
 	}
 }
 

@@ -227,21 +227,22 @@ func tiresome(took time.Duration, found int) bool {
 	return took > 5*time.Millisecond+time.Duration(found)*30*time.Microsecond
 }
 
-// rests is how many times as long as a look from the front took nobody looks from the front again.
+// rests is the pause after a look from the front, as a multiple of the time that the look took: after one of 20 ms the next starts no earlier
+// than 1 s later.
 const rests = 50
 
-// worn remembers where to look into queues whose front is full of rows that are gone and cannot be tidied away, because
-// somewhere an old transaction could still see them. Such a queue is looked into from where the last executions were
-// found, and only now and then from the front: what was committed late with an early ticket waits until then.
+// worn remembers where to look into queues whose front is full of rows that are gone and that vacuum cannot remove yet, because
+// an old transaction could still see them. Such a queue is looked into from where the last executions were
+// found, and only now and then from the front: an execution that was committed late with an early ticket waits until then.
 type worn struct {
 	mu     sync.Mutex
 	queues map[string]*front
 	taken  map[string]int
-	rest   time.Time // until when nobody looks into queues in passing
+	rest   time.Time // until when no transaction looks into queues in passing
 }
 
-// looked notes how long a round trip took that looked into queues in passing, whatever part of that the look
-// was: where the fronts are full of rows that are gone it is all of it.
+// looked notes how long a round trip took that looked into queues in passing. It counts the whole round trip as the look: where the fronts of
+// queues are full of rows that are gone, the look takes nearly all of it.
 func (w *worn) looked(took time.Duration) {
 	if !tiresome(took, 0) {
 		return

@@ -115,7 +115,7 @@ func (t *tx) begin() {
 }
 
 // pauseLock is the advisory lock that every transaction shares, and that one which changes pauses has alone: "Paus" in ASCII, beside the
-// schema's name. It is the first lock of a transaction, so who waits for it holds nothing that others wait for.
+// schema's name. It is the first lock of a transaction, so a transaction that waits for it holds no lock that others wait for.
 const pauseLock = `1348564339, hashtext('{s}')`
 
 // aloneWithin is how long a transaction that wants to be alone waits for those under way before it lets others begin and tries

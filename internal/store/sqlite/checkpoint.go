@@ -123,7 +123,7 @@ func (k *checkpointer) fold() error {
 	return k.alone(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
 }
 
-// alone folds while nobody writes.
+// alone moves the log into the file while no transaction writes.
 func (k *checkpointer) alone(mode int32) error {
 	select {
 	case <-k.quit:

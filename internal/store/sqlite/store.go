@@ -49,7 +49,7 @@ type Store struct {
 	lock           *fileLock
 	scratch        string // directory to remove at Close
 
-	turn       chan struct{} // holds a token while nobody writes
+	turn       chan struct{} // holds a token while no transaction writes
 	w          *conn
 	tx         tx
 	unreadable store.Unreadable[int64] // by number
@@ -370,7 +370,7 @@ func (c *conn) snapshot(query func(*conn) error) (err error) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		<-s.turn // for good: nobody writes any more
+		<-s.turn // for good: no transaction begins any more
 		s.closeBy = s.release()
 	})
 	return s.closeBy
