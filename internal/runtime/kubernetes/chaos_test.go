@@ -373,6 +373,7 @@ func TestWaitsAreTold(t *testing.T) {
 			kubernetestest.Do(t, "DELETE", "/api/v1/namespaces/"+namespace+"/resourcequotas/pods", nil, nil)
 		}, ""},
 		"unschedulable": {func(s *runtime.Spec) { s.Limits.CPUs = 500 }, Options{}, "Insufficient cpu", nil, "Insufficient cpu"},
+		"helper":        {func(*runtime.Spec) {}, Options{HelperImage: "127.0.0.1:1/helper:1"}, "cannot pull image 127.0.0.1:1/helper:1", nil, "cannot pull image"},
 		"image":         {func(s *runtime.Spec) { s.Container.Image = "127.0.0.1:1/absent:1" }, Options{}, "cannot pull image 127.0.0.1:1/absent:1", nil, "cannot pull image"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -406,7 +407,7 @@ func TestWaitsAreTold(t *testing.T) {
 				if result := started.Wait(); result.Verdict != runtime.OK || said.all[len(said.all)-1] != "" {
 					t.Errorf("%+v, told %q", result, said.String())
 				}
-			} else if err == nil || name == "image" && !strings.Contains(err.Error(), c.ends) {
+			} else if err == nil || name != "unschedulable" && !strings.Contains(err.Error(), c.ends) {
 				t.Errorf("%v, want %q", err, c.ends)
 			}
 		})

@@ -279,12 +279,22 @@ func TestHopelessPods(t *testing.T) {
 		return &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: mainName, Image: "i", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: "words"}}}}}}
 	}
 	for reason, want := range map[string]error{"ContainerCreating": nil, "PodInitializing": nil, "ErrImagePull": nil, "ImagePullBackOff": nil, "CreateContainerError": nil,
-		"InvalidImageName": runtime.ErrSpec, "ErrImageNeverPull": runtime.ErrSpec, "CreateContainerConfigError": runtime.ErrSpec, "CrashLoopBackOff": runtime.ErrUnavailable} {
+		"InvalidImageName": runtime.ErrSpec, "ErrImageNeverPull": runtime.ErrSpec, "CreateContainerConfigError": runtime.ErrSpec} {
 		if err := hopeless(waiting(reason)); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "words") {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
 	evicted := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"}}
+	keeperless := &v1.Pod{Spec: v1.PodSpec{NodeName: "n1"}, Status: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{
+		{Name: keeperName, Image: "h", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such thing"}}},
+		{Name: mainName, Image: "i", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "StartError", Message: `exec: "` + wire.Program + `": stat ` + wire.Program + `: no such file or directory: unknown`}}}}}}
+	if err := hopeless(keeperless); !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, errKeeperless) || !strings.Contains(err.Error(), "node n1 cannot pull image h: no such thing") {
+		t.Errorf("%v", err)
+	}
+	keeperless.Status.ContainerStatuses[1].State.Terminated.Message = `chdir to cwd ("/x") failed`
+	if err := hopeless(keeperless); !errors.Is(err, runtime.ErrSpec) {
+		t.Errorf("%v", err)
+	}
 	var taken *runtime.TakenError
 	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") || !errors.As(err, &taken) || taken.Cause != runtime.Evicted {
 		t.Errorf("%v", err)

@@ -221,14 +221,14 @@ func (c *cluster) start(made *v1.Pod) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	made.Status.ContainerStatuses = []v1.ContainerStatus{{Name: mainName, State: running}}
 	made.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: keeperName, State: running}}
-	orphan, err := time.ParseDuration(made.Spec.InitContainers[0].Command[2])
+	orphan, err := time.ParseDuration(containerOf(made, keeperName).Command[2])
 	if err != nil {
 		panic(err)
 	}
 	c.pods[made.Name] = p
 	c.tell("ADDED", made)
 	go func() { _ = helper.Keep(p.places, orphan, p.ends) }()
-	if made.Spec.Containers[0].Image == absent {
+	if containerOf(made, mainName).Image == absent {
 		made.Status.Phase, made.Status.ContainerStatuses[0].State = v1.PodPending, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}
 		made.Status.ContainerStatuses[0].Image = absent
 		c.tell("MODIFIED", made)

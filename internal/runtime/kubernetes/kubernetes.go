@@ -68,6 +68,7 @@ type Runtime struct {
 	template   *Template
 	registry   *registry.Client
 	watcher    *watcher
+	pace       pace
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}

@@ -29,7 +29,9 @@ func openRuntime(t testing.TB, o Options) *Runtime {
 	if o.Namespace == "" {
 		o.Namespace = kubernetestest.Namespace(t)
 	}
-	o.HelperImage = kubernetestest.Helper(t)
+	if o.HelperImage == "" {
+		o.HelperImage = kubernetestest.Helper(t)
+	}
 	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -99,9 +99,16 @@ func (n *run) plan(ctx context.Context) error {
 	l := spec.Limits
 	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: network != "none",
 		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk}
+	n.rename()
+	return nil
+}
+
+// rename is for another pod, which no other Start has made or will.
+func (n *run) rename() {
 	n.nonce = strings.ToLower(rand.Text())
 	n.name = n.podName()
-	return nil
+	n.uid = ""
+	n.tell(func(s *wire.State) { *s = wire.State{} })
 }
 
 func offered(names []string) string {
@@ -188,7 +195,6 @@ func (n *run) manifest() *v1.Pod {
 		main[v1.ResourceCPU] = *resource.NewMilliQuantity(int64(l.CPUs*1000), resource.DecimalSI)
 	}
 	keeper := v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")}
-	always := v1.ContainerRestartPolicyAlways
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.labels(), Annotations: map[string]string{
 			annotationNonce:   n.nonce,
@@ -197,20 +203,22 @@ func (n *run) manifest() *v1.Pod {
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 			"karpenter.sh/do-not-disrupt":                    "true",
 		}},
+		// The kubelet starts containers in their order, and the next one when the hook behind the start of the one before has ended: so the helper is
+		// there when the program's container starts. A sidecar among the init containers would have the kubelet look at the pod once more in between,
+		// which it does once a second.
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
 			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
 			NodeSelector:    map[string]string{"kubernetes.io/os": "linux"},
 			Tolerations:     []v1.Toleration{lostNode(v1.TaintNodeUnreachable), lostNode(v1.TaintNodeNotReady)},
 			SecurityContext: &v1.PodSecurityContext{RunAsNonRoot: ptr(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}},
-			InitContainers: []v1.Container{{
-				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()}, RestartPolicy: &always,
+			Containers: []v1.Container{{
+				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()},
 				ImagePullPolicy: v1.PullIfNotPresent, SecurityContext: confined(keeperUser, keeperUser),
 				Lifecycle:    &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{wire.Image, "installed"}}}},
 				Resources:    v1.ResourceRequirements{Limits: keeper, Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("16Mi"), v1.ResourceCPU: resource.MustParse("10m")}},
 				VolumeMounts: []v1.VolumeMount{mount("pawl", wire.Shared, false), mount("keep", wire.Keep, false)},
-			}},
-			Containers: []v1.Container{{
+			}, {
 				Name: mainName, Image: c.Image, Command: []string{wire.Program, "init"}, ImagePullPolicy: pull[policy], SecurityContext: confined(n.user[0], n.user[1]),
 				Resources:    v1.ResourceRequirements{Limits: main},
 				VolumeMounts: []v1.VolumeMount{mount("pawl", wire.Shared, true), mount("work", wire.WorkRoot, false), mount("tmp", wire.Temp, false)},

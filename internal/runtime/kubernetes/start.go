@@ -23,10 +23,9 @@ const (
 	startWithin = 15 * time.Minute
 	// pullWithin is how long an image may fail to be pulled, which may be the registry's trouble or a name that is wrong.
 	pullWithin = 5 * time.Minute
-	// dialFirst and dialMost are the pauses between tries of a keeper that does not answer yet: the kubelet tells of a container's start
-	// about a second late.
-	dialFirst = 60 * time.Millisecond
-	dialMost  = time.Second
+	// keeperlessFirst and keeperlessMost are the pauses before another pod is made in the place of one whose keeper did not start.
+	keeperlessFirst = 5 * time.Second
+	keeperlessMost  = time.Minute
 	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then eventsEvery.
 	eventsAfter = 20 * time.Second
 	eventsEvery = time.Minute
@@ -82,10 +81,25 @@ func (n *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	created = true // an answer that is lost may have been a yes
-	if err := n.create(begun); err != nil {
-		return err
+	for pause := keeperlessFirst; ; pause = min(2*pause, keeperlessMost) {
+		if err = n.create(begun); err == nil {
+			err = n.reach(begun)
+		}
+		if !errors.Is(err, errKeeperless) || time.Since(entered) > r.pullWithin {
+			break
+		}
+		n.say(err.Error())
+		n.discard()
+		r.watcher.drop(n.name)
+		n.rename()
+		r.watcher.add(n.name)
+		select {
+		case <-begun.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
-	if err := n.reach(begun); err != nil {
+	if err != nil {
 		return err
 	}
 	n.started = time.Now()
@@ -177,8 +191,13 @@ func (n *run) fence(ctx context.Context) error {
 
 // reach waits for the pod, gives the order, and returns when the program executes.
 func (n *run) reach(ctx context.Context) error {
-	pause := dialFirst
-	var placed, asked time.Time
+	var asked, answered time.Time // when events were asked for, and when the keeper was tried that has answered
+	var tries *tries              // nil: the pod has no node
+	defer func() {
+		if tries != nil {
+			tries.end(answered)
+		}
+	}()
 	event := ""
 	for {
 		pod, deleted, changed := n.runtime.watcher.look(n.name)
@@ -190,30 +209,34 @@ func (n *run) reach(ctx context.Context) error {
 		}
 		var again <-chan time.Time
 		if pod != nil && pod.Spec.NodeName != "" {
-			began, err := n.order(ctx)
-			if began || err != nil {
-				return err
+			if tries == nil {
+				tries = n.runtime.pace.begin(time.Now())
 			}
-			if placed.IsZero() {
-				placed = time.Now()
-			}
-			again = time.After(pause)
-			pause = min(pause+pause/8, dialMost)
-			switch keeper := statusOf(pod, keeperName); {
-			case keeper != nil && keeper.State.Running != nil:
-				if time.Since(keeper.State.Running.StartedAt.Time) > answerWithin {
-					event = fmt.Sprintf("node %s is up, and its kubelet does not answer an exec yet: %v", pod.Spec.NodeName, n.current().err)
+			keeper := statusOf(pod, keeperName)
+			runs := keeper != nil && keeper.State.Running != nil
+			if now := time.Now(); tries.due(now, runs) {
+				began, err := n.order(ctx)
+				if began {
+					answered = now
 				}
-			case time.Since(placed) > eventsAfter && time.Since(asked) > eventsEvery:
+				if began || err != nil {
+					return err
+				}
+				tries.failed(time.Now())
+			}
+			switch {
+			case runs && time.Since(keeper.State.Running.StartedAt.Time) > answerWithin:
+				event = fmt.Sprintf("node %s is up, and its kubelet does not answer an exec yet: %v", pod.Spec.NodeName, n.current().err)
+			case !runs && time.Since(tries.placed) > eventsAfter && time.Since(asked) > eventsEvery:
 				asked = time.Now()
 				event = n.warning(ctx)
 			}
+			again = time.After(time.Until(tries.next))
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("kubernetes: start pod %s: %w", n.name, ctx.Err())
 		case <-changed:
-			pause = dialFirst
 		case <-again:
 		}
 	}

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
 // over reports whether no program of a pod can run any more.
@@ -17,6 +19,11 @@ func over(pod *v1.Pod) bool {
 	}
 	main := statusOf(pod, mainName)
 	return main != nil && main.State.Terminated != nil
+}
+
+// containerOf is one of the pod's two containers.
+func containerOf(pod *v1.Pod, name string) *v1.Container {
+	return &pod.Spec.Containers[slices.IndexFunc(pod.Spec.Containers, func(c v1.Container) bool { return c.Name == name })]
 }
 
 func statusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
@@ -33,7 +40,22 @@ func hopeless(pod *v1.Pod) error {
 	if pod == nil {
 		return nil
 	}
+	for _, s := range containers(pod) {
+		w := s.State.Waiting
+		if w == nil {
+			continue
+		}
+		switch w.Reason {
+		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
+		default:
+			continue
+		}
+		return fmt.Errorf("%w: kubernetes: container %s of pod %s, image %s: %s: %s", runtime.ErrSpec, s.Name, pod.Name, s.Image, w.Reason, w.Message)
+	}
 	if main := statusOf(pod, mainName); main != nil && main.State.Terminated != nil && main.State.Terminated.Reason == "StartError" {
+		if said := main.State.Terminated.Message; strings.Contains(said, wire.Program) && strings.Contains(said, "no such file") {
+			return fmt.Errorf("%w: kubernetes: %w: %s", runtime.ErrUnavailable, errKeeperless, keeperless(pod))
+		}
 		return fmt.Errorf("%w: kubernetes: image %s: StartError: %s", runtime.ErrSpec, main.Image, main.State.Terminated.Message)
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed {
@@ -43,22 +65,27 @@ func hopeless(pod *v1.Pod) error {
 		}
 		return err
 	}
-	for _, s := range containers(pod) {
-		w := s.State.Waiting
-		if w == nil {
-			continue
-		}
-		is := runtime.ErrSpec
-		switch w.Reason {
-		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
-		case "CrashLoopBackOff": // of the keeper, which no Spec says anything about
-			is = runtime.ErrUnavailable
-		default:
-			continue
-		}
-		return fmt.Errorf("%w: kubernetes: container %s of pod %s, image %s: %s: %s", is, s.Name, pod.Name, s.Image, w.Reason, w.Message)
-	}
 	return nil
+}
+
+// errKeeperless is the end of a pod whose program's container was started though its keeper was not: the kubelet goes on to the next
+// container where one fails, and starts neither again.
+var errKeeperless = errors.New("the pod's keeper did not start")
+
+// keeperless says why.
+func keeperless(pod *v1.Pod) string {
+	if said := unpulled(pod); said != "" {
+		return said
+	}
+	if s := statusOf(pod, keeperName); s != nil {
+		switch w, t := s.State.Waiting, s.State.Terminated; {
+		case w != nil:
+			return fmt.Sprintf("%s: %s", w.Reason, w.Message)
+		case t != nil:
+			return fmt.Sprintf("it ended with code %d (%s) %s", t.ExitCode, t.Reason, t.Message)
+		}
+	}
+	return "the cluster does not say why"
 }
 
 // unpulled names the image that a node has not been able to pull, with the registry's words; empty: there is none.

@@ -89,7 +89,7 @@ func (t *Template) apply(pod *v1.Pod) {
 	s.PriorityClassName, s.SchedulerName, s.ServiceAccountName = t.Spec.PriorityClassName, t.Spec.SchedulerName, t.Spec.ServiceAccountName
 	s.ImagePullSecrets, s.HostUsers = t.Spec.ImagePullSecrets, t.Spec.HostUsers
 	for _, c := range t.Spec.Containers {
-		main := &s.Containers[0].Resources
+		main := &containerOf(pod, mainName).Resources
 		maps.Copy(main.Limits, c.Resources.Limits)
 		if main.Requests == nil {
 			main.Requests = v1.ResourceList{}

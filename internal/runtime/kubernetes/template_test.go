@@ -40,7 +40,7 @@ spec:
 	}
 	n := planned(t, r)
 	m := n.manifest()
-	main := m.Spec.Containers[0].Resources
+	main := containerOf(m, mainName).Resources
 	gpus, memory := main.Limits["nvidia.com/gpu"], main.Limits["memory"]
 	if m.Labels["team"] != "eval" || m.Annotations["a"] != "b" || m.Annotations[annotationNonce] != n.nonce || m.Spec.NodeSelector["gpu"] != "a100" || m.Spec.NodeSelector["kubernetes.io/os"] != "linux" ||
 		len(m.Spec.Tolerations) != 3 || m.Spec.ImagePullSecrets[0].Name != "registry" || m.Spec.PriorityClassName != "batch" || gpus.Value() != 1 || memory.Value() != n.spec.Limits.Memory+initMemory || main.Requests.Cpu().MilliValue() != 500 {

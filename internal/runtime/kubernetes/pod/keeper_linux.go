@@ -39,6 +39,7 @@ type keeper struct {
 	version int // of state
 	report  *wire.Report
 	init    *net.UnixConn // process 1
+	alone   bool          // process 1 is gone
 	streams [2]stream
 	limit   int64 // of the bytes that are kept; one more than the program may write, so that the worker sees that it was exceeded
 	kept    int64
@@ -56,7 +57,7 @@ type stream struct {
 	open bool
 }
 
-// Keep runs the keeper until the pod is told to end. orphan is how long a run goes on without a worker.
+// Keep runs the keeper until the pod is told to end, or process 1 was let go. orphan is how long a run goes on without a worker.
 func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 	k := &keeper{places: places, orphan: orphan, contact: time.Now(),
 		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}
@@ -106,7 +107,11 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 			if time.Since(k.contact) > k.orphan && !k.done {
 				k.finish()
 			}
+			over := k.done && (k.init == nil || k.alone)
 			k.mu.Unlock()
+			if over {
+				return nil
+			}
 		}
 	}
 }
@@ -188,6 +193,7 @@ func (k *keeper) serveInit(l *net.UnixListener) {
 	all.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.alone = true
 	if k.state.Phase != wire.Exited && k.state.Phase != wire.Refused {
 		k.change(func(s *wire.State) { s.Phase = wire.Lost })
 	}

@@ -329,6 +329,19 @@ func TestOrphan(t *testing.T) {
 		if f, err := wire.Read(b.init); err == nil || os.IsTimeout(err) {
 			t.Errorf("process 1 was not let go: %q, %v", f.Kind, err)
 		}
+		// The pod is over when process 1 is gone, and not only when somebody deletes it.
+		for _, pipe := range []*os.File{b.out[0], b.out[1]} {
+			_ = pipe.Close()
+		}
+		_ = b.init.Close()
+		select {
+		case err := <-b.over:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the keeper stays")
+		}
 	}
 }
 

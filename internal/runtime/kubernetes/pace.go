@@ -1,0 +1,95 @@
+package kubernetes
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// paceFirst is how long after a pod has got its node its keeper is tried for the first time, until the worker has seen some pods start.
+	paceFirst = 500 * time.Millisecond
+	// paceShare is the part of the usual time after which a keeper is tried. Below 1, so that the usual time can become shorter.
+	paceShare = 0.9
+	// paceWeight is the weight of the latest pod in the usual time.
+	paceWeight = 0.2
+	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the same time, since how
+	// long that takes then says little. paceRarely is the pause behind the last of them, for a kubelet that never tells.
+	paceTries  = 2
+	paceRarely = 5 * time.Second
+	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
+	dialFirst = 60 * time.Millisecond
+	dialMost  = time.Second
+)
+
+// pace says when a keeper is tried. The kubelet tells of a container's start up to a second late, and a try that comes too early is a request
+// that the API server and the kubelet refuse. So the first tries come when keepers of this cluster usually answer, and the next when the
+// kubelet has told.
+type pace struct {
+	mu    sync.Mutex
+	usual time.Duration // from the pod's node to the keeper's answer
+	open  int           // pods that start
+}
+
+// tries are those of one pod.
+type tries struct {
+	pace   *pace
+	placed time.Time
+	next   time.Time     // when the keeper is tried, whatever the kubelet says
+	left   int           // tries that are made whatever the kubelet says
+	told   bool          // the kubelet has told that the keeper runs
+	wait   time.Duration // behind the next one
+}
+
+// begin is for a pod that has just got its node.
+func (p *pace) begin(placed time.Time) *tries {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	usual, left := p.usual, paceTries
+	if usual == 0 {
+		usual = paceFirst
+	}
+	if p.open++; p.open > 1 {
+		left = 1
+	}
+	return &tries{pace: p, placed: placed, left: left, next: placed.Add(time.Duration(paceShare * float64(usual))), wait: max(usual/2, dialFirst)}
+}
+
+// due reports whether the keeper is to be tried now; runs is what the kubelet has told of it.
+func (t *tries) due(now time.Time, runs bool) bool {
+	if runs && !t.told {
+		t.told, t.wait = true, dialFirst
+		return true
+	}
+	return !now.Before(t.next)
+}
+
+// failed notes a try that nobody has answered.
+func (t *tries) failed(now time.Time) {
+	t.left--
+	switch {
+	case t.told:
+		t.next = now.Add(t.wait)
+		t.wait = min(t.wait+t.wait/2, dialMost)
+	case t.left > 0:
+		t.next = now.Add(t.wait)
+	default:
+		t.next = now.Add(paceRarely)
+	}
+}
+
+// end is for a pod whose keeper has answered a try at a moment, or that will not start; then the moment is zero.
+func (t *tries) end(answered time.Time) {
+	p := t.pace
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+	if answered.IsZero() {
+		return
+	}
+	took := min(answered.Sub(t.placed), 10*time.Second) // an image that was pulled says little of the next pod
+	if p.usual == 0 {
+		p.usual = took
+		return
+	}
+	p.usual += time.Duration(paceWeight * float64(took-p.usual))
+}
