@@ -1,0 +1,40 @@
+package kubernetes
+
+import (
+	"testing"
+	"time"
+)
+
+// A keeper is tried when keepers have usually answered: twice where one pod starts, once where several do, and then when the kubelet has told of it.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	var p pace
+	placed := time.Now()
+	asked := func(tr *tries, told time.Duration) (at []time.Duration) {
+		for d := time.Duration(0); d <= 8*time.Second; d += 10 * time.Millisecond {
+			if tr.due(placed.Add(d), told > 0 && d >= told) {
+				at = append(at, d)
+				tr.failed(placed.Add(d))
+			}
+		}
+		return at
+	}
+	first := p.begin(placed)
+	if at := asked(first, 0); len(at) != 3 || at[0] != 450*time.Millisecond || at[1] != 700*time.Millisecond || at[2] != 5700*time.Millisecond {
+		t.Errorf("alone, and never told of: %v", at)
+	}
+	second := p.begin(placed)
+	if at := asked(second, 2*time.Second); len(at) < 5 || at[0] != 450*time.Millisecond || at[1] != 2*time.Second || at[2] != 2060*time.Millisecond || at[len(at)-1]-at[len(at)-2] > dialMost+10*time.Millisecond {
+		t.Errorf("beside another, and told of: %v", at)
+	}
+	first.end(placed.Add(time.Second)) // what is usual, until there is more
+	second.end(time.Time{})            // did not start: says nothing
+	third := p.begin(placed)
+	if at := asked(third, 0); at[0] != 900*time.Millisecond {
+		t.Errorf("after one of a second: %v", at)
+	}
+	third.end(placed.Add(2 * time.Second))
+	if p.usual != 1200*time.Millisecond || p.open != 0 {
+		t.Errorf("usually %v, %d open", p.usual, p.open)
+	}
+}
