@@ -212,3 +212,19 @@ func TestTimelineByWorker(t *testing.T) {
 	tb.until("its execution is open", `/executions\/ex_\w+$/.test(location.pathname) && !location.pathname.includes('`+id+`')`)
 	tb.check("timeline by worker")
 }
+
+// While a program is written the page says what would become of it, and what is wrong with it.
+func TestCheckOfCode(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/new"))
+	tb.do("write", chromedp.SendKeys("#source", "print(1)"), chromedp.SendKeys("#wall", "soon"))
+	tb.see("Not yet right")
+	tb.see("limits.wall")
+	tb.accessible("a program that would be refused")
+	tb.shot("a program that would be refused")
+	tb.do("mend it", chromedp.SendKeys("#wall", "\b\b\b\b2s"))
+	tb.see("It would run code in queue default")
+	tb.check("the check of a program")
+}

@@ -10,7 +10,7 @@ import (
 func (c *call) checkSubmission() error {
 	var in api.Submission
 	if err := c.decode(&in); err != nil {
-		return err
+		return c.answerCheck(flow.Request{}, err)
 	}
 	return c.answerCheck(c.Engine.CheckSubmission(c.ctx(), submission(&in)))
 }
@@ -18,7 +18,7 @@ func (c *call) checkSubmission() error {
 func (c *call) checkEvaluation() error {
 	var in api.Evaluation
 	if err := c.decode(&in); err != nil {
-		return err
+		return c.answerCheck(flow.Request{}, err)
 	}
 	sub, err := c.evaluation(&in)
 	if err != nil {

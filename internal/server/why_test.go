@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,12 @@ func TestCheckSubmission(t *testing.T) {
 	}
 	if v, err = h.client.CheckSubmission(t.Context(), api.Submission{Action: "gret"}); err != nil || v.Valid || len(v.Problems) != 1 || !strings.Contains(v.Problems[0].Fix, "greet") {
 		t.Errorf("%+v, %v", v, err)
+	}
+	for path, body := range map[string]string{"limits.wall": `{"language":"bash","source":"x","limits":{"wall":"soon"}}`, "collect[0]": `{"language":"bash","source":"x","collect":["../x"]}`, "lables": `{"language":"bash","source":"x","lables":{}}`} {
+		var v api.SubmissionCheck
+		if res, answer := h.do(t, "POST", "/api/v1/evaluations:validate", body); res.StatusCode != 200 || json.Unmarshal(answer, &v) != nil || v.Valid || len(v.Problems) != 1 || v.Problems[0].Path != path {
+			t.Errorf("%s: %s %s", path, res.Status, answer)
+		}
 	}
 	if v, err = h.client.CheckEvaluation(t.Context(), api.Evaluation{Code: api.Code{Language: "pyhton", Source: "1"}}); err != nil || v.Valid || v.Problems[0].Path != "language" {
 		t.Errorf("%+v, %v", v, err)

@@ -28,6 +28,36 @@ function labelsOf(text) {
 
 const input = (/** @type {(v: string) => void} */ set) => (/** @type {any} */ e) => set(e.target.value);
 
+/**
+ * What the server says of what has been entered so far: asked a moment after the last change.
+ * @param {string} path
+ * @param {() => unknown} body nothing while there is nothing to ask about
+ * @param {unknown[]} of what the body is made of
+ */
+function useCheck(path, body, of) {
+  const [check, setCheck] = useState(/** @type {import('../types').SubmissionCheck|null} */ (null));
+  useEffect(() => {
+    let mine = true;
+    setCheck(null);
+    const timer = setTimeout(() => {
+      /** @type {unknown} */
+      let now;
+      try {
+        now = body();
+      } catch {
+        return; // it is no JSON, which is said when it is sent
+      }
+      if (now) post(path, now).then((c) => { if (mine) setCheck(c); }, () => {});
+    }, 400);
+    return () => { mine = false; clearTimeout(timer); };
+  }, of);
+  return check;
+}
+
+/** @param {import('../types').SubmissionCheck|null} c */
+const checkNote = (c) => html`<div role="status">${!c ? null : c.valid ? html`<p class="muted small">It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.</p>`
+  : html`<div class="note late"><p>Not yet right:</p><ul class="tight">${(c.problems || []).slice(0, 20).map((p) => html`<li class="user">${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}${line(p.message, 300)}${p.fix ? ` (${line(p.fix, 300)})` : ''}</li>`)}</ul></div>`}</div>`;
+
 /** @param {{first: import('../part/program.js').Program}} p */
 function Code({ first }) {
   const [language, setLanguage] = useState(first.language);
@@ -48,18 +78,22 @@ function Code({ first }) {
       setLanguages([...new Set([...known, ...all.map((/** @type {string} */ k) => k.slice(5))])].sort());
     }, () => {});
   }, []);
+  const submission = () => {
+    const tags = labelsOf(labels);
+    const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
+    return {
+      language: language.trim(), source,
+      ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : interactive ? { interactive } : stdin ? { stdin } : {}),
+      ...(Object.keys(limits).length > 0 ? { limits } : {}),
+      ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
+    };
+  };
+  const check = useCheck('api/v1/evaluations:validate', () => source !== '' && language.trim() !== '' && submission(), [language, source, stdin, interactive, cases, labels, wall, memory]);
   const send = async (/** @type {Event} */ e) => {
     e.preventDefault();
     setBusy(true);
     try {
-      const tags = labelsOf(labels);
-      const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
-      const x = await post('api/v1/evaluations', {
-        language: language.trim(), source,
-        ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : interactive ? { interactive } : stdin ? { stdin } : {}),
-        ...(Object.keys(limits).length > 0 ? { limits } : {}),
-        ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
-      }, { 'Idempotency-Key': key });
+      const x = await post('api/v1/evaluations', submission(), { 'Idempotency-Key': key });
       go(`executions/${x.id}`);
     } catch (err) {
       setError(err);
@@ -95,6 +129,7 @@ function Code({ first }) {
         <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}
     <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
     ${trouble(error)}
+    ${error ? null : checkNote(check)}
     <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button></div>
   </form>`;
 }
@@ -120,10 +155,6 @@ async function versionOf(name, which) {
   const a = aliases.find((/** @type {import('../types').Alias} */ o) => o.alias === (which || 'latest'));
   return a ? String(a.to.find((/** @type {import('../types').AliasTarget} */ t) => !t.percent)?.version) : undefined;
 }
-
-/** What the server says of what has been entered so far. @param {import('../types').SubmissionCheck|null} c */
-const checkNote = (c) => html`<div role="status">${!c ? null : c.valid ? html`<p class="muted small">It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.</p>`
-  : html`<div class="note late"><p>Not yet right:</p><ul class="tight">${(c.problems || []).slice(0, 20).map((p) => html`<li class="user">${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}${line(p.message, 300)}${p.fix ? ` (${line(p.fix, 300)})` : ''}</li>`)}</ul></div>`}</div>`;
 
 /** @param {{first: {action: string, input: string, labels: string}}} p */
 function Action({ first }) {
@@ -170,21 +201,7 @@ function Action({ first }) {
     if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
     return `{${parts.join(', ')}}`;
   };
-  const [check, setCheck] = useState(/** @type {import('../types').SubmissionCheck|null} */ (null));
-  useEffect(() => {
-    let mine = true;
-    setCheck(null);
-    const timer = setTimeout(() => {
-      let body = '';
-      try {
-        body = action.trim() === '' || faults.length > 0 ? '' : submission();
-      } catch {
-        return; // it is no JSON, which is said when it is sent
-      }
-      if (body) post('api/v1/executions:validate', body).then((c) => { if (mine) setCheck(c); }, () => {});
-    }, 400);
-    return () => { mine = false; clearTimeout(timer); };
-  }, [action, text, labels, values, useForm, schema]);
+  const check = useCheck('api/v1/executions:validate', () => action.trim() !== '' && faults.length === 0 && submission(), [action, text, labels, values, useForm, schema]);
   const toJSON = () => {
     if (fields) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
     setAsForm(false);

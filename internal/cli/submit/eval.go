@@ -41,6 +41,7 @@ type evalOptions struct {
 	wanted   map[string]string // of the worker
 	queue    string
 	detach   bool
+	dry      bool
 	format   output.Format
 
 	flow        flowControl
@@ -100,6 +101,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	f.BoolVar(&o.dry, "dry-run", false, dryRunHelp+"; what is too large for one request is sent ahead all the same")
 	o.flow.declare(f)
 	o.cache.declare(f, "run it also where an outcome was kept; with --cache its own is kept")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
@@ -128,11 +130,18 @@ func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation
 			return err
 		}
 	}
-	if o.detach && s.Embedded {
+	if o.detach && s.Embedded && !o.dry {
 		return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 	}
 	if err := c.upload(ctx, s); err != nil {
 		return err
+	}
+	if o.dry {
+		v, err := s.CheckEvaluation(ctx, *e)
+		if err != nil {
+			return err
+		}
+		return writeCheck(a, v, o.format)
 	}
 	var x *api.Execution
 	err := a.Following(ctx, s, func() (err error) {

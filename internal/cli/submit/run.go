@@ -31,6 +31,7 @@ type RunOptions struct {
 	labels  map[string]string
 	wanted  map[string]string // of the worker
 	detach  bool
+	dry     bool
 	queue   string
 	timeout time.Duration
 	key     string
@@ -56,6 +57,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 		Example: `  pawl run examples/grade.yaml
   pawl run examples/fanout.yaml --set 'texts=["one fish two fish"]'
   pawl run deploy.yaml --input @request.json --label team=platform
+  pawl run grade@3 --input @request.json --dry-run
   pawl run grade@3 --server http://127.0.0.1:7411 --detach`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), a, args[0], &o) },
@@ -66,6 +68,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	f.BoolVar(&o.dry, "dry-run", false, "of what is registered: "+dryRunHelp)
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
 	app.DurationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
@@ -99,6 +102,9 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 		return exit.Usagef("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
 	}
 	if app.LooksLikeFile(what) {
+		if o.dry {
+			return exit.Usagef("--dry-run says what becomes of something registered: pawl validate %s checks a file, and pawl apply registers it", what)
+		}
 		if _, isProgram := a.Config.Languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
 			return exit.Usagef("%s is a program and no workflow: pawl eval %s runs it", what, what)
 		}
@@ -121,8 +127,18 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 			}
 		}
 	}
+	asked := api.Submission{Action: name, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
+		Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: o.key}
+	if o.dry {
+		return a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+			v, err := s.CheckSubmission(ctx, asked)
+			if err != nil {
+				return err
+			}
+			return writeCheck(a, v, o.format)
+		})
+	}
 	return submitAndWatch(ctx, a, func(ctx context.Context, s *app.Session) (*api.Execution, error) {
-		action := name
 		if s.Embedded {
 			if err := errors.Join(local.MissingRuntimes(a, defs), local.MissingRuntime(a, "this", flow.Kind(name), input), local.MissingLabels(a, "this", o.wanted), local.MissingQueues(a, defs, o.queue)); err != nil {
 				return nil, err
@@ -135,12 +151,12 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 			}
 			for _, d := range defined.Definitions {
 				if d.Name == name {
-					action = fmt.Sprintf("%s@%d", d.Name, d.Version)
+					asked.Action = fmt.Sprintf("%s@%d", d.Name, d.Version)
 				}
 			}
 		}
-		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
-			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: cmp.Or(o.key, s.Key)})
+		asked.IdempotencyKey = cmp.Or(o.key, s.Key)
+		return s.Submit(ctx, asked)
 	}, o.detach, o.format)
 }
 
