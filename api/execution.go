@@ -170,6 +170,10 @@ type Execution struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	WakeAt     time.Time `json:"wake_at,omitzero"` // end of the wait before the next attempt, or of a sleep
 
+	// Waiting is what it waits for as far as its own row says; GET …/why looks further, and says why.
+	Waiting string `json:"waiting,omitempty" doc:"What it waits for, in the words of why, as far as its own row says; absent: it has ended"`
+	Seq     int64  `json:"seq,omitempty" doc:"Number of its latest event: of two answers about it, the one with the higher attempt and number is the later"`
+
 	Paused *Pause `json:"paused,omitempty" doc:"It is a workflow that starts no tasks until it is resumed"`
 
 	// Worker is the session that holds the attempt.

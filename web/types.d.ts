@@ -102,6 +102,8 @@ export interface Execution {
   started_at?: string;
   finished_at?: string;
   wake_at?: string;
+  waiting?: string;
+  seq?: number;
   paused?: Pause;
   worker?: string;
   cancel_order?: CancelOrder;

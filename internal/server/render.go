@@ -20,6 +20,7 @@ func render(x *flow.Execution) api.Execution {
 		RerunOf: x.RerunOf.String(), Only: again.Only, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
+		Waiting: x.WaitsFor(), Seq: max(0, x.NextSeq-1),
 	}
 	renderSettings(&out, &x.Request)
 	if i := x.Imported; i != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,19 @@ func TestWhySaysItInFields(t *testing.T) {
 	all, err := h.client.WhyMany(t.Context(), []string{waiting, running, needy, "ex_nope"})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%+v, %v", all, err)
+	}
+	page, err := h.client.List(t.Context(), client.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, x := range page.Executions {
+		if rows[x.ID] = x.Waiting; x.Seq < 1 {
+			t.Errorf("%s has no number of its latest event: %+v", x.ID, x)
+		}
+	}
+	if want := map[string]string{holder: "sleep", waiting: "key", running: "worker", needy: "queue"}; !maps.Equal(rows, want) {
+		t.Errorf("rows wait for %v, want %v", rows, want)
 	}
 	w := all[0].Why
 	if w.ID != waiting || w.Action != "noop" || w.Waiting != "key" || w.PlaceOf != "key" || w.Position != 1 || w.KeyLimit != 1 || !slices.Equal(w.Holders, []string{holder}) || w.SelfHeld {

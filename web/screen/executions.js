@@ -5,7 +5,7 @@ import { getJSON, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock, shortID } from '../app/text.js';
-import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone } from '../part/status.js';
+import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
 import { now, since, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { FilterField } from '../part/filterfield.js';
 import { lazy } from '../app/lazy.js';
@@ -83,10 +83,10 @@ const hrefOfLabel = (/** @type {string} */ k, /** @type {string} */ v) => 'execu
 function waits(x) {
   if (!open(x.status)) return '';
   if (x.wake_at) return `Until ${clock(x.wake_at)}`;
-  if (x.status === 'requested' && x.not_before && Date.parse(x.not_before) > now.value) return `Starts ${clock(x.not_before)}`;
-  if (x.status === 'requested' && x.key) return `Key ${line(x.key, 60)}`;
-  if (x.status === 'scheduled' && x.queue) return `Queue ${line(x.queue, 60)}`;
-  return '';
+  if (x.waiting === 'time' && x.not_before && Date.parse(x.not_before) > now.value) return `Starts ${clock(x.not_before)}`;
+  if (x.waiting === 'key') return `Key ${line(x.key, 60)}`;
+  if (x.waiting === 'queue') return `Queue ${line(x.queue, 60)}`;
+  return x.waiting === 'answer' || x.waiting === 'signal' ? waitWord(x.waiting) : '';
 }
 
 /** @param {Execution} x */

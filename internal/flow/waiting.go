@@ -1,0 +1,50 @@
+package flow
+
+// WaitsFor is what an execution waits for, as far as its own row says, in the words of why; empty: it has ended. Why looks further: an
+// execution in its queue may wait for a worker that can run it, or for the end of a pause.
+func (x *Execution) WaitsFor() string {
+	switch {
+	case x.Stage.Terminal():
+		return ""
+	case x.Aside != nil:
+		return "aside"
+	case x.State.Cancel != nil:
+		return "cancel"
+	case x.State.Pause != nil && x.Place == Held:
+		return "paused"
+	}
+	switch x.Place {
+	case Delayed:
+		switch {
+		case x.Attempt > 1:
+			return "retry"
+		case !x.SlotAt.IsZero() && x.SlotAt.Equal(x.WakeAt):
+			return "rate"
+		}
+		return "time"
+	case Waiting:
+		return "key"
+	case Ready:
+		return "queue"
+	case Held:
+		return x.goesOn()
+	}
+	return "" // what has just been submitted has no place yet
+}
+
+// goesOn is what the end of an execution waits for that is held.
+func (x *Execution) goesOn() string {
+	switch x.Kind {
+	case KindWorkflow:
+		return "children"
+	case KindSleep:
+		return "sleep"
+	case KindAsk:
+		return "answer"
+	case KindWait:
+		return "signal"
+	case KindRerun:
+		return "rerun"
+	}
+	return "worker"
+}
