@@ -53,6 +53,23 @@ type LogPage struct {
 	More       bool   `json:"more"` // there was more to read at once
 }
 
+// LogStream is how much one attempt has written to one of its streams.
+type LogStream struct {
+	Attempt int       `json:"attempt"`
+	Stream  string    `json:"stream" doc:"stdout, stderr or log"`
+	Bytes   int64     `json:"bytes" doc:"How many there are"`
+	LastSeq int64     `json:"last_seq" doc:"Of its last chunk, over all streams of the attempt"`
+	FirstAt time.Time `json:"first_at" doc:"When its first chunk was written"`
+	LastAt  time.Time `json:"last_at" doc:"When its last chunk was written"`
+}
+
+// LogSummary is how much an execution has written.
+type LogSummary struct {
+	Streams []LogStream `json:"streams" doc:"By attempt and stream; those that nothing was written to are left out"`
+	Status  Status      `json:"status"`
+	More    bool        `json:"more" doc:"There were attempts before these: the latest 50 are summed up, and any one with attempt"`
+}
+
 // LogMatch is a line of what one attempt wrote that has what was searched for.
 type LogMatch struct {
 	Attempt int    `json:"attempt"`

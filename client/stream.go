@@ -77,6 +77,15 @@ type LogSearch struct {
 	Limit   int    // of the lines in one answer; 0: 100
 }
 
+// LogSummary tells how much an execution has written, by attempt and stream: of one attempt, or of the latest 50 where attempt is 0.
+func (c *Client) LogSummary(ctx context.Context, id string, attempt int) (*api.LogSummary, error) {
+	q := url.Values{}
+	setInt(q, "attempt", int64(attempt))
+	var l api.LogSummary
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs/summary"), query: q, repeatable: true}, &l)
+	return orNil(&l, err)
+}
+
 // SearchLogs looks for lines for about a second. Where the answer has More the search goes on at its NextCursor.
 func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.LogMatches, error) {
 	q := url.Values{"q": {s.Text}}

@@ -280,6 +280,21 @@ export interface LogMatches {
   searched: number;
 }
 
+export interface LogStream {
+  attempt: number;
+  stream: string;
+  bytes: number;
+  last_seq: number;
+  first_at: string;
+  last_at: string;
+}
+
+export interface LogSummary {
+  streams: LogStream[];
+  status: string;
+  more: boolean;
+}
+
 export interface End {
   id: string;
   status: string;

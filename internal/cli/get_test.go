@@ -33,6 +33,12 @@ func TestLogsTail(t *testing.T) {
 			t.Errorf("--tail %s: exit code %d, %d of %d bytes %s", tail, code, len(out), len(whole), errs)
 		}
 	}
+	if out, errs, code := pawl(t, env, "logs", id, "--summary"); code != 0 || !strings.Contains(out, "1        stdout  588890  20") || strings.Count(out, "\n") != 2 {
+		t.Errorf("--summary: %d %s%s", code, out, errs)
+	}
+	if _, errs, code := pawl(t, env, "logs", id, "--summary", "-f"); code != 2 || !strings.Contains(errs, "--summary") {
+		t.Errorf("--summary -f: %d %s", code, errs)
+	}
 	for want, args := range map[string][]string{"99998\n": {"--grep", "99998"}, "777\n77777\n": {"--grep", "^(77)?777$", "--regexp"}, "": {"--grep", "x"}} {
 		if out, errs, code := pawl(t, env, append([]string{"logs", id}, args...)...); code != 0 || out != want || (want == "") != strings.Contains(errs, "no line") {
 			t.Errorf("%v: exit code %d, %q, want %q; %s", args, code, out, want, errs)

@@ -160,6 +160,8 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/logs", name: "logs", tag: tagExecutions, summary: "Read or follow what it wrote",
 			params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: (*call).logs},
+		{method: "GET", path: one + "/logs/summary", name: "sum-logs", tag: tagExecutions, summary: "See how much it wrote, by attempt and stream",
+			params: []param{{name: "attempt", kind: "integer", doc: "Of this attempt only"}}, answers: []answer{ok(reflect.TypeFor[api.LogSummary]())}, handle: (*call).logSummary},
 		{method: "GET", path: one + "/logs/search", name: "search-logs", tag: tagExecutions, summary: "Find lines of what it wrote; one call looks for about a second",
 			params: searchParams, answers: []answer{ok(reflect.TypeFor[api.LogMatches]())}, handle: (*call).searchLogs},
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",

@@ -2,8 +2,8 @@
 import { html, h, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
 import { route, go, withQuery } from '../app/router.js';
-import { download } from '../app/api.js';
-import { number, count } from '../app/text.js';
+import { download, getJSON } from '../app/api.js';
+import { number, count, bytes } from '../app/text.js';
 import { Lines, drawn } from '../part/lines.js';
 import { open } from '../part/status.js';
 import { trouble, empty } from '../part/kit.js';
@@ -89,6 +89,14 @@ export function Logs({ x, moment }) {
     };
   }, [x.id, stream, attempt]);
 
+  // How much there is to download: known when it is opened, and again when all has been written.
+  const [sizes, setSizes] = useState(/** @type {import('../types').LogStream[]} */ ([]));
+  useEffect(() => {
+    let mine = true;
+    getJSON(`api/v1/executions/${x.id}/logs/summary`).then((l) => { if (mine) setSizes(l.streams); }, () => {});
+    return () => { mine = false; };
+  }, [x.id, x.attempt, over]);
+
   const all = lines.current.all;
   const full = all.length * height;
   const scale = Math.min(1, tallest / Math.max(full, 1));
@@ -117,6 +125,7 @@ export function Logs({ x, moment }) {
   const shown = all.slice(first, first + Math.ceil(view.height / height) + 2 * spare);
   const offset = view.top - (view.top / scale - first * height); // where the first row stands in the scaled plane
   const raw = (/** @type {string} */ s) => download(`api/v1/executions/${x.id}/logs?stream=${s}&offset=0${attempt ? `&attempt=${attempt}` : ''}`, `${x.id}-${s}.txt`);
+  const sized = (/** @type {string} */ s) => sizes.find((o) => o.stream === s && o.attempt === (attempt ? Number(attempt) : x.attempt))?.bytes;
   const attempts = Array.from({ length: Math.min(x.attempt, 50) }, (_, i) => String(x.attempt - i));
   const typed = interactive(x) && !moment;
   return html`<section class="panel">
@@ -129,7 +138,7 @@ export function Logs({ x, moment }) {
       <span class="muted small num" role="status">${count(all.length, 'line')}${over ? '' : ', following'}</span>
       <span class="spacer"></span>
       ${following ? null : html`<button type="button" class="plain" onClick=${toEnd}>To the end</button>`}
-      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => raw(s)}>Download ${s}</button>`)}
+      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => raw(s)}>Download ${s}${sized(s) ? html` <span class="muted small num">${bytes(sized(s) || 0)}</span>` : null}</button>`)}
     </div>
     ${h(Search, {})}
     ${find ? h(Found, { key: JSON.stringify([x.id, find, regexp, stream, attempt]), id: x.id, text: find, regexp, stream, attempt }) : null}

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 
 func LogsCommand(a *app.App) *cobra.Command {
 	var q client.LogQuery
-	var follow bool
+	var follow, sum bool
 	var tail string
 	var find client.LogSearch
 	var f output.Format
@@ -30,6 +31,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 		Example: `  pawl logs ex_… -f                    until it has ended
   pawl logs ex_… --stream stderr
   pawl logs ex_… --tail 64kB -f        the end of it, and what follows
+  pawl logs ex_… --summary             how much there is of each stream
   pawl logs ex_… --grep panic          only the lines that have it, found by the server
   pawl logs ex_… -o json               a chunk per line, with times and offsets`,
 		Args: cobra.ExactArgs(1),
@@ -50,7 +52,13 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				}
 				q.Tail = int64(size)
 			}
+			if sum && (follow || tail != "" || find.Text != "" || q.Stream != "") {
+				return exit.Usagef("--summary prints no logs: of the other flags it goes with --attempt and --output")
+			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if sum {
+					return sumLogs(ctx, a, s.Client, args[0], q.Attempt, f)
+				}
 				x, err := s.Get(ctx, args[0])
 				if err != nil {
 					return err
@@ -99,12 +107,32 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
 	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
+	c.Flags().BoolVar(&sum, "summary", false, "how many bytes each attempt wrote to each stream, and when, in the place of the logs")
 	c.Flags().StringVar(&tail, "tail", "", "only about so much of the end, as in 64kB")
 	c.Flags().StringVar(&find.Text, "grep", "", "only the lines that have this, to standard output; a long line is cut around it")
 	c.Flags().BoolVar(&find.Regexp, "regexp", false, "--grep is a regular expression, as in (?i)error|panic")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk, or a line of --grep with its place, per line"
 	return c
+}
+
+// sumLogs prints how much an execution has written.
+func sumLogs(ctx context.Context, a *app.App, c *client.Client, id string, attempt int, f output.Format) error {
+	all, err := c.LogSummary(ctx, id, attempt)
+	if err != nil {
+		return err
+	}
+	if f == output.AsJSON {
+		return output.WriteData(a.Out, f, all)
+	}
+	t := &output.Table{}
+	t.Row("ATTEMPT", "STREAM", "BYTES", "FIRST", "LAST")
+	for i := range all.Streams {
+		s := &all.Streams[i]
+		t.Row(strconv.Itoa(s.Attempt), s.Stream, strconv.FormatInt(s.Bytes, 10), stamp(s.FirstAt), stamp(s.LastAt))
+	}
+	t.Write(a.Out)
+	return nil
 }
 
 // grep prints the lines that a search finds.
