@@ -31,7 +31,8 @@ type modelled struct {
 	keys   []string
 	order  []flow.ID
 	all    map[flow.ID]*known
-	met    map[flow.ID]bool // since the last comparison
+	met    map[flow.ID]bool             // since the last comparison
+	kept   map[flow.ID][]store.Reusable // of reruns
 	ticket int64
 }
 
@@ -46,16 +47,38 @@ func model(b *bench) {
 		run++ // queues and keys of its own: the store is not emptied in between
 		one := *b
 		one.tester, one.now = rt, epoch
-		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known), met: make(map[flow.ID]bool),
+		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known), met: make(map[flow.ID]bool), kept: make(map[flow.ID][]store.Reusable),
 			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
+		for i := range 2 {
+			m.completeOne(i)
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"submit": m.submitSome, "admit": m.admit, "claim": m.claim, "report": m.report, "cancel": m.cancel,
-			"lose": m.lose, "hand back": m.handBack, "stale": m.stale, "roll back": m.rollBack, "": func(*rapid.T) { m.compare(slices.Collect(maps.Keys(m.met))) },
+			"lose": m.lose, "hand back": m.handBack, "stale": m.stale, "roll back": m.rollBack,
+			"rerun": m.rerun, "reuse": m.reuse, "pause": m.pause, "resume": m.resume, "put aside": m.putAside, "take up": m.takeUp, "": func(*rapid.T) { m.compare(slices.Collect(maps.Keys(m.met))) },
 		})
 		m.compare(m.order)
 		m.endAll()
 		b.made = one.made
 	})
+}
+
+// completeOne makes an execution that has put something out, so that there is something to rerun from the first draw on.
+func (m *modelled) completeOne(n int) {
+	d := m.submit(onQueue(m.queues[0]), func(r *flow.Request) { r.Input = raw("%d", n) })
+	for _, decide := range []func() error{
+		func() error { m.ticket++; return d.Schedule(m.ticket, m.now) },
+		func() error { return d.Claim(flow.ID{1}, "w", m.now) },
+		func() error {
+			d.Report(d.Owner, flow.Report{Execution: d.ID, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: m.now},
+				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: m.now, Outcome: &flow.Outcome{Output: raw(`{"n": %d}`, n)}}}}, nil, nil, m.now, 0)
+			return nil
+		},
+	} {
+		must(m.bench, decide())
+		m.commit(d)
+		d = m.load(d.ID)
+	}
 }
 
 // pick draws an execution that fits, or skips.
@@ -77,6 +100,10 @@ func (m *modelled) pick(fits func(*flow.Execution) bool) *flow.Draft {
 // commit writes a decision and teaches it to the model.
 func (m *modelled) commit(drafts ...*flow.Draft) {
 	m.apply(drafts...)
+	m.learn(drafts...)
+}
+
+func (m *modelled) learn(drafts ...*flow.Draft) {
 	for _, d := range drafts {
 		if d.New {
 			m.order = append(m.order, d.ID)
@@ -116,7 +143,7 @@ func (m *modelled) submitSome(rt *rapid.T) {
 
 // admit puts something into its queue, or into its key's line.
 func (m *modelled) admit(rt *rapid.T) {
-	d := m.pick(func(x *flow.Execution) bool { return x.Stage == flow.Requested })
+	d := m.pick(func(x *flow.Execution) bool { return x.Stage == flow.Requested && x.Aside == nil })
 	m.ticket++
 	if d.Key != "" && d.Place != flow.Waiting && rapid.Bool().Draw(rt, "wait") {
 		must(m.bench, d.Wait(m.ticket, m.tick()))
@@ -138,7 +165,8 @@ func (m *modelled) claim(rt *rapid.T) {
 	m.commit(drafts...)
 }
 
-func held(x *flow.Execution) bool { return x.Place == flow.Held }
+// held are those that a worker has.
+func held(x *flow.Execution) bool { return x.Place == flow.Held && x.Kind != flow.KindWorkflow }
 
 // report lets an owner say something: in order, ahead of a gap, or the end.
 func (m *modelled) report(rt *rapid.T) {
@@ -197,6 +225,66 @@ func (m *modelled) rollBack(*rapid.T) {
 	wantErr(m.bench, "update", err, stop)
 }
 
+const rerunTask = "each"
+
+// rerun submits a workflow that is to reuse outcomes of what has completed, each of which is copied with it.
+func (m *modelled) rerun(rt *rapid.T) {
+	completed := func(x *flow.Execution) bool { return x.Stage == flow.Completed }
+	d := m.submit(asWorkflow, onQueue(m.queues[0]), func(r *flow.Request) { r.RerunOf = m.pick(completed).ID })
+	var reuses []store.Reuse
+	for index := range rapid.IntRange(0, 3).Draw(rt, "items") {
+		from := m.pick(completed)
+		of := from.ID
+		if !from.ReusedOf.IsZero() {
+			of = from.ReusedOf
+		}
+		hash := [32]byte{byte(index + 1)}
+		reuses = append(reuses, store.Reuse{Workflow: d.ID, Task: rerunTask, Index: index, From: from.ID, Of: of, Hash: hash})
+		m.kept[d.ID] = append(m.kept[d.ID], store.Reusable{Index: index, Of: of, Hash: hash, Output: m.all[from.ID].x.Outcome.Output})
+	}
+	m.delta(store.Delta{Drafts: []*flow.Draft{d}, Reuses: reuses})
+	m.learn(d)
+}
+
+// reuse ends an execution with an outcome that is kept for a rerun.
+func (m *modelled) reuse(rt *rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return !x.Stage.Terminal() && len(m.kept[x.ID]) > 0 })
+	kept := rapid.SampledFrom(m.kept[d.ID]).Draw(rt, "item")
+	one := m.submit(onQueue(m.queues[0]), func(r *flow.Request) { r.ReusedOf = kept.Of })
+	must(m.bench, one.Reuse(kept.Output, m.tick()))
+	m.commit(one)
+}
+
+func (m *modelled) pause(rt *rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return x.Kind == flow.KindWorkflow && !x.Stage.Terminal() })
+	now := m.tick()
+	must(m.bench, d.Pause(now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "s"))*time.Second), "ann", "drawn", now))
+	m.commit(d)
+}
+
+func (m *modelled) resume(*rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return x.Pause != nil })
+	must(m.bench, d.Resume("bob", "drawn", m.tick()))
+	m.commit(d)
+}
+
+func (m *modelled) putAside(*rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return !x.Stage.Terminal() })
+	d.PutAside("drawn", m.tick())
+	m.commit(d)
+}
+
+// takeUp goes on with what was put aside. What was in its queue goes back there.
+func (m *modelled) takeUp(*rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return x.Aside != nil })
+	d.TakeUp()
+	if d.TakenOut() {
+		m.ticket++
+		must(m.bench, d.Schedule(m.ticket, m.tick()))
+	}
+	m.commit(d)
+}
+
 // compare holds what a store answers against the model: about some executions, and about every queue, key and deadline.
 func (m *modelled) compare(some []flow.ID) {
 	clear(m.met)
@@ -204,6 +292,13 @@ func (m *modelled) compare(some []flow.ID) {
 		k := m.all[id]
 		equal(m.bench, "execution", m.get(id), k.x)
 		equal(m.bench, "history", m.events(id, 0, 1000), stripped(k.events))
+		want := m.kept[id]
+		if k.x.Stage.Terminal() {
+			want = nil
+		}
+		equal(m.bench, "what is to be reused", inTx(m.bench, func(ctx context.Context, t store.Tx) ([]store.Reusable, error) {
+			return t.Reusable(ctx, id, rerunTask, 0, 100, 1<<20)
+		}), want)
 		equal(m.bench, "kept events", inTx(m.bench, func(ctx context.Context, t store.Tx) ([]flow.Event, error) { return t.Inbox(ctx, id) }), k.inbox)
 	}
 	use := make(map[string]store.KeyUse)
@@ -257,6 +352,9 @@ func (m *modelled) endAll() {
 			continue
 		}
 		must(m.bench, d.Cancel(flow.Cancelled, flow.CodeCancelled, "the run is over", m.now))
+		if d.Kind == flow.KindWorkflow && d.Place == flow.Held {
+			must(m.bench, d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeCancelled, Message: "the run is over"}}, m.now, 0))
+		}
 		if held(d.Execution) {
 			must(m.bench, d.Lose("the run is over", m.now, 0))
 		}
