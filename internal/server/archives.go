@@ -75,7 +75,7 @@ func (c *call) exportExecutions() error {
 	h := c.w.Header()
 	h.Set("Content-Type", mediaTar)
 	h.Set("Content-Disposition", `attachment; filename="`+archiveName(q.IDs)+`"`)
-	h.Set("X-Content-Type-Options", "nosniff")
+	inert(h)
 	c.w.WriteHeader(http.StatusOK)
 	ctx, stop := context.WithCancel(c.ctx())
 	defer stop()

@@ -75,7 +75,7 @@ func (c *call) givenBlob() error {
 func (c *call) beginBytes() {
 	h := c.w.Header()
 	h.Set("Content-Type", mediaFile)
-	h.Set("X-Content-Type-Options", "nosniff")
+	inert(h)
 	h.Set("Cache-Control", "no-store")
 	c.w.WriteHeader(http.StatusOK)
 }

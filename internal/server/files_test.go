@@ -73,3 +73,28 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%s", res.Status)
 	}
 }
+
+// What others wrote is inert in a browser: no script of it runs, no type is guessed, and no other site embeds it.
+func TestBytesOfOthersAreInert(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	up, err := h.client.Upload(t.Context(), strings.NewReader("<script>alert(1)</script>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "bash", Source: "<script>alert(1)</script>", Files: map[string]api.Content{"a": {Blob: up.Blob}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, x.ID, "ended", terminal)
+	typed := h.interactive(t)
+	one := "/api/v1/executions/" + x.ID
+	for _, path := range []string{one + "/files/out/said.txt", one + "/logs?stream=stdout&offset=0", one + "/given/" + up.Blob, "/api/v1/executions/" + typed + "/stdin/bytes", "/api/v1/executions:export?id=" + x.ID} {
+		res, _ := h.do(t, "GET", path, "")
+		for name, want := range map[string]string{"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"} {
+			if got := res.Header.Get(name); res.StatusCode != 200 || got != want {
+				t.Errorf("%s: %s, %s: %q, want %q", path, res.Status, name, got, want)
+			}
+		}
+	}
+}

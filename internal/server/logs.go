@@ -145,7 +145,7 @@ func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 func (c *call) rawLog(q store.LogQuery) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff")
+	inert(h)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Pawl-Attempt", strconv.Itoa(q.Attempt))
 	rc := http.NewResponseController(c.w)
