@@ -80,7 +80,7 @@ func TestManyPods(t *testing.T) {
 	one := func() (runtime.Run, *noted) {
 		out := new(noted)
 		spec := shell(r.options.Image, "echo begun; sleep 3000")
-		spec.Stdout, spec.Limits.Wall = out, time.Hour
+		spec.Stdout, spec.Limits.Wall, spec.Limits.Memory = out, time.Hour, 16<<20 // all that the node has is requested otherwise
 		started, err := r.Start(t.Context(), spec)
 		if err != nil {
 			t.Error(err)

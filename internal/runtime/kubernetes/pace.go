@@ -15,7 +15,7 @@ const (
 	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the same time, since how
 	// long that takes then says little. paceRarely is the pause behind the last of them, for a kubelet that never tells.
 	paceTries  = 2
-	paceRarely = 5 * time.Second
+	paceRarely = 20 * time.Second
 	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second

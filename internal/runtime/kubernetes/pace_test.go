@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	var p pace
 	placed := time.Now()
 	asked := func(tr *tries, told time.Duration) (at []time.Duration) {
-		for d := time.Duration(0); d <= 8*time.Second; d += 10 * time.Millisecond {
+		for d := time.Duration(0); d <= 30*time.Second; d += 10 * time.Millisecond {
 			if tr.due(placed.Add(d), told > 0 && d >= told) {
 				at = append(at, d)
 				tr.failed(placed.Add(d))
@@ -20,7 +20,7 @@ func TestPace(t *testing.T) {
 		return at
 	}
 	first := p.begin(placed)
-	if at := asked(first, 0); len(at) != 3 || at[0] != 450*time.Millisecond || at[1] != 700*time.Millisecond || at[2] != 5700*time.Millisecond {
+	if at := asked(first, 0); len(at) != 3 || at[0] != 450*time.Millisecond || at[1] != 700*time.Millisecond || at[2] != 20700*time.Millisecond {
 		t.Errorf("alone, and never told of: %v", at)
 	}
 	second := p.begin(placed)
