@@ -207,7 +207,7 @@ func TestFullDisk(t *testing.T) {
 	if out, code := refusedStart(t, path, late); code != 1 || !strings.Contains(out, "disk is full") {
 		t.Errorf("start: exit code %d: %s", code, out)
 	}
-	if out, code := refusedStart(t, path, withPath(db.dsn, "never")); code != 1 || !strings.Contains(out, "lets nobody in") || !strings.Contains(out, "full disk") {
+	if out, code := refusedStart(t, path, withPath(db.dsn, "never")); code != 1 || !strings.Contains(out, "refuses every connection") || !strings.Contains(out, "full disk") {
 		t.Errorf("start on a database that was never used: exit code %d: %s", code, out)
 	}
 	// What still fits into pages that are there is taken; sooner or later nothing is.

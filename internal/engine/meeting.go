@@ -23,7 +23,7 @@ func (e *Engine) meetWaits(ctx context.Context) {
 			return
 		case err != nil:
 			pause = meetAgain
-			e.opts.Log.Error("bringing signals to those who wait for them failed; it will be tried again", telemetry.Err, err)
+			e.opts.Log.Error("looking for waits that new signals fit failed; it will be tried again", telemetry.Err, err)
 		case more:
 			continue
 		}

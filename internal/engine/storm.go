@@ -82,7 +82,7 @@ func (e *Engine) calm(ctx context.Context, v *automation.Verdict, s *flow.Signal
 	}
 	v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
 	if err := e.PauseRule(ctx, v.Rule.Name, v.Reason.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
-		e.opts.Log.Warn("pausing a rule that goes wild failed; it is tried again with its next signal", "rule", v.Rule.Name, telemetry.Err, err)
+		e.opts.Log.Warn("pausing a rule that fires more often than its storm allows failed; it is tried again with its next signal", "rule", v.Rule.Name, telemetry.Err, err)
 	}
 	return nil
 }

@@ -263,7 +263,7 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 func (d *Draft) Give(output json.RawMessage, now time.Time) error {
 	by := d.AsRerun().GivenBy
 	if by == "" {
-		return fmt.Errorf("%w: nobody has given an output to %s", ErrIllegalMove, d.ID)
+		return fmt.Errorf("%w: no output was given to %s", ErrIllegalMove, d.ID)
 	}
 	if err := d.record(EvGiven, now, object("by", by)); err != nil {
 		return fmt.Errorf("give an output: %w", err)

@@ -122,7 +122,7 @@ func (s *Server) guarded(line Line, take func(context.Context, Letter) error) fu
 		}()
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("a letter from the broker panicked", "panic", p, "stack", string(debug.Stack()))
+				s.log.Error("handling a letter from the broker panicked", "panic", p, "stack", string(debug.Stack()))
 				err = &Buried{fmt.Sprintf("panic: %v", p)}
 			}
 		}()

@@ -85,8 +85,8 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 // remakeWithin is for how long the deletion of a queue that does not answer may take: RabbitMQ itself waits 5 s for the queue.
 const remakeWithin = 20 * time.Second
 
-// remake deletes a line and makes it again. RabbitMQ that was killed may leave a quorum queue without a leader for good: it takes nothing in and gives
-// nothing out until it is deleted. The letters that are lost with it are sent again, since each has a sender that waits for an answer.
+// remake deletes a line and makes it again. RabbitMQ that was killed may leave a quorum queue without a leader for good: it accepts no messages and delivers
+// none until it is deleted. The letters that are lost with it are sent again, since each has a sender that waits for an answer.
 func (f *Office) remake(ctx context.Context, line post.Line) error {
 	c, err := f.reading.at(ctx)
 	if err != nil {

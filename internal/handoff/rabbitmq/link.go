@@ -35,7 +35,7 @@ type connection struct {
 	raw       net.Conn
 	gone      chan struct{} // closed when the connection is lost
 	why       error         // why, once gone is closed
-	blocked   atomic.Bool   // the broker takes nothing in over it
+	blocked   atomic.Bool   // the broker accepts no messages over it
 	turn      chan struct{} // capacity 1: full while a publication is written
 	publisher *publisher    // used while turn is full; nil on a connection that publishes nothing
 }
@@ -158,9 +158,9 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 		for b := range blocked { // it is closed with the connection
 			c.blocked.Store(b.Active)
 			if b.Active {
-				l.f.log.Warn("the broker takes nothing in", "why", b.Reason)
+				l.f.log.Warn("the broker accepts no messages", "why", b.Reason)
 			} else {
-				l.f.log.Info("the broker takes everything in again")
+				l.f.log.Info("the broker accepts messages again")
 			}
 		}
 		if c.why = fmt.Errorf("the connection was closed"); len(closed) > 0 {

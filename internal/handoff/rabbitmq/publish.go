@@ -158,7 +158,7 @@ func (f *Office) publish(ctx context.Context, queue string, m amqp.Publishing) e
 		return err
 	}
 	if c.blocked.Load() {
-		return fmt.Errorf("%w: it takes nothing in: it is short of memory or disk", post.ErrUnavailable)
+		return fmt.Errorf("%w: it accepts no messages: it is short of memory or disk", post.ErrUnavailable)
 	}
 	w, err := c.write(ctx, queue, m)
 	if err != nil {

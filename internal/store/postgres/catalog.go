@@ -180,7 +180,7 @@ var removals = []*query{
 func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	ids, err := t.notBeingRemoved(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("find what is to be removed: %w", err)
+		return nil, fmt.Errorf("find executions to remove: %w", err)
 	}
 	gone := make(map[flow.ID]bool, len(ids))
 	var labelled, keys, items, again columns
@@ -222,7 +222,7 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find what is to be removed: %w", err)
+		return nil, fmt.Errorf("find executions to remove: %w", err)
 	}
 	ids = slices.DeleteFunc(ids, func(id flow.ID) bool { return !gone[id] })
 	t.put(qDeleteLabels, &labelled)

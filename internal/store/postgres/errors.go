@@ -114,7 +114,7 @@ func explain(err error) error {
 	}
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) && e != nil {
-		return fmt.Errorf("%w: the server answers and lets nobody in: its log says why; a full disk can show like this (%s)", store.ErrUnavailable, plain(err))
+		return fmt.Errorf("%w: the server answers and refuses every connection: its log says why; a full disk can show like this (%s)", store.ErrUnavailable, plain(err))
 	}
 	if errors.As(err, &connecting) {
 		return fmt.Errorf("%w: cannot reach the server: check host and port in the DSN, and that it runs (%s)", store.ErrUnavailable, plain(err))

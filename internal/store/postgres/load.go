@@ -252,7 +252,7 @@ func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, 
 	}
 	t.add(qDue, t.args().int(row.Micros(now)).int(t.s.limit(n)), t.collectReadable(&all))
 	if err := t.ask(ctx, qNextWake, t.args().int(row.Micros(now)), at); err != nil {
-		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+		return nil, beyond, fmt.Errorf("find due executions: %w", err)
 	}
 	if len(all) < n || n == 0 {
 		return all, beyond, nil
@@ -263,7 +263,7 @@ func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, 
 		ids[i] = x.ID
 	}
 	if err := t.ask(ctx, qWakeBeyond, t.args().int(row.Micros(all[n-1].Wake())).ids(ids), at); err != nil {
-		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+		return nil, beyond, fmt.Errorf("find due executions: %w", err)
 	}
 	return all, beyond, nil
 }

@@ -101,7 +101,7 @@ func (k *checkpointer) run() {
 		}
 		if err != nil {
 			// The log keeps what was not folded, and a later commit asks again.
-			slog.Warn("fold the database's log", "error", err)
+			slog.Warn("moving the write-ahead log into the database file failed; it will be tried again", "error", err)
 		}
 	}
 }

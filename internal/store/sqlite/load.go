@@ -207,7 +207,7 @@ func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, ti
 		numbers = append(numbers, number)
 	}
 	if err := s.done(); err != nil {
-		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+		return nil, beyond, fmt.Errorf("find due executions: %w", err)
 	}
 	all, err := t.known(numbers, store.WithoutPayload)
 	return all, beyond, err

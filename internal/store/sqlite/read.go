@@ -150,7 +150,7 @@ func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error)
 		return q.done()
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count what is ahead of %s: %w", x.ID, err)
+		return 0, fmt.Errorf("count the executions ahead of %s: %w", x.ID, err)
 	}
 	return n, nil
 }
