@@ -158,6 +158,13 @@ func (a *archive) removed(id flow.ID, at time.Time) {
 	}
 }
 
+// listed reports whether a look has listed an execution. What it was is not known when retention removed it before its history was read, and when it
+// was still there after its retention: its history may then have been read in part, and is not judged.
+func (a *archive) listed(execution string) bool {
+	id, err := flow.ParseID(flow.ExecutionPrefix, execution)
+	return err == nil && a.seen[id] != nil
+}
+
 // unseen reports whether an execution of which an attempt began at that moment may have been removed between two looks: the database may have been away
 // for longer than the retention.
 func (a *archive) unseen(began time.Time) bool {

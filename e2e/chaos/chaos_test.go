@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -51,17 +52,17 @@ type cluster struct {
 	silent  int // times that a server's connections fell silent
 }
 
-func start(t *testing.T, retention time.Duration) *cluster {
+func start(t *testing.T, broker string, retention time.Duration) *cluster {
 	c := &cluster{t: t, db: own(t)}
 	c.dsn = c.db.named(t)
-	switch *broker {
+	switch broker {
 	case "":
 	case "redis":
 		c.office = redistest.Start(t, "--appendonly", "yes")
 	case "rabbitmq":
 		c.office = rabbitmqtest.Start(t)
 	default:
-		t.Fatalf("-chaos.broker %q: there are redis and rabbitmq", *broker)
+		t.Fatalf("-chaos.broker %q: there are redis and rabbitmq", broker)
 	}
 	dir := *keep
 	if dir == "" {
@@ -114,19 +115,35 @@ func tail(s string, n int) string {
 // TestChaos takes parts down while work comes in. What it does follows from the seed; when the parts get to what they do
 // does not.
 func TestChaos(t *testing.T) {
+	chaos(t, *broker, *cycles)
+}
+
+// TestChaosBehindBrokers does a little of the same with each broker between the servers and the workers elsewhere; -chaos.broker does more of
+// it with one of them.
+func TestChaosBehindBrokers(t *testing.T) {
+	if *long || *broker != "" {
+		t.Skip("-chaos.long and -chaos.broker: TestChaos does more of it")
+	}
+	for _, broker := range []string{"redis", "rabbitmq"} {
+		t.Run(broker, func(t *testing.T) { chaos(t, broker, min(4, *cycles)) })
+	}
+}
+
+func chaos(t *testing.T, broker string, cycles int) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
+	seed := *seed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d, %d cycles: go test ./e2e/chaos -run TestChaos -chaos.seed %d -chaos.cycles %d", *seed, *cycles, *seed, *cycles)
-	random := rand.New(rand.NewPCG(*seed, 0))
+	t.Logf("seed %d, %d cycles: go test ./e2e/chaos -run %s -chaos.seed %d -chaos.cycles %d", seed, cycles, t.Name(), seed, cycles)
+	random := rand.New(rand.NewPCG(seed, 0))
 	retention := between(random, 3*time.Second, 6*time.Second)
 	if *long {
 		retention = between(random, 5*time.Second, time.Minute)
 	}
-	c := start(t, retention)
+	c := start(t, broker, retention)
 	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), retention: retention,
 		http: &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Second}, Timeout: 20 * time.Second}}
 	for _, a := range c.addrs {
@@ -153,7 +170,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	counts := map[string]int{}
-	for n, kills := 1, 0; kills < *cycles; n++ {
+	for n, kills := 1, 0; kills < cycles; n++ {
 		<-time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)
 		f := bag[random.IntN(len(bag))]
 		say := f.do(c, random)
@@ -164,7 +181,7 @@ func TestChaos(t *testing.T) {
 		t.Logf("%3d %s %s", n, f.name, say)
 	}
 	c.lasting.all.Wait()
-	if *cycles >= 200 {
+	if cycles >= 200 {
 		c.rest()
 	}
 	close(stop)
@@ -178,7 +195,7 @@ func TestChaos(t *testing.T) {
 		lives += p.lives - 1
 	}
 	t.Logf("seed %d: %d kill cycles among %v; %d processes were replaced, %d of them in good order; died at their moment: %v",
-		*seed, *cycles, counts, lives, c.drains, c.moments())
+		seed, cycles, counts, lives, c.drains, c.moments())
 	if n := c.db.logged("deadlock detected"); n > 0 {
 		t.Errorf("PostgreSQL found %d deadlocks", n)
 	}
@@ -237,17 +254,18 @@ func (c *cluster) rest() {
 	}
 }
 
-// quiesce waits until everything that was accepted has ended.
+// quiesce waits until everything that was accepted has ended, however much that is: it gives up when for three minutes no less is left.
 func (c *cluster) quiesce(l *load) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
+	const patience, said = 3 * time.Minute, 20
 	began := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var left string
+	least, since, left := math.MaxInt, began, ""
 	for {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		st, err := l.any.Stats(ctx)
+		cancel()
 		if err == nil {
 			open := 0
 			for s, n := range st.Executions {
@@ -260,18 +278,25 @@ func (c *cluster) quiesce(l *load) {
 				return
 			}
 			left = fmt.Sprint(st.Executions)
+			if open < least {
+				least, since = open, time.Now()
+			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			c.t.Errorf("invariant 34: 3 minutes after the last fault there is %s", left)
-			for x, err := range l.any.All(context.Background(), client.Filter{}) {
-				if err == nil && !x.Status.Terminal() {
-					w, _ := l.any.Why(context.Background(), x.ID)
-					c.t.Logf("%s %s: %+v", x.ID, x.Action, w)
+		if time.Since(since) < patience {
+			<-tick.C
+			continue
+		}
+		c.t.Errorf("invariant 34: %s after the last fault nothing has ended for %s, and there is %s", time.Since(began).Round(time.Second), patience, left)
+		n := 0
+		for x, err := range l.any.All(context.Background(), client.Filter{}) {
+			if err == nil && !x.Status.Terminal() {
+				w, _ := l.any.Why(context.Background(), x.ID)
+				c.t.Logf("%s %s: %+v", x.ID, x.Action, w)
+				if n++; n == said {
+					return
 				}
 			}
-			return
 		}
+		return
 	}
 }

@@ -248,7 +248,7 @@ func (v *verdicts) effects(ledger map[try]*effect, archive *archive) {
 			v.wrong(3, "%s attempt %d ran %d times", k.execution, k.attempt, e.begun)
 		}
 		x := archive.lives[k.execution]
-		if x == nil && (archive.gone[k.execution] || archive.unseen(e.begin)) {
+		if x == nil && (archive.listed(k.execution) || archive.unseen(e.begin)) {
 			continue
 		}
 		if x == nil || k.attempt > x.x.Attempt {
