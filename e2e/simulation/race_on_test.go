@@ -6,5 +6,5 @@ package simulation
 // the simulation's own no longer, and a seed that fails under it may need a few tries, without it none at all.
 const (
 	raceEnabled  = true
-	defaultSeeds = 100
+	defaultSeeds = 200
 )

@@ -15,7 +15,7 @@ import (
 
 var (
 	oneSeed  = flag.Uint64("sim.seed", 0, "run only this seed")
-	seeds    = flag.Int("sim.seeds", 0, "how many seeds to run (0: 2000, with the race detector 100)")
+	seeds    = flag.Int("sim.seeds", 0, "how many seeds to run (0: 2000, with the race detector 200)")
 	firstOne = flag.Uint64("sim.first", 1, "the first seed")
 	verbose  = flag.Bool("sim.v", false, "print the whole trace")
 	part     = flag.String("sim.part", "", "which part of the seeds this process runs, as 0/2; set by the test itself")
