@@ -132,7 +132,7 @@ func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution)
 	if x.Error != nil {
 		field("Error", x.Error.Error())
 	}
-	if !x.Status.Terminal() && (x.Status != api.Running || x.Kind == "workflow") {
+	if !x.Status.Terminal() && (x.Status != api.Running || flow.Kind(x.Kind).ByEngine()) {
 		why, err := s.Why(ctx, x.ID)
 		if err != nil {
 			return err
