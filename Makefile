@@ -65,7 +65,7 @@ ifneq ($(RACE),)
 endif
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
-	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
+	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 20m ./...
 
 soak-ui: ## four tabs of the web page, open for an hour on what changes all the time
 	cd e2e/browser && ../../scripts/with-services $(GO) test -count=1 -timeout 2h -run TestSoak -v . -soak 1h
