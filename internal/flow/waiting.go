@@ -1,7 +1,7 @@
 package flow
 
-// WaitsFor is what an execution waits for, as far as its own row says, in the words of why; empty: it has ended. Why looks further: an
-// execution in its queue may wait for a worker that can run it, or for the end of a pause.
+// WaitsFor is what an execution waits for by its own row; empty: it has ended. These words are those of pawl why, which looks at other rows as
+// well: it may say "worker" or "paused" where this says "queue".
 func (x *Execution) WaitsFor() string {
 	switch {
 	case x.Stage.Terminal():
@@ -32,7 +32,7 @@ func (x *Execution) WaitsFor() string {
 	return "" // what has just been submitted has no place yet
 }
 
-// goesOn is what the end of an execution waits for that is held.
+// goesOn is what a held execution waits for: its worker or, by its kind, what the engine awaits.
 func (x *Execution) goesOn() string {
 	switch x.Kind {
 	case KindWorkflow:

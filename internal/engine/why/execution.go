@@ -3,6 +3,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +22,7 @@ type Answer struct {
 	Execution flow.ID
 	Stage     flow.Stage
 	Attempt   int
-	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer", "signal", "paused" or "cancel"
+	Waiting   string // flow.Execution.WaitsFor, corrected where more than its own row is looked at; "nothing": it has ended
 	Summary   string // one sentence
 	Facts     []string
 	Unblock   []string // what would let it go on
@@ -97,7 +98,7 @@ func (e *Explainer) Execution(ctx context.Context, id flow.ID) (Answer, error) {
 func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) (w Answer, err error) {
 	queue, needs := flow.NeedsOf(x.Queue)
 	w = Answer{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key, KeyLimit: x.KeyLimit,
-		Action: x.Action, Kind: x.Kind, Task: x.Task, Index: x.Index, Workflow: x.Parent}
+		Action: x.Action, Kind: x.Kind, Task: x.Task, Index: x.Index, Workflow: x.Parent, Waiting: cmp.Or(x.WaitsFor(), "nothing")}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
@@ -114,7 +115,7 @@ func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) 
 	case x.Kind == flow.KindWorkflow:
 		err = e.workflow(ctx, x, &w, d)
 	case x.Kind == flow.KindSleep:
-		w.Waiting, w.Until = "sleep", x.WakeAt
+		w.Until = x.WakeAt
 		w.Summary = fmt.Sprintf("sleeping until %s", Clock(x.WakeAt))
 	case x.Kind == flow.KindRerun:
 		err = e.rerunning(ctx, x, &w)
@@ -135,7 +136,6 @@ func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) 
 }
 
 func (w *Answer) finished(x *flow.Execution) {
-	w.Waiting = "nothing"
 	w.Summary = fmt.Sprintf("nothing: it is %s since %s", x.Stage, Clock(x.FinishedAt))
 	if x.Outcome != nil && x.Outcome.Error != nil {
 		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
@@ -177,7 +177,7 @@ func leftOut(names []string) string {
 }
 
 func (w *Answer) putAside(x *flow.Execution) {
-	w.Waiting, w.Until = "aside", x.Aside.Until
+	w.Until = x.Aside.Until
 	w.Summary = fmt.Sprintf("put aside by the engine: a decision about it was refused (%s)", x.Aside.Reason)
 	w.Facts = append(w.Facts, fmt.Sprintf("the engine tries it again at %s; it has been put aside %d times", Clock(x.Aside.Until), x.Aside.Times))
 	w.Unblock = append(w.Unblock, "what the reason names is mended, or a version of Pawl that can decide about it is started", "it is cancelled: pawl cancel "+x.ID.String())
@@ -206,16 +206,14 @@ func (w *Answer) deadlines(x *flow.Execution) {
 func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) error {
 	w.Until = x.WakeAt
 	left := time.Until(x.WakeAt).Round(time.Second)
-	if x.Attempt == 1 && x.SlotAt.Equal(x.WakeAt) {
+	switch w.Waiting {
+	case "rate":
 		w.rated(x, left)
 		return nil
-	}
-	if x.Attempt == 1 {
-		w.Waiting = "time"
+	case "time":
 		w.Summary = fmt.Sprintf("waits for its time: starts at %s (in %s)", Clock(x.WakeAt), left)
 		return nil
 	}
-	w.Waiting = "retry"
 	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts+x.HandedBack, x.Attempt), left)
 	last, err := e.lastFailure(ctx, x)
 	if err != nil {
@@ -229,7 +227,6 @@ func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) e
 
 // rated says that an execution waits for the slot that its rate has given it.
 func (w *Answer) rated(x *flow.Execution, left time.Duration) {
-	w.Waiting = "rate"
 	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), left)
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
 }
@@ -259,7 +256,7 @@ func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *Answer) e
 	if err != nil {
 		return fmt.Errorf("find the key's holders: %w", err)
 	}
-	w.Waiting, w.Position = "key", ahead+1
+	w.Position = ahead + 1
 	var names []string
 	for _, h := range holders {
 		w.Holders = append(w.Holders, h.ID)
@@ -294,7 +291,6 @@ func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) erro
 		return err
 	}
 	w.Worker = name
-	w.Waiting = "worker"
 	w.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, name, Clock(x.ClaimedAt))
 	waiting, err := e.saidToWait(ctx, x)
 	if err != nil {
@@ -356,13 +352,11 @@ func (e *Explainer) holder(ctx context.Context, x *flow.Execution) (string, time
 }
 
 func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
-	w.Waiting = "cancel"
 	c := x.State.Cancel
 	if x.Kind == flow.KindWorkflow {
 		if err := e.workflow(ctx, x, w, d); err != nil {
 			return err
 		}
-		w.Waiting = "cancel"
 		w.Summary = fmt.Sprintf("being ended since %s (%s): %s", Clock(c.At), c.Reason, w.Summary)
 		return nil
 	}

@@ -15,7 +15,7 @@ func (w *Answer) paused(p *store.Pause, then string) {
 	w.Unblock = []string{fmt.Sprintf("it is resumed: pawl resume %s %s", p.Of, p.Name)}
 }
 
-// pauseText says what is paused, since when, by whom, until when and why.
+// pauseText is a sentence about a pause: the queue, worker or action that is paused, since when, by which person, until when, and the reason.
 func pauseText(p *store.Pause) string {
 	text := fmt.Sprintf("%s %q is paused since %s", p.Of, p.Name, Clock(p.At))
 	if p.By != "" {
@@ -45,7 +45,7 @@ func (w *Answer) pausedItself(x *flow.Execution) {
 	}
 	if x.Place == flow.Held {
 		w.Facts = append([]string{w.Summary}, w.Facts...)
-		w.Waiting, w.Until, w.Summary = "paused", p.Until, say
+		w.Until, w.Summary = p.Until, say
 	} else {
 		w.Facts = append(w.Facts, say)
 	}

@@ -15,7 +15,7 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) err
 	if err != nil {
 		return fmt.Errorf("count the queue: %w", err)
 	}
-	w.Waiting, w.Position = "queue", ahead+1
+	w.Position = ahead + 1
 	paused, err := e.Engine.Paused(ctx)
 	if err != nil {
 		return err

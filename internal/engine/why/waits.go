@@ -13,7 +13,6 @@ import (
 
 // asking says whose answer an execution waits for.
 func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) error {
-	w.Waiting = "answer"
 	i, err := e.Store.InquiryOf(ctx, x.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		w.Summary = "waiting for an answer: the question has gone on to another execution meanwhile"
@@ -48,7 +47,7 @@ func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) er
 
 // awaiting says which signal an execution waits for, and how near the last one was.
 func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) error {
-	w.Waiting, w.Until = "signal", x.WakeAt
+	w.Until = x.WakeAt
 	k, err := e.Store.Wait(ctx, x.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		w.Summary = "waiting for a signal: it has ended meanwhile"
@@ -102,7 +101,6 @@ func (e *Explainer) rerunning(ctx context.Context, x *flow.Execution, w *Answer)
 	if err != nil {
 		return err
 	}
-	w.Waiting = "rerun"
 	w.Summary = fmt.Sprintf("about to run %s again", of)
 	if !again.IsZero() {
 		w.Summary = fmt.Sprintf("waiting for %s, which runs %s again", again, of)

@@ -39,7 +39,6 @@ type survey struct {
 // workflow says which tasks a workflow waits for, and follows the one that is least likely to end by itself down to
 // its root cause.
 func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
-	w.Waiting = "children"
 	def, _, err := e.Catalog.Get(ctx, x.Action, x.Version)
 	if err != nil && fault.Passing(err) {
 		return fmt.Errorf("definition of %s: %w", x.Action, err)
