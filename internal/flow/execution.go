@@ -147,8 +147,8 @@ type State struct {
 	NextSeq int64 // number of the next event
 	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
 	Owner   ID    // worker session; zero when the engine owns it
-	// HandedBack counts the attempts that ended because their worker was shut down, could not run them, or lost the machine that
-	// they ran on. They are not the work's doing, so no limit of attempts counts them.
+	// HandedBack counts the attempts that ended because their worker was shut down or could not run them, or because their host took
+	// them away (HostTook). The program did not cause these ends, so max_attempts does not count them.
 	HandedBack int
 
 	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, when the engine looks again at a KindRerun that is Held, when the question of a KindAsk

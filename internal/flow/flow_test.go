@@ -219,7 +219,7 @@ func TestLostOwner(t *testing.T) {
 	}
 }
 
-// An attempt whose machine was taken away is followed by another whatever the policy says, and does not count, until there have been too many.
+// After an attempt that its host took away the next one begins, even with max_attempts 1, and the policy does not count it: ten times at most.
 func TestTakenByHost(t *testing.T) {
 	reasons := []string{HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted}
 	end := func(d *Draft, details string) *Draft {
