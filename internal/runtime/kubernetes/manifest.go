@@ -103,7 +103,7 @@ func (n *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// rename is for another pod, which no other Start has made or will.
+// rename draws a nonce and the name that follows from it, for a pod that is made in the place of one that may still be ending under the old name.
 func (n *run) rename() {
 	n.nonce = strings.ToLower(rand.Text())
 	n.name = n.podName()

@@ -13,7 +13,7 @@ const (
 	// paceWeight is the weight of the latest pod in the usual time.
 	paceWeight = 0.2
 	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the same time, since how
-	// long that takes then says little. paceRarely is the pause behind the last of them, for a kubelet that never tells.
+	// long that takes then says little. paceRarely is the pause after the last of them, for a kubelet that never reports the keeper.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
 	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
@@ -21,9 +21,9 @@ const (
 	dialMost  = time.Second
 )
 
-// pace says when a keeper is tried. The kubelet tells of a container's start up to a second late, and a try that comes too early is a request
-// that the API server and the kubelet refuse. So the first tries come when keepers of this cluster usually answer, and the next when the
-// kubelet has told.
+// pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second late, and an exec that comes
+// too early costs a request that the API server and the kubelet refuse. So the first tries come when keepers of this cluster usually answer, and
+// the next one when the kubelet has reported the keeper.
 type pace struct {
 	mu    sync.Mutex
 	usual time.Duration // from the pod's node to the keeper's answer
@@ -34,10 +34,10 @@ type pace struct {
 type tries struct {
 	pace   *pace
 	placed time.Time
-	next   time.Time     // when the keeper is tried, whatever the kubelet says
-	left   int           // tries that are made whatever the kubelet says
-	told   bool          // the kubelet has told that the keeper runs
-	wait   time.Duration // behind the next one
+	next   time.Time     // when the worker opens the next exec to the keeper, also if the kubelet has not reported it as running
+	left   int           // how many execs are left before the kubelet has reported the keeper as running
+	told   bool          // the kubelet has reported the keeper as running
+	wait   time.Duration // the pause after the next exec
 }
 
 // begin is for a pod that has just got its node.
@@ -63,7 +63,7 @@ func (t *tries) due(now time.Time, runs bool) bool {
 	return !now.Before(t.next)
 }
 
-// failed notes a try that nobody has answered.
+// failed notes a try that the keeper did not answer.
 func (t *tries) failed(now time.Time) {
 	t.left--
 	switch {
