@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,6 +22,11 @@ var bin string
 func TestMain(m *testing.M) {
 	if os.Getenv(actAsPawl) != "" {
 		os.Exit(Main(os.Args[1:]))
+	}
+	// These tests wait for programs most of the time: with as many side by side as there are processors, two took 14 minutes.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	code, err := withPawl(m.Run)
 	if err != nil {

@@ -115,6 +115,9 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	co.Sentinel.Dialer, co.Sentinel.TLSConfig = co.Dialer, co.TLSConfig
 	co.ClientName = "pawl"
 	co.BlockingPoolSize = 64
+	// One connection carries all commands that do not block. The library's default is up to four, opened when a command first needs them: at
+	// Redis's maxclients Health then failed with EOF in the place of saying so.
+	co.PipelineMultiplex = -1
 	co.ReadBufferEachConn, co.WriteBufferEachConn = connBuffer, connBuffer
 	client, err := rueidis.NewClient(co)
 	if err != nil {
