@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -25,7 +24,7 @@ func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger)
 		office, err = redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
+		return nil, err
 	}
 	return office, nil
 }

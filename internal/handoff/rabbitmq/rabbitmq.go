@@ -201,7 +201,7 @@ func (f *Office) send(ctx context.Context, line post.Line, m amqp.Publishing) er
 	case errors.Is(err, errNoQueue):
 		return fmt.Errorf("%w: there is no queue %s: servers make it, and none has been started with this broker and namespace", post.ErrUnavailable, f.line(line))
 	case errors.Is(err, post.ErrBusy):
-		return fmt.Errorf("%w: %s", err, line)
+		return fmt.Errorf("%w, or its queue, which has just been made, has no leader yet: %s", err, line)
 	}
 	return err
 }
