@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -404,4 +406,29 @@ func (r *rig) replayAll() {
 			}
 		}
 	}
+}
+
+// why asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
+func (r *rig) why(id flow.ID, wants ...string) why.Answer {
+	r.Helper()
+	w, err := r.e.Why(r.ctx, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	all := strings.Join(append(append([]string{w.Summary}, w.Facts...), w.Unblock...), "\n")
+	for _, want := range wants {
+		if not, is := strings.CutPrefix(want, "!"); is == strings.Contains(all, not) {
+			r.Errorf("%q: found is %t in\n%s", want, is, all)
+		}
+	}
+	return w
+}
+
+func (r *rig) child(of flow.ID, task string, index int) flow.ID {
+	r.Helper()
+	x := r.kids(of)[fmt.Sprintf("%s[%d]", task, index)]
+	if x == nil {
+		r.Fatalf("%s has no child %s[%d]", of, task, index)
+	}
+	return x.ID
 }

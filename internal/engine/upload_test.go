@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -90,32 +89,6 @@ func TestSubmissionsNameUploads(t *testing.T) {
 			}
 		}
 		r.submit(Submission{Action: "noop", Input: fmt.Appendf(nil, `{"image": {"blob": %q}}`, missing)}) // it may mean something else
-	}, withBlobs(t))
-}
-
-// An upload with another sum stores nothing; the second of the same bytes is the first.
-func TestUploads(t *testing.T) {
-	onEachStore(t, func(r *rig) {
-		if _, _, err := r.e.uploads.Put(r.ctx, blob.Sum{1}, strings.NewReader("x")); !errors.Is(err, uploads.ErrWrongSum) {
-			t.Errorf("bytes of another sum: %v", err)
-		}
-		if _, err := r.e.uploads.Find(r.ctx, blob.Sum{1}); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("they are there: %v", err)
-		}
-		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-		sum := sha256.Sum256(text)
-		for again := range 2 {
-			u, existed, err := r.e.uploads.Put(r.ctx, sum, bytes.NewReader(text))
-			if err != nil || existed != (again == 1) || u.Size != int64(len(text)) {
-				t.Errorf("%+v, %v, %v", u, existed, err)
-			}
-		}
-		if _, err := r.e.uploads.Drop(r.ctx); err != nil {
-			t.Fatal(err)
-		}
-		if u, err := r.e.uploads.Find(r.ctx, sum); err != nil || time.Until(u.Until) < uploads.Kept-time.Hour {
-			t.Errorf("%+v, %v", u, err)
-		}
 	}, withBlobs(t))
 }
 

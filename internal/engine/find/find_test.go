@@ -1,4 +1,4 @@
-package engine
+package find_test
 
 import (
 	"encoding/json"
@@ -7,27 +7,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/enginetest"
 	"github.com/pawl-run/pawl/internal/engine/find"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// find pages through what meets a condition, oldest first, and returns the inputs' n.
-func (r *rig) find(text string, f store.Filter) (found []string, pages int) {
+// found pages through what meets a condition, oldest first, and returns the inputs' n.
+func found(r *enginetest.Rig, text string, f store.Filter) (labels []string, pages int) {
 	r.Helper()
-	q, err := r.e.Finder().Query(r.ctx, text, time.Now())
+	q, err := r.Engine.Finder().Query(r.Ctx, text, time.Now())
 	if err != nil {
 		r.Fatalf("%s: %v", text, err)
 	}
 	for {
 		pages++
-		got, err := r.e.Finder().Find(r.ctx, f, q)
+		got, err := r.Engine.Finder().Find(r.Ctx, f, q)
 		if err != nil {
 			r.Fatalf("%s: %v", text, err)
 		}
 		for _, x := range got.Executions {
-			found = append([]string{x.Labels["n"]}, found...)
+			labels = append([]string{x.Labels["n"]}, labels...)
 		}
 		switch {
 		case !got.Searched.IsZero():
@@ -35,7 +37,7 @@ func (r *rig) find(text string, f store.Filter) (found []string, pages int) {
 		case len(got.Executions) == f.Limit:
 			f.Before = got.Executions[len(got.Executions)-1].ID
 		default:
-			return found, pages
+			return labels, pages
 		}
 	}
 }
@@ -48,10 +50,10 @@ action: noop
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(r *rig) {
-		r.define(searched)
-		r.define("name: plain\naction: noop\n")
-		r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {
+	enginetest.OnEachStore(t, func(r *enginetest.Rig) {
+		r.Define(searched)
+		r.Define("name: plain\naction: noop\n")
+		r.Worker().Serve(func(a handoff.Assignment) (string, *flow.Error) {
 			if strings.Contains(string(a.Payload), "bad") {
 				return "", &flow.Error{Code: "boom", Message: "boom"}
 			}
@@ -61,13 +63,13 @@ func TestFind(t *testing.T) {
 			{"order", `{"customer": "a", "items": [{"id": 7}]}`, "docs"}, {"order", `{"customer": "b"}`, "web"}, {"order", `{"customer": "a", "bad": true}`, "docs"},
 			{"plain", `{"customer": "a"}`, "docs"}, {"noop", `{"bad": 1}`, ""}, {"noop", `{}`, "web"},
 		} {
-			s := Submission{Action: in.action, Input: json.RawMessage(in.input), Labels: map[string]string{"n": fmt.Sprint(i)}}
+			s := engine.Submission{Action: in.action, Input: json.RawMessage(in.input), Labels: map[string]string{"n": fmt.Sprint(i)}}
 			if in.team != "" {
 				s.Labels["team"] = in.team
 			}
-			r.ended(r.submit(s))
+			r.Ended(r.Submit(s))
 		}
-		open := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1h"}`), Labels: map[string]string{"n": "6"}})
+		open := r.Submit(engine.Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1h"}`), Labels: map[string]string{"n": "6"}})
 		for text, want := range map[string]string{
 			"label.team = docs":                               "[0 2 3]",
 			"label.team = docs and status = failed":           "[2]",
@@ -88,7 +90,7 @@ func TestFind(t *testing.T) {
 			"status = running and status = failed":                       "[]",
 		} {
 			for _, f := range []store.Filter{{Limit: 100}, {Limit: 2}, {Limit: 1, Reach: 2}, {Limit: 100, Reach: 3}} {
-				if got, _ := r.find(text, f); fmt.Sprint(got) != want {
+				if got, _ := found(r, text, f); fmt.Sprint(got) != want {
 					r.Errorf("%s with %+v: %v, want %s", text, f, got, want)
 				}
 			}
@@ -108,7 +110,7 @@ func TestFind(t *testing.T) {
 			"a later time":     {store.Filter{Since: time.Now().Add(time.Hour)}, "created > -1d", "[]"},
 		} {
 			c.f.Limit = 100
-			if got, _ := r.find(c.text, c.f); fmt.Sprint(got) != c.want {
+			if got, _ := found(r, c.text, c.f); fmt.Sprint(got) != c.want {
 				r.Errorf("%s: %v, want %s", say, got, c.want)
 			}
 		}
@@ -118,11 +120,11 @@ func TestFind(t *testing.T) {
 			"output.secret = 1":                     "1:1: no definition declares output.secret searchable",
 			"status = faild":                        `did you mean "failed"?`,
 		} {
-			if _, err := r.e.Finder().Query(r.ctx, text, time.Now()); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := r.Engine.Finder().Query(r.Ctx, text, time.Now()); err == nil || !strings.Contains(err.Error(), want) {
 				r.Errorf("%s: %v, want %s", text, err, want)
 			}
 		}
-		if _, err := r.e.Cancel(r.ctx, open, ""); err != nil {
+		if _, err := r.Engine.Cancel(r.Ctx, open, ""); err != nil {
 			r.Fatal(err)
 		}
 	})
@@ -131,48 +133,48 @@ func TestFind(t *testing.T) {
 // A worker is found by its name while it holds something.
 func TestFindByWorker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	w := r.worker()
-	r.submit(Submission{Action: "noop", Labels: map[string]string{"n": "held"}})
-	a := w.take(1)[0]
-	r.submit(Submission{Action: "noop", Labels: map[string]string{"n": "waits"}})
-	sessions, err := r.store.LiveSessions(r.ctx)
+	r := enginetest.OnSQLite(t)
+	w := r.Worker()
+	r.Submit(engine.Submission{Action: "noop", Labels: map[string]string{"n": "held"}})
+	a := w.Take(1)[0]
+	r.Submit(engine.Submission{Action: "noop", Labels: map[string]string{"n": "waits"}})
+	sessions, err := r.Store.LiveSessions(r.Ctx)
 	if err != nil || len(sessions) != 1 {
 		t.Fatalf("%v %v", sessions, err)
 	}
 	for text, want := range map[string]string{
 		"worker = " + sessions[0].Name: "[held]", "worker = nobody": "[]", "worker != nobody": "[held waits]", "worker not exists": "[waits]",
 	} {
-		if got, _ := r.find(text, store.Filter{Limit: 10}); fmt.Sprint(got) != want {
+		if got, _ := found(r, text, store.Filter{Limit: 10}); fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, want %s", text, got, want)
 		}
 	}
-	w.complete(a, "{}")
+	w.Complete(a, "{}")
 }
 
 // Of no more than so many executions inputs are read for one page, and the next goes on there.
 func TestFindReadsSoManyInputs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.define(searched)
+	r := enginetest.OnSQLite(t)
+	r.Define(searched)
 	const n = find.MembersReach + 150
-	subs := make([]Submission, n)
+	subs := make([]engine.Submission, n)
 	for i := range subs {
-		subs[i] = Submission{Action: "order", Input: json.RawMessage(`{"customer": "x"}`), Labels: map[string]string{"n": fmt.Sprint(i)}}
+		subs[i] = engine.Submission{Action: "order", Input: json.RawMessage(`{"customer": "x"}`), Labels: map[string]string{"n": fmt.Sprint(i)}}
 	}
 	subs[0].Input = json.RawMessage(`{"customer": "wanted"}`)
-	if _, err := r.e.Submit(r.ctx, subs); err != nil {
+	if _, err := r.Engine.Submit(r.Ctx, subs); err != nil {
 		t.Fatal(err)
 	}
-	q, err := r.e.Finder().Query(r.ctx, "input.customer = wanted", time.Now())
+	q, err := r.Engine.Finder().Query(r.Ctx, "input.customer = wanted", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := r.e.Finder().Find(r.ctx, store.Filter{Limit: 10, Reach: 40_000}, q)
+	first, err := r.Engine.Finder().Find(r.Ctx, store.Filter{Limit: 10, Reach: 40_000}, q)
 	if err != nil || len(first.Executions) > 0 || first.Searched.IsZero() || first.At.IsZero() {
 		t.Fatalf("%+v %v", first, err)
 	}
-	if got, pages := r.find("input.customer = wanted", store.Filter{Limit: 10, Reach: 40_000}); fmt.Sprint(got) != "[0]" || pages != 2 {
+	if got, pages := found(r, "input.customer = wanted", store.Filter{Limit: 10, Reach: 40_000}); fmt.Sprint(got) != "[0]" || pages != 2 {
 		t.Errorf("%v in %d pages", got, pages)
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package archives_test
 
 import (
 	"bytes"
@@ -13,9 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"crypto/sha256"
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/enginetest"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -23,12 +27,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// rig exports and imports.
+type rig struct{ *enginetest.Rig }
+
+func onSQLite(t testing.TB) *rig { return &rig{enginetest.OnSQLite(t)} }
+
 // betweenStores runs a test with a server that exports and one that imports, on each pair of stores.
 func betweenStores(t *testing.T, test func(from, to *rig)) {
-	stores := map[string]func(testing.TB, ...func(*Options)) *rig{"sqlite": newRig, "postgres": newPostgresRig}
-	for a, from := range stores {
-		for b, to := range stores {
-			t.Run(a+" to "+b, func(t *testing.T) { test(from(t, withBlobs(t)), to(t, withBlobs(t))) })
+	for a, from := range enginetest.Stores {
+		for b, to := range enginetest.Stores {
+			t.Run(a+" to "+b, func(t *testing.T) { test(&rig{from(t)}, &rig{to(t)}) })
 		}
 	}
 }
@@ -36,9 +44,9 @@ func betweenStores(t *testing.T, test func(from, to *rig)) {
 func (r *rig) export(ids ...flow.ID) []byte {
 	r.Helper()
 	var b bytes.Buffer
-	err := r.e.Archives().CheckExport(r.ctx, ids)
+	err := r.Engine.Archives().CheckExport(r.Ctx, ids)
 	if err == nil {
-		err = r.e.Archives().Export(r.ctx, &b, archive.Manifest{From: "there"}, archives.Exporting{IDs: ids})
+		err = r.Engine.Archives().Export(r.Ctx, &b, archive.Manifest{From: "there"}, archives.Exporting{IDs: ids})
 	}
 	if err != nil {
 		r.Fatal(err)
@@ -48,7 +56,7 @@ func (r *rig) export(ids ...flow.ID) []byte {
 
 func (r *rig) importing(b []byte) *archives.Imported {
 	r.Helper()
-	out, err := r.e.Archives().Import(r.ctx, bytes.NewReader(b))
+	out, err := r.Engine.Archives().Import(r.Ctx, bytes.NewReader(b))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -100,40 +108,44 @@ tasks:
 // archived runs a workflow with everything that an archive can have, and returns its execution and one of code.
 func (r *rig) archived() (workflow, code flow.ID) {
 	r.Helper()
-	r.define("name: work\naction: noop")
-	r.define(archivedWorkflow)
-	up := r.upload("the content of an upload")
-	code = r.submit(Submission{Action: "code", Labels: map[string]string{"k": "v"}, IdempotencyKey: "once",
-		Input: fmt.Appendf(nil, `{"language":"python", "source":"1", "interactive":true, "stdin":{"blob":%q}}`, up)})
-	if _, err := r.e.Feed(r.ctx, code, 0, []byte("typed"), true); err != nil {
+	r.Define("name: work\naction: noop")
+	r.Define(archivedWorkflow)
+	const text = "the content of an upload"
+	sum := sha256.Sum256([]byte(text))
+	if _, _, err := r.Engine.Uploads().Put(r.Ctx, sum, strings.NewReader(text)); err != nil {
 		r.Fatal(err)
 	}
-	h := r.worker()
-	a := h.take(1)[0]
+	code = r.Submit(engine.Submission{Action: "code", Labels: map[string]string{"k": "v"}, IdempotencyKey: "once",
+		Input: fmt.Appendf(nil, `{"language":"python", "source":"1", "interactive":true, "stdin":{"blob":%q}}`, blob.SumText(sum))})
+	if _, err := r.Engine.Feed(r.Ctx, code, 0, []byte("typed"), true); err != nil {
+		r.Fatal(err)
+	}
+	h := r.Worker()
+	a := h.Take(1)[0]
 	name := fmt.Sprintf("files/%s/1/0", code)
 	for blob, content := range map[string]string{name: "left by the program", fmt.Sprintf("logs/%s/1/2", code): "a large log"} {
-		if _, err := r.e.opts.Blobs.Put(r.ctx, blob, strings.NewReader(content)); err != nil {
+		if _, err := r.Blobs.Put(r.Ctx, blob, strings.NewReader(content)); err != nil {
 			r.Fatal(err)
 		}
 	}
-	if err := r.store.AppendLogs(r.ctx, []flow.LogChunk{
+	if err := r.Store.AppendLogs(r.Ctx, []flow.LogChunk{
 		{Execution: code, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now().UTC().Truncate(time.Microsecond), Data: []byte{0xff, 0}, Size: 2},
 		{Execution: code, Attempt: 1, Seq: 2, Stream: "stdout", Offset: 2, At: time.Now().UTC().Truncate(time.Microsecond), Blob: fmt.Sprintf("logs/%s/1/2", code), Size: 11},
 	}); err != nil {
 		r.Fatal(err)
 	}
-	h.complete(a, fmt.Sprintf(`{"exit_code": 0, "files":[{"path":"out","size":19,"blob":%q}]}`, name))
-	r.ended(code)
+	h.Complete(a, fmt.Sprintf(`{"exit_code": 0, "files":[{"path":"out","size":19,"blob":%q}]}`, name))
+	r.Ended(code)
 	failed := false
-	h.serve(func(a handoff.Assignment) (string, *flow.Error) {
+	h.Serve(func(a handoff.Assignment) (string, *flow.Error) {
 		if string(a.Payload) == `{"n":1}` && !failed {
 			failed = true
 			return "", &flow.Error{Code: "boom", Message: "boom"}
 		}
 		return string(a.Payload), nil
 	})
-	workflow = r.submit(Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
-	if x := r.ended(workflow); x.Stage != flow.Completed {
+	workflow = r.Submit(engine.Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
+	if x := r.Ended(workflow); x.Stage != flow.Completed {
 		r.Fatalf("the workflow: %+v", x)
 	}
 	return workflow, code
@@ -143,32 +155,32 @@ func (r *rig) archived() (workflow, code flow.ID) {
 func (r *rig) everything(id flow.ID) map[string]string {
 	r.Helper()
 	all := map[string]string{}
-	x := r.get(id)
+	x := r.Get(id)
 	x.Imported = nil
 	text, err := json.Marshal(x)
 	if err != nil {
 		r.Fatal(err)
 	}
-	events, err := r.store.Events(r.ctx, id, 0, 1000)
+	events, err := r.Store.Events(r.Ctx, id, 0, 1000)
 	if err != nil {
 		r.Fatal(err)
 	}
-	chunks, err := r.store.ReadLogs(r.ctx, store.LogQuery{Execution: id, Limit: 1 << 20})
+	chunks, err := r.Store.ReadLogs(r.Ctx, store.LogQuery{Execution: id, Limit: 1 << 20})
 	if err != nil {
 		r.Fatal(err)
 	}
-	input, last, err := r.store.ReadInput(r.ctx, id, 0, 1<<20)
+	input, last, err := r.Store.ReadInput(r.Ctx, id, 0, 1<<20)
 	if err != nil {
 		r.Fatal(err)
 	}
-	marks, err := r.store.Marks(r.ctx, store.WorkflowAttempt{ID: id, Attempt: 1})
+	marks, err := r.Store.Marks(r.Ctx, store.WorkflowAttempt{ID: id, Attempt: 1})
 	if err != nil {
 		r.Fatal(err)
 	}
 	slices.SortFunc(marks, func(a, b store.Mark) int { return strings.Compare(a.Task, b.Task) })
 	all[id.String()] = fmt.Sprintf("%s %+v %+v %q %t %+v", text, events, chunks, input, last, marks)
 	if x.Kind == flow.KindWorkflow {
-		for _, kid := range r.kids(id) {
+		for _, kid := range r.Children(id) {
 			maps.Copy(all, r.everything(kid.ID))
 		}
 	}
@@ -177,7 +189,7 @@ func (r *rig) everything(id flow.ID) map[string]string {
 
 func (r *rig) content(name string) string {
 	r.Helper()
-	from, err := r.e.opts.Blobs.Get(r.ctx, name, 0)
+	from, err := r.Blobs.Get(r.Ctx, name, 0)
 	if err != nil {
 		return err.Error()
 	}
@@ -204,16 +216,20 @@ func TestArchive(t *testing.T) {
 			if !maps.Equal(was, is) {
 				to.Errorf("imported\n%v\nexported\n%v", is, was)
 			}
-			x := to.get(id)
+			x := to.Get(id)
 			if x.Imported == nil || x.Imported.From != "there" || x.Imported.At.IsZero() {
 				to.Errorf("it is marked as imported by %+v", x.Imported)
 			}
-			if _, err := to.e.Cancel(to.ctx, id, "no"); !errors.Is(err, flow.ErrFinished) {
+			if _, err := to.Engine.Cancel(to.Ctx, id, "no"); !errors.Is(err, flow.ErrFinished) {
 				to.Errorf("cancelled: %v", err)
 			}
 		}
-		to.same("contents", []string{to.content(fmt.Sprintf("files/%s/1/0", code)), to.content(fmt.Sprintf("logs/%s/1/2", code))}, "left by the program", "a large log")
-		if _, err := to.e.uploads.Find(to.ctx, uploads.SumsIn(to.get(code).Input)[0]); err != nil {
+		for name, want := range map[string]string{"files/%s/1/0": "left by the program", "logs/%s/1/2": "a large log"} {
+			if got := to.content(fmt.Sprintf(name, code)); got != want {
+				to.Errorf("%s has %q, want %q", name, got, want)
+			}
+		}
+		if _, err := to.Engine.Uploads().Find(to.Ctx, uploads.SumsIn(to.Get(code).Input)[0]); err != nil {
 			to.Errorf("the upload that its input names: %v", err)
 		}
 		for range 2 {
@@ -221,47 +237,54 @@ func TestArchive(t *testing.T) {
 				to.Errorf("imported again: %+v", out)
 			}
 		}
-		if out := from.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 || from.get(code).Imported != nil {
+		if out := from.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 || from.Get(code).Imported != nil {
 			to.Errorf("imported where it is from: %+v", out)
 		}
 		if second := to.importing(to.export(workflow, code)); second.Already != 2 {
 			to.Errorf("exported from where it was imported: %+v", second)
 		}
 		// Nothing of it is work.
-		h := to.worker()
-		h.none("work of the archive")
-		if again := to.submit(Submission{Action: "noop", IdempotencyKey: "once"}); again == code {
+		h := to.Worker()
+		other := to.Submit(engine.Submission{Action: "noop", IdempotencyKey: "once"})
+		if other == code {
 			to.Error("its idempotency key is in use")
 		}
-		h.complete(h.take(1)[0], "null")
+		work := h.Take(100)
+		if len(work) != 1 || work[0].Execution != other {
+			to.Fatalf("the worker is given %+v, want %s alone", work, other)
+		}
+		h.Complete(work[0], "null")
 
 		// It runs again once its definition is here, under whichever version.
-		if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != catalog.ImportedKind }) {
+		if defs, err := to.Store.Definitions(to.Ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != catalog.ImportedKind }) {
 			to.Errorf("definitions beside those that are here: %+v, %v", defs, err)
 		}
 		var refused *fault.Invalid
-		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
+		if _, _, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
 			to.Errorf("a rerun without the definition: %v", err)
 		}
-		if _, err := to.e.Retry(to.ctx, workflow, ""); !errors.As(err, &refused) {
+		if _, err := to.Engine.Retry(to.Ctx, workflow, ""); !errors.As(err, &refused) {
 			to.Errorf("a retry without the definition: %v", err)
 		}
-		to.define("name: work\naction: noop")
-		to.define("name: inner\nkind: workflow\ntasks:\n  other: {action: noop}")
-		to.define("name: outer\ntasks:\n  other: {action: noop}")
-		if d, err := to.e.catalog.Of(to.ctx, to.get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
+		to.Define("name: work\naction: noop")
+		to.Define("name: inner\nkind: workflow\ntasks:\n  other: {action: noop}")
+		to.Define("name: outer\ntasks:\n  other: {action: noop}")
+		if d, err := to.Engine.Finder().Catalog.Of(to.Ctx, to.Get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
 			to.Errorf("the definition that it ran on: %+v, %v", d, err)
 		}
-		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) {
+		if _, _, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{}); !errors.As(err, &refused) {
 			to.Errorf("a rerun on another definition of the same name and version: %v", err)
 		}
-		to.define(archivedWorkflow)
-		again, plan := to.rerun(workflow, RerunOptions{})
+		to.Define(archivedWorkflow)
+		again, plan, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{})
+		if err != nil {
+			to.Fatal(err)
+		}
 		if plan.Version != 2 || len(plan.Workflow.Reuses) != 4 {
 			to.Errorf("the plan: version %d, %d reused", plan.Version, len(plan.Workflow.Reuses))
 		}
-		to.crew()
-		if x := to.ended(again); x.Stage != flow.Completed || x.Imported != nil || x.RerunOf != workflow {
+		h.Serve(enginetest.Echo)
+		if x := to.Ended(again.Execution); x.Stage != flow.Completed || x.Imported != nil || x.RerunOf != workflow {
 			to.Errorf("the rerun: %+v", x)
 		}
 	})
@@ -269,27 +292,26 @@ func TestArchive(t *testing.T) {
 
 // What has not ended, is a task of a workflow, or is not there is not exported, and the error says what to do.
 func TestExportRefuses(t *testing.T) {
-	r := newRig(t)
-	r.define("name: outer\ntasks:\n  a: {action: noop}")
-	open := r.submit(Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
-	ended := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1ms"}`), Labels: map[string]string{"k": "v"}})
-	r.pass(time.Second)
-	r.ended(ended)
-	for id, say := range map[flow.ID]string{open: "pawl events", r.kids(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
-		if err := r.e.Archives().CheckExport(r.ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
+	r := onSQLite(t)
+	r.Define("name: outer\ntasks:\n  a: {action: noop}")
+	open := r.Submit(engine.Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
+	ended := r.Submit(engine.Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1ms"}`), Labels: map[string]string{"k": "v"}})
+	r.Ended(ended)
+	for id, say := range map[flow.ID]string{open: "pawl events", r.Children(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
+		if err := r.Engine.Archives().CheckExport(r.Ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
 			r.Errorf("export %s: %v, want %q", id, err, say)
 		}
 	}
 	var b bytes.Buffer
-	if err := r.e.Archives().Export(r.ctx, &b, archive.Manifest{}, archives.Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
+	if err := r.Engine.Archives().Export(r.Ctx, &b, archive.Manifest{}, archives.Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
 		r.Fatal(err)
 	}
 	if out := r.importing(b.Bytes()); out.Already != 1 || out.LeftOut != 1 {
 		r.Errorf("by a filter: %+v", out)
 	}
-	h := r.worker()
-	h.complete(h.take(1)[0], "1")
-	r.ended(open)
+	h := r.Worker()
+	h.Complete(h.Take(1)[0], "1")
+	r.Ended(open)
 }
 
 // Under an id that is taken by something else, nothing of a tree is stored; other trees are.
@@ -311,7 +333,7 @@ func TestImportRefusesAnotherContent(t *testing.T) {
 			to.Errorf("imported %+v", out)
 		}
 		// A task whose id is taken: the whole tree is refused, with its logs.
-		kid := from.kids(workflow)["build[0]"].ID
+		kid := from.Children(workflow)["build[0]"].ID
 		lone := rewritten(t, from.export(workflow), func(r *archive.Row) *archive.Row {
 			switch {
 			case !r.Tree.IsZero():
@@ -326,10 +348,10 @@ func TestImportRefusesAnotherContent(t *testing.T) {
 		if out := to.importing(lone); out.Refused != 1 || !strings.Contains(out.Refusals[0].Why, "exists already") {
 			to.Errorf("with a task that is here, in another workflow: %+v", out)
 		}
-		if _, err := to.store.Get(to.ctx, flow.ID{1}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := to.Store.Get(to.Ctx, flow.ID{1}); !errors.Is(err, store.ErrNotFound) {
 			to.Errorf("a part of a refused tree was stored: %v", err)
 		}
-		if x := to.get(kid); x.Parent != workflow {
+		if x := to.Get(kid); x.Parent != workflow {
 			to.Errorf("the task that was here: %+v", x)
 		}
 	})
@@ -337,10 +359,10 @@ func TestImportRefusesAnotherContent(t *testing.T) {
 
 // Archives that somebody has written, with right checksums and wrong contents, are refused before anything is stored.
 func TestForgedArchives(t *testing.T) {
-	from, to := newRig(t, withBlobs(t)), newRig(t, withBlobs(t))
+	from, to := onSQLite(t), onSQLite(t)
 	workflow, code := from.archived()
 	whole := from.export(workflow, code)
-	kid := from.kids(workflow)["each[1]"].ID
+	kid := from.Children(workflow)["each[1]"].ID
 	of := func(id flow.ID, change func(*archive.Execution)) func(*archive.Row) *archive.Row {
 		return func(r *archive.Row) *archive.Row {
 			if r.Execution != nil && r.Execution.ID == id {
@@ -421,7 +443,7 @@ func TestForgedArchives(t *testing.T) {
 			return r
 		}},
 	} {
-		_, err := to.e.Archives().Import(to.ctx, bytes.NewReader(rewritten(t, whole, c.change)))
+		_, err := to.Engine.Archives().Import(to.Ctx, bytes.NewReader(rewritten(t, whole, c.change)))
 		if err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
@@ -434,71 +456,32 @@ func TestForgedArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.e.Archives().Import(to.ctx, &other); err == nil {
+	if _, err := to.Engine.Archives().Import(to.Ctx, &other); err == nil {
 		t.Error("a definition with another content than its name says was taken")
 	}
-	if _, err := to.e.Archives().Import(to.ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
+	if _, err := to.Engine.Archives().Import(to.Ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
 		t.Errorf("half an archive: %v", err)
 	}
-	page, err := store.List(to.ctx, to.store, store.Filter{Limit: 10})
+	page, err := store.List(to.Ctx, to.Store, store.Filter{Limit: 10})
 	if err != nil || len(page) != 0 {
 		t.Errorf("%d executions were stored, %v", len(page), err)
 	}
-	if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 0 {
+	if defs, err := to.Store.Definitions(to.Ctx, "", 10); err != nil || len(defs) != 0 {
 		t.Errorf("definitions were stored: %v, %v", defs, err)
 	}
 }
 
-// Retention counts from the import.
-func TestImportedAreKept(t *testing.T) {
-	onEachStore(t, func(r *rig) {
-		from := newRig(t)
-		id := from.submit(Submission{Action: "noop"})
-		h := from.worker()
-		h.complete(h.take(1)[0], "1")
-		from.ended(id)
-		old := rewritten(t, from.export(id), func(row *archive.Row) *archive.Row {
-			year := -365 * 24 * time.Hour
-			if e := row.Execution; e != nil {
-				e.CreatedAt, e.QueuedAt, e.ClaimedAt, e.StartedAt, e.FinishedAt = e.CreatedAt.Add(year), e.QueuedAt.Add(year), e.ClaimedAt.Add(year), e.StartedAt.Add(year), e.FinishedAt.Add(year)
-			}
-			for i := range row.Events {
-				row.Events[i].At = row.Events[i].At.Add(year)
-			}
-			return row
-		})
-		r.importing(old)
-		p := newPurger(r.e, time.Hour)
-		if _, err := p.next(r.ctx); err != nil {
-			t.Fatal(err)
-		}
-		r.get(id)
-		if err := r.e.Archives().CheckExport(r.ctx, []flow.ID{id}); err != nil {
-			t.Errorf("exported further: %v", err)
-		}
-		p.retention = -time.Hour // as if it had passed
-		if _, err := p.next(r.ctx); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.store.Get(r.ctx, id); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("after the retention: %v", err)
-		}
-		if out := r.importing(old); out.Trees != 1 {
-			t.Errorf("imported once more: %+v", out)
-		}
-	}, func(o *Options) { o.Retention = 1000 * time.Hour })
-}
-
 // A wide workflow is written in parts of one transaction.
 func TestImportOfAWideWorkflow(t *testing.T) {
-	from := newRig(t)
-	from.define("name: work\naction: noop")
-	from.define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*archives.WrittenAtOnce+50))
-	from.crew()
-	id := from.submit(Submission{Action: "wide"})
-	from.ended(id)
+	from := onSQLite(t)
+	from.Define("name: work\naction: noop")
+	from.Define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*archives.WrittenAtOnce+50))
+	from.Worker().Serve(enginetest.Echo)
+	id := from.Submit(engine.Submission{Action: "wide"})
+	from.Ended(id)
 	whole := from.export(id)
-	onEachStore(t, func(r *rig) {
+	enginetest.OnEachStore(t, func(plain *enginetest.Rig) {
+		r := &rig{plain}
 		if out := r.importing(whole); out.Executions != 2*archives.WrittenAtOnce+51 || out.Trees != 1 {
 			t.Errorf("imported %+v", out)
 		}
@@ -510,19 +493,19 @@ func TestImportOfAWideWorkflow(t *testing.T) {
 
 // A database that cannot be reached ends an import with that error; it is done again, and what was stored before is there already.
 func TestImportInterrupted(t *testing.T) {
-	from, to := newRig(t), newRig(t)
+	from, to := onSQLite(t), onSQLite(t)
 	var ids []flow.ID
 	for range 3 {
-		ids = append(ids, from.submit(Submission{Action: "noop"}))
+		ids = append(ids, from.Submit(engine.Submission{Action: "noop"}))
 	}
-	h := from.worker()
-	for _, a := range h.take(3) {
-		h.complete(a, "1")
+	h := from.Worker()
+	for _, a := range h.Take(3) {
+		h.Complete(a, "1")
 	}
 	whole := from.export(ids...)
-	ctx, stop := context.WithCancel(to.ctx)
+	ctx, stop := context.WithCancel(to.Ctx)
 	stop()
-	if _, err := to.e.Archives().Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
+	if _, err := to.Engine.Archives().Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if out := to.importing(whole); out.Trees != 3 {
@@ -530,15 +513,24 @@ func TestImportInterrupted(t *testing.T) {
 	}
 }
 
+const cached = `
+name: w
+input: {type: object, properties: {items: {type: array}, tag: {type: string}}}
+tasks:
+  each: {foreach: "${{ input.items }}", action: noop, cache: {ttl: 1h}, with: {n: "${{ item }}"}}
+  sum: {needs: [each], action: noop, cache: {key: "${{ input.tag }}", ttl: 1h}, with: {all: "${{ tasks.each.output }}"}}
+outputs: {all: "${{ tasks.sum.output.all }}"}
+`
+
 // What ended out of the cache is seen elsewhere as that, and an import keeps nothing for the tasks there.
 func TestArchiveOfCached(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
-		from.define(caching)
-		from.crew()
+		from.Define(cached)
+		from.Worker().Serve(enginetest.Echo)
 		var ids []flow.ID
 		for range 2 {
-			id := from.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)})
-			from.ended(id)
+			id := from.Submit(engine.Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)})
+			from.Ended(id)
 			ids = append(ids, id)
 		}
 		if out := to.importing(from.export(ids[1])); out.Trees != 1 || out.Executions != 3 {
@@ -547,12 +539,19 @@ func TestArchiveOfCached(t *testing.T) {
 		if was, is := from.everything(ids[1]), to.everything(ids[1]); !maps.Equal(was, is) {
 			to.Errorf("imported\n%v\nexported\n%v", is, was)
 		}
-		if k := to.kids(ids[1])["each[0]"]; !k.Cached() || k.ReusedOf != from.kids(ids[0])["each[0]"].ID {
+		if k := to.Children(ids[1])["each[0]"]; !k.Cached() || k.ReusedOf != from.Children(ids[0])["each[0]"].ID {
 			to.Errorf("each[0] is cached: %t, with the outcome of %s", k.Cached(), k.ReusedOf)
 		}
-		to.define(caching)
-		c := to.crew()
-		to.ended(to.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)}))
-		to.same("ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
+		to.Define(cached)
+		again := to.Submit(engine.Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)})
+		h := to.Worker()
+		for _, want := range []string{`{"n":1}`, `{"all":[{"n":1}]}`} {
+			a := h.Take(100)
+			if len(a) != 1 || string(a[0].Payload) != want {
+				to.Fatalf("the worker is given %+v, want %s", a, want)
+			}
+			h.Complete(a[0], want)
+		}
+		to.Ended(again)
 	})
 }
