@@ -42,7 +42,8 @@ type compiled struct {
 	result  *cel.Type
 	nodes   int
 	facts   facts
-	issues  []issue // why it does not compile
+	sole    func(*Vars) bool // the value, where that is one function of `if`, perhaps negated
+	issues  []issue          // why it does not compile
 
 	taken      sync.Once
 	predicates []Predicate // of a condition that was taken apart
@@ -113,6 +114,7 @@ func (e *compiled) compile() {
 		}
 		e.result, e.nodes = checked.OutputType(), ast.NodeCount(checked.NativeRep())
 		e.survey(checked.NativeRep().Expr(), false)
+		e.sole = soleStatus(checked.NativeRep().Expr())
 		e.program, err = env.Program(checked, limits(e.nodes)...)
 		if err != nil {
 			e.issues = append(e.issues, issue{1, 0, err.Error(), ""})
@@ -220,6 +222,31 @@ func (e *compiled) survey(x ast.Expr, negated bool) {
 			e.survey(part, negated)
 		}
 	}
+}
+
+// soleStatus is the value of an expression that is success(), failed(), cancelled() or always(), or a negation of one: most conditions are,
+// and CEL takes a microsecond for what is one look at a field. nil: it is something else.
+func soleStatus(x ast.Expr) func(*Vars) bool {
+	switch x.Kind() {
+	case ast.IdentKind:
+		switch x.AsIdent() {
+		case identSuccess:
+			return func(v *Vars) bool { return v.Success }
+		case identFailed:
+			return func(v *Vars) bool { return v.Failed }
+		case identCancelled:
+			return func(v *Vars) bool { return v.Cancelled }
+		case identAlways:
+			return func(*Vars) bool { return true }
+		}
+	case ast.CallKind:
+		if c := x.AsCall(); c.FunctionName() == operators.LogicalNot && len(c.Args()) == 1 {
+			if of := soleStatus(c.Args()[0]); of != nil {
+				return func(v *Vars) bool { return !of(v) }
+			}
+		}
+	}
+	return nil
 }
 
 func (e *compiled) ident(name string, negated bool) {

@@ -320,3 +320,28 @@ func TestHostileExpressionsStop(t *testing.T) {
 		}
 	}
 }
+
+// A condition that is one function of `if`, perhaps negated, has the value that CEL gives it.
+func TestConditionsOfOneFunction(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"success()", "failed()", "cancelled()", "always()", "!success()", "!failed()", "!(cancelled())", "!!failed()", "!always()"} {
+		e := &expression{field: "if", compiled: newCompiled(text, scopeIf)}
+		c := &Condition{expr: e}
+		for n := range 8 {
+			v := &Vars{Success: n&1 != 0, Failed: n&2 != 0, Cancelled: n&4 != 0}
+			got, err := c.Eval(v)
+			if err != nil || e.sole == nil {
+				t.Fatalf("%s: %v, taken apart: %v", text, err, e.sole != nil)
+			}
+			if want, err := e.run(v); err != nil || want.Value() != got {
+				t.Errorf("%s with %+v is %v; CEL says %v, %v", text, v, got, want, err)
+			}
+		}
+	}
+	for _, text := range []string{"success() && true", "failed() ? true : false", "true", "input.yes"} {
+		e := newCompiled(text, scopeIf)
+		if e.compile(); e.sole != nil {
+			t.Errorf("%s is taken for one function", text)
+		}
+	}
+}

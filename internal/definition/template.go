@@ -247,6 +247,9 @@ func (c *Condition) Eval(v *Vars) (bool, error) {
 	if !c.expr.facts.status && !v.Success {
 		return false, nil
 	}
+	if c.expr.sole != nil {
+		return c.expr.sole(v), nil
+	}
 	if c.expr.path != nil {
 		raw, err := c.expr.eval(v)
 		if err != nil {

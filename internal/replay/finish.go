@@ -80,12 +80,12 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 	}
 	nothing := &orchestration.Advance{}
 	a.keep()
-	if plan := a.try(e, nothing, func() { a.takeAll(e.At) }); plan != nil && plan.Stage.String() == string(e.Type) && a.saysSo(e, plan) {
+	if plan := a.try(nothing, func() { a.takeAll(e.At) }); plan != nil && plan.Stage.String() == string(e.Type) && a.saysSo(e, plan) {
 		return plan
 	}
 	a.back()
 	if a.ordered(e) {
-		if plan := a.try(e, nothing, func() { a.order(); a.takeAll(e.At) }); plan != nil && plan.Stage != 0 {
+		if plan := a.try(nothing, func() { a.order(); a.takeAll(e.At) }); plan != nil && plan.Stage != 0 {
 			return plan
 		}
 		a.back()
@@ -94,7 +94,7 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 		}
 	}
 	a.takeAll(e.At)
-	plan := a.take(0)
+	plan := a.take(0, nil)
 	if does := a.of(plan); len(does.Tasks()) > 0 {
 		f := Finding{Seq: e.Seq, Index: noIndex, Rules: stepText(does), Recorded: said(e), Why: "something was left to do"}
 		f.Task = does.Tasks()[0]
@@ -113,7 +113,7 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 func (a *attempt) unmarked(e *flow.Event) *orchestration.Plan {
 	a.order()
 	a.takeAll(e.At)
-	plan := a.take(0)
+	plan := a.take(0, nil)
 	if does := a.of(plan); plan.Stage == 0 || len(does.Cancelled) != len(does.Tasks()) {
 		a.back()
 		return nil

@@ -142,13 +142,23 @@ func (w *walk) end() {
 			w.find(0, what+" "+rules, what+" "+recorded, "where its history leads and how it is stored differ")
 		}
 	}
+	number := func(what string, rules, recorded int64) {
+		if rules != recorded {
+			check(what, fmt.Sprint(rules), fmt.Sprint(recorded))
+		}
+	}
+	moment := func(what string, rules, recorded time.Time) {
+		if !rules.Equal(recorded) {
+			check(what, clock(rules), clock(recorded))
+		}
+	}
 	check("status", stageText(x.Stage), stageText(was.Stage))
-	check("attempt", fmt.Sprint(x.Attempt), fmt.Sprint(was.Attempt))
-	check("next event", fmt.Sprint(x.NextSeq), fmt.Sprint(was.NextSeq))
-	check("attempts handed back", fmt.Sprint(x.HandedBack), fmt.Sprint(was.HandedBack))
-	check("claimed at", clock(x.ClaimedAt), clock(was.ClaimedAt))
-	check("started at", clock(x.StartedAt), clock(was.StartedAt))
-	check("finished at", clock(x.FinishedAt), clock(was.FinishedAt))
+	number("attempt", int64(x.Attempt), int64(was.Attempt))
+	number("next event", x.NextSeq, was.NextSeq)
+	number("attempts handed back", int64(x.HandedBack), int64(was.HandedBack))
+	moment("claimed at", x.ClaimedAt, was.ClaimedAt)
+	moment("started at", x.StartedAt, was.StartedAt)
+	moment("finished at", x.FinishedAt, was.FinishedAt)
 	if !was.Stage.Terminal() {
 		return
 	}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -84,29 +83,29 @@ func (a *attempt) find(e *flow.Event, was *orchestration.Advance) *orchestration
 		return nil
 	}
 	if a.endsByOrder(was) {
-		if plan := a.try(e, was, func() { a.order(); a.takeAll(e.At) }); plan != nil {
+		if plan := a.try(was, func() { a.order(); a.takeAll(e.At) }); plan != nil {
 			return plan
 		}
 	}
 	// The ends that the step cannot do without come first; only then those that it may have been told beside.
 	needed := func() { a.takeNeeded(e.At, was) }
-	if plan := a.try(e, was, needed); plan != nil {
+	if plan := a.try(was, needed); plan != nil {
 		return plan
 	}
 	failures := a.failures(e.At)
 	for n := range min(len(failures), triedFailures) {
-		if plan := a.try(e, was, func() { needed(); a.takeEach(failures[:n+1]) }); plan != nil {
+		if plan := a.try(was, func() { needed(); a.takeEach(failures[:n+1]) }); plan != nil {
 			return plan
 		}
 	}
-	if plan := a.try(e, was, func() { needed(); a.takeEach(failures) }); plan != nil {
+	if plan := a.try(was, func() { needed(); a.takeEach(failures) }); plan != nil {
 		return plan
 	}
-	if plan := a.try(e, was, func() { a.takeAll(e.At) }); plan != nil {
+	if plan := a.try(was, func() { a.takeAll(e.At) }); plan != nil {
 		return plan
 	}
 	needed()
-	plan := a.take(0)
+	plan := a.take(0, nil)
 	rules := a.of(plan)
 	f := Finding{Seq: e.Seq, Index: noIndex, Rules: stepText(rules), Recorded: stepText(was), Why: "no order of the ends recorded until then makes the rules do this"}
 	if task, why := a.first(rules, was, plan); task != "" {
@@ -122,16 +121,15 @@ const triedFailures = 32
 
 // try replays a step after it was told some ends; nil: the rules do something else then. A step that a transaction had no room to
 // finish has done the beginning of what the rules say.
-func (a *attempt) try(e *flow.Event, was *orchestration.Advance, tell func()) *orchestration.Plan {
+func (a *attempt) try(was *orchestration.Advance, tell func()) *orchestration.Plan {
 	tell()
-	plan := a.take(0)
-	if reflect.DeepEqual(a.of(plan), was) {
+	if plan := a.take(0, was); plan != nil && plan.Does(a.def, was) {
 		return plan
 	}
 	a.back()
 	if n := children(was); n > 0 {
 		tell()
-		if plan = a.take(n); reflect.DeepEqual(a.of(plan), was) {
+		if plan := a.take(n, was); plan != nil && plan.Does(a.def, was) {
 			return plan
 		}
 		a.back()
@@ -139,13 +137,17 @@ func (a *attempt) try(e *flow.Event, was *orchestration.Advance, tell func()) *o
 	return nil
 }
 
-// take lets the rules work out a step, with at most so many children; 0: all.
-func (a *attempt) take(children int) *orchestration.Plan {
+// take lets the rules work out a step, with at most so many children; 0: all. With a step that is sought it may give up before it evaluates
+// anything: nil says that the rules do something else.
+func (a *attempt) take(children int, sought *orchestration.Advance) *orchestration.Plan {
 	plan := &orchestration.Plan{}
 	for {
 		next := a.tracker.Next()
 		if next.Empty() {
 			return plan
+		}
+		if sought != nil && children == 0 && !a.mayDo(&next, sought) {
+			return nil
 		}
 		for _, m := range next.Marks {
 			a.touch(m.Task)
@@ -167,6 +169,22 @@ func (a *attempt) take(children int) *orchestration.Plan {
 			return plan
 		}
 	}
+}
+
+// mayDo reports whether a step that begins with next can do what is sought. A task that is marked without a look at any value is named by
+// what a step without a bound does, and so is every task whose needs have ended.
+func (a *attempt) mayDo(next *orchestration.Step, sought *orchestration.Advance) bool {
+	for _, m := range next.Marks {
+		if !sought.Names(a.def.Tasks[m.Task].Name) {
+			return false
+		}
+	}
+	for _, s := range next.Start {
+		if !sought.Names(a.def.Tasks[s.Task].Name) {
+			return false
+		}
+	}
+	return true
 }
 
 // tooEarly looks whether everything that came before the tasks of a step had ended by then.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // walk is one replay: the rules decide about x, and what they record is compared with the record.
@@ -370,12 +371,10 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000
 
 // textOf is a text in the data of an event.
 func textOf(data json.RawMessage, name string) string {
-	var all map[string]json.RawMessage
-	var text string
-	if len(data) == 0 || json.Unmarshal(data, &all) != nil || json.Unmarshal(all[name], &text) != nil {
+	if len(data) == 0 {
 		return ""
 	}
-	return text
+	return strictjson.Text(data, name)
 }
 
 func sameJSON(a, b json.RawMessage) bool {

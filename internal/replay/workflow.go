@@ -137,8 +137,8 @@ func (a *attempt) of(plan *orchestration.Plan) *orchestration.Advance {
 
 // advanced replays a step.
 func (a *attempt) advanced(e *flow.Event) {
-	var was orchestration.Advance
-	if err := json.Unmarshal(e.Data, &was); err != nil {
+	was, err := orchestration.ReadAdvance(e.Data)
+	if err != nil {
 		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "what a step did", Recorded: said(e), Why: "it cannot be read: " + err.Error()})
 		return
 	}
@@ -156,7 +156,7 @@ func (a *attempt) advanced(e *flow.Event) {
 			return
 		}
 	}
-	plan := a.find(e, &was)
+	plan := a.find(e, was)
 	if plan == nil {
 		a.lost = true
 		return
