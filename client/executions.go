@@ -91,6 +91,9 @@ type Filter struct {
 	Verdicts []string          // ended with any of these: api.VerdictOK, or the code of the error
 	Since    time.Time         // created at or after
 	Until    time.Time         // created before
+	IDs      []string          // any of these, at most 200
+	Prefix   string            // whose ids begin so, as in ex_01kb
+	After    string            // whose ids come behind this one, the oldest first
 	Where    string            // meeting this condition, as in label.team = docs and status = failed (docs/finding.md)
 	Outputs  bool              // with what each has put out
 	Cases    bool              // with how each case of code has ended
@@ -108,6 +111,11 @@ func (f Filter) query() url.Values {
 	set(q, "rerun_of", f.RerunOf)
 	set(q, "cursor", f.Cursor)
 	set(q, "where", f.Where)
+	set(q, "q", f.Prefix)
+	set(q, "after", f.After)
+	for _, id := range f.IDs {
+		q.Add("id", id)
+	}
 	if f.TopLevel {
 		q.Set("top_level", "true")
 	}
@@ -133,7 +141,7 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// List returns one page, newest first, without inputs, and without outputs unless f asks for them.
+// List returns one page, newest first unless f.After says otherwise, without inputs, and without outputs unless f asks for them.
 func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
 	var p api.ExecutionPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/executions", query: f.query(), repeatable: true}, &p)

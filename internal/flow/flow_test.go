@@ -1,9 +1,13 @@
 package flow
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -588,6 +592,36 @@ func TestIDText(t *testing.T) {
 	} {
 		if _, err := ParseID(ExecutionPrefix, bad); err == nil {
 			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// The ids that begin with a text lie between the first and the last of them, and no others do.
+func TestIDsWith(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var id, other ID
+		binary.BigEndian.PutUint64(id[:], random.Uint64())
+		binary.BigEndian.PutUint64(id[8:], random.Uint64())
+		other = id
+		other[random.IntN(len(other))] ^= 1 << random.IntN(8)
+		text := id.String()[:len(ExecutionPrefix)+1+random.IntN(26)]
+		first, last, err := IDsWith(ExecutionPrefix, text)
+		within := func(id ID) bool { return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], last[:]) <= 0 }
+		if err != nil || !within(id) || within(other) != strings.HasPrefix(other.String(), text) {
+			t.Fatalf("%s: from %s to %s with %s and %s, %v", text, first, last, id, other, err)
+		}
+		if before := first.Before(); !first.IsZero() && (within(before) || before.After() != first) {
+			t.Fatalf("%s comes before %s", before, first)
+		}
+		if after := last.After(); within(after) || !after.IsZero() && after.Before() != last {
+			t.Fatalf("%s comes after %s", after, last)
+		}
+	}
+	for _, bad := range []string{"", "ex_", "ws_0", "0193", "ex_l", "ex_0193!", "ex_" + strings.Repeat("0", 27), exampleID.String()[:28] + "z"} {
+		if first, last, err := IDsWith(ExecutionPrefix, bad); err == nil {
+			t.Errorf("%q: from %s to %s", bad, first, last)
 		}
 	}
 }

@@ -53,6 +53,47 @@ func ParseID(prefix, text string) (ID, error) {
 	return id, nil
 }
 
+// IDsWith returns the first and the last id whose text begins so: with the prefix and up to 26 characters.
+func IDsWith(prefix, text string) (first, last ID, err error) {
+	rest, ok := strings.CutPrefix(text, prefix)
+	if !ok || rest == "" || len(rest) > 26 {
+		return first, last, fmt.Errorf("%.40q does not begin an id: want %q and 1 to 26 characters, as in %s", text, prefix, exampleID.Text(prefix)[:len(prefix)+8])
+	}
+	if len(rest) == 26 {
+		first, err = ParseID(prefix, text)
+		return first, first, err
+	}
+	whole := []byte(rest + strings.Repeat("0", 26-len(rest)))
+	if _, err := idText.Decode(first[:], whole); err != nil {
+		return ID{}, last, fmt.Errorf("%.40q does not begin an id: %q and characters of 0-9 a-z without i, l, o, u", text, prefix)
+	}
+	copy(whole[len(rest):], strings.Repeat("z", 26-len(rest)))
+	_, err = idText.Decode(last[:], whole) // passes over the two bits beyond 128
+	return first, last, err
+}
+
+// Before is the id that comes right before id; of the zero ID, itself.
+func (id ID) Before() ID {
+	if id.IsZero() {
+		return id
+	}
+	for i := len(id) - 1; ; i-- {
+		if id[i]--; id[i] != 0xff {
+			return id
+		}
+	}
+}
+
+// After is the id that comes right after id; of the last one, the zero ID.
+func (id ID) After() ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i]++; id[i] != 0 {
+			break
+		}
+	}
+	return id
+}
+
 var exampleID = ID{0x01, 0x93, 0x4c, 0x5a, 0x7b, 0x10, 0x7a, 0x11, 0x8f, 0x3e, 0x42, 0x1d, 0x99, 0xd0, 0x2b, 0x6c}
 
 // MarshalText writes id as an execution's.

@@ -19,6 +19,7 @@ const (
 	ofAction
 	ofKind
 	ofQueue
+	ofKey
 	ofWorker
 	ofError
 	ofLabel
@@ -33,7 +34,7 @@ var fields = []struct {
 	name  string
 	about about
 }{
-	{"status", ofStatus}, {"action", ofAction}, {"version", ofVersion}, {"kind", ofKind}, {"queue", ofQueue}, {"worker", ofWorker},
+	{"status", ofStatus}, {"action", ofAction}, {"version", ofVersion}, {"kind", ofKind}, {"queue", ofQueue}, {"key", ofKey}, {"worker", ofWorker},
 	{"error", ofError}, {"created", ofCreated}, {"finished", ofFinished},
 }
 
@@ -99,6 +100,8 @@ func (t *term) holds(r *Record) bool {
 	case ofQueue:
 		queue, _ := flow.NeedsOf(r.Queue)
 		return t.text(queue)
+	case ofKey:
+		return t.text(r.Key)
 	case ofWorker:
 		if r.Owner.IsZero() {
 			return false

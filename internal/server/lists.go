@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -109,10 +110,12 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	if c.wantsStream() {
 		return c.watchExecutions()
 	}
+	within := c.idRange()
 	f, unfinished, err := c.selected(narrow)
 	if err != nil {
 		return err
 	}
+	within(&f)
 	limit := f.Limit
 	f.Limit++ // to see whether there is another page
 	found, searched, searchedTo, err := c.search(f)
@@ -130,24 +133,74 @@ func (c *call) list(narrow func(*store.Filter)) error {
 		return err
 	}
 	page := api.ExecutionPage{Executions: rows, Unfinished: unfinished}
+	var last flow.ID
 	if len(rows) > 0 {
-		f.Before = found[len(rows)-1].ID
+		last = found[len(rows)-1].ID
 	}
 	switch {
 	case more || len(rows) < len(found):
-		page.NextCursor = f.Before.String()
+		page.NextCursor = last.String()
 	case !searched.IsZero():
 		page.NextCursor, page.SearchedTo = searched.String(), &searchedTo
 	case size.Full():
 		f.Limit = 1
-		if found, searched, _, err = c.search(f); err != nil {
+		if found, searched, _, err = c.search(f.Beyond(last)); err != nil {
 			return err
 		}
 		if len(found) > 0 || !searched.IsZero() {
-			page.NextCursor = f.Before.String()
+			page.NextCursor = last.String()
 		}
 	}
 	return c.json(http.StatusOK, page)
+}
+
+// namedMost is how many executions a list may be asked for by their ids: their row is in an address, which most proxies let be 8 kB long.
+const namedMost = 200
+
+// idRange reads the parameters of a list that say which ids it is about, and returns what narrows a filter to them.
+func (c *call) idRange() (narrow func(*store.Filter)) {
+	var ids []flow.ID
+	named := c.query["id"]
+	if len(named) > namedMost {
+		c.fault("id", fmt.Sprint(len(named)), fmt.Sprintf("there are more than %d", namedMost), "ask for the others in another request")
+		named = nil
+	}
+	for _, text := range named {
+		id, err := flow.ParseID(flow.ExecutionPrefix, text)
+		if err != nil {
+			c.fault("id", text, err.Error(), "pass it as the server gave it")
+			continue
+		}
+		ids = append(ids, id)
+	}
+	var first, last flow.ID
+	if text := c.query.Get("q"); text != "" {
+		var err error
+		if first, last, err = flow.IDsWith(flow.ExecutionPrefix, text); err != nil {
+			c.fault("q", text, err.Error(), "pass how an id begins, or leave it out")
+		}
+	}
+	after := c.id("after")
+	return func(f *store.Filter) {
+		f.IDs = ids
+		cursor := f.Before
+		if f.Oldest = !after.IsZero(); f.Oldest {
+			f.Before = flow.ID{}
+			f.After = after
+			if !cursor.IsZero() {
+				f.After = cursor
+			}
+		}
+		if first.IsZero() && last.IsZero() {
+			return
+		}
+		if first = first.Before(); bytes.Compare(first[:], f.After[:]) > 0 {
+			f.After = first
+		}
+		if last = last.After(); f.Before.IsZero() || !last.IsZero() && bytes.Compare(last[:], f.Before[:]) < 0 {
+			f.Before = last
+		}
+	}
 }
 
 // reach is Options.Reach unless that is given: some 100 ms. A search by a condition, which reads what it decides about, ends after searchFor:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -340,5 +341,66 @@ func TestListsSayHowFarTheyLooked(t *testing.T) {
 	}
 	if done != 1 || pages < 3 {
 		t.Errorf("%d to cancel, in %d pages", done, pages)
+	}
+}
+
+// A list may be of named executions, of those whose ids begin alike, and of what is newer than one, the oldest first.
+func TestListsByID(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Reach: 5})
+	var all []string // oldest first
+	for i := range 12 {
+		s := api.Submission{Action: "noop"}
+		if i%6 == 2 {
+			s = api.Submission{Action: "sleep", Input: json.RawMessage(`{"for":"1h"}`)}
+		}
+		x, err := h.client.Submit(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x.ID)
+	}
+	slices.Sort(all)
+	newest := slices.Clone(all)
+	slices.Reverse(newest)
+	unknown := flow.ID{1}.String()
+	for say, c := range map[string]struct {
+		f    client.Filter
+		want []string
+	}{
+		"named":                    {client.Filter{IDs: []string{all[2], all[9], unknown, all[2]}}, []string{all[9], all[2]}},
+		"named, of an action":      {client.Filter{IDs: all[:9], Action: "sleep"}, []string{all[8], all[2]}},
+		"by a whole id":            {client.Filter{Prefix: all[3]}, all[3:4]},
+		"by the beginning of all":  {client.Filter{Prefix: all[0][:6]}, newest},
+		"by another beginning":     {client.Filter{Prefix: unknown[:6]}, nil},
+		"newer than the first":     {client.Filter{After: all[0]}, all[1:]},
+		"newer than the last":      {client.Filter{After: all[11]}, nil},
+		"newer, of an action":      {client.Filter{After: all[2], Action: "sleep"}, all[8:9]},
+		"newer, by a condition":    {client.Filter{After: all[0], Where: "action = sleep and not label.x exists"}, []string{all[2], all[8]}},
+		"newer, by the beginning":  {client.Filter{After: all[4], Prefix: all[0][:6]}, all[5:]},
+		"newer, by a whole id":     {client.Filter{After: all[4], Prefix: all[7]}, all[7:8]},
+		"newer, but an older one":  {client.Filter{After: all[4], Prefix: all[3]}, nil},
+		"newer, created till then": {client.Filter{After: all[9], Until: time.Now().Add(time.Hour)}, all[10:]},
+	} {
+		for _, c.f.Limit = range []int{1, 5, 100} {
+			var found []string
+			for x, err := range h.client.All(t.Context(), c.f) {
+				if err != nil {
+					t.Fatalf("%s: %v", say, err)
+				}
+				found = append(found, x.ID)
+			}
+			if !slices.Equal(found, c.want) {
+				t.Errorf("%s, %d on a page: %v, want %v of %v", say, c.f.Limit, found, c.want, all)
+			}
+		}
+	}
+	page, err := h.client.ListEvaluations(t.Context(), client.Filter{IDs: all})
+	if err != nil || len(page.Executions) > 0 {
+		t.Errorf("evaluations: %+v, %v", page, err)
+	}
+	many := strings.Repeat("&id="+all[0], namedMost+1)
+	for _, query := range []string{"id=ex_1", "id=", "q=x", "q=ex_l", "after=ex_0", many[1:]} {
+		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?"+query, "")
 	}
 }

@@ -42,6 +42,12 @@ var (
 	paramCases   = param{name: "cases", kind: "boolean", doc: "With how each case of code has ended"}
 	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
 
+	idParams = []param{
+		{name: "id", kind: "string", repeat: true, doc: "Any of these, at most 200; those that there are not are left out"},
+		{name: "q", kind: "string", doc: "Whose ids begin so, as in ex_01kb"},
+		{name: "after", kind: "string", doc: "Whose ids come behind this one, the oldest first: what is new since it was the newest"},
+	}
+
 	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
 
 	logParams = []param{
@@ -137,7 +143,7 @@ func executionRoutes() []route {
 		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: hear when they may have changed",
-			params: append(slices.Clip(listParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
+			params: slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
 		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow what was submitted with a label: a message for each that has ended, until all have",
@@ -226,7 +232,7 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor),
+			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:validate", name: "check-evaluation", tag: tagEvaluations, summary: "Check an evaluation, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Evaluation](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkEvaluation},

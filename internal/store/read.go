@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -41,8 +42,8 @@ type Reader interface {
 type ExecutionReader interface {
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
-	// Search finds up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
-	// output. Ask for the next page with Before set to the last id. A full Page may have fewer. A search that must look at
+	// Search finds up to f.Limit executions, newest first (by id) unless f says otherwise, without payload; of the outcome they have the
+	// error and not the output. Ask for the next page with f.Beyond the last id. A full Page may have fewer. A search that must look at
 	// executions one by one gives up after f.Looks of them, so that it takes no longer however many there are.
 	Search(ctx context.Context, f Filter) (Found, error)
 	// Events returns up to n applied events with Seq > after, in order. The prefix is gap-free. A full Page may have fewer.
@@ -107,7 +108,10 @@ type Filter struct {
 	Verdicts []string  // ended with any of these: VerdictOK, or the code of the error
 	Since    time.Time // created at or after
 	Until    time.Time // created before
-	Before   flow.ID   // cursor: ids below it
+	IDs      []flow.ID // any of these
+	Before   flow.ID   // ids below it; the cursor of a search that begins with the newest
+	After    flow.ID   // ids above it; the cursor of a search that begins with the oldest
+	Oldest   bool      // the oldest first
 	Limit    int
 	// Reach is how many executions a search looks at one by one; zero: 20,000.
 	Reach int
@@ -127,12 +131,34 @@ func (f *Filter) Few() int { return cmp.Or(f.Rare, f.Looks()/10) }
 // server, and CreatedAt of the database's.
 const clocksDiffer = time.Hour
 
-// Past reports whether everything beyond an execution that was created at a time is too old for the filter.
+// Beyond is the filter of what comes behind an execution in the filter's order.
+func (f Filter) Beyond(id flow.ID) Filter {
+	if f.Oldest {
+		f.After = id
+	} else {
+		f.Before = id
+	}
+	return f
+}
+
+// Ends reports whether a search that looks no further than an execution has looked at all between f.After and f.Before.
+func (f *Filter) Ends(at flow.ID) bool {
+	if f.Oldest {
+		return !f.Before.IsZero() && bytes.Compare(at[:], f.Before[:]) >= 0
+	}
+	return bytes.Compare(at[:], f.After[:]) <= 0
+}
+
+// Past reports whether everything beyond an execution that was created at a time is too old for the filter, or too new where the oldest come
+// first.
 func (f *Filter) Past(at time.Time) bool {
+	if f.Oldest {
+		return !f.Until.IsZero() && at.After(f.Until.Add(clocksDiffer))
+	}
 	return !f.Since.IsZero() && at.Before(f.Since.Add(-clocksDiffer))
 }
 
-// Recent is what a search has found, without where it gave up if what lies beyond is too old for the filter.
+// Recent is what a search has found, without where it gave up if f is Past that.
 func (f *Filter) Recent(found Found) Found {
 	if f.Past(found.At) {
 		found.Searched, found.At = flow.ID{}, time.Time{}
@@ -143,8 +169,8 @@ func (f *Filter) Recent(found Found) Found {
 // Found is what a search has found.
 type Found struct {
 	Executions []*flow.Execution
-	// Searched is set where the search gave up: what matches and has this id or a greater one is in Executions. To go on, search with
-	// Before set to it.
+	// Searched is set where the search gave up: what matches and has this id, or comes before it in the filter's order, is in Executions.
+	// To go on, search Beyond it.
 	Searched flow.ID
 	At       time.Time // when that execution was created
 }
@@ -157,7 +183,8 @@ func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err e
 		if err != nil || found.Searched.IsZero() {
 			return all, err
 		}
-		f.Before, f.Limit = found.Searched, f.Limit-len(found.Executions)
+		f = f.Beyond(found.Searched)
+		f.Limit -= len(found.Executions)
 	}
 }
 
@@ -170,11 +197,12 @@ const (
 // readCost is how many executions a search passes over, on SQLite, in the time that it takes to read one, 6 µs.
 const readCost = 6
 
-// Walk gives take the executions that f selects, newest first and some at a time, until take says that it has enough, f's reach is used up, or
+// Walk gives take the executions that f selects, in f's order and some at a time, until take says that it has enough, f's reach is used up, or
 // another step as long as the last would take it beyond f.Within. An execution that a search passes over counts once, and one that take gets readCost times. searched is where it gave up, as in Found; f's Limit is not looked at.
 func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execution) (over bool, err error)) (searched flow.ID, at time.Time, err error) {
 	left := f.Looks()
 	f.Rare = f.Few()
+	var last flow.ID
 	begun := time.Now()
 	for step := firstStep; ; step = nextStep {
 		stepped := time.Now()
@@ -193,19 +221,20 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 		}
 		switch n := len(found.Executions); {
 		case n == f.Limit || size.Full():
-			f.Before, at = found.Executions[n-1].ID, found.Executions[n-1].CreatedAt
+			last, at = found.Executions[n-1].ID, found.Executions[n-1].CreatedAt
 		case found.Searched.IsZero():
 			return flow.ID{}, at, nil
 		default:
-			f.Before, at = found.Searched, found.At
+			last, at = found.Searched, found.At
 			f.Rare = 1 // none of the conditions is rare: counting to that again would take as long as a step
 		}
 		if left -= max(f.Limit, readCost*len(found.Executions)); left <= 0 || f.Past(at) {
-			return f.Before, at, nil
+			return last, at, nil
 		}
 		if now := time.Now(); f.Within > 0 && now.Sub(begun)+now.Sub(stepped) > f.Within {
-			return f.Before, at, nil
+			return last, at, nil
 		}
+		f = f.Beyond(last)
 	}
 }
 

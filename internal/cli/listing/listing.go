@@ -48,6 +48,8 @@ type Options struct {
 	VersionsOf               string // the definition of which versions are listed
 	History                  bool   // of pauses
 	Queue, Key               string // of lines
+	IDs                      []string
+	Prefix, After            string // of ids
 	Lost                     bool   // of workers
 }
 
@@ -86,6 +88,14 @@ func (l *Selection) Filter() (client.Filter, error) {
 		return f, err
 	}
 	f.Until, err = app.Moment("--until", l.Until)
+	return f, err
+}
+
+// Filter is the selection in the words of the client. What is named by an id may be a task.
+func (l *Options) Filter() (client.Filter, error) {
+	f, err := l.Selection.Filter()
+	f.IDs, f.Prefix, f.After = l.IDs, l.Prefix, l.After
+	f.TopLevel = f.TopLevel && len(l.IDs) == 0 && l.Prefix == ""
 	return f, err
 }
 

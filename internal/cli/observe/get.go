@@ -71,6 +71,8 @@ for them.`,
   pawl get evaluations --label run=17 --verdict timeout,oom
   pawl get evaluations --label run=17 --cases  which cases did not pass
   pawl get executions --workflow ex_…          the tasks of one workflow
+  pawl get executions --prefix ex_01kb         by the beginning of their ids
+  pawl get executions --after ex_…             what is newer, the oldest first
   pawl get executions -w                       keep the list up to date
   pawl get versions grade                      when each was registered, and its aliases; pawl diff shows what changed
   pawl get activity --limit 60                 what the server has done, minute by minute
@@ -105,6 +107,9 @@ for them.`,
 	app.DurationVar(f, &l.Interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
 	f.IntVar(&l.Limit, "limit", 50, "how many at most")
 	l.Flags(f)
+	f.StringSliceVar(&l.IDs, "id", nil, "only these executions, tasks too, at most 200")
+	f.StringVar(&l.Prefix, "prefix", "", "only executions, tasks too, whose ids begin so, as in ex_01kb")
+	f.StringVar(&l.After, "after", "", "only executions that are newer than this one, by its id; the oldest come first")
 	f.BoolVar(&l.Outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
 	f.BoolVar(&l.Cases, "cases", false, "of evaluations: how many cases passed, and which did not; with -o json or yaml how each ended")
 	f.BoolVar(&l.Tasks, "tasks", false, "tasks of workflows as well")

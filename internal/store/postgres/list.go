@@ -91,7 +91,7 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 		if full || next.Searched.IsZero() {
 			return found, nil
 		}
-		if f.Before = next.Searched; left <= 0 {
+		if f = f.Beyond(next.Searched); left <= 0 {
 			found.Searched, found.At = next.Searched, next.At
 			return found, nil
 		}
@@ -102,6 +102,9 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 // driver chooses the source whose rows a search looks up: one that names few; -1: there is none. Such a search is bounded, unless every
 // execution matches.
 func (s *Store) driver(ctx context.Context, f store.Filter) (by int, bounded bool, err error) {
+	if len(f.IDs) > 0 {
+		return -1, false, nil
+	}
 	l := selection(s.schema, f)
 	if by = slices.IndexFunc(l.sources, func(s source) bool { return s.always }); by >= 0 {
 		return by, false, nil
@@ -131,6 +134,14 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 	if !f.Before.IsZero() {
 		l.and(`x.id < ?`, func(a *args) { a.id(f.Before) })
 	}
+	if !f.After.IsZero() {
+		l.and(`x.id > ?`, func(a *args) { a.id(f.After) })
+	}
+	order, within := ` DESC`, `x.id >= ?`
+	if f.Oldest {
+		order, within = ``, `x.id <= ?`
+	}
+	beyond := func(id, of flow.ID) bool { return (bytes.Compare(id[:], of[:]) > 0) == f.Oldest } // for ids that differ
 	live, ended := states(f)
 	var halves []string
 	half := func(table, columns string, also *[]string) error {
@@ -140,22 +151,22 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 		from, where := l.driven(by, table)
 		where = append(where, *also...)
 		if f.Reach > 0 {
-			at, err := s.floor(ctx, table, f, slices.Contains(*also, endedBadly))
+			at, err := s.last(ctx, table, f, slices.Contains(*also, endedBadly))
 			if err != nil {
 				return err
 			}
 			if !at.id.IsZero() {
-				where = append(where, l.with(`x.id >= ?`, func(a *args) { a.id(at.id) }))
-			}
-			if bytes.Compare(at.id[:], found.Searched[:]) > 0 {
-				found.Searched, found.At = at.id, at.at
+				where = append(where, l.with(within, func(a *args) { a.id(at.id) }))
+				if found.Searched.IsZero() || beyond(found.Searched, at.id) {
+					found.Searched, found.At = at.id, at.at
+				}
 			}
 		}
 		q := `SELECT ` + columns + ` FROM ` + from
 		if len(where) > 0 {
 			q += ` WHERE ` + strings.Join(where, ` AND `)
 		}
-		halves = append(halves, fmt.Sprintf(`(%s ORDER BY x.id DESC LIMIT %d)`, q, f.Limit))
+		halves = append(halves, fmt.Sprintf(`(%s ORDER BY x.id%s LIMIT %d)`, q, order, f.Limit))
 		return nil
 	}
 	if err := errors.Join(half("live", listLive, live), half("ended", listEnded, ended)); err != nil || len(halves) == 0 {
@@ -164,7 +175,7 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 	var page store.Page
 	// An execution that ends meanwhile is in one of the halves: they are read from one state.
 	err = s.read(ctx, call{
-		once:   fmt.Sprintf(`SELECT * FROM (%s) x ORDER BY x.id DESC LIMIT %d`, strings.Join(halves, ` UNION ALL `), f.Limit),
+		once:   fmt.Sprintf(`SELECT * FROM (%s) x ORDER BY x.id%s LIMIT %d`, strings.Join(halves, ` UNION ALL `), order, f.Limit),
 		params: l.args.params,
 		read: func(r *rows) error {
 			if page.Full() {
@@ -178,37 +189,46 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 			found.Executions = append(found.Executions, x)
 			return nil
 		}})
-	if full = page.Full() || len(found.Executions) == f.Limit; !full {
-		// Of the table whose floor is lower more was looked at: that is found again by the look that goes on.
-		found.Executions = slices.DeleteFunc(found.Executions, func(x *flow.Execution) bool { return bytes.Compare(x.ID[:], found.Searched[:]) < 0 })
+	n := len(found.Executions)
+	full = page.Full() || n == f.Limit
+	if !found.Searched.IsZero() {
+		// Of one of the tables more was looked at. What lies there is left to the look that goes on: the other table may have rows between.
+		found.Executions = slices.DeleteFunc(found.Executions, func(x *flow.Execution) bool { return x.ID != found.Searched && beyond(x.ID, found.Searched) })
 	}
-	return found, full, err
+	return found, full && len(found.Executions) == n, err
 }
 
-// floor is an execution with which a look ends, and when it was created.
-type floor struct {
+// last is an execution with which a look ends, and when it was created.
+type last struct {
 	id flow.ID
 	at time.Time
 }
 
-// floor finds the execution with which a look ends at f.Reach of a table; the zero one: there are no more than that.
-func (s *Store) floor(ctx context.Context, table string, f store.Filter, badly bool) (at floor, err error) {
+// last finds the execution with which a look ends at f.Reach of a table; the zero one: there are no more than that.
+func (s *Store) last(ctx context.Context, table string, f store.Filter, badly bool) (at last, err error) {
 	l := listing{schema: s.schema}
 	if badly {
 		l.where = append(l.where, endedBadly)
 	}
-	if !f.Before.IsZero() {
+	order := ` DESC`
+	if f.Oldest {
+		order = ``
+		l.and(`x.id > ?`, func(a *args) { a.id(f.After) })
+	} else if !f.Before.IsZero() {
 		l.and(`x.id < ?`, func(a *args) { a.id(f.Before) })
 	}
 	q := `SELECT x.id, x.created_at FROM ` + s.schema + `.` + table + ` x`
 	if len(l.where) > 0 {
 		q += ` WHERE ` + strings.Join(l.where, ` AND `)
 	}
-	err = s.read(ctx, call{once: fmt.Sprintf(`%s ORDER BY x.id DESC OFFSET %d LIMIT 1`, q, f.Reach-1), params: l.args.params, read: func(r *rows) error {
+	err = s.read(ctx, call{once: fmt.Sprintf(`%s ORDER BY x.id%s OFFSET %d LIMIT 1`, q, order, f.Reach-1), params: l.args.params, read: func(r *rows) error {
 		at.id = r.id()
 		at.at = r.time()
 		return nil
 	}})
+	if f.Ends(at.id) {
+		return last{}, err
+	}
 	return at, err
 }
 
@@ -257,6 +277,9 @@ func selection(schema string, f store.Filter) *listing {
 	}
 	if !f.RerunOf.IsZero() {
 		l.from("reruns", `b.original = ?`, true, func(a *args) { a.id(f.RerunOf) })
+	}
+	if len(f.IDs) > 0 {
+		l.and(`x.id = ANY (?::uuid[])`, func(a *args) { a.ids(f.IDs) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		l.from("labels", `b.name = ? AND b.value = ?`, false, func(a *args) { a.text(name).text(f.Labels[name]) })

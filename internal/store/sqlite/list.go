@@ -46,7 +46,7 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 		if err != nil {
 			return err
 		}
-		q := c.prepare("SELECT " + requestColumns + noPayload + liveColumns + endedColumns + ", d.error" + from.sql + " ORDER BY i.id DESC LIMIT ?")
+		q := c.prepare("SELECT " + requestColumns + noPayload + liveColumns + endedColumns + ", d.error" + from.sql + " ORDER BY i.id" + from.order + " LIMIT ?")
 		defer q.free()
 		for _, bind := range from.bind {
 			bind(q)
@@ -67,7 +67,7 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 			return err
 		}
 		if bad == nil && !page.Full() && len(found.Executions) < f.Limit {
-			found.Searched, found.At = from.floor, from.at
+			found.Searched, found.At = from.last, from.at
 		}
 		return bad
 	})
@@ -81,7 +81,8 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 type bounded struct {
 	sql   string
 	bind  []func(*stmt)
-	floor flow.ID   // only ids from here on are looked at; zero: all
+	order string    // DESC, or nothing where the oldest come first
+	last  flow.ID   // with which the search ends; zero: it looks at all
 	at    time.Time // when it was created
 }
 
@@ -110,18 +111,26 @@ func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 		conditions = append(conditions, "i.id < ?")
 		b.bind = append(b.bind, func(s *stmt) { s.id(f.Before) })
 	}
+	if !f.After.IsZero() {
+		conditions = append(conditions, "i.id > ?")
+		b.bind = append(b.bind, func(s *stmt) { s.id(f.After) })
+	}
 	b.sql = " FROM executions e CROSS JOIN ids i ON i.id = e.id" + joinStates
 	if !few {
 		b.sql = " FROM ids i CROSS JOIN executions e ON e.n = i.n" + joinStates
 		if len(l.sources)+len(l.where) > 0 {
-			if b.floor, b.at, err = c.floor(f); err != nil {
+			if b.last, b.at, err = c.last(f); err != nil {
 				return b, err
 			}
 		}
 	}
-	if !b.floor.IsZero() {
-		conditions = append(conditions, "i.id >= ?")
-		b.bind = append(b.bind, func(s *stmt) { s.id(b.floor) })
+	within := "i.id >= ?"
+	if b.order = " DESC"; f.Oldest {
+		b.order, within = "", "i.id <= ?"
+	}
+	if !b.last.IsZero() {
+		conditions = append(conditions, within)
+		b.bind = append(b.bind, func(s *stmt) { s.id(b.last) })
 	}
 	if len(conditions) > 0 {
 		b.sql += " WHERE " + strings.Join(conditions, " AND ")
@@ -141,21 +150,30 @@ func (c *conn) few(s *source, most int) (bool, error) {
 }
 
 var (
-	qFloor       = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids ORDER BY id DESC LIMIT 1 OFFSET ?)`)
-	qFloorBefore = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?)`)
+	qLast       = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids ORDER BY id DESC LIMIT 1 OFFSET ?)`)
+	qLastBefore = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?)`)
+	qLastAfter  = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?)`)
 )
 
-// floor is the id with which a search ends that looks at f.Looks executions; zero: there are no more than that.
-func (c *conn) floor(f store.Filter) (id flow.ID, at time.Time, err error) {
-	q := c.use(qFloor)
-	if !f.Before.IsZero() {
-		q = c.use(qFloorBefore).id(f.Before)
+// last is the id with which a search ends that looks at f.Looks executions; zero: there are no more than that.
+func (c *conn) last(f store.Filter) (id flow.ID, at time.Time, err error) {
+	var q *stmt
+	switch {
+	case f.Oldest:
+		q = c.use(qLastAfter).blob(f.After[:]) // a zero id would be null
+	case !f.Before.IsZero():
+		q = c.use(qLastBefore).id(f.Before)
+	default:
+		q = c.use(qLast)
 	}
 	q.int(int64(f.Looks() - 1))
 	if q.next() {
 		id, at = q.getID(), row.FromMicros(q.getInt())
 	}
-	return id, at, q.done()
+	if err := q.done(); err != nil || f.Ends(id) {
+		return flow.ID{}, time.Time{}, err
+	}
+	return id, at, nil
 }
 
 // listing turns a filter into conditions, but for the cursor; false means that nothing can match.
@@ -170,6 +188,13 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	}
 	if !f.RerunOf.IsZero() {
 		l.from("SELECT n FROM reruns WHERE original = ?", "", func(s *stmt) { s.id(f.RerunOf) })
+	}
+	if len(f.IDs) > 0 {
+		l.from("SELECT n FROM ids WHERE id IN (?"+strings.Repeat(", ?", len(f.IDs)-1)+")", "", func(s *stmt) {
+			for _, id := range f.IDs {
+				s.id(id)
+			}
+		})
 	}
 	for name, value := range f.Labels {
 		l.from("SELECT n FROM labels WHERE name = ? AND value = ?", "EXISTS (SELECT 1 FROM labels b WHERE b.name = ? AND b.value = ? AND b.n = e.n)",

@@ -81,7 +81,7 @@ func list(b *bench) {
 			paged = append(paged, ids(page)...)
 		}
 		equal(b, c.say+", in pages", paged, want)
-		c.f.Before = flow.ID{}
+		c.f.Before, c.f.Limit = flow.ID{}, 3
 		equal(b, c.say+", looking at few", bounded(b, c.f, 2), want)
 	}
 }
@@ -89,25 +89,90 @@ func list(b *bench) {
 // bounded is what a filter selects, found by searches that look at reach executions each and give no page twice.
 func bounded(b *bench, f store.Filter, reach int) (all []flow.ID) {
 	b.Helper()
-	f.Limit, f.Reach = 3, reach
-	for n := 0; n < 100; n++ {
+	f.Reach = reach
+	for n := 0; n < 300; n++ {
 		found, err := b.s.Search(b.ctx(), f)
 		must(b, err)
 		all = append(all, ids(found.Executions)...)
 		switch {
 		case !found.Searched.IsZero():
-			if !f.Before.IsZero() && bytes.Compare(found.Searched[:], f.Before[:]) >= 0 || found.At.IsZero() || len(found.Executions) == f.Limit {
-				b.Fatalf("searched to %s at %v with %d found, before %s", found.Searched, found.At, len(found.Executions), f.Before)
+			back := !f.Oldest && !f.Before.IsZero() && bytes.Compare(found.Searched[:], f.Before[:]) >= 0 || f.Oldest && bytes.Compare(found.Searched[:], f.After[:]) <= 0
+			if back || found.At.IsZero() || len(found.Executions) == f.Limit {
+				b.Fatalf("searched to %s at %v with %d found, before %s, after %s", found.Searched, found.At, len(found.Executions), f.Before, f.After)
 			}
-			f.Before = found.Searched
+			f = f.Beyond(found.Searched)
 		case len(found.Executions) == 0:
 			return all
 		default:
-			f.Before = all[len(all)-1]
+			f = f.Beyond(all[len(all)-1])
 		}
 	}
 	b.Fatalf("a search does not end: %v", all)
 	return nil
+}
+
+// ranges checks searches within ranges of ids, from both ends, by named ids, in pages and with a reach that are shorter than what there is: nothing is
+// left out between what has ended and what has not, and nothing comes twice.
+func ranges(b *bench) {
+	random := rand.New(rand.NewPCG(7, 11))
+	type one struct {
+		id     flow.ID
+		wanted bool
+		set    string
+	}
+	var all []one
+	for i := range 40 {
+		x := one{wanted: random.IntN(3) > 0, set: []string{"a", "b"}[random.IntN(2)]}
+		like := func(r *flow.Request) {
+			if r.Labels = map[string]string{"set": x.set}; x.wanted {
+				r.Action = "wanted"
+			}
+		}
+		switch random.IntN(3) {
+		case 0:
+			x.id = b.ready(int64(1+i), like)
+		case 1:
+			x.id = b.finished(like)
+		default:
+			x.id = b.ready(int64(1+i), like)
+			b.finishSubmitted(x.id)
+		}
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(x, y one) int { return bytes.Compare(x.id[:], y.id[:]) })
+	anywhere := func() (id flow.ID) {
+		if random.IntN(3) > 0 {
+			id = all[random.IntN(len(all))].id
+		}
+		return id
+	}
+	for range 80 {
+		f := store.Filter{Oldest: random.IntN(2) == 0, Before: anywhere(), After: anywhere(), Limit: 1 + random.IntN(9), Rare: random.IntN(40)}
+		if random.IntN(3) > 0 {
+			f.Action = "wanted"
+		}
+		if random.IntN(3) == 0 {
+			f.Labels = map[string]string{"set": "a"}
+		}
+		if random.IntN(4) == 0 {
+			for range 1 + random.IntN(20) {
+				f.IDs = append(f.IDs, all[random.IntN(len(all))].id)
+			}
+			f.IDs = append(f.IDs, b.id())
+		}
+		var want []flow.ID
+		for _, x := range all {
+			if (f.Action == "" || x.wanted) && (f.Labels == nil || x.set == "a") && (f.IDs == nil || slices.Contains(f.IDs, x.id)) &&
+				bytes.Compare(x.id[:], f.After[:]) > 0 && (f.Before.IsZero() || bytes.Compare(x.id[:], f.Before[:]) < 0) {
+				want = append(want, x.id)
+			}
+		}
+		if !f.Oldest {
+			slices.Reverse(want)
+		}
+		reach := 1 + random.IntN(12)
+		equal(b, fmt.Sprintf("%+v, looking at %d", f, reach), bounded(b, f, reach), want)
+	}
 }
 
 // A search that finds too little gives up behind f.Reach executions, and says where, unless a condition names few rows.

@@ -17,7 +17,7 @@ func BenchmarkSearches(b *testing.B, s store.Store) {
 		"newest": {}, "top level": {TopLevel: true}, "action": {Action: "rare"}, "rare label": {Labels: map[string]string{"set": "rare"}},
 		"half label": {Labels: map[string]string{"set": "half"}}, "half label, action": {Labels: map[string]string{"set": "half"}, Action: "rare"},
 		"verdict": {Verdicts: []string{"oom"}}, "running": {Stages: []flow.Stage{flow.Provisioning, flow.Running}},
-		"failed": {Stages: []flow.Stage{flow.Failed, flow.TimedOut}}, "time": {Until: time.Unix(1, 0)},
+		"failed": {Stages: []flow.Stage{flow.Failed, flow.TimedOut}}, "time": {Until: time.Unix(1, 0)}, "oldest, action": {Oldest: true, Action: "rare", After: flow.ID{1}},
 	} {
 		b.Run(say, func(b *testing.B) {
 			f.Limit, f.Reach = 100, 40_000
