@@ -229,6 +229,11 @@ func (c *cluster) moments() map[string]int {
 // often killed before.
 func (c *cluster) rest() {
 	servers, workers := failpoint.All()
+	if c.office != nil { // no worker is answered over HTTP
+		atServers, atWorkers := failpoint.OfBrokers()
+		servers = append(slices.DeleteFunc(servers, func(m string) bool { return m == failpoint.AfterAnswer }), atServers...)
+		workers = append(workers, atWorkers...)
+	}
 	for _, kind := range []struct {
 		parts   []*part
 		moments []string

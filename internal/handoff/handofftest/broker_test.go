@@ -309,3 +309,17 @@ func TestRabbitMQIsKilled(t *testing.T) {
 		})
 	}
 }
+
+// The node of a cluster of RabbitMQ that leads a line is killed, another one leads it, and the node comes back: work pauses and goes on, nothing is lost,
+// nothing is done twice.
+func TestRabbitMQLeaderIsKilled(t *testing.T) {
+	t.Parallel()
+	c := rabbitmqtest.Cluster(t)
+	runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+		return behind(t, e, rabbit(t, c.URL(), "one"), rabbit(t, c.URL(), ""))
+	}), func() {
+		for _, line := range []string{"tell", "ask"} {
+			c.Fail("pawl.default." + line)
+		}
+	})
+}

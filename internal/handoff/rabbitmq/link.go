@@ -128,8 +128,23 @@ func (l *link) keep(c *connection) {
 	}
 }
 
-// connect makes a connection.
-func (l *link) connect(ctx context.Context) (*connection, error) {
+// connect makes a connection to the first node that answers. Where there are several they are tried from a random one on, so that the workers that the
+// loss of a node has cut off do not all go to the same one.
+func (l *link) connect(ctx context.Context) (c *connection, err error) {
+	var failures []error
+	for i, from := 0, rand.IntN(len(l.f.urls)); i < len(l.f.urls); i++ {
+		if c, err = l.connectTo(ctx, l.f.urls[(from+i)%len(l.f.urls)]); err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		failures = append(failures, err)
+	}
+	for _, other := range failures[:len(failures)-1] {
+		err = fmt.Errorf("%w; %w", err, other)
+	}
+	return nil, err
+}
+
+func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 	c := &connection{l: l, gone: make(chan struct{}), turn: make(chan struct{}, 1)}
 	config := amqp.Config{
 		Heartbeat: heartbeat, Locale: "en_US", Properties: amqp.Table{"product": "pawl", "connection_name": l.name},
@@ -142,7 +157,7 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 			return &limited{raw}, raw.SetDeadline(time.Now().Add(dialWithin)) // until the connection is open
 		},
 	}
-	conn, err := amqp.DialConfig(l.f.url, config)
+	conn, err := amqp.DialConfig(url, config)
 	if err != nil {
 		if c.raw != nil {
 			_ = c.raw.Close() // the library closes it as well, in most cases

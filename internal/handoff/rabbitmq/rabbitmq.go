@@ -33,7 +33,7 @@ import (
 // Options configure an Office.
 type Options struct {
 	// URL is amqp://[user:password@]host[:port][/vhost], or amqps:// for TLS; ?namespace=NAME tells several installations in one vhost apart,
-	// and cacertfile, certfile, keyfile and server_name_indication are as everywhere with RabbitMQ.
+	// addr=host[:port] names another node of the same cluster, and cacertfile, certfile, keyfile and server_name_indication are as everywhere with RabbitMQ.
 	URL string
 	Log *slog.Logger
 	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it and make no lines.
@@ -45,7 +45,7 @@ type Options struct {
 // Office is a RabbitMQ, as post.Broker.
 type Office struct {
 	o         Options
-	url       string // without the namespace
+	urls      []string // of the nodes, without the namespace
 	namespace string
 	prefix    string
 	boxes     string // the beginning of mailboxes' names: the user's, so that access rules can tell users' mailboxes apart
@@ -84,28 +84,37 @@ const (
 
 var parameters = regexp.MustCompile(`^(cacertfile|certfile|keyfile|server_name_indication)$`)
 
-// parseURL reads a URL of Options.
-func parseURL(text string) (*url.URL, string, error) {
+// parseURL reads a URL of Options: a URL for each node.
+func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
 	u, namespace, err := post.ParseURL(text, "amqp://127.0.0.1:5672 or amqps://user:password@rabbitmq.example.com/vhost", "amqp", "amqps")
 	if err != nil {
 		return nil, "", err
 	}
+	q := u.Query()
+	addrs := q["addr"]
+	q.Del("addr")
+	u.RawQuery = q.Encode()
 	for name := range u.Query() {
 		if !parameters.MatchString(name) {
 			// It is not shown: where a password has a ? that is not escaped, it is a part of that.
-			return nil, "", errors.New("the broker's URL has another parameter than namespace, cacertfile, certfile, keyfile and server_name_indication; write a ? of a password as %3F")
+			return nil, "", errors.New("the broker's URL has another parameter than namespace, addr, cacertfile, certfile, keyfile and server_name_indication; write a ? of a password as %3F")
 		}
 	}
-	if _, err := amqp.ParseURI(u.String()); err != nil {
-		return nil, "", errors.New("the broker's URL cannot be read: write amqp://user:password@host:port/vhost?namespace=NAME, with what is special in user and password as %-escapes")
+	for _, host := range append([]string{u.Host}, addrs...) {
+		node := *u
+		node.Host = host
+		if _, err := amqp.ParseURI(node.String()); err != nil {
+			return nil, "", errors.New("the broker's URL cannot be read: write amqp://user:password@host:port/vhost?namespace=NAME, with what is special in user and password as %-escapes, and &addr=host:port for each further node of a cluster")
+		}
+		nodes = append(nodes, &node)
 	}
-	return u, namespace, nil
+	return nodes, namespace, nil
 }
 
 // Open connects. Its error says what is wrong with the broker at the URL: that it does not answer, refuses the password, is too old, has no such
 // vhost, has queues with other arguments, or that another installation has the namespace. Close it.
 func Open(ctx context.Context, o Options) (*Office, error) {
-	u, namespace, err := parseURL(o.URL)
+	nodes, namespace, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +125,19 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 		o.MostBytes = mostBytes
 	}
 	f := &Office{
-		o: o, url: u.String(), namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
+		o: o, namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
 		hand:   map[post.Line]map[string]*letter{post.Asks: {}, post.Tells: {}, post.Logs: {}},
 		filled: map[post.Line]time.Time{},
 	}
 	for _, line := range post.Lines() {
 		f.filled[line] = time.Now()
 	}
+	for _, node := range nodes {
+		f.urls = append(f.urls, node.String())
+	}
 	user := "guest"
-	if u.User.Username() != "" {
-		user = u.User.Username()
+	if name := nodes[0].User.Username(); name != "" {
+		user = name
 	}
 	f.boxes = notInNames.ReplaceAllString(user, "_") + "."
 	f.ctx, f.stop = context.WithCancel(context.Background())

@@ -104,6 +104,7 @@ func TestOpen(t *testing.T) {
 		"amqp://" + addr + "?heartbeat=1":          "has another parameter",
 		"amqp://guest:wrong@" + addr + ":one":      "not a URL such as amqp://",
 		"amqps://" + addr + "?cacertfile=/nowhere": "/nowhere",
+		"amqp://" + addr + "?addr=node:one":        "&addr=host:port",
 	} {
 		opening(t, rabbitmq.Options{URL: url}, want)
 	}
@@ -111,6 +112,9 @@ func TestOpen(t *testing.T) {
 	opening(t, rabbitmq.Options{URL: "amqp://" + other}, "RabbitMQ is needed")
 
 	open(t, rabbitmq.Options{URL: base})
+	open(t, rabbitmq.Options{URL: "amqp://" + nowhere + base[strings.IndexByte(base, '?'):] + "&addr=" + addr}) // one node of two is enough
+	opening(t, rabbitmq.Options{URL: "amqp://guest:wrong@" + nowhere + "?addr=" + addr}, "refuses the user or password")
+	opening(t, rabbitmq.Options{URL: "amqp://guest:wrong@" + nowhere + "?addr=" + addr}, "connection refused")
 	open(t, rabbitmq.Options{URL: base, Installation: "one"})
 	open(t, rabbitmq.Options{URL: base, Installation: "one"})
 	opening(t, rabbitmq.Options{URL: base, Installation: "two"}, "another installation")

@@ -57,7 +57,7 @@ func Flush(t *testing.T, url string, boxes ...string) {
 // Server is a RabbitMQ of the test's own, to be killed and started again.
 type Server struct {
 	t                *testing.T
-	dir              string
+	dir, node        string
 	port, dist, epmd int
 	cmd              *exec.Cmd
 }
@@ -68,6 +68,12 @@ const programs = "/usr/lib/rabbitmq/bin/"
 // Start starts one, which takes some seconds; conf are lines of its configuration beside those for its place.
 func Start(t *testing.T, conf ...string) *Server {
 	t.Helper()
+	return startNode(t, "pawl-test@localhost", posttest.FreePort(t), conf...)
+}
+
+// startNode starts a node that others find under its name by the port mapper at epmd.
+func startNode(t *testing.T, node string, epmd int, conf ...string) *Server {
+	t.Helper()
 	if _, err := os.Stat(programs + "rabbitmq-server"); err != nil {
 		posttest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
 	}
@@ -76,8 +82,9 @@ func Start(t *testing.T, conf ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, dir: dir, port: posttest.FreePort(t), dist: posttest.FreePort(t), epmd: posttest.FreePort(t)}
+	s := &Server{t: t, dir: dir, node: node, port: posttest.FreePort(t), dist: posttest.FreePort(t), epmd: epmd}
 	s.write("plugins", "[].\n")
+	s.write(".erlang.cookie", "pawl")
 	s.write("rabbitmq.conf", fmt.Sprintf(`listeners.tcp.default = 127.0.0.1:%d
 log.file.level = warning
 vm_memory_high_watermark.absolute = 1GB
@@ -109,7 +116,7 @@ func (s *Server) write(name, text string) {
 func (s *Server) program(name string, args ...string) *exec.Cmd {
 	c := exec.Command(programs+name, args...)
 	c.Dir = s.dir
-	c.Env = append(os.Environ(), "HOME="+s.dir, "RABBITMQ_NODENAME=pawl-test@localhost", "ERL_EPMD_PORT="+strconv.Itoa(s.epmd), "ERL_EPMD_ADDRESS=127.0.0.1",
+	c.Env = append(os.Environ(), "HOME="+s.dir, "RABBITMQ_NODENAME="+s.node, "ERL_EPMD_PORT="+strconv.Itoa(s.epmd), "ERL_EPMD_ADDRESS=127.0.0.1",
 		"RABBITMQ_DIST_PORT="+strconv.Itoa(s.dist), "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+sbwt none -kernel inet_dist_use_interface {127,0,0,1}")
 	for variable, name := range map[string]string{"RABBITMQ_MNESIA_BASE": "data", "RABBITMQ_LOG_BASE": "log", "RABBITMQ_LOGS": "log/log", "RABBITMQ_CONFIG_FILE": "rabbitmq.conf",
 		"RABBITMQ_GENERATED_CONFIG_DIR": "config", "RABBITMQ_CONF_ENV_FILE": "none", "RABBITMQ_ENABLED_PLUGINS_FILE": "plugins", "RABBITMQ_PID_FILE": "pid"} {
@@ -139,6 +146,12 @@ func (s *Server) Again() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	defer func() {
+		if s.t.Failed() {
+			said, _ := os.ReadFile(out) // the failure has been told
+			s.t.Logf("what %s has said:\n%s", s.node, said)
+		}
+	}()
 	posttest.Await(s.t, 3*time.Minute, func() error {
 		c, err := amqp.DialConfig(s.URL(), amqp.Config{Dial: amqp.DefaultDial(time.Second)})
 		if err == nil {
