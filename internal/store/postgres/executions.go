@@ -20,50 +20,62 @@ type change struct {
 
 type executions = relation[*change, *flow.Execution]
 
-// live are the columns of what has not ended, but for "history_from", which statements compute.
-var live = executions{
-	{"id", oidUUID, putID, getID},
-	{"created_at", oidInt8, putCreated, getCreated},
-	{"action", oidText, putAction, getAction},
-	{"detail", oidBytes, putDetail, getDetail},
-	{"place", oidInt2, func(c *column, x *change) { c.int(int64(x.Place)) }, getPlace},
-	{"stage", oidInt2, putStage, getStage},
-	{"attempt", oidInt4, func(c *column, x *change) { c.int(int64(x.Attempt)) }, func(r *rows, x *flow.Execution) { x.Attempt = int(r.int()) }},
-	{"next_seq", oidInt8, func(c *column, x *change) { c.int(x.NextSeq) }, func(r *rows, x *flow.Execution) { x.NextSeq = r.int() }},
-	{"ticket", oidInt8, func(c *column, x *change) { c.int(x.Ticket) }, func(r *rows, x *flow.Execution) { x.Ticket = r.int() }},
-	{"owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Owner) }, func(r *rows, x *flow.Execution) { x.Owner = r.id() }},
-	{"queued_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.QueuedAt)) }, func(r *rows, x *flow.Execution) { x.QueuedAt = r.time() }},
-	{"state", oidBytes, putState, getState},
-	{"history", oidBytes, putHistory, nil},
-	{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
-	{"wake", oidInt8, func(c *column, x *change) { c.intOrNull(row.Micros(x.Wake())) }, nil},
-	{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
-	{"top", oidBool, putTop, nil},
-	{"apart", oidBool, putApart, nil},
-	{"queue", oidText, putQueue, nil},
-	{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
-	{"input", oidBytes, putInput, nil},
-	{"payload", oidBytes, putWith, nil},
-}
+// The columns of the two tables of executions. The list in which a column stands says what writes it; one with a get is loaded by every
+// reader, in this order.
+var (
+	// identity are the columns of both that never change.
+	identity = executions{
+		{"id", oidUUID, putID, getID},
+		{"created_at", oidInt8, putCreated, getCreated},
+		{"action", oidText, func(c *column, x *change) { c.text(x.Action) }, func(r *rows, x *flow.Execution) { x.Action = r.text() }},
+		{"detail", oidBytes, putDetail, getDetail},
+	}
 
-// ended are the columns of what has ended, but for "history_from".
-var ended = executions{
-	{"id", oidUUID, putID, getID},
-	{"created_at", oidInt8, putCreated, getCreated},
-	{"action", oidText, putAction, getAction},
-	{"detail", oidBytes, putDetail, getDetail},
-	{"stage", oidInt2, putStage, getStage},
-	{"finished_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.FinishedAt)) }, func(r *rows, x *flow.Execution) { x.FinishedAt = r.time() }},
-	{"state", oidBytes, putState, getState},
-	{"error", oidBytes, putError, getError},
-	{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }},
-	{"history", oidBytes, putHistory, nil},
-	{"top", oidBool, putTop, nil},
-	{"apart", oidBool, putApart, nil},
-	{"input", oidBytes, putInput, nil},
-	{"payload", oidBytes, putWith, nil},
-	{"queue", oidText, putQueue, nil}, // for the view
-}
+	// stepped are the columns of "live" that every change writes. None of them is in an index, so that the indexes need no new entry.
+	stepped = executions{
+		{"stage", oidInt2, putStage, getStage},
+		{"next_seq", oidInt8, func(c *column, x *change) { c.int(x.NextSeq) }, func(r *rows, x *flow.Execution) { x.NextSeq = r.int() }},
+		{"queued_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.QueuedAt)) }, func(r *rows, x *flow.Execution) { x.QueuedAt = r.time() }},
+		{"state", oidBytes, putState, getState},
+	}
+	// moved are those that a change of place, attempt or owner writes.
+	moved = executions{
+		{"place", oidInt2, func(c *column, x *change) { c.int(int64(x.Place)) }, getPlace},
+		{"attempt", oidInt4, func(c *column, x *change) { c.int(int64(x.Attempt)) }, func(r *rows, x *flow.Execution) { x.Attempt = int(r.int()) }},
+		{"ticket", oidInt8, func(c *column, x *change) { c.int(x.Ticket) }, func(r *rows, x *flow.Execution) { x.Ticket = r.int() }},
+		{"owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Owner) }, func(r *rows, x *flow.Execution) { x.Owner = r.id() }},
+		{"wake", oidInt8, func(c *column, x *change) { c.intOrNull(row.Micros(x.Wake())) }, nil},
+		{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
+	}.with(stepped...)
+	history = executions{{"history", oidBytes, func(c *column, x *change) { c.bytes(x.history) }, nil}}
+	// live are the columns of what has not ended, but for "history_from", which statements compute.
+	live = identity.with(moved...).with(history...).with(executions{
+		{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
+		{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
+	}...).with(shared...)
+	// shared are those of both tables that come from the request and are read by single statements.
+	shared = executions{
+		{"top", oidBool, func(c *column, x *change) { c.bool(x.Parent.IsZero()) }, nil},
+		{"apart", oidBool, func(c *column, x *change) { c.bool(x.apart) }, nil},
+		{"queue", oidText, func(c *column, x *change) { c.text(x.Queue) }, nil},
+		{"input", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.input) }, nil},
+		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.with) }, nil},
+	}
+
+	// ending are the columns of "ended" that an end brings, but for the outcome.
+	ending = executions{
+		{"stage", oidInt2, putStage, getStage},
+		{"finished_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.FinishedAt)) }, func(r *rows, x *flow.Execution) { x.FinishedAt = r.time() }},
+		{"state", oidBytes, putState, getState},
+	}
+	// failure is why an execution has ended, and outcome what it has ended with.
+	failure = executions{{"error", oidBytes, putError, getError}}
+	outcome = failure.with(field[*change, *flow.Execution]{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }})
+	// closing are what an end brings; the others of ended come from "live".
+	closing = ending.with(outcome...)
+	// ended are the columns of what has ended, but for "history_from".
+	ended = identity.with(closing...).with(history...).with(shared...)
+)
 
 // before is how a decision has read a row of "live", which is the condition of its change.
 var before = executions{
@@ -80,17 +92,11 @@ var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.
 	AND l.owner IS NOT DISTINCT FROM v.was_owner`
 
 var (
-	// moved are the columns of "live" that a change of place, attempt or owner changes; stepped are those that any other change
-	// does: none of them is in an index, so that the indexes need no new entry.
-	moved   = live.only("stage", "attempt", "next_seq", "place", "owner", "ticket", "ordered", "wake", "queued_at", "state")
-	stepped = live.only("stage", "next_seq", "queued_at", "state")
 	// grown is what is added to the history of a live row.
-	grown = live.only("history").with(field[*change, *flow.Execution]{"afresh", oidBool, func(c *column, x *change) { c.bool(x.afresh) }, nil})
-	// closing are the columns of "ended" that an end brings; the others come from "live".
-	closing = ended.only("stage", "finished_at", "state", "error", "output")
+	grown = history.with(field[*change, *flow.Execution]{"afresh", oidBool, func(c *column, x *change) { c.bool(x.afresh) }, nil})
 
 	moves, steps = before.with(moved...).with(grown...), before.with(stepped...).with(grown...)
-	ends         = before.with(closing...).with(ended.only("history")...)
+	ends         = before.with(closing...).with(history...)
 )
 
 const setHistory = `history = CASE WHEN v.afresh THEN v.history ELSE l.history || v.history END,
@@ -117,15 +123,11 @@ func asEnded() string {
 
 var (
 	// liveRead and endedRead are what readers load of the two tables, without payload and outcome.
-	liveRead  = live.only("id", "created_at", "action", "detail", "place", "stage", "attempt", "next_seq", "ticket", "owner", "queued_at", "state")
-	endedRead = ended.only("id", "created_at", "action", "detail", "stage", "finished_at", "state")
-	// outcome is what an execution has ended with.
-	outcome = ended.only("error", "output")
-	// failure is why it has ended, and complete is its outcome and the payload behind it.
-	failure  = ended.only("error")
+	liveRead, endedRead = live.readable(), identity.with(ending...)
+	// complete is the outcome and the payload behind it.
 	complete = outcome.with(payloadRead...)
 	// listed is what lists load of both tables.
-	listed = liveRead.with(ended.only("finished_at", "error")...)
+	listed = liveRead.with(ending.only("finished_at")...).with(failure...)
 )
 
 // listedFrom are the columns listed of one of the tables, named x; what it does not have is null.
@@ -152,14 +154,7 @@ var payloadRead = executions{
 
 func putID(c *column, x *change)      { c.id(x.ID) }
 func putCreated(c *column, x *change) { c.int(x.created) }
-func putAction(c *column, x *change)  { c.text(x.Action) }
 func putStage(c *column, x *change)   { c.int(int64(x.Stage)) }
-func putTop(c *column, x *change)     { c.bool(x.Parent.IsZero()) }
-func putApart(c *column, x *change)   { c.bool(x.apart) }
-func putInput(c *column, x *change)   { c.bytesOrNull(x.input) }
-func putWith(c *column, x *change)    { c.bytesOrNull(x.with) }
-func putQueue(c *column, x *change)   { c.text(x.Queue) }
-func putHistory(c *column, x *change) { c.bytes(x.history) }
 
 func putDetail(c *column, x *change) {
 	c.encode(func(b []byte) []byte { return row.AppendRequest(b, &x.Request) })
@@ -187,7 +182,6 @@ func putOutput(c *column, x *change) {
 
 func getID(r *rows, x *flow.Execution)      { x.ID = r.id() }
 func getCreated(r *rows, x *flow.Execution) { x.CreatedAt = r.time() }
-func getAction(r *rows, x *flow.Execution)  { x.Action = r.text() }
 func getStage(r *rows, x *flow.Execution)   { x.Stage = flow.Stage(r.int()) }
 func getDetail(r *rows, x *flow.Execution)  { r.failed(row.DecodeRequest(&x.Request, r.peek())) }
 

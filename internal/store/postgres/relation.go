@@ -87,6 +87,11 @@ func (t relation[W, R]) only(names ...string) relation[W, R] {
 // with is these columns and more behind them.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 
+// readable are the columns that are read.
+func (t relation[W, R]) readable() relation[W, R] {
+	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
+}
+
 // begin empties columns and gives each its type.
 func (t relation[W, R]) begin(c *columns) {
 	if c.all == nil {

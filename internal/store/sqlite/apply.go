@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -16,8 +15,7 @@ import (
 var (
 	qInsertID = sql(`INSERT INTO ids (id, n) VALUES (?, ?)`)
 
-	qInsertExecution = sql(`INSERT INTO executions (n, id, parent, created_at, action, detail, input, payload)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qInsertExecution = sql(inserted.insert("executions"))
 
 	qInsertLabel = sql(`INSERT INTO labels (name, value, n) VALUES (?, ?, ?)`)
 
@@ -25,18 +23,15 @@ var (
 
 	qEndChild = sql(`UPDATE children SET ended = ? WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ? AND n = ?`)
 
-	qInsertLive = sql(`INSERT INTO live (n, place, stage, attempt, next_seq, priority, ticket, queue, key, owner, ordered, wake,
-		queued_at, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qInsertLive = sql(live.insert("live"))
 
-	qMove = sql(`UPDATE live SET place = ?, stage = ?, attempt = ?, next_seq = ?, ticket = ?, owner = ?, ordered = ?, wake = ?,
-		queued_at = ?, state = ?` + asRead)
+	qMove = sql(`UPDATE live SET ` + moved.sets() + asRead)
 
-	// What leaves every indexed column alone spares the indexes.
-	qStep = sql(`UPDATE live SET stage = ?, next_seq = ?, queued_at = ?, state = ?` + asRead)
+	qStep = sql(`UPDATE live SET ` + stepped.sets() + asRead)
 
 	qDelete = sql(`DELETE FROM live` + asRead)
 
-	qInsertEnded = sql(`INSERT INTO ended (n, stage, finished_after, state, error, output, queue) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+	qInsertEnded = sql(closed.insert("ended"))
 
 	qInsertEvent = sql(`INSERT INTO events (k, attempt, type, after, data) VALUES (?, ?, ?, ?, ?)`)
 
@@ -50,9 +45,6 @@ var (
 
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
-
-// asRead is the condition that the row is still as the decision saw it.
-const asRead = ` WHERE n = ? AND stage = ? AND attempt = ? AND next_seq = ? AND place = ? AND owner IS ?`
 
 // Apply implements store.Tx.
 func (t *tx) Apply(_ context.Context, d store.Delta) error {
@@ -194,9 +186,9 @@ func (t *tx) apply(x *flow.Draft) error {
 		return err
 	}
 	if x.New {
-		err = t.insert(n, x)
+		err = t.insert(draft{x, n, 0})
 	} else {
-		err = t.update(n, x)
+		err = t.update(draft{x, n, 0})
 	}
 	if err != nil {
 		return err
@@ -220,7 +212,7 @@ func (t *tx) apply(x *flow.Draft) error {
 	}
 	for i := range x.InboxAdd {
 		e := &x.InboxAdd[i]
-		if err := t.c.use(qKeep).int(n).int(e.Seq).blob(t.enc.kept(e)).run(); err != nil {
+		if err := t.c.use(qKeep).int(n).int(e.Seq).blob(t.c.enc.kept(e)).run(); err != nil {
 			return fmt.Errorf("keep event %d: %w", e.Seq, err)
 		}
 	}
@@ -230,132 +222,100 @@ func (t *tx) apply(x *flow.Draft) error {
 // openChild is what children.ended holds while the child has not ended.
 const openChild = 2
 
-func (t *tx) insert(n int64, x *flow.Draft) error {
-	var parent int64
+func (t *tx) insert(x draft) error {
 	if !x.Parent.IsZero() {
 		var err error
-		if parent, err = t.mustNumber(x.Parent); err != nil {
+		if x.parent, err = t.mustNumber(x.Parent); err != nil {
 			return fmt.Errorf("find parent: %w", err)
 		}
 		ended := int64(openChild)
 		if x.Place == flow.Finished {
 			ended = int64(x.Stage)
 		}
-		err = taken(t.c.use(qInsertChild).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).
-			int(n).int(ended).run())
+		err = taken(t.c.use(qInsertChild).int(x.parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).
+			int(x.n).int(ended).run())
 		if err != nil {
 			return fmt.Errorf("place as item %d of task %q: %w", x.Index, x.Task, err)
 		}
 	}
-	err := t.c.use(qInsertExecution).int(n).id(x.ID).intOrNull(parent).int(row.Micros(x.CreatedAt)).text(x.Action).
-		blob(t.enc.request(&x.Request)).blob(x.Input).blob(x.With).run()
-	if err != nil {
+	if err := inserted.bind(t.c.use(qInsertExecution), x).run(); err != nil {
 		return err
 	}
 	for k, v := range x.Labels {
-		if err := t.c.use(qInsertLabel).text(k).text(v).int(n).run(); err != nil {
+		if err := t.c.use(qInsertLabel).text(k).text(v).int(x.n).run(); err != nil {
 			return fmt.Errorf("write label %q: %w", k, err)
 		}
 	}
 	if !x.RerunOf.IsZero() {
-		if err := t.c.use(qInsertRerun).id(x.RerunOf).int(n).run(); err != nil {
+		if err := t.c.use(qInsertRerun).id(x.RerunOf).int(x.n).run(); err != nil {
 			return fmt.Errorf("note what it runs again: %w", err)
 		}
 	}
-	if x.Imported != nil && parent == 0 {
-		if err := t.c.use(qInsertImport).int(n).int(row.Micros(x.Imported.At)).run(); err != nil {
+	if x.Imported != nil && x.parent == 0 {
+		if err := t.c.use(qInsertImport).int(x.n).int(row.Micros(x.Imported.At)).run(); err != nil {
 			return fmt.Errorf("note when it was imported: %w", err)
 		}
 	}
 	if x.Place == flow.Finished {
-		return t.end(n, x)
+		return t.end(x)
 	}
-	return t.c.use(qInsertLive).int(n).int(int64(x.Place)).int(int64(x.Stage)).int(int64(x.Attempt)).int(x.NextSeq).
-		int(int64(x.Priority)).int(x.Ticket).text(x.Queue).textOrNull(x.Key).id(x.Owner).intOrNull(ordered(&x.State)).
-		intOrNull(row.Micros(x.Wake())).intOrNull(row.Micros(x.QueuedAt)).blob(t.enc.state(&x.State, row.Micros(x.CreatedAt), false)).run()
+	return live.bind(t.c.use(qInsertLive), x).run()
 }
 
-func ordered(s *flow.State) int64 {
-	if s.Cancel != nil {
-		return 1
-	}
-	return 0
-}
-
-func (t *tx) update(n int64, x *flow.Draft) error {
+func (t *tx) update(x draft) error {
 	if !x.Changed() {
 		return nil
 	}
-	b, created := &x.Before, row.Micros(x.CreatedAt)
 	var s *stmt
 	switch {
 	case x.Place == flow.Finished:
 		s = t.c.use(qDelete)
-	case b.Place == x.Place && b.Attempt == x.Attempt && b.Ticket == x.Ticket && b.Owner == x.Owner &&
-		ordered(b) == ordered(&x.State) && wakeOf(x.Execution, b).Equal(x.Wake()):
-		s = t.c.use(qStep).int(int64(x.Stage)).int(x.NextSeq).intOrNull(row.Micros(x.QueuedAt)).
-			blob(t.enc.state(&x.State, created, false))
+	case staysPut(x):
+		s = stepped.bind(t.c.use(qStep), x)
 	default:
-		s = t.c.use(qMove).int(int64(x.Place)).int(int64(x.Stage)).int(int64(x.Attempt)).int(x.NextSeq).int(x.Ticket).
-			id(x.Owner).intOrNull(ordered(&x.State)).intOrNull(row.Micros(x.Wake())).intOrNull(row.Micros(x.QueuedAt)).
-			blob(t.enc.state(&x.State, created, false))
+		s = moved.bind(t.c.use(qMove), x)
 	}
-	err := s.int(n).int(int64(b.Stage)).int(int64(b.Attempt)).int(b.NextSeq).int(int64(b.Place)).id(b.Owner).run()
-	if err != nil {
+	if err := s.before(x).run(); err != nil {
 		return err
 	}
 	if t.c.changes() != 1 {
+		b := &x.Before
 		return fmt.Errorf("%w: it is no longer %s in attempt %d with %d events", store.ErrConflict, b.Stage, b.Attempt, b.NextSeq-1)
 	}
 	if x.Place != flow.Finished {
 		return nil
 	}
 	if !x.Parent.IsZero() {
-		if err := t.endChild(n, x); err != nil {
+		if err := t.endChild(x); err != nil {
 			return err
 		}
 	}
 	if !x.RerunOf.IsZero() {
-		if err := t.c.use(qDropReuses).int(n).run(); err != nil {
+		if err := t.c.use(qDropReuses).int(x.n).run(); err != nil {
 			return fmt.Errorf("forget what it reuses: %w", err)
 		}
 	}
-	return t.end(n, x)
+	return t.end(x)
 }
 
-// wakeOf is the moment at which x would have woken in an earlier state.
-func wakeOf(x *flow.Execution, s *flow.State) time.Time {
-	then := flow.Execution{Request: x.Request, State: *s}
-	return then.Wake()
-}
-
-func (t *tx) endChild(n int64, x *flow.Draft) error {
+func (t *tx) endChild(x draft) error {
 	parent, err := t.mustNumber(x.Parent)
 	if err != nil {
 		return fmt.Errorf("find parent: %w", err)
 	}
-	err = t.c.use(qEndChild).int(int64(x.Stage)).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).int(n).run()
+	err = t.c.use(qEndChild).int(int64(x.Stage)).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).int(x.n).run()
 	if err != nil {
 		return fmt.Errorf("tell parent: %w", err)
 	}
 	return nil
 }
 
-func (t *tx) end(n int64, x *flow.Draft) error {
-	var e *flow.Error
-	var output []byte
-	if x.Outcome != nil {
-		e, output = x.Outcome.Error, x.Outcome.Output
-	}
-	created := row.Micros(x.CreatedAt)
-	return t.c.use(qInsertEnded).int(n).int(int64(x.Stage)).int(row.Micros(x.FinishedAt) - created).
-		blob(t.enc.state(&x.State, created, true)).blob(t.enc.failure(e)).blob(output).text(x.Queue).run()
-}
+func (t *tx) end(x draft) error { return closed.bind(t.c.use(qInsertEnded), x).run() }
 
 func (t *tx) mark(m store.Mark) error {
 	n, err := t.mustNumber(m.Workflow)
 	if err != nil {
 		return err
 	}
-	return t.c.use(qMark).int(n).int(int64(m.Attempt)).text(m.Task).text(m.State).int(int64(m.Total)).blob(t.enc.failure(m.Error)).run()
+	return t.c.use(qMark).int(n).int(int64(m.Attempt)).text(m.Task).text(m.State).int(int64(m.Total)).blob(t.c.enc.failure(m.Error)).run()
 }

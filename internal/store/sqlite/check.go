@@ -89,7 +89,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 		verification.Inquiry(f, x, append(found, nil)[0])
 	}
 	if x.Kind == flow.KindWait {
-		found, err := c.use(qWait).id(x.ID).waits()
+		found, err := rowsOf(c.use(qWait).id(x.ID), waits)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (c *conn) checkLive(f *verification.Findings, n int64, x *flow.Execution) e
 	s := c.use(qDerived).int(n)
 	if s.next() {
 		same := s.getInt() == int64(x.Priority) && s.getText() == x.Queue && s.getText() == x.Key &&
-			s.getInt() == ordered(&x.State) && s.getInt() == row.Micros(x.Wake())
+			s.getInt() == truth(x.Cancel != nil) && s.getInt() == row.Micros(x.Wake())
 		if !same {
 			f.Add(33, x.ID, "its queue, key, priority, order or wake time is not what follows from its request and state")
 		}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"modernc.org/libc"
 	"modernc.org/libc/sys/types"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // conn is one connection to SQLite, through the library itself and not through database/sql: binding a value is a copy
@@ -20,6 +23,7 @@ type conn struct {
 	tls   *libc.TLS
 	db    uintptr
 	stmts []*stmt // by query.slot
+	enc   encoder
 
 	logPages uintptr // see watchLog
 }
@@ -159,6 +163,7 @@ type stmt struct {
 	bound  int32 // parameters bound so far
 	column int32 // columns read so far
 	err    error
+	bad    error // what a row has that cannot be decoded; the statement goes on
 }
 
 // buffer is memory outside Go's heap that holds one parameter while the statement runs.
@@ -232,6 +237,12 @@ func (s *stmt) intOrNull(v int64) *stmt {
 	}
 	return s.int(v)
 }
+
+// time binds the next parameter.
+func (s *stmt) time(t time.Time) *stmt { return s.int(row.Micros(t)) }
+
+// timeOrNull binds the next parameter: NULL for the zero time.
+func (s *stmt) timeOrNull(t time.Time) *stmt { return s.intOrNull(row.Micros(t)) }
 
 // null binds the next parameter.
 func (s *stmt) null() *stmt {
@@ -337,7 +348,7 @@ func (s *stmt) next() bool {
 // done ends the use of the statement and returns what went wrong.
 func (s *stmt) done() error {
 	err := s.err
-	s.bound, s.column, s.err = 0, 0, nil
+	s.bound, s.column, s.err, s.bad = 0, 0, nil, nil
 	if s.p != 0 {
 		sqlite3.Xsqlite3_reset(s.c.tls, s.p)
 	}
@@ -365,6 +376,9 @@ func (s *stmt) getInt() int64 {
 	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.p, s.column)
 }
 
+// getTime reads the next column; NULL is the zero time.
+func (s *stmt) getTime() time.Time { return row.FromMicros(s.getInt()) }
+
 // getBlob reads the next column into memory of its own; NULL is nil.
 func (s *stmt) getBlob() []byte {
 	b := s.peekBlob()
@@ -391,6 +405,20 @@ func (s *stmt) getText() string { return string(s.peekBlob()) }
 func (s *stmt) getID() (id [16]byte) {
 	copy(id[:], s.peekBlob())
 	return id
+}
+
+// fail ends the use of the statement before it runs.
+func (s *stmt) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// failed notes that a column of the row cannot be decoded.
+func (s *stmt) failed(err error) {
+	if s.bad == nil {
+		s.bad = err
+	}
 }
 
 // skip passes over n columns.

@@ -25,7 +25,7 @@ var (
 	qUnnumbered = sql(`SELECT e.id FROM labels b CROSS JOIN ended d ON d.n = b.n CROSS JOIN executions e ON e.n = b.n
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.n LIMIT ?`)
 
-	qEndedLabelled = sql(`SELECT ` + requestColumns + noPayload + endedColumns + `, d.error, b.number
+	qEndedLabelled = sql(`SELECT ` + requestRead.names("e.") + `, ` + endedRead.names("d.") + `, ` + failures.names("d.") + `, b.number
 		FROM labels b INDEXED BY labels_number CROSS JOIN ended d ON d.n = b.n CROSS JOIN executions e ON e.n = b.n
 		WHERE ` + labelled + ` AND b.number > ? ORDER BY b.number LIMIT ?`)
 
@@ -191,10 +191,7 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		q := c.use(qEndedLabelled).label(l).int(after).int(int64(n))
 		for page := store.Page(0); bad == nil && !page.Full() && q.next(); {
 			var x store.Ended
-			if x.Execution, bad = q.ended(false); bad != nil {
-				break
-			}
-			if bad = q.failure(x.Execution); bad != nil {
+			if x.Execution, bad = q.ended(failures); bad != nil {
 				break
 			}
 			x.Number = q.getInt()
@@ -210,15 +207,6 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
 	}
 	return all, nil
-}
-
-// failure reads the error of an execution that has ended, without its output.
-func (s *stmt) failure(x *flow.Execution) (err error) {
-	x.Outcome = &flow.Outcome{}
-	if x.Outcome.Error, err = row.DecodeError(s.peekBlob()); err != nil {
-		return fmt.Errorf("read the error of %s: %w", x.ID, err)
-	}
-	return nil
 }
 
 // Number implements store.Numbering.

@@ -11,15 +11,36 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-const (
-	enforcementColumns = `signal, rule, version, state, at, execution, reason, held_in`
-	switchColumns      = `generation, name, version, paused, at, reason`
+// enforced are the columns of what a rule has done about a signal, and enforcements those with the signal and the rule.
+var (
+	enforced = relation[*flow.Enforcement, *flow.Enforcement]{
+		{"version", func(s *stmt, x *flow.Enforcement) { s.int(int64(x.Version)) }, func(s *stmt, x *flow.Enforcement) { x.Version = int(s.getInt()) }},
+		{"state", func(s *stmt, x *flow.Enforcement) { s.int(int64(x.State)) }, func(s *stmt, x *flow.Enforcement) { x.State = flow.EnforcementState(s.getInt()) }},
+		{"at", func(s *stmt, x *flow.Enforcement) { s.time(x.At) }, func(s *stmt, x *flow.Enforcement) { x.At = s.getTime() }},
+		{"execution", func(s *stmt, x *flow.Enforcement) { s.id(x.Execution) }, func(s *stmt, x *flow.Enforcement) { x.Execution = s.getID() }},
+		{"reason", func(s *stmt, x *flow.Enforcement) { s.textOrNull(row.Reason(&x.Reason)) }, func(s *stmt, x *flow.Enforcement) { s.failed(row.DecodeReason(&x.Reason, s.peekBlob())) }},
+		{"held_in", putWindowOf, func(s *stmt, x *flow.Enforcement) { x.Window = s.getText() }},
+	}
+	enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
+		{"signal", func(s *stmt, x *flow.Enforcement) { s.int(x.Number) }, func(s *stmt, x *flow.Enforcement) { x.Number = s.getInt() }},
+		{"rule", func(s *stmt, x *flow.Enforcement) { s.text(x.Rule) }, func(s *stmt, x *flow.Enforcement) { x.Rule = s.getText() }},
+	}.with(enforced...)
 )
 
+// switches are the columns of which version of a rule or trigger is in force from a generation on.
+var switches = relation[*store.Switch, *store.Switch]{
+	{"generation", func(s *stmt, x *store.Switch) { s.int(x.Generation) }, func(s *stmt, x *store.Switch) { x.Generation = s.getInt() }},
+	{"name", func(s *stmt, x *store.Switch) { s.text(x.Name) }, func(s *stmt, x *store.Switch) { x.Name = s.getText() }},
+	{"version", func(s *stmt, x *store.Switch) { s.int(int64(x.Version)) }, func(s *stmt, x *store.Switch) { x.Version = int(s.getInt()) }},
+	{"paused", func(s *stmt, x *store.Switch) { s.int(truth(x.Paused)) }, func(s *stmt, x *store.Switch) { x.Paused = s.getInt() == 1 }},
+	{"at", func(s *stmt, x *store.Switch) { s.time(x.At) }, func(s *stmt, x *store.Switch) { x.At = s.getTime() }},
+	{"reason", func(s *stmt, x *store.Switch) { s.text(x.Reason) }, func(s *stmt, x *store.Switch) { x.Reason = s.getText() }},
+}
+
 var (
-	qInsertEnforcement = sql(`INSERT INTO enforcements (` + enforcementColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-	qRetryEnforcement  = sql(`UPDATE enforcements SET version = ?, state = ?, at = ?, execution = ?, reason = ?, held_in = ? WHERE signal = ? AND rule = ? AND state > 3`)
-	qEnforcement       = sql(`SELECT ` + enforcementColumns + ` FROM enforcements WHERE signal = ? AND rule = ?`)
+	qInsertEnforcement = sql(enforcements.insert("enforcements"))
+	qRetryEnforcement  = sql(`UPDATE enforcements SET ` + enforced.sets() + ` WHERE signal = ? AND rule = ? AND state > 3`)
+	qEnforcement       = sql(`SELECT ` + enforcements.names("") + ` FROM enforcements WHERE signal = ? AND rule = ?`)
 	qEnforced          = sql(`SELECT rule FROM enforcements WHERE signal = ? ORDER BY rule`)
 	qSignalThere       = sql(`SELECT 1 FROM signals WHERE n = ?`)
 	qLedBy             = sql(`SELECT e.rule, s.id FROM enforcements e LEFT JOIN signals s ON s.n = e.signal WHERE e.execution = ? AND e.state = 1`)
@@ -27,19 +48,17 @@ var (
 	qMatch             = sql(`UPDATE signals SET state = 2 WHERE n = ? AND state = 1`)
 
 	qGeneration   = sql(`SELECT coalesce(max(generation), 0) FROM switches`)
-	qLatestSwitch = sql(`SELECT ` + switchColumns + ` FROM switches WHERE name = ? ORDER BY generation DESC LIMIT 1`)
-	qAddSwitch    = sql(`INSERT INTO switches (` + switchColumns + `) VALUES (?, ?, ?, ?, ?, ?)`)
-	qSwitchesAt   = sql(`SELECT ` + switchColumns + ` FROM switches WHERE generation IN (SELECT max(generation) FROM switches WHERE generation <= ? GROUP BY name) ORDER BY name`)
+	qLatestSwitch = sql(`SELECT ` + switches.names("") + ` FROM switches WHERE name = ? ORDER BY generation DESC LIMIT 1`)
+	qAddSwitch    = sql(switches.insert("switches"))
+	qSwitchesAt   = sql(`SELECT ` + switches.names("") + ` FROM switches WHERE generation IN (SELECT max(generation) FROM switches WHERE generation <= ? GROUP BY name) ORDER BY name`)
 )
 
 func (t *tx) putEnforcement(e *flow.Enforcement) error {
-	return taken(t.c.use(qInsertEnforcement).int(e.Number).text(e.Rule).int(int64(e.Version)).int(int64(e.State)).int(row.Micros(e.At)).
-		id(e.Execution).textOrNull(row.Reason(&e.Reason)).windowOf(e).run())
+	return taken(enforcements.bind(t.c.use(qInsertEnforcement), e).run())
 }
 
 func (t *tx) retryEnforcement(e *flow.Enforcement) error {
-	err := t.c.use(qRetryEnforcement).int(int64(e.Version)).int(int64(e.State)).int(row.Micros(e.At)).id(e.Execution).textOrNull(row.Reason(&e.Reason)).windowOf(e).
-		int(e.Number).text(e.Rule).run()
+	err := enforced.bind(t.c.use(qRetryEnforcement), e).int(e.Number).text(e.Rule).run()
 	if err == nil && t.c.changes() == 0 {
 		err = fmt.Errorf("%w: it has neither failed nor been refused", store.ErrConflict)
 	}
@@ -48,37 +67,23 @@ func (t *tx) retryEnforcement(e *flow.Enforcement) error {
 
 // LockEnforcement implements store.Enforcements. There is one transaction at a time, so it is locked by reading it.
 func (t *tx) LockEnforcement(_ context.Context, number int64, rule string) (e flow.Enforcement, err error) {
-	s := t.c.use(qEnforcement).int(number).text(rule)
-	found := s.next()
-	if found {
-		e, err = s.enforcement()
-	}
-	if failed := s.done(); failed != nil {
-		err = failed
-	}
-	if err == nil && !found {
+	found, err := rowsOf(t.c.use(qEnforcement).int(number).text(rule), enforcements)
+	if err == nil && len(found) == 0 {
 		err = store.ErrNotFound
 	}
 	if err != nil {
 		return e, fmt.Errorf("enforcement of rule %q: %w", rule, err)
 	}
-	return e, nil
+	return found[0], nil
 }
 
-// enforcement reads enforcementColumns.
-func (s *stmt) enforcement() (flow.Enforcement, error) {
-	e := flow.Enforcement{Number: s.getInt(), Rule: s.getText(), Version: int(s.getInt()), State: flow.EnforcementState(s.getInt()), At: row.FromMicros(s.getInt()), Execution: s.getID()}
-	err := row.DecodeReason(&e.Reason, s.peekBlob())
-	e.Window = s.getText()
-	return e, err
-}
-
-// windowOf binds the key of an enforcement's window, which may be empty; NULL where it was never held.
-func (s *stmt) windowOf(e *flow.Enforcement) *stmt {
+// putWindowOf binds the key of an enforcement's window, which may be empty; NULL where it was never held.
+func putWindowOf(s *stmt, e *flow.Enforcement) {
 	if e.State != flow.EnforcementHeld {
-		return s.textOrNull(e.Window)
+		s.textOrNull(e.Window)
+		return
 	}
-	return s.text(e.Window)
+	s.text(e.Window)
 }
 
 func (t *tx) match(number int64) error {
@@ -167,7 +172,7 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 		where = ` WHERE ` + strings.Join(l.where, ` AND `)
 	}
 	err = s.read(ctx, func(c *conn) error {
-		q := c.prepare(`SELECT ` + enforcementColumns + `, (SELECT s.id FROM signals s WHERE s.n = e.signal) FROM enforcements e` + where + ` ORDER BY e.signal DESC, e.rule DESC LIMIT ?`)
+		q := c.prepare(`SELECT ` + enforcements.names("") + `, (SELECT s.id FROM signals s WHERE s.n = e.signal) FROM enforcements e` + where + ` ORDER BY e.signal DESC, e.rule DESC LIMIT ?`)
 		defer q.free()
 		for _, bind := range l.bind {
 			bind(q)
@@ -175,8 +180,8 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 		q.int(int64(f.Limit))
 		var bad error
 		for q.next() {
-			e, err := q.enforcement()
-			if err != nil {
+			var e flow.Enforcement
+			if err := enforcements.read(q, &e); err != nil {
 				bad = err
 			}
 			e.Signal = q.getID()
@@ -193,15 +198,6 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 	return all, nil
 }
 
-// switches reads rows of switchColumns.
-func (s *stmt) switches() ([]store.Switch, error) {
-	var all []store.Switch
-	for s.next() {
-		all = append(all, store.Switch{Generation: s.getInt(), Name: s.getText(), Version: int(s.getInt()), Paused: s.getInt() == 1, At: row.FromMicros(s.getInt()), Reason: s.getText()})
-	}
-	return all, s.done()
-}
-
 func (c *conn) generation() (last int64, err error) {
 	s := c.use(qGeneration)
 	if s.next() {
@@ -214,7 +210,7 @@ func (c *conn) generation() (last int64, err error) {
 func (t *tx) LatestSwitches(_ context.Context, names []string) (map[string]store.Switch, int64, error) {
 	found := make(map[string]store.Switch, len(names))
 	for _, name := range names {
-		all, err := t.c.use(qLatestSwitch).text(name).switches()
+		all, err := rowsOf(t.c.use(qLatestSwitch).text(name), switches)
 		if err != nil {
 			return nil, 0, fmt.Errorf("read the switch of %s: %w", name, err)
 		}
@@ -229,11 +225,7 @@ func (t *tx) LatestSwitches(_ context.Context, names []string) (map[string]store
 // addSwitches inserts switches.
 func (t *tx) addSwitches(all []store.Switch) error {
 	for _, k := range all {
-		paused := int64(0)
-		if k.Paused {
-			paused = 1
-		}
-		if err := taken(t.c.use(qAddSwitch).int(k.Generation).text(k.Name).int(int64(k.Version)).int(paused).int(row.Micros(k.At)).text(k.Reason).run()); err != nil {
+		if err := taken(switches.bind(t.c.use(qAddSwitch), &k).run()); err != nil {
 			return fmt.Errorf("switch %s: %w", k.Name, err)
 		}
 	}
@@ -254,5 +246,5 @@ func (s *Store) Generation(ctx context.Context) (last int64, err error) {
 
 // SwitchesAt implements store.SwitchReader.
 func (s *Store) SwitchesAt(ctx context.Context, generation int64) (all []store.Switch, err error) {
-	return list(ctx, s, func(c *conn) ([]store.Switch, error) { return c.use(qSwitchesAt).int(generation).switches() }, "read switches")
+	return list(ctx, s, func(c *conn) ([]store.Switch, error) { return rowsOf(c.use(qSwitchesAt).int(generation), switches) }, "read switches")
 }

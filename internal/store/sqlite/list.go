@@ -46,7 +46,7 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 		if err != nil {
 			return err
 		}
-		q := c.prepare("SELECT " + requestColumns + noPayload + liveColumns + endedColumns + ", d.error" + from.sql + " ORDER BY i.id" + from.order + " LIMIT ?")
+		q := c.prepare("SELECT l.n IS NOT NULL, " + requestRead.names("e.") + ", " + liveRead.names("l.") + ", " + endedRead.names("d.") + ", " + failures.names("d.") + from.sql + " ORDER BY i.id" + from.order + " LIMIT ?")
 		defer q.free()
 		for _, bind := range from.bind {
 			bind(q)
@@ -292,29 +292,24 @@ func (l *listing) bound(s *stmt) *stmt {
 	return s
 }
 
-// Where liveColumns and endedColumns begin behind requestColumns and noPayload.
-var (
-	placeColumn = int32(strings.Count(requestColumns+noPayload, ",") + 1)
-	endedColumn = placeColumn + int32(strings.Count(liveColumns, ","))
-)
-
-// either reads a row of liveColumns and endedColumns with the error, of which one half is NULL.
+// either reads a row of a search: whether it is live, requestRead, liveRead, endedRead and the error, of which one part is NULL.
 func (s *stmt) either() (*flow.Execution, error) {
-	s.column = placeColumn - 1
-	isLive := s.getInt() != 0
-	s.column = -1
-	x, err := s.request()
+	if s.getInt() == 1 {
+		return s.live(false)
+	}
+	x := &flow.Execution{State: flow.State{Place: flow.Finished}}
+	err := requestRead.read(s, x)
+	s.skip(int32(len(liveRead)))
+	if err == nil {
+		err = endedRead.read(s, x)
+	}
+	if err == nil {
+		err = failures.read(s, x)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
 	}
-	if isLive {
-		return x, s.liveState(x)
-	}
-	s.column = endedColumn - 1
-	if err := s.endedState(x); err != nil {
-		return x, err
-	}
-	return x, s.failure(x)
+	return x, nil
 }
 
 var (

@@ -21,7 +21,7 @@ func (t *tx) Relane(_ context.Context, x *flow.Execution, lane string) error {
 		err = t.c.use(qRelane).text(lane).int(n).run()
 	}
 	if err == nil {
-		err = t.c.use(qDetail).blob(t.enc.request(&x.Request)).int(n).run()
+		err = t.c.use(qDetail).blob(t.c.enc.request(&x.Request)).int(n).run()
 	}
 	if err != nil {
 		return fmt.Errorf("move execution %s to lane %q: %w", x.ID, lane, err)

@@ -20,7 +20,7 @@ var (
 	qDropReusable = sql(`DELETE FROM reuses WHERE workflow = ?1 AND (task = ?2 OR task >= ?2 || '[' AND task < ?2 || '\' OR task >= ?2 || '/' AND task < ?2 || '0')`)
 	qDropReuses   = sql(`DELETE FROM reuses WHERE workflow = ?`)
 
-	qRecorded = sql(`SELECT ` + requestColumns + payloadColumns + endedColumns + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
+	qRecorded = sql(`SELECT ` + requestRead.names("e.") + `, ` + endedRead.names("d.") + `, ` + complete.names("") + ` FROM children c JOIN ended d ON d.n = c.n
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 )
 
@@ -79,7 +79,7 @@ func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTas
 		q := c.use(qRecorded).int(n).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
 		for page := store.Page(0); bad == nil && !page.Full() && q.next(); {
 			var x *flow.Execution
-			if x, bad = q.ended(true); bad == nil {
+			if x, bad = q.ended(complete); bad == nil {
 				page.Execution(x)
 				page.Payload(x)
 				page.Output(x.Outcome.Output)

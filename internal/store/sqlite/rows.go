@@ -10,33 +10,27 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The columns of an execution, in the order in which the scans below read them.
-const (
-	requestColumns = "e.n, e.id, e.created_at, e.action, e.detail"
-	payloadColumns = ", e.input, e.payload"
-	noPayload      = ", NULL, NULL"
-	liveColumns    = ", l.place, l.stage, l.attempt, l.next_seq, l.ticket, l.owner, l.queued_at, l.state"
-	endedColumns   = ", d.stage, d.finished_after, d.state"
-	outcomeColumns = ", d.error, d.output"
-)
-
 var (
 	qNumber = sql(`SELECT n FROM ids WHERE id = ?`)
 
-	qLive = sql(`SELECT ` + requestColumns + noPayload + liveColumns + ` FROM live l JOIN executions e ON e.n = l.n WHERE l.n = ?`)
+	qLive = sql(`SELECT ` + requestRead.names("e.") + `, ` + liveRead.names("l.") + fromLive)
 
-	qLivePayload = sql(`SELECT ` + requestColumns + payloadColumns + liveColumns + ` FROM live l JOIN executions e ON e.n = l.n WHERE l.n = ?`)
+	qLivePayload = sql(`SELECT ` + requestRead.names("e.") + `, ` + liveRead.names("l.") + `, ` + payloads.names("e.") + fromLive)
 
-	qEnded = sql(`SELECT ` + requestColumns + noPayload + endedColumns + ` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`)
+	qEnded = sql(`SELECT ` + requestRead.names("e.") + `, ` + endedRead.names("d.") + fromEnded)
 
-	qEndedPayload = sql(`SELECT ` + requestColumns + payloadColumns + endedColumns + outcomeColumns +
-		` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`)
+	qEndedPayload = sql(`SELECT ` + requestRead.names("e.") + `, ` + endedRead.names("d.") + `, ` + outcomes.names("d.") + `, ` + payloads.names("e.") + fromEnded)
 
 	qCreated = sql(`SELECT created_at FROM executions WHERE n = ?`)
 
 	qEvents = sql(`SELECT k, attempt, type, after, data FROM events WHERE k >= ? AND k < ? ORDER BY k LIMIT ?`)
 
 	qInbox = sql(`SELECT seq, event FROM inbox WHERE n = ? ORDER BY seq`)
+)
+
+const (
+	fromLive  = ` FROM live l JOIN executions e ON e.n = l.n WHERE l.n = ?`
+	fromEnded = ` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`
 )
 
 // number finds an execution's number.
@@ -56,13 +50,13 @@ func (c *conn) load(n int64, p store.Payload) (*flow.Execution, error) {
 	if x != nil || err != nil {
 		return x, err
 	}
-	q := qEnded
+	q, more := qEnded, executions(nil)
 	if p {
-		q = qEndedPayload
+		q, more = qEndedPayload, complete
 	}
 	s := c.use(q).int(n)
 	if s.next() {
-		x, err = s.ended(bool(p))
+		x, err = s.ended(more)
 	}
 	if e := s.done(); e != nil {
 		return nil, e
@@ -78,83 +72,12 @@ func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error)
 	}
 	s := c.use(q).int(n)
 	if s.next() {
-		x, err = s.live()
+		x, err = s.live(bool(p))
 	}
 	if e := s.done(); e != nil {
 		return nil, e
 	}
 	return x, err
-}
-
-// request reads requestColumns and the two payload columns.
-func (s *stmt) request() (*flow.Execution, error) {
-	s.skip(1) // n
-	x := &flow.Execution{ID: s.getID()}
-	x.CreatedAt = row.FromMicros(s.getInt())
-	x.Action = s.getText()
-	if err := row.DecodeRequest(&x.Request, s.peekBlob()); err != nil {
-		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
-	}
-	x.Input = s.getBlob()
-	x.With = s.getBlob()
-	return x, nil
-}
-
-// live reads an execution with liveColumns.
-func (s *stmt) live() (*flow.Execution, error) {
-	x, err := s.request()
-	if err != nil {
-		return nil, err
-	}
-	return x, s.liveState(x)
-}
-
-func (s *stmt) liveState(x *flow.Execution) error {
-	x.Place = flow.Place(s.getInt())
-	x.Stage = flow.Stage(s.getInt())
-	x.Attempt = int(s.getInt())
-	x.NextSeq = s.getInt()
-	x.Ticket = s.getInt()
-	x.Owner = s.getID()
-	x.QueuedAt = row.FromMicros(s.getInt())
-	if err := row.DecodeState(&x.State, s.peekBlob(), row.Micros(x.CreatedAt), false); err != nil {
-		return fmt.Errorf("read state of %s: %w", x.ID, err)
-	}
-	return nil
-}
-
-// ended reads an execution with endedColumns and, when wanted, outcomeColumns.
-func (s *stmt) ended(outcome bool) (*flow.Execution, error) {
-	x, err := s.request()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.endedState(x); err != nil || !outcome {
-		return x, err
-	}
-	o, err := s.outcome()
-	if err != nil {
-		return nil, fmt.Errorf("read outcome of %s: %w", x.ID, err)
-	}
-	x.Outcome = &o
-	return x, nil
-}
-
-func (s *stmt) endedState(x *flow.Execution) error {
-	created := row.Micros(x.CreatedAt)
-	x.Place = flow.Finished
-	x.Stage = flow.Stage(s.getInt())
-	x.FinishedAt = row.FromMicros(created + s.getInt())
-	if err := row.DecodeState(&x.State, s.peekBlob(), created, true); err != nil {
-		return fmt.Errorf("read state of %s: %w", x.ID, err)
-	}
-	return nil
-}
-
-// outcome reads outcomeColumns.
-func (s *stmt) outcome() (flow.Outcome, error) {
-	e, err := row.DecodeError(s.peekBlob())
-	return flow.Outcome{Error: e, Output: s.getBlob()}, err
 }
 
 // seqBits is how much of an event's key its number takes: an execution has at most maxEvents events.

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -13,7 +12,21 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data, body`
+// signals are the columns of signals.
+var signals = relation[*flow.Signal, *flow.Signal]{
+	{"n", func(s *stmt, x *flow.Signal) { s.int(x.Number) }, func(s *stmt, x *flow.Signal) { x.Number = s.getInt() }},
+	{"id", func(s *stmt, x *flow.Signal) { s.id(x.ID) }, func(s *stmt, x *flow.Signal) { x.ID = s.getID() }},
+	{"trigger", func(s *stmt, x *flow.Signal) { s.text(x.Trigger) }, func(s *stmt, x *flow.Signal) { x.Trigger = s.getText() }},
+	{"key", func(s *stmt, x *flow.Signal) { s.textOrNull(x.Key) }, func(s *stmt, x *flow.Signal) { x.Key = s.getText() }},
+	{"subject", func(s *stmt, x *flow.Signal) { s.textOrNull(x.Subject) }, func(s *stmt, x *flow.Signal) { x.Subject = s.getText() }},
+	{"source", func(s *stmt, x *flow.Signal) { s.text(x.Source) }, func(s *stmt, x *flow.Signal) { x.Source = s.getText() }},
+	{"at", func(s *stmt, x *flow.Signal) { s.time(x.At) }, func(s *stmt, x *flow.Signal) { x.At = s.getTime() }},
+	{"state", func(s *stmt, x *flow.Signal) { s.int(int64(x.State)) }, func(s *stmt, x *flow.Signal) { x.State = flow.SignalState(s.getInt()) }},
+	{"hash", func(s *stmt, x *flow.Signal) { s.blob(x.Hash[:]) }, func(s *stmt, x *flow.Signal) { copy(x.Hash[:], s.peekBlob()) }},
+	{"detail", func(s *stmt, x *flow.Signal) { s.text(row.SignalDetail(&x.SignalDetail)) }, func(s *stmt, x *flow.Signal) { row.DecodeSignalDetail(x, s.peekBlob()) }},
+	{"data", func(s *stmt, x *flow.Signal) { s.text(string(x.Data)) }, func(s *stmt, x *flow.Signal) { x.Data = s.getBlob() }},
+	{"body", func(s *stmt, x *flow.Signal) { s.blob(row.SignalBody(x)) }, func(s *stmt, x *flow.Signal) { copy(x.Body[:], s.peekBlob()) }},
+}
 
 // notAside is the condition that a signal, or the wait of an execution, is not put aside until after a moment.
 func notAside(kind store.AsideKind, id string) string {
@@ -21,8 +34,8 @@ func notAside(kind store.AsideKind, id string) string {
 }
 
 var (
-	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
+	qInsertSignal = sql(signals.insert("signals"))
+	qSignal       = sql(`SELECT ` + signals.names("") + ` FROM signals WHERE id = ?`)
 	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
 	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
 	qOldSignals   = sql(`SELECT n, length(data), (SELECT count(*) FROM enforcements e WHERE e.signal = n) FROM signals WHERE trigger = ? AND at < ? AND state = 2
@@ -33,39 +46,30 @@ var (
 		SELECT name, (SELECT min(s.at) FROM signals s WHERE s.trigger = name) FROM t WHERE name IS NOT NULL LIMIT ?`)
 	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal = ?`)
 	qDropSignal   = sql(`DELETE FROM signals WHERE n = ?`)
-	qNewSignals   = sql(`SELECT ` + signalColumns + ` FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
-	qNewSignal    = sql(`SELECT ` + signalColumns + ` FROM signals WHERE n = ? AND state = 1`)
-	qSignalsAbout = sql(`SELECT ` + signalColumns + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
+	qNewSignals   = sql(`SELECT ` + signals.names("") + ` FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
+	qNewSignal    = sql(`SELECT ` + signals.names("") + ` FROM signals WHERE n = ? AND state = 1`)
+	qSignalsAbout = sql(`SELECT ` + signals.names("") + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
 )
 
-// signal reads signalColumns.
-func (s *stmt) signal() (k flow.Signal) {
-	k.Number = s.getInt()
-	k.ID = s.getID()
-	k.Trigger, k.Key, k.Subject, k.Source = s.getText(), s.getText(), s.getText(), s.getText()
-	k.At = row.FromMicros(s.getInt())
-	k.State = flow.SignalState(s.getInt())
-	copy(k.Hash[:], s.peekBlob())
-	row.DecodeSignalDetail(&k, s.peekBlob())
-	k.Data = json.RawMessage(s.getBlob())
-	copy(k.Body[:], s.peekBlob())
-	return k
-}
-
-// signals reads rows of signalColumns until a page is full.
-func (s *stmt) signals() (all []flow.Signal, err error) {
+// signals reads rows of signals until a page is full.
+func (s *stmt) signals() (all []flow.Signal, bad error) {
 	var page store.Page
 	for !page.Full() && s.next() {
-		k := s.signal()
+		var k flow.Signal
+		if err := signals.read(s, &k); err != nil {
+			bad = err
+		}
 		page.Signal(&k)
 		all = append(all, k)
 	}
-	return all, s.done()
+	if err := s.done(); err != nil {
+		return nil, err
+	}
+	return all, bad
 }
 
 func (t *tx) putSignal(s *flow.Signal) error {
-	return taken(t.c.use(qInsertSignal).int(s.Number).id(s.ID).text(s.Trigger).textOrNull(s.Key).textOrNull(s.Subject).text(s.Source).
-		int(row.Micros(s.At)).int(int64(s.State)).blob(s.Hash[:]).text(row.SignalDetail(&s.SignalDetail)).text(string(s.Data)).blob(row.SignalBody(s)).run())
+	return taken(signals.bind(t.c.use(qInsertSignal), s).run())
 }
 
 // Signalled implements store.Signals.
@@ -174,7 +178,7 @@ func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, e
 func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.Signal, err error) {
 	l := signalListing(f)
 	err = s.read(ctx, func(c *conn) (err error) {
-		q := c.prepare(`SELECT ` + signalColumns + ` FROM signals WHERE ` + strings.Join(l.where, " AND ") + ` ORDER BY at DESC, n DESC LIMIT ?`)
+		q := c.prepare(`SELECT ` + signals.names("") + ` FROM signals WHERE ` + strings.Join(l.where, " AND ") + ` ORDER BY at DESC, n DESC LIMIT ?`)
 		defer q.free()
 		for _, bind := range l.bind {
 			bind(q)

@@ -13,7 +13,6 @@ import (
 type tx struct {
 	s       *Store
 	c       *conn
-	enc     encoder
 	last    time.Time            // what Now said last
 	numbers map[flow.ID]int64    // of the executions met in this transaction
 	met     map[flow.ID]struct{} // scratch of Lock

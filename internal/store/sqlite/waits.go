@@ -10,41 +10,47 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const waitColumns = `execution, workflow, attempt, trigger, subject, since, looked, signal, detail`
+// waits are the columns of executions that wait for signals.
+var waits = relation[*flow.Wait, *flow.Wait]{
+	{"execution", func(s *stmt, x *flow.Wait) { s.id(x.Execution) }, func(s *stmt, x *flow.Wait) { x.Execution = s.getID() }},
+	{"workflow", func(s *stmt, x *flow.Wait) { s.id(x.Workflow) }, func(s *stmt, x *flow.Wait) { x.Workflow = s.getID() }},
+	{"attempt", func(s *stmt, x *flow.Wait) { s.int(int64(x.Attempt)) }, func(s *stmt, x *flow.Wait) { x.Attempt = int(s.getInt()) }},
+	{"trigger", func(s *stmt, x *flow.Wait) { s.text(x.Trigger) }, func(s *stmt, x *flow.Wait) { x.Trigger = s.getText() }},
+	{"subject", func(s *stmt, x *flow.Wait) { s.text(x.Subject) }, func(s *stmt, x *flow.Wait) { x.Subject = s.getText() }},
+	{"since", func(s *stmt, x *flow.Wait) { s.time(x.Since) }, func(s *stmt, x *flow.Wait) { x.Since = s.getTime() }},
+	{"looked", func(s *stmt, x *flow.Wait) { s.int(truth(x.Looked)) }, func(s *stmt, x *flow.Wait) { x.Looked = s.getInt() == 1 }},
+	{"signal", func(s *stmt, x *flow.Wait) { s.intOrNull(x.Signal) }, func(s *stmt, x *flow.Wait) { x.Signal = s.getInt() }},
+	{"detail", putWaitDetail, func(s *stmt, x *flow.Wait) { row.DecodeWaitDetail(x, s.peekBlob()) }},
+}
+
+func putWaitDetail(s *stmt, w *flow.Wait) {
+	detail, err := row.WaitDetail(&w.WaitDetail)
+	if err != nil {
+		s.fail(err)
+	}
+	s.text(string(detail))
+}
 
 var (
-	qWait          = sql(`SELECT ` + waitColumns + ` FROM waits WHERE execution = ?`)
-	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM waits w WHERE looked = 0 AND signal IS NULL AND ` + notAside(store.AsideLooking, "w.execution") + `
+	qWait          = sql(`SELECT ` + waits.names("") + ` FROM waits WHERE execution = ?`)
+	qUnlookedWaits = sql(`SELECT ` + waits.names("") + ` FROM waits w WHERE looked = 0 AND signal IS NULL AND ` + notAside(store.AsideLooking, "w.execution") + `
 		ORDER BY execution LIMIT ?`)
-	qOpenWaits = sql(`SELECT ` + waitColumns + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
-	qPutWait   = sql(`INSERT INTO waits (` + waitColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow,
-		attempt = excluded.attempt, trigger = excluded.trigger, subject = excluded.subject, since = excluded.since, looked = excluded.looked, signal = excluded.signal, detail = excluded.detail`)
+	qOpenWaits  = sql(`SELECT ` + waits.names("") + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
+	qPutWait    = sql(waits.insert("waits") + ` ON CONFLICT (execution) DO UPDATE SET ` + waits[1:].excluded())
 	qDeleteWait = sql(`DELETE FROM waits WHERE execution = ?`)
 	qTaken      = sql(`SELECT signal FROM waits WHERE workflow = ? AND attempt = ? AND signal = ?`)
 
 	qPutUnmet     = sql(`INSERT OR IGNORE INTO unmet (signal) VALUES (?)`)
 	qDropUnmet    = sql(`DELETE FROM unmet WHERE signal = ?`)
-	qUnmetSignals = sql(`SELECT ` + signalColumns + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE ` + notAside(store.AsideMeeting, "s.id") + `
+	qUnmetSignals = sql(`SELECT ` + signals.names("") + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE ` + notAside(store.AsideMeeting, "s.id") + `
 		ORDER BY u.signal LIMIT ?`)
 )
-
-// waits reads rows of waitColumns.
-func (s *stmt) waits() ([]flow.Wait, error) {
-	var all []flow.Wait
-	for s.next() {
-		w := flow.Wait{Execution: s.getID(), Workflow: s.getID(), Attempt: int(s.getInt()), Trigger: s.getText(), Subject: s.getText(), Since: row.FromMicros(s.getInt()),
-			Looked: s.getInt() == 1, Signal: s.getInt()}
-		row.DecodeWaitDetail(&w, s.peekBlob())
-		all = append(all, w)
-	}
-	return all, s.done()
-}
 
 // WaitsOf implements store.Waits.
 func (t *tx) WaitsOf(_ context.Context, executions []flow.ID) ([]flow.Wait, error) {
 	var all []flow.Wait
 	for _, id := range executions {
-		found, err := t.c.use(qWait).id(id).waits()
+		found, err := rowsOf(t.c.use(qWait).id(id), waits)
 		if err != nil {
 			return nil, fmt.Errorf("look for the wait of %s: %w", id, err)
 		}
@@ -69,15 +75,7 @@ func (t *tx) Taken(_ context.Context, of store.WorkflowAttempt, signals []int64)
 func (t *tx) putWaits(all []flow.Wait, drop []flow.ID) error {
 	for i := range all {
 		w := &all[i]
-		detail, err := row.WaitDetail(&w.WaitDetail)
-		if err == nil {
-			looked := int64(0)
-			if w.Looked {
-				looked = 1
-			}
-			err = taken(t.c.use(qPutWait).id(w.Execution).id(w.Workflow).int(int64(w.Attempt)).text(w.Trigger).text(w.Subject).int(row.Micros(w.Since)).
-				int(looked).intOrNull(w.Signal).text(string(detail)).run())
-		}
+		err := taken(waits.bind(t.c.use(qPutWait), w).run())
 		if err != nil {
 			return fmt.Errorf("write the wait of %s: %w", w.Execution, err)
 		}
@@ -122,7 +120,7 @@ func (s *Store) OpenWaits(ctx context.Context, trigger, subject string, after fl
 }
 
 func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []flow.Wait, err error) {
-	return list(ctx, s, func(c *conn) ([]flow.Wait, error) { return bind(c).waits() }, "read waits")
+	return list(ctx, s, func(c *conn) ([]flow.Wait, error) { return rowsOf(bind(c), waits) }, "read waits")
 }
 
 // UnmetSignals implements store.WaitReader.

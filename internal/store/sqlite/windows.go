@@ -10,36 +10,36 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const windowColumns = `rule, key, opened, wake, count, bytes, first, last`
+// windows are the columns of the windows of rules.
+var windows = relation[*store.Window, *store.Window]{
+	{"rule", func(s *stmt, x *store.Window) { s.text(x.Rule) }, func(s *stmt, x *store.Window) { x.Rule = s.getText() }},
+	{"key", func(s *stmt, x *store.Window) { s.text(x.Key) }, func(s *stmt, x *store.Window) { x.Key = s.getText() }},
+	{"opened", func(s *stmt, x *store.Window) { s.time(x.Opened) }, func(s *stmt, x *store.Window) { x.Opened = s.getTime() }},
+	{"wake", func(s *stmt, x *store.Window) { s.time(x.Wake) }, func(s *stmt, x *store.Window) { x.Wake = s.getTime() }},
+	{"count", func(s *stmt, x *store.Window) { s.int(int64(x.Count)) }, func(s *stmt, x *store.Window) { x.Count = int(s.getInt()) }},
+	{"bytes", func(s *stmt, x *store.Window) { s.int(x.Bytes) }, func(s *stmt, x *store.Window) { x.Bytes = s.getInt() }},
+	{"first", func(s *stmt, x *store.Window) { s.int(x.First) }, func(s *stmt, x *store.Window) { x.First = s.getInt() }},
+	{"last", func(s *stmt, x *store.Window) { s.int(x.Last) }, func(s *stmt, x *store.Window) { x.Last = s.getInt() }},
+}
 
 var (
-	qWindow     = sql(`SELECT ` + windowColumns + ` FROM windows WHERE rule = ? AND key = ?`)
-	qPutWindow  = sql(`INSERT OR REPLACE INTO windows (` + windowColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-	qDueWindows = sql(`SELECT ` + windowColumns + ` FROM windows WHERE wake <= ? ORDER BY wake LIMIT ?`)
+	qWindow     = sql(`SELECT ` + windows.names("") + ` FROM windows WHERE rule = ? AND key = ?`)
+	qPutWindow  = sql(windows.replace("windows"))
+	qDueWindows = sql(`SELECT ` + windows.names("") + ` FROM windows WHERE wake <= ? ORDER BY wake LIMIT ?`)
 	qNextWindow = sql(`SELECT min(wake) FROM windows WHERE wake > ?`)
 	qCloseHeld  = sql(`UPDATE enforcements SET state = ?, execution = ?, reason = ? WHERE signal = ? AND rule = ? AND held_in = ? AND state = 2`)
 	qFoldHeld   = sql(`UPDATE enforcements SET state = ?, execution = ?, reason = ? WHERE rule = ? AND held_in = ? AND state = 2`)
 	qHeldIn     = sql(`SELECT at, signal FROM enforcements WHERE rule = ? AND held_in = ? AND state = 2 ORDER BY at, signal LIMIT ?`)
-	qHeld       = sql(`SELECT ` + signalColumns + ` FROM (SELECT signal, at AS held_at FROM enforcements WHERE rule = ? AND held_in = ? AND state = 2 ORDER BY at, signal LIMIT ?)
+	qHeld       = sql(`SELECT ` + signals.names("") + ` FROM (SELECT signal, at AS held_at FROM enforcements WHERE rule = ? AND held_in = ? AND state = 2 ORDER BY at, signal LIMIT ?)
 		JOIN signals ON n = signal ORDER BY held_at, n`)
 	qDropWindow = sql(`DELETE FROM windows WHERE rule = ? AND key = ?`)
 )
-
-// windows reads rows of windowColumns.
-func (s *stmt) windows() ([]store.Window, error) {
-	var all []store.Window
-	for s.next() {
-		all = append(all, store.Window{WindowKey: store.WindowKey{Rule: s.getText(), Key: s.getText()}, Opened: row.FromMicros(s.getInt()), Wake: row.FromMicros(s.getInt()),
-			Count: int(s.getInt()), Bytes: s.getInt(), First: s.getInt(), Last: s.getInt()})
-	}
-	return all, s.done()
-}
 
 // Windows implements store.Windows.
 func (t *tx) Windows(_ context.Context, keys []store.WindowKey) (map[store.WindowKey]store.Window, error) {
 	all := make(map[store.WindowKey]store.Window, len(keys))
 	for _, k := range keys {
-		found, err := t.c.use(qWindow).text(k.Rule).text(k.Key).windows()
+		found, err := rowsOf(t.c.use(qWindow).text(k.Rule).text(k.Key), windows)
 		if err != nil {
 			return nil, fmt.Errorf("read window %q of rule %s: %w", k.Key, k.Rule, err)
 		}
@@ -53,7 +53,7 @@ func (t *tx) Windows(_ context.Context, keys []store.WindowKey) (map[store.Windo
 // putWindows writes windows, and deletes others.
 func (t *tx) putWindows(all []store.Window, drop []store.WindowKey) error {
 	for _, w := range all {
-		if err := t.putWindow(&w); err != nil {
+		if err := windows.bind(t.c.use(qPutWindow), &w).run(); err != nil {
 			return fmt.Errorf("write window %q of rule %s: %w", w.Key, w.Rule, err)
 		}
 	}
@@ -63,10 +63,6 @@ func (t *tx) putWindows(all []store.Window, drop []store.WindowKey) error {
 		}
 	}
 	return nil
-}
-
-func (t *tx) putWindow(w *store.Window) error {
-	return t.c.use(qPutWindow).text(w.Rule).text(w.Key).int(row.Micros(w.Opened)).int(row.Micros(w.Wake)).int(int64(w.Count)).int(w.Bytes).int(w.First).int(w.Last).run()
 }
 
 // HeldIn implements store.Windows.
@@ -107,14 +103,14 @@ func (t *tx) closeWindow(k *store.Closing) error {
 		}
 	}
 	if k.Rest != nil {
-		return t.putWindow(k.Rest)
+		return windows.bind(t.c.use(qPutWindow), k.Rest).run()
 	}
 	return t.c.use(qDropWindow).text(k.Rule).text(k.Key).run()
 }
 
 // Window implements store.WindowReader.
 func (s *Store) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
-	return one(ctx, s, func(c *conn) ([]store.Window, error) { return c.use(qWindow).text(key.Rule).text(key.Key).windows() }, "window %q of rule %s", key.Key, key.Rule)
+	return one(ctx, s, func(c *conn) ([]store.Window, error) { return rowsOf(c.use(qWindow).text(key.Rule).text(key.Key), windows) }, "window %q of rule %s", key.Key, key.Rule)
 }
 
 // HeldSignals implements store.WindowReader.
@@ -127,7 +123,7 @@ func (s *Store) HeldSignals(ctx context.Context, key store.WindowKey, n int) (al
 // DueWindows implements store.WindowReader.
 func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []store.Window, next time.Time, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		if all, err = c.use(qDueWindows).int(row.Micros(now)).int(int64(n)).windows(); err != nil {
+		if all, err = rowsOf(c.use(qDueWindows).int(row.Micros(now)).int(int64(n)), windows); err != nil {
 			return err
 		}
 		k := c.use(qNextWindow).int(row.Micros(now))

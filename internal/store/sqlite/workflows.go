@@ -18,10 +18,10 @@ var (
 
 	qMarks = sql(`SELECT task, state, total, error FROM marks WHERE workflow = ? AND attempt = ? ORDER BY task`)
 
-	qOutcomes = sql(`SELECT c.idx, e.id, d.stage` + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
+	qOutcomes = sql(`SELECT c.idx, e.id, d.stage, ` + outcomes.names("d.") + ` FROM children c JOIN ended d ON d.n = c.n
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? ORDER BY c.idx`)
 
-	qOutcome = sql(`SELECT c.idx, e.id, d.stage` + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
+	qOutcome = sql(`SELECT c.idx, e.id, d.stage, ` + outcomes.names("d.") + ` FROM children c JOIN ended d ON d.n = c.n
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ?`)
 
 	qOpen = sql(`SELECT e.id ` + openChildren + ` ORDER BY c.task, c.idx LIMIT ?`)

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"slices"
+	"strings"
+)
+
+// relation is columns in one list. The text of statements, the values of their parameters and the reader of their rows are made from
+// it, so that a name and a value cannot get out of step. W is what a row is made from, R what a row is read into.
+type relation[W, R any] []field[W, R]
+
+// field is one column. Its put binds exactly one parameter, and its get reads exactly one column.
+type field[W, R any] struct {
+	name string
+	put  func(*stmt, W) // nil: it is not written
+	get  func(*stmt, R) // nil: it is not read
+}
+
+// none stands for R of a relation that is not read.
+type none = struct{}
+
+// names are the columns' names behind a prefix ("l." or ""), separated by commas.
+func (t relation[W, R]) names(prefix string) string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = prefix + f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+// sets are the assignments of an UPDATE.
+func (t relation[W, R]) sets() string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = f.name + " = ?"
+	}
+	return strings.Join(all, ", ")
+}
+
+// insert is an INSERT into a table with these columns.
+func (t relation[W, R]) insert(table string) string {
+	return `INSERT INTO ` + table + ` (` + t.names("") + `) VALUES (?` + strings.Repeat(", ?", len(t)-1) + `)`
+}
+
+// replace is an INSERT in the place of a row with the same key.
+func (t relation[W, R]) replace(table string) string {
+	return `INSERT OR REPLACE` + strings.TrimPrefix(t.insert(table), "INSERT")
+}
+
+// excluded are the assignments of an upsert.
+func (t relation[W, R]) excluded() string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = f.name + " = excluded." + f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+// with is these columns and more behind them.
+func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
+
+// readable are the columns that are read.
+func (t relation[W, R]) readable() relation[W, R] {
+	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
+}
+
+// bind binds the values of a row.
+func (t relation[W, R]) bind(s *stmt, row W) *stmt {
+	for i := range t {
+		t[i].put(s, row)
+	}
+	return s
+}
+
+// read reads the columns of a row, in their order.
+func (t relation[W, R]) read(s *stmt, to R) error {
+	for i := range t {
+		t[i].get(s, to)
+	}
+	err := s.bad
+	s.bad = nil
+	return err
+}
+
+// rowsOf reads the rows of a statement. With an error about one that cannot be decoded come all of them.
+func rowsOf[W, T any](s *stmt, of relation[W, *T]) (all []T, bad error) {
+	for s.next() {
+		all = append(all, *new(T))
+		if err := of.read(s, &all[len(all)-1]); err != nil {
+			bad = err
+		}
+	}
+	if err := s.done(); err != nil {
+		return nil, err
+	}
+	return all, bad
+}
