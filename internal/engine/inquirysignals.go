@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -45,21 +43,12 @@ func (t *transaction) sayInquiry(ctx context.Context, trigger string, d *flow.Dr
 	if i.Answer != nil {
 		data.Answer, data.Declined = &i.Answer.Given, i.Answer.Declined
 	}
-	raw, err := json.Marshal(data)
-	if err != nil {
-		return fmt.Errorf("describe inquiry %s: %w", id, err)
-	}
 	led, err := t.ledBy(ctx, d)
 	if err != nil {
 		return err
 	}
-	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
-		State: flow.SignalNew, Data: raw, Hash: sha256.Sum256(raw), SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led, Generation: set.Generation}}
-	if _, said := t.loaded.signals[store.KeyOf(&s)]; said {
-		return nil // it was decided about twice in this transaction
-	}
-	t.effects.said = true
-	return t.keepSignal(ctx, &s)
+	return t.sayOwn(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
+		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led}}, set.Generation, data)
 }
 
 // ledBy are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -66,11 +64,6 @@ func (t *transaction) sayEnds(ctx context.Context, deferred func(*flow.Draft) bo
 }
 
 func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int64) error {
-	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution, State: flow.SignalNew,
-		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules, Generation: generation}}
-	if _, said := t.loaded.signals[store.KeyOf(&s)]; said {
-		return nil // it was decided about twice in this transaction
-	}
 	end := endData{Execution: d.ID, Action: d.Action, Version: d.Version, Status: d.Stage.String(), Attempt: d.Attempt, Labels: d.Labels, CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt}
 	if end.Labels == nil {
 		end.Labels = map[string]string{}
@@ -83,13 +76,8 @@ func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int6
 			end.Output = o.Output
 		}
 	}
-	var err error
-	if s.Data, err = json.Marshal(end); err != nil {
-		return fmt.Errorf("describe the end of %s: %w", d.ID, err)
-	}
-	s.Hash = sha256.Sum256(s.Data)
-	t.effects.said = true
-	return t.keepSignal(ctx, &s)
+	return t.sayOwn(ctx, flow.Signal{Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution,
+		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules}}, generation, end)
 }
 
 // matchSignals asks the rules about signals that were kept as new: at once about those of this replica, and when watchPending tells about

@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
@@ -27,16 +24,10 @@ func (t *transaction) sayTick(ctx context.Context, d *definition.Definition, tic
 	if len(set.On(trigger)) == 0 {
 		return nil
 	}
-	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: trigger, Key: tick.Nominal.UTC().Format(time.RFC3339Nano), Subject: d.Name, Source: schedulePrefix + d.Name, State: flow.SignalNew,
-		SignalDetail: flow.SignalDetail{Generation: set.Generation}}
+	s := flow.Signal{Trigger: trigger, Key: tick.Nominal.UTC().Format(time.RFC3339Nano), Subject: d.Name, Source: schedulePrefix + d.Name}
 	known, err := t.tx.Signalled(ctx, []store.SignalKey{store.KeyOf(&s)})
 	if err != nil || len(known) > 0 {
 		return err
 	}
-	if s.Data, err = json.Marshal(tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution}); err != nil {
-		return fmt.Errorf("describe tick %s of schedule %s: %w", tick.Nominal, d.Name, err)
-	}
-	s.Hash = sha256.Sum256(s.Data)
-	t.effects.said = true
-	return t.keepSignal(ctx, &s)
+	return t.sayOwn(ctx, s, set.Generation, tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution})
 }

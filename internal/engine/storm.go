@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -98,12 +96,5 @@ func (t *transaction) sayPaused(ctx context.Context, name, reason string) error 
 	if len(set.On(flow.TriggerPaused)) == 0 {
 		return nil
 	}
-	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: flow.TriggerPaused, Subject: name, Source: rulePrefix + name, State: flow.SignalNew, SignalDetail: flow.SignalDetail{Generation: set.Generation}}
-	var err error
-	if s.Data, err = json.Marshal(map[string]string{"rule": name, "reason": reason}); err != nil {
-		return fmt.Errorf("describe the pause of rule %s: %w", name, err)
-	}
-	s.Hash = sha256.Sum256(s.Data)
-	t.effects.said = true
-	return t.keepSignal(ctx, &s)
+	return t.sayOwn(ctx, flow.Signal{Trigger: flow.TriggerPaused, Subject: name, Source: rulePrefix + name}, set.Generation, map[string]string{"rule": name, "reason": reason})
 }

@@ -66,7 +66,7 @@ func (c *Client) ask(ctx context.Context, session flow.ID, kind string, how *cal
 // ErrUnavailable (which may be ErrRefused as well) or the like, or ctx's own.
 func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 	id := newID()
-	w := c.desk.await(id, mostAnswers, func(f *frame) bool {
+	w := c.correlator.await(id, mostAnswers, func(f *frame) bool {
 		// A server that cannot read a call that opens a session cannot sign its answer either.
 		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
 	})
@@ -75,7 +75,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		if k.kind == wire.Take {
 			c.leave(id, k.session, answer)
 		}
-		c.desk.forget(id)
+		c.correlator.forget(id)
 		for {
 			select {
 			case f := <-w.frames: // it came in between
@@ -90,7 +90,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		pause = k.patience
 	}
 	for {
-		m, err := c.desk.at(ctx)
+		m, err := c.correlator.at(ctx)
 		if err != nil {
 			return nil, unavailable(ctx, err)
 		}
@@ -122,7 +122,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 			}
 			c.rest(ctx)
 		case <-timer.C:
-			c.desk.silent(m, c.silence())
+			c.correlator.silent(m, c.silence())
 			if !k.again {
 				return nil, fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience)
 			}
@@ -131,7 +131,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		case <-ctx.Done():
 			timer.Stop()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				c.desk.silent(m, c.silence())
+				c.correlator.silent(m, c.silence())
 			}
 			return nil, ctx.Err()
 		}
@@ -165,11 +165,11 @@ func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, 
 	if err != nil || content == nil {
 		return nil, err
 	}
-	pouring, stop := context.WithCancel(ctx)
-	poured := make(chan error, 1)
-	go func() { poured <- c.desk.pour(pouring, h.Pipe, k.key, byWorker, byServer, content) }()
+	sending, stop := context.WithCancel(ctx)
+	sent := make(chan error, 1)
+	go func() { sent <- c.correlator.transmit(sending, h.Pipe, k.key, byWorker, byServer, content) }()
 	select {
-	case err := <-poured:
+	case err := <-sent:
 		stop()
 		if errors.Is(err, errStopped) { // the answer says why
 			err = nil
@@ -177,7 +177,7 @@ func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, 
 		return nil, err
 	case f := <-w.frames:
 		stop()
-		<-poured // it reads the content
+		<-sent // it reads the content
 		return f, nil
 	}
 }
@@ -190,7 +190,7 @@ func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) 
 	if f.Pipe == "" || k.kind == kindGet {
 		return f, nil
 	}
-	from := c.desk.draw(ctx, f.Pipe, f.To, k.key, byWorker, byServer)
+	from := c.correlator.receive(ctx, f.Pipe, f.To, k.key, byWorker, byServer)
 	defer from.Close()
 	body, err := io.ReadAll(io.LimitReader(from, wire.MostAnswer))
 	if err != nil {

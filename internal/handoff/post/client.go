@@ -20,20 +20,20 @@ import (
 // Client is the hand-off of a worker behind a broker. It is safe for concurrent use. What cannot be delivered just now is
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
-	office Office
-	token  []byte
-	desk   *desk
-	strays chan handoff.Stray
-	random func() float64 // a number in [0, 1), for pauses
+	office     Office
+	token      []byte
+	correlator *correlator
+	strays     chan handoff.Stray
+	random     func() float64 // a number in [0, 1), for pauses
 
 	mu      sync.Mutex
 	secrets map[flow.ID]string
 	left    map[string]*leftCall // calls of Take that are over, by their ids
 	swept   int                  // how many there were after the last look for old ones
 	takes   int64                // calls of Take that were made
-	taken   map[taker]int64      // of each the number of the last call whose answer has come
+	taken   map[pollerKey]int64  // of each the number of the last call whose answer has come
 	lease   time.Duration        // as the last renewal said
-	seats   [mostCalls]bool
+	pollers [mostCalls]bool
 }
 
 var (
@@ -61,8 +61,8 @@ const (
 
 // NewClient gives the worker's side of an office. token is the one that servers ask for, or empty. Nothing is sent yet.
 func NewClient(office Office, token string) *Client {
-	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[taker]int64{}, lease: handoff.Lease}
-	c.desk = newDesk(office, c.strayed)
+	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
+	c.correlator = newCorrelator(office, c.strayed)
 	return c
 }
 
@@ -70,7 +70,7 @@ func NewClient(office Office, token string) *Client {
 func (c *Client) Random(source func() float64) { c.random = source }
 
 // Stop ends the client; its mailbox is deleted.
-func (c *Client) Stop() { c.desk.stop() }
+func (c *Client) Stop() { c.correlator.stop() }
 
 // Calls implements handoff.Concurrent.
 func (c *Client) Calls() int { return mostCalls }
@@ -246,12 +246,12 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 // Take implements handoff.Handoff. Without an answer in time its error is ErrUnavailable: what was claimed meanwhile comes as a stray,
 // or is missed.
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
-	seat := c.sit()
-	defer c.rise(seat)
-	k := taker{session, seat}
+	poller := c.acquirePoller()
+	defer c.releasePoller(poller)
+	k := pollerKey{session, poller}
 	for {
 		number, answered := c.number(k)
-		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Seat: seat, Number: number, Answered: answered}, &call{line: Asks, patience: c.held()})
+		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Poller: poller, Number: number, Answered: answered}, &call{line: Asks, patience: c.held()})
 		if err == nil {
 			c.answered(k, number)
 		}
@@ -261,14 +261,14 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 }
 
-// taker is a seat of a session.
-type taker struct {
+// pollerKey is one of the calls of Take that a session may have under way at a time, by its number.
+type pollerKey struct {
 	session flow.ID
-	seat    int
+	poller  int
 }
 
-// number is that of the next call of Take, and that of the taker's last one whose answer has come; 0: there is none.
-func (c *Client) number(k taker) (next, answered int64) {
+// number is that of the next call of Take, and that of the poller's last call whose answer has come; 0: there is none.
+func (c *Client) number(k pollerKey) (next, answered int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.takes++
@@ -276,7 +276,7 @@ func (c *Client) number(k taker) (next, answered int64) {
 }
 
 // answered notes that the answer to a call of Take has come, of a session that is not closed.
-func (c *Client) answered(k taker, number int64) {
+func (c *Client) answered(k pollerKey, number int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, open := c.secrets[k.session]; open {
@@ -289,28 +289,28 @@ func (c *Client) forget(session flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.secrets, session)
-	for seat := range c.seats {
-		delete(c.taken, taker{session, seat})
+	for poller := range c.pollers {
+		delete(c.taken, pollerKey{session, poller})
 	}
 }
 
-// sit finds a seat at which no other call of Take waits; a call too many shares the last one.
-func (c *Client) sit() int {
+// acquirePoller finds a poller that no other call of Take uses; a call too many shares the last one.
+func (c *Client) acquirePoller() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.seats {
-		if !c.seats[i] {
-			c.seats[i] = true
+	for i := range c.pollers {
+		if !c.pollers[i] {
+			c.pollers[i] = true
 			return i
 		}
 	}
-	return len(c.seats) - 1
+	return len(c.pollers) - 1
 }
 
-func (c *Client) rise(seat int) {
+func (c *Client) releasePoller(poller int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seats[seat] = false
+	c.pollers[poller] = false
 }
 
 // Missed implements handoff.Handoff.

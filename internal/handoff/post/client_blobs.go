@@ -59,7 +59,7 @@ func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 		return nil, fmt.Errorf("get blob %s: %w: the answer names no transfer", q.Name, handoff.ErrUnavailable)
 	}
 	reading, cancel := context.WithCancel(ctx)
-	from := c.desk.draw(reading, f.Pipe, f.To, []byte(c.Secret(session)), byWorker, byServer)
+	from := c.correlator.receive(reading, f.Pipe, f.To, []byte(c.Secret(session)), byWorker, byServer)
 	from.stopAfter = cancel
 	return from, nil
 }

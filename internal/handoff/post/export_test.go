@@ -23,7 +23,7 @@ const (
 // StrayIn hands a message to the client as one that came into its mailbox without a call that waits for it.
 func (c *Client) StrayIn(message []byte) {
 	if f, err := unpack(message); err == nil {
-		c.desk.deliver(f)
+		c.correlator.deliver(f)
 	}
 }
 

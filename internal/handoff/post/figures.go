@@ -93,8 +93,8 @@ func (s *Server) Figures() Figures {
 	defer s.gauge.mu.Unlock()
 	f := s.gauge.figures
 	f.Lines, f.Letters = maps.Clone(f.Lines), maps.Clone(f.Letters)
-	if s.desk != nil {
-		f.Rebuilt = s.desk.made() - 1
+	if s.correlator != nil {
+		f.Rebuilt = s.correlator.made() - 1
 	}
 	return f
 }

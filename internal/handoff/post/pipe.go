@@ -34,8 +34,8 @@ var errTwice = fmt.Errorf("%w: the transfer is read already", handoff.ErrUnavail
 
 var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
 
-// pour sends what r gives until EOF through a transfer, and returns when all of it was acknowledged.
-func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from string, r io.Reader) error {
+// transmit sends what r gives until EOF through a transfer, and returns when all of it was acknowledged.
+func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, from string, r io.Reader) error {
 	w := d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindAck && f.by(key, from) })
 	defer d.forget(pipe)
 	var (
@@ -101,9 +101,9 @@ func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from strin
 	}
 }
 
-// drawn reads a transfer.
-type drawn struct {
-	d         *desk
+// receiver is the reader of a transfer.
+type receiver struct {
+	d         *correlator
 	ctx       context.Context
 	pipe      string
 	peer      string // the mailbox of the sender
@@ -118,9 +118,9 @@ type drawn struct {
 	stopAfter func()
 }
 
-// draw begins to read a transfer. The reader must be closed.
-func (d *desk) draw(ctx context.Context, pipe, peer string, key []byte, by, from string) *drawn {
-	p := &drawn{d: d, ctx: ctx, pipe: pipe, peer: peer, key: key, by: by, early: map[int64]*frame{}, stopAfter: func() {}}
+// receive begins to read a transfer. The reader must be closed.
+func (d *correlator) receive(ctx context.Context, pipe, peer string, key []byte, by, from string) *receiver {
+	p := &receiver{d: d, ctx: ctx, pipe: pipe, peer: peer, key: key, by: by, early: map[int64]*frame{}, stopAfter: func() {}}
 	if d.awaits(pipe) {
 		p.over = errTwice
 		return p
@@ -131,7 +131,7 @@ func (d *desk) draw(ctx context.Context, pipe, peer string, key []byte, by, from
 }
 
 // acknowledge says what is expected next. It is said again when nothing comes.
-func (p *drawn) acknowledge() {
+func (p *receiver) acknowledge() {
 	m, err := p.d.at(p.ctx)
 	if err != nil {
 		return
@@ -140,7 +140,7 @@ func (p *drawn) acknowledge() {
 }
 
 // Read implements io.Reader. What breaks off is ErrUnavailable.
-func (p *drawn) Read(b []byte) (int, error) {
+func (p *receiver) Read(b []byte) (int, error) {
 	for moved := time.Now(); len(p.left) == 0; {
 		if p.last {
 			p.over = io.EOF
@@ -179,7 +179,7 @@ func (p *drawn) Read(b []byte) (int, error) {
 }
 
 // Close implements io.Closer. A sender that is not done is told to stop: it would wait for acknowledgements.
-func (p *drawn) Close() error {
+func (p *receiver) Close() error {
 	if p.over == errTwice {
 		return nil
 	}

@@ -37,8 +37,8 @@ type Server struct {
 	tokens [][]byte
 	log    *slog.Logger
 
-	gauge *gauge
-	desk  *desk
+	gauge      *gauge
+	correlator *correlator
 
 	mu        sync.Mutex
 	transfers int // under way
@@ -83,7 +83,7 @@ func NewServer(o ServerOptions) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		office: o.Office, log: o.Log, gauge: newGauge(), desk: newDesk(o.Office, nil),
+		office: o.Office, log: o.Log, gauge: newGauge(), correlator: newCorrelator(o.Office, nil),
 	}
 	lease := handoff.Lease
 	if l, ok := o.Handoff.(handoff.Leased); ok && l.Lease() > 0 {
@@ -101,7 +101,7 @@ func NewServer(o ServerOptions) *Server {
 
 // Run serves until ctx ends and what is in hand has been let go.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.desk.stop()
+	defer s.correlator.stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watch(ctx) })
 	wg.Go(func() { s.office.Serve(ctx, Asks, mostAsks, s.guarded(Asks, s.answerAsk)) })
@@ -241,7 +241,7 @@ func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error
 			return err
 		}
 		defer s.transferred()
-		from := s.desk.draw(ctx, f.Pipe, f.To, key, byServer, byWorker)
+		from := s.correlator.receive(ctx, f.Pipe, f.To, key, byServer, byWorker)
 		defer from.Close()
 		var err error
 		if body, err = io.ReadAll(io.LimitReader(from, wire.MostBody+1)); err != nil {
@@ -428,27 +428,27 @@ func (r *reply) send(ctx context.Context, h head, body []byte) error {
 		return err
 	}
 	defer r.s.transferred()
-	return r.pour(ctx, h, bytes.NewReader(body))
+	return r.transmit(ctx, h, bytes.NewReader(body))
 }
 
-// pour answers with a transfer, and returns when that is over.
-func (r *reply) pour(ctx context.Context, h head, content io.Reader) error {
-	m, err := r.s.desk.at(ctx)
+// transmit answers with a transfer, and returns when that is over.
+func (r *reply) transmit(ctx context.Context, h head, content io.Reader) error {
+	m, err := r.s.correlator.at(ctx)
 	if err != nil {
 		return err
 	}
 	pipe := newID()
-	poured := make(chan error, 1)
-	pouring, stop := context.WithCancel(ctx)
+	sent := make(chan error, 1)
+	sending, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { poured <- r.s.desk.pour(pouring, pipe, r.key, byServer, byWorker, content) }()
+	go func() { sent <- r.s.correlator.transmit(sending, pipe, r.key, byServer, byWorker, content) }()
 	h.Pipe, h.To = pipe, m.Name()
 	if err := r.put(ctx, h, nil); err != nil {
 		stop()
-		<-poured
+		<-sent
 		return err
 	}
-	return <-poured
+	return <-sent
 }
 
 // fail answers that a call has failed. Its error is nil: the call is done with.

@@ -30,12 +30,12 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 			return r.fail(ctx, err)
 		}
 		defer from.Close()
-		if err := r.pour(ctx, head{}, from); err != nil && !errors.Is(err, ErrNoBox) && !errors.Is(err, errStopped) {
+		if err := r.transmit(ctx, head{}, from); err != nil && !errors.Is(err, ErrNoBox) && !errors.Is(err, errStopped) {
 			s.log.Debug("a blob on its way to a worker broke off; the worker asks for the rest", "err", err)
 		}
 		return nil
 	}
-	from := s.desk.draw(ctx, f.Pipe, f.To, r.key, byServer, byWorker)
+	from := s.correlator.receive(ctx, f.Pipe, f.To, r.key, byServer, byWorker)
 	defer from.Close()
 	if errors.Is(from.over, errTwice) {
 		return r.fail(ctx, from.over)

@@ -28,8 +28,8 @@ type Server struct {
 	key     []byte
 	holds   Holds
 
-	mu    sync.Mutex
-	seats map[seatKey]*seat
+	mu      sync.Mutex
+	pollers map[pollerKey]*poller
 }
 
 // NewServer serves h. key makes the secrets that sessions are told, so that no other process can speak for them: servers with the
@@ -39,7 +39,7 @@ func NewServer(h handoff.Handoff, key []byte, holds Holds) *Server {
 		key = make([]byte, 32)
 		rand.Read(key) // never fails on the systems that Go supports
 	}
-	return &Server{handoff: h, key: key, holds: holds, seats: map[seatKey]*seat{}}
+	return &Server{handoff: h, key: key, holds: holds, pollers: map[pollerKey]*poller{}}
 }
 
 // Carrier carries blobs; nil where the hand-off carries none.

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// seat is where a call of Take waits for work. A connection may break while it waits, and the server notices only later: what was
+// poller is one of the calls of Take that a session has side by side, and the work that waits for it. A connection may break while it waits, and the server notices only later: what was
 // claimed meanwhile is kept for the session's next call instead of being lost until it is missed.
-type seat struct {
+type poller struct {
 	turn  chan struct{}        // capacity 1: full while a call takes
 	kept  []handoff.Assignment // and what did not fit into an answer
 	since time.Time            // when the Take returned that claimed kept
@@ -29,25 +29,25 @@ type seat struct {
 	number int64              // of the latest call
 }
 
-// seatKey names a seat: a session has one for each call of Take that it has under way.
-type seatKey struct {
+// pollerKey names a poller: a session has one for each call of Take that it has under way.
+type pollerKey struct {
 	session flow.ID
 	n       int
 }
 
-// mostSeats is how many seats a session may have.
-const mostSeats = 8
+// mostPollers is how many pollers a session may have.
+const mostPollers = 8
 
-func (s *Server) seat(session flow.ID, n int) *seat {
+func (s *Server) poller(session flow.ID, n int) *poller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := seatKey{session, n}
-	t := s.seats[key]
+	key := pollerKey{session, n}
+	t := s.pollers[key]
 	if t == nil {
 		// Workers die without a word. What was kept for one that has not asked for so long is not its own any more.
-		maps.DeleteFunc(s.seats, func(_ seatKey, other *seat) bool { return time.Since(other.asked) > s.holds.Take+s.Lease() })
-		t = &seat{turn: make(chan struct{}, 1)}
-		s.seats[key] = t
+		maps.DeleteFunc(s.pollers, func(_ pollerKey, other *poller) bool { return time.Since(other.asked) > s.holds.Take+s.Lease() })
+		t = &poller{turn: make(chan struct{}, 1)}
+		s.pollers[key] = t
 	}
 	t.asked = time.Now()
 	return t
@@ -56,15 +56,15 @@ func (s *Server) seat(session flow.ID, n int) *seat {
 func (s *Server) forget(session flow.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n := range mostSeats {
-		delete(s.seats, seatKey{session, n})
+	for n := range mostPollers {
+		delete(s.pollers, pollerKey{session, n})
 	}
 }
 
 // collect returns what was kept back and did not come with the answer to the call of that number, unless it is too old: the engine takes an attempt back that has not begun within a
 // lease of its claim, and an attempt that begins shortly before that would run twice. What is dropped here the engine
 // recovers.
-func (t *seat) collect(most time.Duration, answered int64) []handoff.Assignment {
+func (t *poller) collect(most time.Duration, answered int64) []handoff.Assignment {
 	work := t.kept
 	if answered != 0 && answered == t.to {
 		work = work[t.unsure:]
@@ -96,9 +96,9 @@ func weight(work []handoff.Assignment) int {
 	return n
 }
 
-// supersede ends the call that waited so far: a worker makes one at a time for a seat, so its connection is gone. It reports whether the
+// supersede ends the call that waited so far: a worker makes one call at a time for a poller, so its connection is gone. It reports whether the
 // call of that number is the latest.
-func (t *seat) supersede(number int64, cancel context.CancelFunc) bool {
+func (t *poller) supersede(number int64, cancel context.CancelFunc) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if number != 0 && number <= t.number {
@@ -111,26 +111,26 @@ func (t *seat) supersede(number int64, cancel context.CancelFunc) bool {
 	return true
 }
 
-// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the seat. The context
-// of answer ends when another call comes to the seat, and not with ctx: a server that ends may still hand over what it has claimed. The
+// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the poller. The context
+// of answer ends when another call comes to the poller, and not with ctx: a server that ends may still hand over what it has claimed. The
 // error of Take says why answer was not called.
 func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(context.Context, Answer) error) error {
 	if in.N < 1 {
 		return fmt.Errorf("%w: take %d executions: ask for at least 1", handoff.ErrBadCall, in.N)
 	}
-	if in.Seat < 0 || in.Seat >= mostSeats {
-		return fmt.Errorf("%w: take on seat %d: a session has seats 0 to %d", handoff.ErrBadCall, in.Seat, mostSeats-1)
+	if in.Poller < 0 || in.Poller >= mostPollers {
+		return fmt.Errorf("%w: take on poller %d: a session has pollers 0 to %d", handoff.ErrBadCall, in.Poller, mostPollers-1)
 	}
 	latest, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, s.holds.Take)
 	defer stop()
-	t := s.seat(session, in.Seat)
+	t := s.poller(session, in.Poller)
 	if !t.supersede(in.Number, func() {
 		cancel()
 		stop()
 	}) {
-		return fmt.Errorf("%w: call %d of seat %d", ErrRepeated, in.Number, in.Seat)
+		return fmt.Errorf("%w: call %d of poller %d", ErrRepeated, in.Number, in.Poller)
 	}
 	select {
 	case t.turn <- struct{}{}:

@@ -26,17 +26,17 @@ func TestSeatsOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serving(&late{})
 		dead, alive := flow.ID{1}, flow.ID{2}
-		s.seat(dead, 0).kept = []handoff.Assignment{{Attempt: 1}}
-		seat := s.seat(alive, 0)
+		s.poller(dead, 0).kept = []handoff.Assignment{{Attempt: 1}}
+		poller := s.poller(alive, 0)
 		for range 10 {
 			<-time.After(hold)
-			if s.seat(alive, 0) != seat {
-				t.Fatal("a worker that asks again and again has lost its seat")
+			if s.poller(alive, 0) != poller {
+				t.Fatal("a worker that asks again and again has lost its poller")
 			}
 		}
-		s.seat(flow.ID{3}, 0)
-		if len(s.seats) != 2 || s.seats[seatKey{dead, 0}] != nil {
-			t.Errorf("%d seats, that of the dead is %v", len(s.seats), s.seats[seatKey{dead, 0}])
+		s.poller(flow.ID{3}, 0)
+		if len(s.pollers) != 2 || s.pollers[pollerKey{dead, 0}] != nil {
+			t.Errorf("%d pollers, that of the dead is %v", len(s.pollers), s.pollers[pollerKey{dead, 0}])
 		}
 	})
 }
@@ -155,7 +155,7 @@ func takeOnce(t *testing.T, ctx context.Context, s *Server) (work []handoff.Assi
 	return work
 }
 
-// The calls of one session that wait side by side have seats of their own: the next call of one ends no other.
+// The calls of one session that wait side by side have pollers of their own: the next call of one ends no other.
 func TestSeatsOfOneSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestSeatsOfOneSession(t *testing.T) {
 		s := serving(from)
 		over := make(chan time.Duration, 3)
 		began := time.Now()
-		ask := func(seat int) {
-			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: seat}, func(context.Context, Answer) error { return nil })
+		ask := func(poller int) {
+			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Poller: poller}, func(context.Context, Answer) error { return nil })
 			over <- time.Since(began)
 		}
 		go ask(0)
@@ -172,20 +172,20 @@ func TestSeatsOfOneSession(t *testing.T) {
 		synctest.Wait()
 		go ask(1)
 		if first := <-over; first != 0 {
-			t.Errorf("the call before on the same seat ended after %s, not at once", first)
+			t.Errorf("the call before on the same poller ended after %s, not at once", first)
 		}
 		for range 2 {
 			if d := <-over; d < time.Second {
 				t.Errorf("a call ended after %s, and nothing had come", d)
 			}
 		}
-		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: mostSeats}, nil); !errors.Is(err, handoff.ErrBadCall) {
-			t.Errorf("a seat too many: %v", err)
+		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Poller: mostPollers}, nil); !errors.Is(err, handoff.ErrBadCall) {
+			t.Errorf("a poller too many: %v", err)
 		}
 	})
 }
 
-// A call that is still being answered when the next one comes to its seat is ended, and the next one gets the work.
+// A call that is still being answered when the next one comes to its poller is ended, and the next one gets the work.
 func TestSupersededWhileAnswering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,27 +235,27 @@ func TestLogRefused(t *testing.T) {
 	}
 }
 
-// A call that comes again, or after a later one of its seat, is not answered, and does not end the later one.
+// A call that comes again, or after a later one of its poller, is not answered, and does not end the later one.
 func TestRepeatedTake(t *testing.T) {
 	t.Parallel()
 	s := serving(&late{work: []handoff.Assignment{{Attempt: 1}}})
 	for _, tc := range []struct {
 		number int64
-		seat   int
+		poller int
 		want   error
 	}{{5, 0, nil}, {5, 0, ErrRepeated}, {4, 0, ErrRepeated}, {4, 1, nil}, {6, 0, nil}, {0, 0, nil}} {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.Take(ctx, flow.ID{7}, &Asked{N: 1, Seat: tc.seat, Number: tc.number}, func(context.Context, Answer) error {
+		err := s.Take(ctx, flow.ID{7}, &Asked{N: 1, Poller: tc.poller, Number: tc.number}, func(context.Context, Answer) error {
 			return nil
 		})
 		cancel()
 		if !errors.Is(err, tc.want) {
-			t.Errorf("call %d on seat %d: %v", tc.number, tc.seat, err)
+			t.Errorf("call %d on poller %d: %v", tc.number, tc.poller, err)
 		}
 	}
 }
 
-// An answer may come although the server gives it up, since the next call of its seat is there before the broker has confirmed the answer. That
+// An answer may come although the server gives it up, since the next call of its poller is there before the broker has confirmed the answer. That
 // call says whether it has come: if so it gets other work, and otherwise the same again.
 func TestAnswerCameAllTheSame(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ const (
 	MostAnswer = 1 << 30
 )
 
-// ErrRepeated means that a call of Take has come before, or that its session has made another on its seat since. The worker has the answer of
+// ErrRepeated means that a call of Take has come before, or that its poller has made another since. The worker has the answer of
 // the first delivery, or does not wait for one any more.
 var ErrRepeated = errors.New("the call has come before")
 
@@ -54,10 +54,10 @@ type Opened struct {
 type Asked struct {
 	Session string `json:"session"`
 	N       int    `json:"n,omitempty"`
-	Seat    int    `json:"seat,omitempty"` // which of the session's calls of Take this is; see Holds
-	// Number is greater than those of the calls before on the seat, on ways on which calls may come again; 0: on none that may
+	Poller  int    `json:"seat,omitempty"` // which of the session's calls of Take this is; see Holds
+	// Number is greater than those of the poller's calls before, on ways on which calls may come again; 0: on none that may
 	Number int64 `json:"number,omitempty"`
-	// Answered is the number of the session's last call on the seat whose answer has come.
+	// Answered is the number of the poller's last call whose answer has come.
 	Answered int64               `json:"answered,omitempty"`
 	Reports  []flow.Report       `json:"reports,omitempty"`
 	Chunks   []flow.LogChunk     `json:"chunks,omitempty"`

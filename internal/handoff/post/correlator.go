@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// desk is the mailbox of a process and the calls that wait for messages in it. A mailbox that is gone, or out of which nothing comes any more, is
+// correlator has the mailbox of a process, and gives each message that comes into it to the call that waits for it, by its id. A mailbox that is gone, or out of which nothing comes any more, is
 // given up for one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
 // messages with numbers that it has seen before.
-type desk struct {
+type correlator struct {
 	office Office
-	ctx    context.Context // of the desk
+	ctx    context.Context // ends with stop
 	stop   context.CancelFunc
 	stray  func(*frame) // takes answers for which no call waits; nil: they are dropped
 
@@ -26,7 +26,7 @@ type desk struct {
 	boxes   int64 // how many mailboxes were made
 }
 
-// mailbox is one of the desk's mailboxes, one after another.
+// mailbox is the one that the correlator reads; a mailbox that is given up is followed by another.
 type mailbox struct {
 	Box
 	dead  chan struct{} // closed when it was given up
@@ -39,13 +39,13 @@ type waiter struct {
 	genuine func(*frame) bool
 }
 
-func newDesk(office Office, stray func(*frame)) *desk {
+func newCorrelator(office Office, stray func(*frame)) *correlator {
 	ctx, stop := context.WithCancel(context.Background())
-	return &desk{office: office, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
+	return &correlator{office: office, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
 }
 
 // at is the mailbox, which is made when there is none.
-func (d *desk) at(ctx context.Context) (*mailbox, error) {
+func (d *correlator) at(ctx context.Context) (*mailbox, error) {
 	for {
 		if m := d.current(); m != nil {
 			return m, nil
@@ -63,19 +63,19 @@ func (d *desk) at(ctx context.Context) (*mailbox, error) {
 	}
 }
 
-func (d *desk) made() int64 {
+func (d *correlator) made() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return max(1, d.boxes)
 }
 
-func (d *desk) current() *mailbox {
+func (d *correlator) current() *mailbox {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.box
 }
 
-func (d *desk) open(ctx context.Context) (*mailbox, error) {
+func (d *correlator) open(ctx context.Context) (*mailbox, error) {
 	if m := d.current(); m != nil {
 		return m, nil
 	}
@@ -97,7 +97,7 @@ func (d *desk) open(ctx context.Context) (*mailbox, error) {
 const readAgain = 100 * time.Millisecond
 
 // read delivers what comes into a mailbox until that is given up.
-func (d *desk) read(m *mailbox) {
+func (d *correlator) read(m *mailbox) {
 	defer m.Close()
 	reading, stop := context.WithCancel(d.ctx)
 	defer stop()
@@ -130,7 +130,7 @@ func (d *desk) read(m *mailbox) {
 	}
 }
 
-func (d *desk) deliver(f *frame) {
+func (d *correlator) deliver(f *frame) {
 	d.mu.Lock()
 	w := d.waiting[f.ID]
 	d.mu.Unlock()
@@ -150,7 +150,7 @@ func (d *desk) deliver(f *frame) {
 }
 
 // giveUp ends the use of a mailbox; the next call makes another.
-func (d *desk) giveUp(m *mailbox) {
+func (d *correlator) giveUp(m *mailbox) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.box == m {
@@ -164,14 +164,14 @@ func (d *desk) giveUp(m *mailbox) {
 }
 
 // silent gives a mailbox up into which nothing has come for as long as an answer is overdue.
-func (d *desk) silent(m *mailbox, overdue time.Duration) {
+func (d *correlator) silent(m *mailbox, overdue time.Duration) {
 	if time.Since(time.Unix(0, m.heard.Load())) >= overdue {
 		d.giveUp(m)
 	}
 }
 
 // await lets frames of an id be collected, up to room of them, until forget.
-func (d *desk) await(id string, room int, genuine func(*frame) bool) *waiter {
+func (d *correlator) await(id string, room int, genuine func(*frame) bool) *waiter {
 	w := &waiter{make(chan *frame, room), genuine}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,13 +180,13 @@ func (d *desk) await(id string, room int, genuine func(*frame) bool) *waiter {
 }
 
 // awaits reports whether frames of an id are collected.
-func (d *desk) awaits(id string) bool {
+func (d *correlator) awaits(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.waiting[id] != nil
 }
 
-func (d *desk) forget(id string) {
+func (d *correlator) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.waiting, id)
