@@ -110,7 +110,9 @@ func (t *tx) closeWindow(k *store.Closing) error {
 
 // Window implements store.WindowReader.
 func (s *Store) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
-	return one(ctx, s, func(c *conn) ([]store.Window, error) { return rowsOf(c.use(qWindow).text(key.Rule).text(key.Key), windows) }, "window %q of rule %s", key.Key, key.Rule)
+	return one(ctx, s, func(c *conn) ([]store.Window, error) {
+		return rowsOf(c.use(qWindow).text(key.Rule).text(key.Key), windows)
+	}, "window %q of rule %s", key.Key, key.Rule)
 }
 
 // HeldSignals implements store.WindowReader.
