@@ -46,7 +46,7 @@ type claimers struct {
 	queues   queueHints
 	served   *claimer // that was given something last
 	servedAt time.Time
-	stopped  bool // nobody is given work any more
+	stopped  bool // no claimer is given work any more
 }
 
 const (
@@ -252,7 +252,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 			e.claimers.queues.empty(q, moment)
 		}
 		for q, n := range t.dispatch.queued {
-			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else who resumes it, or its end, has everybody look
+			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else the resume, or the end of the pause, makes all claimers look
 				e.claimers.queues.filled(q)
 			}
 		}

@@ -42,7 +42,7 @@ type Emission struct {
 	Source  string // "": flow.SourceAPI
 	// Headers are those of the request that brought it. They do not make its content another one.
 	Headers map[string]string
-	// Body is of what was signed of a request under an id that nobody signed. What came under another id within Replay is kept, marked as
+	// Body is the hash of the signed part of a request whose id is not signed. What came under another id within Replay is kept, marked as
 	// replayed, and no rule is asked about it. Zero: of nothing.
 	Body   [32]byte
 	Replay time.Duration

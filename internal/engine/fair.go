@@ -12,7 +12,7 @@ import (
 type lineShares struct {
 	read    map[shareKey]int64
 	written map[shareKey]bool
-	emptied map[string]bool // keys whose rows are to be deleted before written is: nobody waited
+	emptied map[string]bool // keys of which no execution waited any more: their rows are deleted before written is
 }
 
 // shareKey is a store.Share without its tag.
@@ -34,7 +34,7 @@ func (s *lineShares) put(k shareKey, tag int64) {
 	s.read[k], s.written[k] = tag, true
 }
 
-// empty forgets the shares of a key in whose line nobody waits: turns begin anew.
+// empty forgets the shares of a key whose line is empty: the next execution that comes begins a new order of turns.
 func (s *lineShares) empty(key string) {
 	for k := range s.read {
 		if k.key == key {
@@ -69,7 +69,7 @@ func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock,
 	return clock, last, nil
 }
 
-// lineTicket draws the ticket with which a draft waits for its key: by turns where its document says between whom, else by arrival.
+// lineTicket draws the ticket with which a draft waits for its key: by turns where its document has fair_by, else by arrival.
 func (t *transaction) lineTicket(ctx context.Context, d *flow.Draft, waiting int) (int64, error) {
 	arrival, err := t.ticket(ctx)
 	if err != nil || d.Fair.Weight == 0 {

@@ -185,7 +185,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at look) error {
 		alive[s.ID] = true
 	}
 	e.sessions.sweep(alive, began)
-	// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
+	// Sessions of this process as well: a claim whose commit was not confirmed was not given to its worker.
 	for owner, id := (flow.ID{}), (flow.ID{}); ; {
 		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)
 		if err != nil {

@@ -25,7 +25,7 @@ type renewals struct {
 	err      error
 }
 
-// joinRenewals lets a session be renewed with others. Its first renewal at this replica waits for nobody.
+// joinRenewals lets a session be renewed with others. Its first renewal at this replica is made at once, without waiting for others.
 func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	d := e.sessions
 	d.mu.Lock()

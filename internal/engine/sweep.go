@@ -220,7 +220,7 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 	case d.Place == flow.Delayed && passed(d.WakeAt):
 		return true, nil
 	default:
-		return false, nil // decided in this turn already
+		return false, nil // another request of this transaction has decided it
 	}
 	if errors.Is(err, flow.ErrFinished) {
 		return false, nil

@@ -189,7 +189,7 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 }
 
 // Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first signal, as its
-// id says; the same content under another id that nobody signed is kept as a replay. chain are the rules that have led to the request.
+// id says; the same content under another id, where ids are not signed, is kept as a replay. chain are the rules that have led to the request.
 func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {

@@ -200,7 +200,7 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 	})
 }
 
-// postponeWindow lets a window close later.
+// postponeWindow moves the time at which a window closes.
 func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error {
 	if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 	return defs, err
 }
 
-// knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
+// knowsLanguage accepts a language that cannot be looked up just now: the worker refuses it if it does not know it.
 func (c *call) knowsLanguage(name string) bool {
 	known, err := c.Engine.Languages().Knows(c.ctx(), name)
 	return known || err != nil

@@ -226,7 +226,7 @@ func (c *call) retry() error {
 	})
 }
 
-// again submits an execution that runs another one again, and answers with it.
+// again submits an execution that runs a finished one again, and answers with the new one.
 func (c *call) again(submit func() (engine.Submitted, error)) error {
 	for {
 		again, err := submit()
@@ -248,7 +248,7 @@ func (c *call) again(submit func() (engine.Submitted, error)) error {
 	}
 }
 
-// evaluation lets a handler see only executions of code.
+// evaluation wraps a handler that is for executions of code only: others are not found.
 func evaluation(handle func(*call) error) func(*call) error {
 	return func(c *call) error {
 		x, err := c.get()

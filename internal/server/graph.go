@@ -10,7 +10,7 @@ import (
 )
 
 // graph answers with the tasks of a workflow laid out. One layout is made at a time, so that many requests for the widest
-// workflow (10,000 tasks with 200,000 needs take 0.2 s) keep one core busy and not all.
+// workflow (10,000 tasks with 200,000 needs take 0.2 s) keep one core busy, and the others serve.
 func (c *call) graph() error {
 	version := int(c.number("version", 0, 1, 1<<31-1))
 	if err := c.checked(); err != nil {

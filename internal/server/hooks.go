@@ -65,7 +65,7 @@ func hookFailure(reason string, status int, kind, detail string) *hookError {
 	return &hookError{reason: reason, problem: refusal(status, kind, detail)}
 }
 
-// withoutSecret is answered with 503: the provider is to try again. The names of secrets are not the sender's business.
+// withoutSecret is answered with 503, so that the provider tries again. The answer does not name the secret that is missing: the log does.
 func withoutSecret(err error) *hookError {
 	return hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later").because(err)
 }

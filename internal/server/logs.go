@@ -116,7 +116,7 @@ func (c *call) addChunks(s *sse, q *store.LogQuery) (bool, error) {
 	return len(chunks) > 0, nil
 }
 
-// chunkBytes is what a chunk holds, wherever it lies. Bytes that are gone from the blob store leave a note in their place.
+// chunkBytes are the bytes of a chunk, from its row or from the blob store. Where the blob is gone, a note stands in their place.
 func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	if l.Blob == "" {
 		return l.Data, nil

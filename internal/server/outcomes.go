@@ -62,7 +62,7 @@ func (c *call) outcomes(action string) error {
 		}
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
+		// The status line has been sent, so the error cannot be told. The connection breaks off: the reader comes back and gets the error then.
 		c.log.Warn("stream of outcomes broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}

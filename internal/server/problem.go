@@ -50,7 +50,7 @@ func refusal(status int, kind, detail string, errs ...api.FieldError) *api.Probl
 	return &api.Problem{Type: kind, Title: titles[kind], Status: status, Detail: detail, Errors: errs}
 }
 
-// unreadable refuses a request that cannot be understood, invalid one that asks for what cannot be.
+// unreadable refuses a request that cannot be parsed; invalid refuses one that can, and asks for something impossible.
 func unreadable(errs ...api.FieldError) *api.Problem {
 	return refusal(http.StatusBadRequest, api.ProblemInvalid, summary(errs), errs...)
 }

@@ -14,7 +14,7 @@ type said struct {
 	last map[string]time.Time
 }
 
-// due reports whether something is to be said again.
+// due reports whether the log may say a message now: it has not for saidAgain.
 func (k *said) due(what string, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

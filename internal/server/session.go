@@ -85,7 +85,7 @@ func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// session tells a page whether it has to log in.
+// session answers whether this browser is logged in, or needs to be.
 func (c *call) session() error {
 	out := api.Session{Tokens: len(c.tokens) > 0, Open: true}
 	if out.Tokens {

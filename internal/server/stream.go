@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// pollEvery is how often a stream looks by itself. Hints make it faster; nothing depends on them.
+// pollEvery is how often a stream reads the store without a hint. A hint of a commit makes it read at once; a lost hint costs pollEvery and no more.
 const pollEvery = time.Second
 
 // keepAlive is how often a quiet stream says that it is alive; reconnectAfter is when a reader should come back.
@@ -111,7 +111,7 @@ func (s *sse) flush() error {
 	return nil
 }
 
-// alive sends something without a meaning when nothing has been sent for a while.
+// alive sends an empty comment, or an empty line, when nothing has been sent for a while, so that proxies and readers keep the connection.
 func (s *sse) alive() error {
 	if time.Since(s.sent) < keepAlive {
 		return nil
@@ -127,8 +127,8 @@ func (s *sse) alive() error {
 // pieceSize is how much a reader has Options.Patience for.
 const pieceSize = 64 << 10
 
-// writePieces writes b with a deadline for each piece: the whole has none, so that a slow link is no fault, and a reader
-// that does not read holds nothing for long.
+// writePieces writes b with a deadline for each piece. The whole has none: a slow reader may take as long as it needs, and one that does
+// not read at all is dropped after the first piece.
 func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 	for len(b) > 0 {
 		if err := rc.SetWriteDeadline(time.Now().Add(c.Patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -157,7 +157,7 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 		err = c.pump(s, view, changed, more)
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
+		// The status line has been sent, so the error cannot be told. The connection breaks off: the reader comes back and gets the error then.
 		c.log.Warn("stream broken off", telemetry.Execution, id.String(), telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Bounds of what /metrics asks of the store. A survey reads every unfinished execution, so it is made seldom: not more
-// often than every surveyEvery, and the longer it takes the more seldom, so that it never has more than a twentieth of a
-// core and of the database's time.
+// Bounds of what /metrics asks of the store. A survey reads every unfinished execution. The next one begins surveyEvery after the
+// last one, or surveyShare times as long as that took where this is longer: surveys never take more than a twentieth of a core and of the
+// database's time.
 const (
 	surveyEvery    = 5 * time.Second
 	surveyShare    = 20

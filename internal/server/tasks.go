@@ -88,8 +88,8 @@ func (c *call) pauseUntil(t time.Time) bool {
 // mostTaskRows is about how many executions of its tasks an answer about a workflow lists: some 5 MB.
 const mostTaskRows = 20_000
 
-// share is how many executions of one task are listed: as many as are asked for, unless the workflow has so many foreach
-// tasks that they would be too many together.
+// share is how many executions of one task are listed: as many as are asked for, or fewer where the workflow has so many foreach tasks
+// that the answer would list more than mostTaskRows.
 func share(plan *definition.Workflow, items int) int {
 	wide := 0
 	for _, t := range plan.Tasks {

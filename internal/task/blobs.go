@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// The times of trying again what could not reach the blobs.
+// How long the worker waits between tries while the blob store cannot be reached.
 const (
 	blobPatience   = 2 * time.Minute // in all: a worker that lost the way to the engine for so long has lost the attempt as well
 	blobPauseFirst = 50 * time.Millisecond
 	blobPauseMost  = 2 * time.Second
 )
 
-// persist does something with the blobs until they can be reached, with full jitter.
+// persist repeats a call of the blob store while that cannot be reached, with pauses of full jitter.
 func persist(ctx context.Context, do func() error) error {
 	until := time.Now().Add(blobPatience)
 	pause := blobPauseFirst

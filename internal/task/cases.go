@@ -113,7 +113,7 @@ func count(r *api.CodeResult, c *api.CaseResult) {
 	r.PageCacheBytes = max(r.PageCacheBytes, c.PageCacheBytes)
 }
 
-// conclude says how all went.
+// conclude makes the result of the evaluation from the results of its cases.
 func conclude(ctx context.Context, r *api.CodeResult) {
 	s := r.Summary
 	if stop, stopped := Stopped(ctx); stopped && s.Passed < s.Total {
@@ -251,7 +251,7 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 	return nil
 }
 
-// prepareChecker compiles the checker. When that goes wrong, failed is the end of the evaluation.
+// prepareChecker compiles the checker. Where the compiler fails, failed is the end of the evaluation.
 func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api.CodeResult, err error) {
 	b.checker = &evaluation{Code: b.Code, task: b.task,
 		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}

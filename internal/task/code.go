@@ -129,7 +129,7 @@ func (e *evaluation) refuse(err error) error {
 	code := string(runtime.InfraError)
 	if errors.Is(err, runtime.ErrSpec) {
 		code = flow.CodeInvalidInput
-		// What is wrong with the request stands behind the steps at which that was found.
+		// The message of a fault of the request stands behind the names of the steps in which it was found.
 		if _, fault, ok := strings.Cut(err.Error(), runtime.ErrSpec.Error()+": "); ok {
 			err = errors.New(fault)
 		}
@@ -167,7 +167,7 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	return e.ready(ctx)
 }
 
-// ready finds what the code needs and makes a directory for the evaluation, which is the caller's to remove.
+// ready finds the tools that the code needs and makes a directory for the evaluation. The caller removes the directory.
 func (e *evaluation) ready(ctx context.Context) (err error) {
 	var known bool
 	if e.lang, known = e.Languages.Profile(e.code.Language); !known {
@@ -221,8 +221,8 @@ func (c *Code) pick(name string) (runtime.Runtime, error) {
 	return nil, Errorf(flow.CodeInvalidInput, "runtime: this worker does not offer %q (it offers %s)", name, strings.Join(names, ", "))
 }
 
-// build makes what a run needs of the source, compiling it where there is something to compile: the files, and the end of
-// the compile step. When that went wrong, failed is the end of the evaluation.
+// build returns the files that a run needs: the source, or what the compile step made of it, with the result of that step. Where the
+// compile step failed, failed is the end of the evaluation.
 func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled, failed *api.CodeResult, err error) {
 	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
 	files = append(slices.Clip(e.files), source)
@@ -365,7 +365,7 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 // mostNotes bounds how often the history is told what one run waits for.
 const mostNotes = 10
 
-// note tells the history, and so pawl why, what a run waits for. What cannot be told is only told less of.
+// note records in the history what a run waits for, which pawl why shows. A note that cannot be recorded is left out.
 func (e *evaluation) note(ctx context.Context) func(string) {
 	last, said := "", 0
 	return func(waiting string) {

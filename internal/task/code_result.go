@@ -25,7 +25,7 @@ const (
 	resultDepth = 100
 )
 
-// failure is the end of an attempt whose program did not do well.
+// failure is the error of an attempt whose program ended with another exit code than 0, by a signal or at a limit, or was stopped.
 func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	e := &Error{As: flow.Failed, Code: r.Verdict, Message: summary(r), Output: output}
 	switch runtime.Verdict(r.Verdict) {
@@ -68,8 +68,8 @@ func summary(r *api.CodeResult) string {
 	return r.Verdict
 }
 
-// alsoHit names the limit that no verdict tells of: a program that is refused a process fails in its own way, or waits for
-// ever.
+// alsoHit names a limit that the verdict does not name: a program that is refused another process fails with an error of its own, or waits
+// for ever.
 func alsoHit(limits []string) string {
 	if !slices.Contains(limits, runtime.HitPids) {
 		return ""

@@ -173,7 +173,7 @@ func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) 
 	return tc, nil
 }
 
-// ask runs a tool on the host and returns the lines that it prints.
+// ask runs a tool on the host, to learn where it lies or what it needs, and returns the lines that it prints.
 func ask(ctx context.Context, env []string, dir string, argv ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()

@@ -24,8 +24,8 @@ type call struct {
 	key     []byte
 	public  []byte // goes with calls that open a session
 	content io.Reader
-	// again: without an answer it is sent again, under the same id, for as long as the caller waits. Otherwise the call ends without
-	// an answer after patience.
+	// again: without an answer the call is sent again, under the same id, for as long as the caller waits. Where it is false the call
+	// ends after patience.
 	again    bool
 	patience time.Duration
 }
@@ -140,7 +140,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 
 const mostRest = 200 * time.Millisecond
 
-// rest lets the workers that have lost their mailboxes together come back one after another.
+// rest is a random pause: workers that have lost their mailboxes at the same time, as when a broker restarts, come back one after another.
 func (c *Client) rest(ctx context.Context) {
 	t := time.NewTimer(time.Duration(c.random() * float64(mostRest)))
 	defer t.Stop()
@@ -182,7 +182,7 @@ func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, 
 	}
 }
 
-// finish reads an answer, and what of it follows as a transfer.
+// finish reads an answer, and the transfer that follows it where the answer is too large for a message.
 func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) {
 	if f.Code != "" {
 		return nil, errorOf(f.Code, f.Say)

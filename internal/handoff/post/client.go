@@ -87,7 +87,7 @@ type leftCall struct {
 	answers [][]byte // codes of those that have come
 }
 
-// mostAnswers is how many answers of one call are obeyed.
+// mostAnswers is how many answers to one call are read: two servers may both have got its letter and claimed work for it.
 const mostAnswers = 4
 
 // leave remembers a call that is over, and its answer; nil: there was none.
@@ -284,7 +284,7 @@ func (c *Client) answered(k pollerKey, number int64) {
 	}
 }
 
-// forget ends what is known of a session.
+// forget drops the secret of a session and the numbers of its calls.
 func (c *Client) forget(session flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

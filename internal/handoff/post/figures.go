@@ -55,7 +55,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// looked notes what a look at the broker gave. While the broker answers, sessions of which nothing has come for long are forgotten.
+// looked notes the figures of the broker, or that it did not answer. While it answers, sessions that have sent nothing for long are forgotten.
 func (g *gauge) looked(lines map[Line]Depth, err error, before time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	stallAfter = 30 * time.Second
 	// unheardAfter is after how long a sender gives up whose receiver has never been heard of: it says every two seconds what it expects.
 	unheardAfter = 6 * time.Second
-	// stopWithin is for how long a receiver that wants no more tries to say so.
+	// stopWithin bounds the message with which a receiver ends a transfer early.
 	stopWithin = time.Second
 )
 
@@ -130,7 +130,7 @@ func (d *correlator) receive(ctx context.Context, pipe, peer string, key []byte,
 	return p
 }
 
-// acknowledge says what is expected next. It is said again when nothing comes.
+// acknowledge sends the number of the piece that is expected next. It is sent again when no piece comes.
 func (p *receiver) acknowledge() {
 	m, err := p.d.at(p.ctx)
 	if err != nil {

@@ -20,8 +20,8 @@ var errNoQueue = errors.New("no such queue")
 // the queue is deleted and made again at once, it confirms what comes over that channel and delivers none of it.
 const channelLife = 10 * time.Second
 
-// publisher publishes over a channel and matches what the broker says of each publication: that it has it, that it has no room, or that there
-// is no such queue.
+// publisher publishes over a channel and gives each publication the broker's answer to it: confirmed, refused for lack of room, or returned
+// because there is no such queue.
 type publisher struct {
 	c     *connection
 	ch    *amqp.Channel

@@ -30,7 +30,7 @@ const (
 // again over another one, which counts as a try: of mostTries, so that reports may wait for a database that is away for an hour. Tests shorten it.
 var settleWithin = 5 * time.Minute
 
-// letter is a letter that a take is at. When the connection is lost meanwhile the broker delivers it again; the take goes on, and what it
+// letter is a letter that a take is dealing with. When the connection is lost meanwhile the broker delivers it again; the take goes on, and what it
 // says settles the latest delivery.
 type letter struct {
 	latest amqp.Delivery
@@ -88,7 +88,7 @@ func (c *counter) heal(err error, silent int) int {
 	return silent
 }
 
-// read reads the line until ctx, the connection, the queue or the life of its channel is over. It reports whether it came to reading. RabbitMQ 3.10 subscribes
+// read reads the line until ctx, the connection, the queue or the life of its channel is over. It reports whether it could subscribe. RabbitMQ 3.10 subscribes
 // the reader of a queue that is deleted and made again at once to the new queue by itself, and takes the messages of that, which are numbered from 0
 // again, for ones that the reader has had: they lie there until the channel is closed.
 func (c *counter) read() (bool, error) {

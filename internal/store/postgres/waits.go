@@ -129,5 +129,5 @@ func (s *Store) readWaits(ctx context.Context, q *query, a *args) (all []flow.Wa
 
 // UnmetSignals implements store.WaitReader.
 func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	return list(ctx, s, qUnmetSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for signals that have met nobody")
+	return list(ctx, s, qUnmetSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for signals that have met no waits")
 }

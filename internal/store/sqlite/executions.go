@@ -93,9 +93,11 @@ const asRead = ` WHERE n = ? AND stage = ? AND attempt = ? AND next_seq = ? AND 
 // staysPut reports whether a change leaves every column of moved as it was that is not one of stepped.
 func staysPut(x draft) bool {
 	b := &x.Before
+	if b.Place != x.Place || b.Attempt != x.Attempt || b.Ticket != x.Ticket || b.Owner != x.Owner || (b.Cancel != nil) != (x.State.Cancel != nil) {
+		return false
+	}
 	then := flow.Execution{Request: x.Request, State: *b}
-	return b.Place == x.Place && b.Attempt == x.Attempt && b.Ticket == x.Ticket && b.Owner == x.Owner &&
-		(b.Cancel != nil) == (x.State.Cancel != nil) && then.Wake().Equal(x.Wake())
+	return then.Wake().Equal(x.Wake())
 }
 
 func putDetail(s *stmt, x draft)           { s.blob(s.c.enc.request(&x.Request)) }

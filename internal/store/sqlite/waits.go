@@ -127,5 +127,5 @@ func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []fl
 func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
 	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
 		return c.use(qUnmetSignals).int(row.Micros(now)).int(int64(n)).signals()
-	}, "look for signals that have met nobody")
+	}, "look for signals that have met no waits")
 }
