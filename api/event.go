@@ -49,8 +49,16 @@ type LogPage struct {
 	Chunks []LogChunk `json:"chunks"`
 	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
 	NextCursor string `json:"next_cursor"`
+	// PrevCursor is what to pass as ?before= for what comes before a tail; empty: this is the start.
+	PrevCursor string `json:"prev_cursor,omitempty" doc:"Of a page that begins with a tail: what to pass as before for what comes before it; absent: nothing does"`
 	Status     Status `json:"status"`
 	More       bool   `json:"more"` // there was more to read at once
+}
+
+// LogGap says that a stream of logs leaves out what lies between two chunks.
+type LogGap struct {
+	From string `json:"from,omitempty" doc:"What was left out comes behind this place, as for after; absent: from the start"`
+	To   string `json:"to" doc:"The first chunk that comes now, as for before"`
 }
 
 // LogStream is how much one attempt has written to one of its streams.
@@ -106,8 +114,11 @@ type Change struct {
 const (
 	StreamEvent = "event" // data is an Event, id its seq
 	StreamLog   = "log"   // data is a LogChunk, id its attempt.seq
+	StreamGap   = "gap"   // data is a LogGap
 	StreamTasks = "tasks" // data is Tasks
-	StreamEnd   = "end"   // data is an End, of outcomes an OutcomesEnd
+	// StreamTaskChanges has what has changed since the message before, of streams that ask for that: data is TaskChanges.
+	StreamTaskChanges = "task-changes"
+	StreamEnd         = "end" // data is an End, of outcomes an OutcomesEnd
 
 	StreamOutcome = "outcome" // data is an Outcome, id its cursor
 	StreamChanged = "changed" // of GET /executions and /evaluations: data is a Change

@@ -10,6 +10,44 @@ type Tasks struct {
 	Tasks    []Task `json:"tasks"`
 }
 
+// TaskChanges is what has changed since the message before, of the tasks of the same attempt of a workflow.
+type TaskChanges struct {
+	Status  Status       `json:"status" doc:"Of the workflow"`
+	Attempt int          `json:"attempt"`
+	Tasks   []TaskChange `json:"tasks"`
+}
+
+// TaskChange is a task as it is now.
+type TaskChange struct {
+	Place int  `json:"place" doc:"In the list of tasks, from 0"`
+	Task  Task `json:"task"`
+}
+
+// TaskItems is a page of the executions of one task, in the order of their index.
+type TaskItems struct {
+	Workflow   string     `json:"workflow" doc:"Id of the workflow"`
+	Attempt    int        `json:"attempt" doc:"Of the workflow"`
+	Task       string     `json:"task" doc:"Name of the task"`
+	Since      time.Time  `json:"since" doc:"When the workflow was created: the times of the items are milliseconds since then"`
+	Items      []TaskItem `json:"items" doc:"In the order of their index"`
+	NextCursor string     `json:"next_cursor,omitempty" doc:"Absent: this is the last page. A page of few statuses may be empty and have one"`
+}
+
+// TaskItem is one execution of a task, in few bytes: a task may have 10,000.
+type TaskItem struct {
+	Index      int    `json:"index" doc:"Of the item, from 0"`
+	ID         string `json:"id"`
+	Status     Status `json:"status"`
+	Attempt    int    `json:"attempt"`
+	CreatedMS  int64  `json:"created_ms" doc:"When it was created"`
+	ClaimedMS  *int64 `json:"claimed_ms,omitempty" doc:"Of this attempt"`
+	StartedMS  *int64 `json:"started_ms,omitempty" doc:"Of the first attempt"`
+	FinishedMS *int64 `json:"finished_ms,omitempty" doc:"When it ended; absent: it has not"`
+	Given      bool   `json:"given,omitempty" doc:"It did not run: somebody has given its output"`
+	Cached     bool   `json:"cached,omitempty" doc:"It did not run: it ended with an outcome that was kept"`
+	Reused     bool   `json:"reused,omitempty" doc:"It did not run: it ended with the outcome of an execution of the original"`
+}
+
 // The statuses of a task beside those of its executions.
 const (
 	TaskPending Status = "pending" // what it needs has not ended
@@ -38,8 +76,8 @@ type Task struct {
 	StartedAt  time.Time      `json:"started_at,omitzero"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
 	// Executions are in the order of their index; of a long foreach or repeat only the open ones and the latest are here, as many
-	// as ?items= allows (100 by default), and fewer where the foreach tasks of the workflow would have more than 20,000 together.
-	// More says that there are others; GET /executions?workflow= lists them all.
+	// as ?items= allows (100 by default; with 0 only tasks that have no more than one list it), and fewer where the foreach tasks of the workflow would have more than 20,000 together.
+	// More says that there are others; GET …/tasks/{task}/items lists them all.
 	Executions []TaskExecution `json:"executions,omitempty" doc:"In the order of their index; of many, the open ones and the latest"`
 	More       bool            `json:"more,omitempty" doc:"There are executions of the task that are not listed here; the counts and times are of all"`
 }

@@ -304,13 +304,35 @@ func (c *Client) Why(ctx context.Context, id string) (*api.Why, error) {
 	return orNil(&w, err)
 }
 
-// Tasks tells how far the tasks of a workflow execution are. Of a task with many executions at most items are listed;
-// 0 is the server's default.
-func (c *Client) Tasks(ctx context.Context, id string, items int) (*api.Tasks, error) {
+// Tasks tells how far the tasks of a workflow execution are. Of a task with many executions at most so many are listed: 0 is the server's
+// default, and below 0 none.
+func (c *Client) Tasks(ctx context.Context, id string, listed int) (*api.Tasks, error) {
 	q := url.Values{}
-	setInt(q, "items", int64(items))
+	items(q, listed)
 	var t api.Tasks
 	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/tasks"), query: q, repeatable: true}, &t)
+	return orNil(&t, err)
+}
+
+// items sets how many executions of a task are listed.
+func items(q url.Values, listed int) {
+	if listed < 0 {
+		q.Set("items", "0")
+	}
+	setInt(q, "items", int64(max(listed, 0)))
+}
+
+// TaskItems returns a page of the executions of one task of a workflow, those with one of the statuses where there are any. limit 0 is the
+// server's default.
+func (c *Client) TaskItems(ctx context.Context, id, task string, statuses []api.Status, cursor string, limit int) (*api.TaskItems, error) {
+	q := url.Values{}
+	for _, s := range statuses {
+		q.Add("status", string(s))
+	}
+	set(q, "cursor", cursor)
+	setInt(q, "limit", int64(limit))
+	var t api.TaskItems
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/tasks/"+url.PathEscape(task)+"/items"), query: q, repeatable: true}, &t)
 	return orNil(&t, err)
 }
 

@@ -11,7 +11,9 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -40,7 +42,9 @@ type LogQuery struct {
 	Attempt int
 	Stream  string // stdout, stderr or log
 	After   string // NextCursor of the page before, or "attempt.seq"
+	Before  string // of a page: PrevCursor of the page behind it, or "attempt.seq"
 	Tail    int64  // begin where about so many bytes are left, unless After says where
+	Skip    bool   // of [Client.Follow]: leave out what is more than Tail behind, whenever the reader is that slow
 	Limit   int    // bytes of a page, about
 }
 
@@ -49,6 +53,7 @@ func (q LogQuery) query() url.Values {
 	setInt(v, "attempt", int64(q.Attempt))
 	set(v, "stream", q.Stream)
 	set(v, "after", q.After)
+	set(v, "before", q.Before)
 	setInt(v, "tail", q.Tail)
 	setInt(v, "limit", int64(q.Limit))
 	return v
@@ -138,11 +143,82 @@ func (c *Client) RawLog(ctx context.Context, id, stream string, attempt int, off
 }
 
 // FollowTasks walks through the states of a workflow's tasks: one at once, then one after every change (several changes
-// close together give one), until the workflow has ended. An error ends the walk.
-func (c *Client) FollowTasks(ctx context.Context, id string, items int) iter.Seq2[api.Tasks, error] {
+// close together give one), until the workflow has ended. listed is as for [Client.Tasks]. An error ends the walk.
+func (c *Client) FollowTasks(ctx context.Context, id string, listed int) iter.Seq2[api.Tasks, error] {
 	q := url.Values{}
-	setInt(q, "items", int64(items))
+	items(q, listed)
 	return follow[api.Tasks](ctx, c, execution(id, "/tasks"), q, api.StreamTasks)
+}
+
+// FollowQuery says what [Client.Follow] follows.
+type FollowQuery struct {
+	Tasks, Events, Logs bool // which of them
+	Items               int  // of a foreach task: how many executions are listed; 0 is the server's default, and below 0 none
+	Written             LogQuery
+}
+
+// Message is one message about an execution. One of the fields is set.
+type Message struct {
+	Event *api.Event
+	Log   *api.LogChunk
+	Gap   *api.LogGap // of the logs, something was left out here
+	Tasks *api.Tasks  // as they are now
+}
+
+// Follow walks through the history of an execution, what it writes and how its tasks are, on one connection, until it has ended. It
+// resumes by itself when the connection breaks. Of the logs, After, Before and Limit mean nothing here. An error ends the walk.
+func (c *Client) Follow(ctx context.Context, id string, f FollowQuery) iter.Seq2[Message, error] {
+	q := url.Values{}
+	var of []string
+	for part, wanted := range map[string]bool{"tasks": f.Tasks, "events": f.Events, "logs": f.Logs} {
+		if wanted {
+			of = append(of, part)
+		}
+	}
+	slices.Sort(of)
+	q.Set("of", strings.Join(of, ","))
+	items(q, f.Items)
+	setInt(q, "attempt", int64(f.Written.Attempt))
+	set(q, "stream", f.Written.Stream)
+	setInt(q, "tail", f.Written.Tail)
+	if f.Written.Skip {
+		q.Set("skip", "true")
+	}
+	var tasks api.Tasks
+	read := func(m message) (v Message, known bool, err error) {
+		switch m.name {
+		case api.StreamEvent:
+			return v, true, json.Unmarshal(m.data, into(&v.Event))
+		case api.StreamLog:
+			return v, true, json.Unmarshal(m.data, into(&v.Log))
+		case api.StreamGap:
+			return v, true, json.Unmarshal(m.data, into(&v.Gap))
+		case api.StreamTasks:
+			tasks = api.Tasks{}
+			err = json.Unmarshal(m.data, &tasks)
+		case api.StreamTaskChanges:
+			var changes api.TaskChanges
+			err = json.Unmarshal(m.data, &changes)
+			tasks.Status, tasks.Attempt, tasks.Tasks = changes.Status, changes.Attempt, slices.Clone(tasks.Tasks)
+			for _, change := range changes.Tasks {
+				if change.Place >= 0 && change.Place < len(tasks.Tasks) {
+					tasks.Tasks[change.Place] = change.Task
+				}
+			}
+		default:
+			return v, false, nil
+		}
+		now := tasks
+		v.Tasks = &now
+		return v, true, err
+	}
+	return followed(ctx, c, execution(id, "/stream"), q, read)
+}
+
+// into is where a value that is set now is decoded.
+func into[T any](at **T) *T {
+	*at = new(T)
+	return *at
 }
 
 // errStreamEnded means that the stream said its end.
@@ -150,6 +226,16 @@ var errStreamEnded = errors.New("stream ended")
 
 // follow reads a stream of messages called name, reconnecting where it left off.
 func follow[T any](ctx context.Context, c *Client, path string, query url.Values, name string) iter.Seq2[T, error] {
+	return followed(ctx, c, path, query, func(m message) (v T, known bool, err error) {
+		if m.name != name {
+			return v, false, nil
+		}
+		return v, true, json.Unmarshal(m.data, &v)
+	})
+}
+
+// followed reads a stream of the messages that read knows, reconnecting where it left off.
+func followed[T any](ctx context.Context, c *Client, path string, query url.Values, read func(message) (v T, known bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		lastID, failures := "", 0
@@ -157,17 +243,15 @@ func follow[T any](ctx context.Context, c *Client, path string, query url.Values
 		for {
 			err := c.stream(ctx, path, query, &lastID, &heard, func(m message) error {
 				failures = 0
-				switch m.name {
-				case api.StreamEnd:
+				if m.name == api.StreamEnd {
 					return errStreamEnded
-				case name:
-					var v T
-					if err := json.Unmarshal(m.data, &v); err != nil {
-						return fmt.Errorf("read a message of %s: %w", path, err)
-					}
-					if !yield(v, nil) {
-						return errStreamEnded
-					}
+				}
+				v, known, err := read(m)
+				if err != nil {
+					return fmt.Errorf("read a message of %s: %w", path, err)
+				}
+				if known && !yield(v, nil) {
+					return errStreamEnded
 				}
 				return nil
 			})

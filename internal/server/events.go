@@ -25,20 +25,8 @@ func (c *call) events() error {
 	}
 	reader := c.Engine.Reader()
 	if c.wantsStream() {
-		return c.follow(id, func(s *sse, _ *flow.Execution) (bool, error) {
-			events, err := reader.Events(c.ctx(), id, after, eventsAtOnce)
-			if err != nil {
-				return false, fmt.Errorf("read history: %w", err)
-			}
-			var size store.Page
-			for _, e := range events {
-				if err := s.add(api.StreamEvent, strconv.FormatInt(e.Seq, 10), renderEvent(e)); err != nil {
-					return false, err
-				}
-				size.Event(&e)
-				after = e.Seq
-			}
-			return len(events) == eventsAtOnce || size.Full(), nil
+		return c.follow(id, func(s *sse, x *flow.Execution) (bool, error) {
+			return c.addEvents(s, x.ID, &after, func() string { return strconv.FormatInt(after, 10) })
 		})
 	}
 	x, err := c.get()
@@ -65,4 +53,21 @@ func (c *call) events() error {
 	}
 	page.NextCursor = strconv.FormatInt(after, 10)
 	return c.json(http.StatusOK, page)
+}
+
+// addEvents adds the next piece of a history to the stream, with ids that say how far after has come.
+func (c *call) addEvents(s *sse, of flow.ID, after *int64, id func() string) (bool, error) {
+	events, err := c.Engine.Reader().Events(c.ctx(), of, *after, eventsAtOnce)
+	if err != nil {
+		return false, fmt.Errorf("read history: %w", err)
+	}
+	var size store.Page
+	for _, e := range events {
+		*after = e.Seq
+		if err := s.add(api.StreamEvent, id(), renderEvent(e)); err != nil {
+			return false, err
+		}
+		size.Event(&e)
+	}
+	return len(events) == eventsAtOnce || size.Full(), nil
 }

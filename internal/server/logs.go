@@ -22,16 +22,7 @@ const logsAtOnce = 256 << 10
 var streams = []string{"stdout", "stderr", "log"}
 
 func (c *call) logs() error {
-	q := store.LogQuery{
-		Attempt: int(c.number("attempt", 0, 1, 1<<31-1)),
-		Stream:  c.query.Get("stream"),
-		Offset:  c.number("offset", 0, 0, 1<<62),
-		Tail:    c.number("tail", 0, 1, 1<<40),
-		Limit:   c.number("limit", logsAtOnce, 1, 4<<20),
-	}
-	if q.Stream != "" && !slices.Contains(streams, q.Stream) {
-		c.fault("stream", q.Stream, "there is no such stream", problem.NearestOr(q.Stream, streams, "one of"))
-	}
+	q := c.logQuery()
 	raw := c.accepts("text/plain") || (c.query.Has("offset") && !c.wantsStream())
 	if raw && q.Stream == "" {
 		c.fault("stream", "", "plain text is given for one stream at a time", problem.OneOf(streams))
@@ -42,6 +33,10 @@ func (c *call) logs() error {
 	if q.Tail > 0 && q.Offset > 0 {
 		c.fault("tail", c.query.Get("tail"), "the request has an offset as well", "give one of them")
 	}
+	if q.BeforeAttempt > 0 && (raw || c.wantsStream()) {
+		c.fault("before", c.query.Get("before"), "it is for pages of chunks", "send Accept: application/json, or leave it out")
+	}
+	skip := c.skip()
 	q.AfterAttempt, q.AfterSeq = c.afterChunk()
 	if err := c.checked(); err != nil {
 		return err
@@ -53,7 +48,9 @@ func (c *call) logs() error {
 	q.Execution = id
 	if c.wantsStream() {
 		q.Limit = logsAtOnce
-		return c.follow(id, func(s *sse, _ *flow.Execution) (bool, error) { return c.addChunks(s, &q) })
+		return c.follow(id, func(s *sse, _ *flow.Execution) (bool, error) {
+			return c.addChunks(s, &q, skip, func() string { return chunkID(q.AfterAttempt, q.AfterSeq) })
+		})
 	}
 	x, err := c.get()
 	if err != nil {
@@ -65,35 +62,126 @@ func (c *call) logs() error {
 		}
 		return c.rawLog(q)
 	}
+	page, err := c.logPage(q)
+	if err != nil {
+		return err
+	}
+	page.Status = status(x.Stage)
+	return c.json(http.StatusOK, page)
+}
+
+// logQuery reads what of the logs is asked for, but where it begins.
+func (c *call) logQuery() store.LogQuery {
+	q := store.LogQuery{
+		Attempt: int(c.number("attempt", 0, 1, 1<<31-1)),
+		Stream:  c.query.Get("stream"),
+		Offset:  c.number("offset", 0, 0, 1<<62),
+		Tail:    c.number("tail", 0, 1, 1<<40),
+		Limit:   c.number("limit", logsAtOnce, 1, 4<<20),
+	}
+	if q.Stream != "" && !slices.Contains(streams, q.Stream) {
+		c.fault("stream", q.Stream, "there is no such stream", problem.NearestOr(q.Stream, streams, "one of"))
+	}
+	if text := c.query.Get("before"); text != "" {
+		var ok bool
+		if q.BeforeAttempt, q.BeforeSeq, ok = parseChunkID(text); !ok || q.BeforeAttempt == 0 {
+			c.fault("before", text, "it is not a place in the logs", "pass prev_cursor, or the place of a chunk, as in 1.42")
+		}
+	}
+	return q
+}
+
+// skip reports whether a stream of logs leaves out what is more than the tail behind.
+func (c *call) skip() bool {
+	skip := c.flag("skip")
+	if skip && (!c.wantsStream() || !c.query.Has("tail")) {
+		c.fault("skip", c.query.Get("skip"), "it is for streams with a tail", "send Accept: text/event-stream, and say how much is wanted as tail=262144")
+	}
+	return skip
+}
+
+// logPage reads a page of chunks. What comes before a place, and is behind none, is read from its end.
+func (c *call) logPage(q store.LogQuery) (page api.LogPage, err error) {
+	page.Chunks = []api.LogChunk{}
+	fromEnd := q.AfterAttempt == 0 && q.AfterSeq == 0 && (q.Tail > 0 || q.BeforeAttempt > 0)
+	if fromEnd && q.Tail == 0 {
+		q.Tail = q.Limit
+	}
 	chunks, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
 	if err != nil {
-		return fmt.Errorf("read logs: %w", err)
+		return page, fmt.Errorf("read logs: %w", err)
 	}
-	page := api.LogPage{Chunks: []api.LogChunk{}, Status: status(x.Stage)}
 	for _, l := range chunks {
 		data, err := c.chunkBytes(l)
 		if err != nil {
-			return err
+			return page, err
 		}
 		page.Chunks = append(page.Chunks, renderChunk(l, data))
 		q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
 	}
+	if fromEnd && len(chunks) > 0 {
+		before := q
+		before.AfterAttempt, before.AfterSeq, before.Tail, before.Limit = 0, 0, 0, 1
+		before.BeforeAttempt, before.BeforeSeq = chunks[0].Attempt, chunks[0].Seq
+		earlier, err := c.Engine.Reader().ReadLogs(c.ctx(), before)
+		if err != nil {
+			return page, fmt.Errorf("read logs: %w", err)
+		}
+		if len(earlier) > 0 {
+			page.PrevCursor = chunkID(before.BeforeAttempt, before.BeforeSeq)
+		}
+	}
 	q.Limit = 1
 	next, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
 	if err != nil {
-		return fmt.Errorf("read logs: %w", err)
+		return page, fmt.Errorf("read logs: %w", err)
 	}
-	page.More = len(next) > 0
+	page.More = len(next) > 0 && len(chunks) > 0
 	page.NextCursor = chunkID(q.AfterAttempt, q.AfterSeq)
-	return c.json(http.StatusOK, page)
+	return page, nil
 }
 
 func chunkID(attempt int, seq int64) string {
 	return strconv.Itoa(attempt) + "." + strconv.FormatInt(seq, 10)
 }
 
-// addChunks adds the next piece of the logs to the stream.
-func (c *call) addChunks(s *sse, q *store.LogQuery) (bool, error) {
+// skipAhead moves the cursor of a stream to the tail of the logs, where that lies further on, and says what is left out.
+func (c *call) skipAhead(s *sse, q *store.LogQuery, id func() string) error {
+	at := *q
+	at.AfterAttempt, at.AfterSeq, at.Limit = 0, 0, 1
+	tail, err := c.Engine.Reader().ReadLogs(c.ctx(), at)
+	if err != nil {
+		return fmt.Errorf("read logs: %w", err)
+	}
+	if len(tail) == 0 {
+		return nil
+	}
+	between := *q
+	between.Tail, between.Limit = 0, 1
+	between.BeforeAttempt, between.BeforeSeq = tail[0].Attempt, tail[0].Seq
+	left, err := c.Engine.Reader().ReadLogs(c.ctx(), between)
+	if err != nil {
+		return fmt.Errorf("read logs: %w", err)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	gap := api.LogGap{To: chunkID(tail[0].Attempt, tail[0].Seq)}
+	if q.AfterAttempt > 0 {
+		gap.From = chunkID(q.AfterAttempt, q.AfterSeq)
+	}
+	q.AfterAttempt, q.AfterSeq = tail[0].Attempt, tail[0].Seq-1
+	return s.add(api.StreamGap, id(), gap)
+}
+
+// addChunks adds the next piece of the logs to the stream, with ids that say how far q has come. Before it has sent anything, and with skip at any
+// time, it leaves out what comes before the tail that q asks for.
+func (c *call) addChunks(s *sse, q *store.LogQuery, skip bool, id func() string) (bool, error) {
+	if q.Tail > 0 && (skip || q.AfterAttempt == 0 && q.AfterSeq == 0) {
+		if err := c.skipAhead(s, q, id); err != nil {
+			return false, err
+		}
+	}
 	chunks, err := c.Engine.Reader().ReadLogs(c.ctx(), *q)
 	if err != nil {
 		return false, fmt.Errorf("read logs: %w", err)
@@ -103,10 +191,10 @@ func (c *call) addChunks(s *sse, q *store.LogQuery) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := s.add(api.StreamLog, chunkID(l.Attempt, l.Seq), renderChunk(l, data)); err != nil {
+		q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
+		if err := s.add(api.StreamLog, id(), renderChunk(l, data)); err != nil {
 			return false, err
 		}
-		q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
 		if s.buf.Len() > 2*logsAtOnce {
 			if err := s.flush(); err != nil {
 				return false, err

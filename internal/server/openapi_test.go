@@ -106,7 +106,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		for method, op := range operations {
 			id := done
 			switch {
-			case op.OperationID == "tasks", op.OperationID == "compare-replay":
+			case strings.HasPrefix(op.OperationID, "task"), op.OperationID == "compare-replay":
 				id = wf.ID
 			case op.OperationID == "emit-to":
 				id = h.asked(t, `{"title":"?"}`).Execution
@@ -124,7 +124,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{attempt}", "1", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{attempt}", "1", "{task}", "each", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") && base != "why-many" {
 				target += "?label=a%3Db"
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,11 @@ type answer struct {
 
 func ok(t reflect.Type, media ...string) answer {
 	return answer{http.StatusOK, "As asked for", t, media}
+}
+
+// onlyEvents reports whether the route answers with nothing but server-sent events.
+func (rt *route) onlyEvents() bool {
+	return len(rt.answers) == 1 && rt.answers[0].body == nil && slices.Equal(rt.answers[0].media, []string{mediaEvents})
 }
 
 // routed is the handler of everything: the routes, what lies around them, and problems for all else.

@@ -48,6 +48,11 @@ var (
 		{name: "after", kind: "string", doc: "Whose ids come behind this one, the oldest first: what is new since it was the newest"},
 	}
 
+	paramItems = param{name: "items", kind: "integer", doc: "How many executions of one task are listed, 0 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000, and with 0 only those of tasks that have one"}
+
+	paramTail = param{name: "tail", kind: "integer", doc: "Begin where about so many bytes are left, at the start of a chunk; with after it does nothing. A stream says what it leaves out (gap)"}
+	paramSkip = param{name: "skip", kind: "boolean", doc: "Of a stream with a tail: leave out what is more than the tail behind, whenever the reader is that slow, and say so (gap)"}
+
 	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
 
 	logParams = []param{
@@ -55,7 +60,8 @@ var (
 		{name: "attempt", kind: "integer", doc: "Of this attempt only"},
 		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
 		paramAfter,
-		{name: "tail", kind: "integer", doc: "Begin where about so many bytes are left, at the start of a chunk; with after it does nothing"},
+		{name: "before", kind: "string", doc: "Of a page: what comes before this place, its last bytes first of all; prev_cursor goes on there"},
+		paramTail, paramSkip,
 		{name: "limit", kind: "integer", doc: "Bytes of the page, about; of text/plain exactly, and all there are by default"},
 	}
 
@@ -171,8 +177,15 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/logs/search", name: "search-logs", tag: tagExecutions, summary: "Find lines of what it wrote; one call looks for about a second",
 			params: searchParams, answers: []answer{ok(reflect.TypeFor[api.LogMatches]())}, handle: (*call).searchLogs},
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
-			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed, 1 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000"}},
+			params:  []param{paramItems, {name: "changes", kind: "boolean", doc: "Of a stream: messages behind the first have only the tasks that have changed"}},
 			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},
+		{method: "GET", path: one + "/tasks/{task}/items", name: "task-items", tag: tagExecutions, summary: "List the executions of one task of a workflow in few bytes, by index",
+			params:  []param{paramStatus, {name: "limit", kind: "integer", doc: "Of the page, 1 to 10,000, 1,000 by default; one page looks at 20,000"}, paramCursor},
+			answers: []answer{ok(reflect.TypeFor[api.TaskItems]())}, handle: (*call).items},
+		{method: "GET", path: one + "/stream", name: "stream", tag: tagExecutions, summary: "Follow its tasks, its history and what it writes on one connection",
+			params: []param{{name: "of", kind: "string", doc: "Which of them, as in tasks,events,logs; all by default"}, paramItems, {name: "stream", kind: "string", doc: "Logs of this stream only", choices: streams},
+				{name: "attempt", kind: "integer", doc: "Logs of this attempt only"}, paramTail, paramSkip, paramAfter},
+			headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaEvents)}, handle: (*call).stream},
 		{method: "GET", path: one + "/timeline", name: "timeline", tag: tagExecutions, summary: "See when attempts waited and ran, and which worker had each: of a workflow those of its tasks",
 			params:  []param{{name: "limit", kind: "integer", doc: "Of how many executions, 1 to 1000, 200 by default; a page ends earlier where reading their histories takes half a second"}, paramCursor},
 			answers: []answer{ok(reflect.TypeFor[api.Timeline]())}, handle: (*call).timeline},

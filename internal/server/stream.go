@@ -43,7 +43,7 @@ type sse struct {
 
 // wantsStream reports whether the request asks for server-sent events.
 func (c *call) wantsStream() bool {
-	return c.r.Method == http.MethodGet && c.accepts(mediaEvents)
+	return c.r.Method == http.MethodGet && (c.accepts(mediaEvents) || c.route.onlyEvents())
 }
 
 // accepts reports whether the request names the media type among those that it accepts.

@@ -25,16 +25,14 @@ const (
 )
 
 func (c *call) tasks() error {
-	items := int(c.number("items", 100, 1, 1000))
-	if err := c.checked(); err != nil {
-		return err
+	items := int(c.number("items", 100, 0, 1000))
+	stream := taskStream{items: items, changes: c.flag("changes")}
+	if stream.changes && !c.wantsStream() {
+		c.fault("changes", c.query.Get("changes"), "it is for streams", "send Accept: text/event-stream, or leave it out")
 	}
-	x, err := c.get()
+	x, err := c.workflow()
 	if err != nil {
 		return err
-	}
-	if x.Kind != flow.KindWorkflow {
-		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is no workflow: it has no tasks", x.ID))
 	}
 	if !c.wantsStream() {
 		t, err := c.taskStates(x, items)
@@ -43,28 +41,84 @@ func (c *call) tasks() error {
 		}
 		return c.json(http.StatusOK, t)
 	}
-	var last []byte
-	var next time.Time
-	return c.follow(x.ID, func(s *sse, now *flow.Execution) (bool, error) {
-		if !c.pauseUntil(next) {
-			return false, errGone
-		}
-		begun := time.Now()
-		t, err := c.taskStates(now, items)
+	return c.follow(x.ID, func(s *sse, now *flow.Execution) (bool, error) { return false, c.addTasks(s, now, &stream, "") })
+}
+
+// workflow is the execution that the request names, which is refused where it is no workflow.
+func (c *call) workflow() (*flow.Execution, error) {
+	if err := c.checked(); err != nil {
+		return nil, err
+	}
+	x, err := c.get()
+	if err == nil && x.Kind != flow.KindWorkflow {
+		err = refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is no workflow: it has no tasks", x.ID))
+	}
+	return x, err
+}
+
+// taskStream is how far a stream of the tasks of a workflow has come.
+type taskStream struct {
+	items   int
+	changes bool // messages behind the first have only what has changed
+	sent    []byte
+	tasks   [][]byte // each as it was sent last
+	attempt int
+	next    time.Time // of the next message, at the earliest
+}
+
+// addTasks adds how far the tasks of a workflow are to the stream, if that has changed.
+func (c *call) addTasks(s *sse, x *flow.Execution, t *taskStream, id string) error {
+	if !c.pauseUntil(t.next) {
+		return errGone
+	}
+	begun := time.Now()
+	defer func() { t.next = time.Now().Add(max(tasksPause, tasksPauseRatio*time.Since(begun))) }()
+	now, err := c.taskStates(x, t.items)
+	if err != nil {
+		return err
+	}
+	if t.changes {
+		return c.addTaskChanges(s, &now, t, id)
+	}
+	body, err := json.Marshal(now)
+	if err != nil {
+		return fmt.Errorf("encode tasks: %w", err)
+	}
+	if bytes.Equal(body, t.sent) {
+		return nil
+	}
+	t.sent = body
+	return s.add(api.StreamTasks, id, json.RawMessage(body))
+}
+
+// addTaskChanges adds the tasks that are not as they were sent last. The first message, and that of another attempt, has all.
+func (c *call) addTaskChanges(s *sse, now *api.Tasks, t *taskStream, id string) error {
+	changes := api.TaskChanges{Status: now.Status, Attempt: now.Attempt, Tasks: []api.TaskChange{}}
+	whole := now.Attempt != t.attempt || len(now.Tasks) != len(t.tasks)
+	if whole {
+		t.tasks = make([][]byte, len(now.Tasks))
+	}
+	for i := range now.Tasks {
+		body, err := json.Marshal(&now.Tasks[i])
 		if err != nil {
-			return false, err
+			return fmt.Errorf("encode task %s: %w", now.Tasks[i].Name, err)
 		}
-		body, err := json.Marshal(t)
-		if err != nil {
-			return false, fmt.Errorf("encode tasks: %w", err)
+		if !bytes.Equal(body, t.tasks[i]) {
+			changes.Tasks = append(changes.Tasks, api.TaskChange{Place: i, Task: now.Tasks[i]})
+			t.tasks[i] = body
 		}
-		next = time.Now().Add(max(tasksPause, tasksPauseRatio*time.Since(begun)))
-		if bytes.Equal(body, last) {
-			return false, nil
-		}
-		last = body
-		return false, s.add(api.StreamTasks, "", json.RawMessage(body))
-	})
+	}
+	t.attempt = now.Attempt
+	switch status := []byte(now.Status); {
+	case whole:
+		t.sent = status
+		return s.add(api.StreamTasks, id, now)
+	case len(changes.Tasks) == 0 && bytes.Equal(status, t.sent):
+		return nil
+	default:
+		t.sent = status
+		return s.add(api.StreamTaskChanges, id, changes)
+	}
 }
 
 // pauseUntil reports whether the stream goes on after t.
@@ -93,15 +147,18 @@ const mostTaskRows = 20_000
 func share(plan *definition.Workflow, items int) int {
 	wide := 0
 	for _, t := range plan.Tasks {
-		if t.Foreach != nil || t.Repeat != nil {
+		if many(t) {
 			wide++
 		}
 	}
-	if wide == 0 {
+	if wide == 0 || items == 0 {
 		return items
 	}
 	return max(1, min(items, (mostTaskRows-len(plan.Tasks)+wide)/wide))
 }
+
+// many reports whether a task can have more than one execution.
+func many(t *definition.Task) bool { return t.Foreach != nil || t.Repeat != nil }
 
 // taskStates puts together how far the tasks of a workflow are.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
@@ -119,7 +176,13 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	for _, m := range all {
 		marks[m.Task] = m
 	}
-	sums, err := c.sumTasks(x, share(plan, items))
+	most := share(plan, items)
+	sums, err := c.sumTasks(x, func(task string) int {
+		if t := plan.Task(task); t != nil && !many(t) {
+			return max(most, 1)
+		}
+		return most
+	})
 	if err != nil {
 		return out, err
 	}
@@ -208,7 +271,7 @@ func (s *taskSum) listed() []store.Child {
 }
 
 // sumTasks reads the rows of a workflow's attempt, a page at a time, and sums them up by task.
-func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error) {
+func (c *call) sumTasks(x *flow.Execution, most func(task string) int) (map[string]*taskSum, error) {
 	const page = 1000
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
 	sums := map[string]*taskSum{}
@@ -220,7 +283,7 @@ func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error
 		for _, r := range rows {
 			if sums[r.Task] == nil {
 				task := r.Task
-				sums[task] = &taskSum{most: most, counts: map[flow.Stage]int{}, rerun: !x.RerunOf.IsZero(), given: func(index int) bool { return x.Given(task, index) != nil }}
+				sums[task] = &taskSum{most: most(task), counts: map[flow.Stage]int{}, rerun: !x.RerunOf.IsZero(), given: func(index int) bool { return x.Given(task, index) != nil }}
 			}
 			sums[r.Task].add(r)
 			task, index = r.Task, r.Index

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"math"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -344,9 +345,20 @@ type LogQuery struct {
 	// After is a cursor: chunks of a later attempt, or of the same attempt with a greater Seq.
 	AfterAttempt int
 	AfterSeq     int64
+	// Before is a bound: chunks of an earlier attempt, or of the same attempt with a lesser Seq; attempt 0: none. A tail ends there.
+	BeforeAttempt int
+	BeforeSeq     int64
 	// Offset skips the chunks of Stream that end at or before it; it needs Attempt and Stream.
 	Offset int64
 	// Tail begins with the last chunk behind whose start there are at least so many bytes, where nothing is After; 0: at the start.
 	Tail  int64
 	Limit int64 // bytes
+}
+
+// Bound is where the query ends: Before, or what no chunk reaches.
+func (q *LogQuery) Bound() (attempt int, seq int64) {
+	if q.BeforeAttempt == 0 {
+		return math.MaxInt32, math.MaxInt64
+	}
+	return q.BeforeAttempt, q.BeforeSeq
 }

@@ -20,6 +20,8 @@ import (
 func DescribeCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var timed bool
+	var items string
+	var statuses []string
 	c := &cobra.Command{
 		Use:   "describe ID",
 		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry, webhook or schedule",
@@ -30,10 +32,14 @@ func DescribeCommand(a *app.App) *cobra.Command {
   pawl describe schedule:nightly
   pawl describe rule:clean-disk
   pawl describe ex_… --timeline        which worker had each attempt, and when; of a workflow those of its tasks
+  pawl describe ex_… --items grade --status failed,timed_out  the executions of one task of a workflow
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if items != "" {
+					return describeItems(ctx, a, s, args[0], items, statuses, f)
+				}
 				if timed {
 					return describeTimeline(ctx, a, s, args[0], f)
 				}
@@ -60,6 +66,8 @@ func DescribeCommand(a *app.App) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&timed, "timeline", false, "of an execution: when its attempts, or those of its tasks, waited and ran, by the workers that had them")
+	c.Flags().StringVar(&items, "items", "", "of a workflow: the executions of this task, all of them, by index")
+	c.Flags().StringSliceVar(&statuses, "status", nil, "with --items: only those with one of these statuses")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

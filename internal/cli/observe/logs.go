@@ -45,6 +45,9 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 			if find.Text != "" && (follow || tail != "") {
 				return exit.Usagef("--grep searches what has been written so far: leave out --follow and --tail")
 			}
+			if q.Before != "" && (follow || find.Text != "" || sum) {
+				return exit.Usagef("--before is for what has been written so far: leave out --follow, --grep and --summary")
+			}
 			if tail != "" {
 				size, err := api.ParseSize(tail)
 				if err != nil || size < 1 {
@@ -63,8 +66,8 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				if err != nil {
 					return err
 				}
-				if x.Kind == "workflow" && (tail != "" || find.Text != "") {
-					return exit.Usagef("--tail and --grep are for one execution, and %s is a workflow: give the id of one of its tasks", x.ID)
+				if x.Kind == "workflow" && (tail != "" || find.Text != "" || q.Before != "") {
+					return exit.Usagef("--tail, --before and --grep are for one execution, and %s is a workflow: give the id of one of its tasks", x.ID)
 				}
 				if find.Text != "" {
 					find.Attempt, find.Stream = q.Attempt, q.Stream
@@ -109,6 +112,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
 	c.Flags().BoolVar(&sum, "summary", false, "how many bytes each attempt wrote to each stream, and when, in the place of the logs")
 	c.Flags().StringVar(&tail, "tail", "", "only about so much of the end, as in 64kB")
+	c.Flags().StringVar(&q.Before, "before", "", "only what comes before this chunk, as in 1.42 for number 42 of attempt 1 (-o json shows both); with --tail the end of that")
 	c.Flags().StringVar(&find.Text, "grep", "", "only the lines that have this, to standard output; a long line is cut around it")
 	c.Flags().BoolVar(&find.Regexp, "regexp", false, "--grep is a regular expression, as in (?i)error|panic")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
@@ -160,6 +164,9 @@ func grep(ctx context.Context, a *app.App, c *client.Client, id string, find cli
 
 // allLogs hands every chunk that there is now to write, and returns the execution's status.
 func allLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery, write func(*api.LogChunk) error) (api.Status, error) {
+	if q.Before != "" && q.Tail == 0 {
+		q.After = "0.0"
+	}
 	for {
 		page, err := c.Logs(ctx, id, q)
 		if err != nil {

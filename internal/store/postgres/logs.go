@@ -31,12 +31,13 @@ var (
 		SELECT *, sum(size) OVER (ORDER BY attempt, seq) - size AS before FROM (
 			SELECT * FROM {s}.chunks WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint
 			AND (attempt, seq) > ($4::bigint, $5::bigint) AND ($6::text IS NULL OR stream = $6) AND start + size > $7::bigint
-			ORDER BY attempt, seq LIMIT $9) page) c
+			AND (attempt, seq) < ($10::bigint, $11::bigint) ORDER BY attempt, seq LIMIT $9) page) c
 		WHERE before < $8::bigint OR before = 0 ORDER BY attempt, seq`)
 
 	// What comes behind the start of a chunk is summed up from the end, so that the rows before the tail are not read.
 	qTail = sql(`SELECT attempt, seq FROM (SELECT attempt, seq, sum(size) OVER (ORDER BY attempt DESC, seq DESC) AS behind FROM {s}.chunks
-		WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint AND ($4::text IS NULL OR stream = $4)) c
+		WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint AND ($4::text IS NULL OR stream = $4)
+		AND (attempt, seq) < ($6::bigint, $7::bigint)) c
 		WHERE behind >= $5::bigint ORDER BY attempt DESC, seq DESC LIMIT 1`)
 
 	qDeleteChunks = sql(`WITH gone AS (DELETE FROM {s}.chunks WHERE ctid = ANY (ARRAY(
@@ -83,9 +84,10 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 	if q.Offset > 0 {
 		offset = q.Offset
 	}
+	before, beforeSeq := q.Bound()
 	if q.Tail > 0 && q.AfterAttempt == 0 && q.AfterSeq == 0 {
 		var a args
-		a.id(q.Execution).int(from).int(to).textOrNull(q.Stream).int(q.Tail)
+		a.id(q.Execution).int(from).int(to).textOrNull(q.Stream).int(q.Tail).int(int64(before)).int(beforeSeq)
 		err := s.read(ctx, call{q: qTail, params: a.params, read: func(r *rows) error {
 			q.AfterAttempt, q.AfterSeq = int(r.int()), r.int()-1
 			return nil
@@ -96,7 +98,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 	}
 	var a args
 	a.id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).textOrNull(q.Stream)
-	a.int(offset).int(q.Limit).int(mostChunks)
+	a.int(offset).int(q.Limit).int(mostChunks).int(int64(before)).int(beforeSeq)
 	err = s.read(ctx, call{q: qChunks, params: a.params, read: readInto(&all, logChunks)})
 	if err != nil {
 		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)

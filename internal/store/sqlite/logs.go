@@ -17,10 +17,10 @@ var (
 
 	// Offset and stream are optional: with neither, offset -1 lets everything through.
 	qChunks = sql(`SELECT attempt, seq, stream, offset, at, size, blob, data FROM chunks
-		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?)
+		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?) AND (attempt, seq) < (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
 
-	qChunkSizes = sql(`SELECT attempt, seq, size FROM chunks WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (? IS NULL OR stream = ?)
+	qChunkSizes = sql(`SELECT attempt, seq, size FROM chunks WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) < (?, ?) AND (? IS NULL OR stream = ?)
 		ORDER BY attempt DESC, seq DESC`)
 
 	qDeleteChunks = sql(`DELETE FROM chunks WHERE rowid IN (SELECT rowid FROM chunks WHERE execution = ? LIMIT ?)`)
@@ -162,10 +162,11 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 			return nil, fmt.Errorf("look for the tail of the logs of %s: %w", q.Execution, err)
 		}
 	}
+	before, beforeSeq := q.Bound()
 	var all []flow.LogChunk
 	var size int64
 	stmt := c.use(qChunks).id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).
-		textOrNull(q.Stream).textOrNull(q.Stream).int(offset)
+		int(int64(before)).int(beforeSeq).textOrNull(q.Stream).textOrNull(q.Stream).int(offset)
 	for (len(all) == 0 || size < q.Limit) && stmt.next() {
 		k := stmt.chunk(q.Execution)
 		all = append(all, k)
@@ -179,7 +180,8 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 
 // tail puts the cursor of a query before the chunk with which its tail begins.
 func (c *conn) tail(q *store.LogQuery, from, to int64) error {
-	s := c.use(qChunkSizes).id(q.Execution).int(from).int(to).textOrNull(q.Stream).textOrNull(q.Stream)
+	before, beforeSeq := q.Bound()
+	s := c.use(qChunkSizes).id(q.Execution).int(from).int(to).int(int64(before)).int(beforeSeq).textOrNull(q.Stream).textOrNull(q.Stream)
 	for size := int64(0); size < q.Tail && s.next(); {
 		q.AfterAttempt, q.AfterSeq = int(s.getInt()), s.getInt()-1
 		size += s.getInt()

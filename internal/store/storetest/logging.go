@@ -62,6 +62,15 @@ func logs(b *bench) {
 		{"the tail of a stream of an attempt", store.LogQuery{Attempt: 1, Stream: "stderr", Tail: 1}, all[1:2]},
 		{"a tail longer than all", store.LogQuery{Tail: 1 << 40}, all},
 		{"a tail behind a cursor", store.LogQuery{Tail: 1, AfterAttempt: 1, AfterSeq: 2}, all[2:]},
+		{"before a chunk", store.LogQuery{BeforeAttempt: 1, BeforeSeq: 3}, all[:2]},
+		{"before an attempt", store.LogQuery{BeforeAttempt: 2, BeforeSeq: 1}, all[:4]},
+		{"before a seq that never was", store.LogQuery{BeforeAttempt: 1, BeforeSeq: 99}, all[:4]},
+		{"before everything", store.LogQuery{BeforeAttempt: 1, BeforeSeq: 1}, nil},
+		{"between two", store.LogQuery{AfterAttempt: 1, AfterSeq: 1, BeforeAttempt: 2, BeforeSeq: 1}, all[1:4]},
+		{"a stream of an attempt, before a chunk", store.LogQuery{Attempt: 1, Stream: "stdout", BeforeAttempt: 1, BeforeSeq: 4}, []flow.LogChunk{all[0], all[2]}},
+		{"the tail before a chunk", store.LogQuery{Tail: 6, BeforeAttempt: 1, BeforeSeq: 4}, all[2:3]},
+		{"the tail before a chunk, a byte longer", store.LogQuery{Tail: 7, BeforeAttempt: 1, BeforeSeq: 4}, all[1:3]},
+		{"the tail of a stream before an attempt", store.LogQuery{Stream: "stdout", Tail: 501, BeforeAttempt: 2, BeforeSeq: 1}, all[2:4]},
 		{"from beyond the end", store.LogQuery{Attempt: 1, Stream: "stdout", Offset: 510}, nil},
 	} {
 		c.q.Execution = id

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// itemsLooked is how many executions of a task one page looks at for those with the statuses asked for: some 100 ms.
+const itemsLooked = 20_000
+
+// items answers with the executions of one task, a page at a time.
+func (c *call) items() error {
+	limit := int(c.number("limit", 1000, 1, 10_000))
+	after := -1
+	if text := c.query.Get("cursor"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			c.fault("cursor", text, "it is no cursor of this list", "pass next_cursor as the server gave it")
+		}
+		after = int(n)
+	}
+	wanted := map[flow.Stage]bool{}
+	for _, name := range c.query["status"] {
+		s, ok := stageNamed(name)
+		if !ok {
+			c.fault("status", name, "there is no such status", problem.NearestOr(name, statusNames(), "one of"))
+			continue
+		}
+		wanted[s] = true
+	}
+	x, err := c.workflow()
+	if err != nil {
+		return err
+	}
+	plan, err := c.plans.get(c, x)
+	if err != nil {
+		return err
+	}
+	name := c.r.PathValue("task")
+	if plan.Task(name) == nil {
+		return notFound("task", name)
+	}
+	out := api.TaskItems{Workflow: x.ID.String(), Attempt: x.Attempt, Task: name, Since: x.CreatedAt, Items: []api.TaskItem{}}
+	const page = 1000
+	for looked := 0; ; {
+		rows, err := c.Engine.Reader().Children(c.ctx(), store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, name, after, page)
+		if err != nil {
+			return fmt.Errorf("list items: %w", err)
+		}
+		for i := range rows {
+			r := &rows[i]
+			if r.Task != name { // what follows are the executions of the next task
+				return c.json(http.StatusOK, out)
+			}
+			if len(out.Items) == limit || looked == itemsLooked {
+				out.NextCursor = strconv.Itoa(after)
+				return c.json(http.StatusOK, out)
+			}
+			looked++
+			after = r.Index
+			if len(wanted) == 0 || wanted[r.Stage] {
+				out.Items = append(out.Items, taskItem(x, r))
+			}
+		}
+		if len(rows) < page {
+			return c.json(http.StatusOK, out)
+		}
+	}
+}
+
+func taskItem(x *flow.Execution, r *store.Child) api.TaskItem {
+	since := func(at time.Time) *int64 {
+		if at.IsZero() {
+			return nil
+		}
+		ms := at.Sub(x.CreatedAt).Milliseconds()
+		return &ms
+	}
+	given := x.Given(r.Task, r.Index) != nil
+	return api.TaskItem{
+		Index: r.Index, ID: r.Execution.String(), Status: status(r.Stage), Attempt: r.Attempt, CreatedMS: *since(r.CreatedAt),
+		ClaimedMS: since(r.ClaimedAt), StartedMS: since(r.StartedAt), FinishedMS: since(r.FinishedAt),
+		Given: reused(r) && given, Cached: reused(r) && !given && x.RerunOf.IsZero(), Reused: reused(r) && !given && !x.RerunOf.IsZero(),
+	}
+}
