@@ -574,7 +574,7 @@ func TestKeyboard(t *testing.T) {
 	tb.do("go to work", chromedp.KeyEvent("g"), chromedp.KeyEvent("w"))
 	tb.see("Concurrency keys")
 	tb.do("ask for the keys", chromedp.KeyEvent("?"))
-	tb.see("Next and previous row")
+	tb.see("Previous row")
 	tb.accessible("the keys")
 }
 

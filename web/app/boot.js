@@ -1,23 +1,27 @@
 // The frame around the screens: navigation, login, keys, theme.
 import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
 import { base, locked, offline, tokens, logIn, logOut, askSession } from './api.js';
-import { route, go } from './router.js';
+import { route } from './router.js';
+import { places, meanings, pressed, said } from './keys.js';
 import { streaming } from './stream.js';
+import { theme, themes, setTheme } from './theme.js';
 import { lazy } from './lazy.js';
 import { trouble, dialog } from '../part/kit.js';
 import { Executions } from '../screen/executions.js';
 
-const places = [
-  { path: 'executions', also: ['compare'], name: 'Executions', key: 'e', icon: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />` },
-  { path: 'batches', name: 'Batches', key: 'b', icon: html`<path d="M3 3h3v3H3zM10 3h3v3h-3zM3 10h3v3H3zM10 10h3v3h-3z" class="line" />` },
-  { path: 'new', name: 'New', key: 'n', icon: html`<path d="M8 3v10M3 8h10" class="line" />` },
-  { path: 'definitions', also: ['register'], name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
-  { path: 'schedules', name: 'Schedules', key: 'c', icon: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />` },
-  { path: 'questions', name: 'Questions', key: 'q', icon: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />` },
-  { path: 'rules', also: ['signals', 'webhooks'], name: 'Rules', key: 'r', icon: html`<path d="M9 2.5 4 9h3.5L7 13.5 12 7H8.5z" class="line" />` },
-  { path: 'work', name: 'Work', key: 'w', icon: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />` },
-  { path: 'server', name: 'Server', key: 's', icon: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />` },
-];
+/** @type {Record<string, any>} */
+const icons = {
+  executions: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />`,
+  batches: html`<path d="M3 3h3v3H3zM10 3h3v3h-3zM3 10h3v3H3zM10 10h3v3h-3z" class="line" />`,
+  new: html`<path d="M8 3v10M3 8h10" class="line" />`,
+  definitions: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />`,
+  schedules: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />`,
+  questions: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />`,
+  rules: html`<path d="M9 2.5 4 9h3.5L7 13.5 12 7H8.5z" class="line" />`,
+  work: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />`,
+  server: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />`,
+  search: html`<circle cx="7" cy="7" r="4.5" class="line" /><path d="M10.5 10.5 13.5 13.5" class="line" />`,
+};
 
 const Execution = lazy(() => import('../screen/execution.js').then((m) => m.Execution));
 const Batches = lazy(() => import('../screen/batches.js').then((m) => m.Batches));
@@ -59,32 +63,11 @@ function screen() {
   }
 }
 
-const themes = ['auto', 'light', 'dark'];
-
-/** @param {string} t */
-function setTheme(t) {
-  if (t === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = t;
-  try {
-    localStorage.setItem('pawl.theme', t);
-  } catch {
-    // Without storage the choice holds until the page is loaded again.
-  }
-}
-
-const keptTheme = () => {
-  try {
-    return localStorage.getItem('pawl.theme') || 'auto';
-  } catch {
-    return 'auto';
-  }
-};
-setTheme(keptTheme());
+setTheme(theme.value);
 
 function Theme() {
-  const [theme, set] = useState(keptTheme());
-  const next = themes[(themes.indexOf(theme) + 1) % themes.length];
-  return html`<button class="plain" type="button" onClick=${() => { setTheme(next); set(next); }}>Theme: ${theme}</button>`;
+  const next = themes[(themes.indexOf(theme.value) + 1) % themes.length];
+  return html`<button class="plain" type="button" onClick=${() => setTheme(next)}>Theme: ${theme.value}</button>`;
 }
 
 /** How the page and the server stand to each other. */
@@ -117,34 +100,11 @@ function Login() {
 
 /** @param {{open: boolean, close: () => void}} p */
 const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
-  <dl class="facts">
-    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>b</kbd> Batches, <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>r</kbd> Rules, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
-    <dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row</dd>
-    <dt><kbd>Enter</kbd></dt><dd>Open the row</dd>
-    <dt><kbd>/</kbd></dt><dd>Filter</dd>
-    <dt><kbd>.</kbd></dt><dd>Show what is new</dd>
-    <dt><kbd>?</kbd></dt><dd>These keys</dd>
+  <dl class="facts keys">${meanings.map(([keys, does]) => html`<dt>${keys.map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${does}</dd>`)}
+    <dt><kbd>g</kbd> …</dt><dd>${places.map((p) => html`<span class="nowrap"><kbd>${p.key}</kbd> ${p.name}</span> `)}</dd>
   </dl></div><footer><button type="button" onClick=${close}>Close</button></footer>`);
 
-let after = '';
-
-/** @param {KeyboardEvent} e @param {() => void} showHelp */
-function keys(e, showHelp) {
-  const at = /** @type {HTMLElement} */ (e.target);
-  if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open]')) return;
-  const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('.open-row')]);
-  const i = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-  const place = after === 'g' ? places.find((p) => p.key === e.key) : undefined;
-  after = e.key === 'g' ? 'g' : '';
-  if (place) go(place.path);
-  else if (e.key === 'j' && rows.length > 0) rows[Math.min(i + 1, rows.length - 1)].focus();
-  else if (e.key === 'k' && rows.length > 0) rows[Math.max(i - 1, 0)].focus();
-  else if (e.key === '/') /** @type {HTMLElement|null} */ (document.querySelector('[data-filter]'))?.focus();
-  else if (e.key === '.') /** @type {HTMLElement|null} */ (document.querySelector('[data-newer]'))?.click();
-  else if (e.key === '?') showHelp();
-  else return;
-  e.preventDefault();
-}
+const Palette = lazy(() => import('../screen/palette.js').then((m) => m.Palette), () => null);
 
 /** @param {{children: any}} p */
 function Boundary({ children }) {
@@ -154,9 +114,10 @@ function Boundary({ children }) {
 }
 
 function Page() {
-  const [asked, ask] = useState(false);
+  const [over, show] = useState(/** @type {''|'help'|'search'} */ (''));
+  const close = () => show('');
   useEffect(() => {
-    const on = (/** @type {KeyboardEvent} */ e) => keys(e, () => ask(true));
+    const on = (/** @type {KeyboardEvent} */ e) => pressed(e, { help: () => show('help'), search: () => show('search') });
     addEventListener('keydown', on);
     return () => removeEventListener('keydown', on);
   }, []);
@@ -166,16 +127,19 @@ function Page() {
     <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
     <header class="side">
       <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
+      <button class="find" type="button" onClick=${() => show('search')}><svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons.search}</svg><span>Search</span><kbd>Ctrl K</kbd></button>
       <nav aria-label="Pages"><ul>${places.map((p) => html`<li><a href=${p.path} aria-current=${at === p.path || p.also?.includes(at) ? 'page' : undefined}>
-        <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${p.icon}</svg>${p.name}</a></li>`)}</ul></nav>
+        <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons[p.path]}</svg>${p.name}</a></li>`)}</ul></nav>
       <div class="foot">
         ${h(Light, {})}
-        <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => ask(true)}>Keys <kbd>?</kbd></button>
+        <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => show('help')}>Keys <kbd>?</kbd></button>
         ${tokens.value ? html`<button class="plain" type="button" onClick=${logOut}>Log out</button>` : null}</div>
       </div>
     </header>
     <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
-    ${help({ open: asked, close: () => ask(false) })}
+    ${help({ open: over === 'help', close })}
+    ${over === 'search' ? h(Palette, { close, help: () => show('help') }) : null}
+    <div class="said" role="status">${said.value}</div>
   </div>`;
 }
 

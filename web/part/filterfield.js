@@ -6,6 +6,6 @@ import { html, useEffect, useState } from '../vendor/preact.js';
 export function FilterField({ label, placeholder, value, set, first, wide }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
-  return html`<input data-filter=${first ? true : undefined} class=${wide ? 'wide' : undefined} aria-label=${label} placeholder=${placeholder} value=${text} spellcheck=${false}
+  return html`<input aria-keyshortcuts=${first ? '/' : undefined} class=${wide ? 'wide' : undefined} aria-label=${label} placeholder=${placeholder} value=${text} spellcheck=${false}
     onInput=${(/** @type {any} */ e) => setText(e.target.value)} onChange=${(/** @type {any} */ e) => set(e.target.value.trim())} />`;
 }

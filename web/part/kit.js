@@ -19,8 +19,8 @@ function Ago({ at }) {
 /** @param {string|undefined} at */
 export const since = (at) => h(Ago, { at });
 
-/** @param {{label: string, text: string}} p */
-function Copy({ label, text }) {
+/** @param {{label: string, text: string, shortcut?: string}} p */
+function Copy({ label, text, shortcut }) {
   const [done, setDone] = useState('');
   const copy = async () => {
     try {
@@ -31,16 +31,16 @@ function Copy({ label, text }) {
     }
     setTimeout(() => setDone(''), 2000);
   };
-  return html`<button class="plain icon" type="button" aria-label=${label} title=${label} onClick=${copy}>
+  return html`<button class="plain icon" type="button" aria-label=${label} title=${label} aria-keyshortcuts=${shortcut} onClick=${copy}>
     ${done ? html`<span class="small" role="status">${done}</span>` : html`<svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" class="shape"><rect x="5.5" y="5.5" width="8" height="8" rx="1.5" class="line" /><path d="M10.5 3.2v-.4a1.3 1.3 0 0 0-1.3-1.3H3.8a1.3 1.3 0 0 0-1.3 1.3v5.4a1.3 1.3 0 0 0 1.3 1.3h.4" class="line" /></svg>`}
   </button>`;
 }
 
-/** @param {string} text @param {string} label */
-export const copy = (text, label) => h(Copy, { text, label });
+/** @param {string} text @param {string} label @param {string} [shortcut] the key that presses it */
+export const copy = (text, label, shortcut) => h(Copy, { text, label, shortcut });
 
 /** An id, shortened to what tells it from others, with a button that copies all of it. @param {string} id */
-export const idText = (id) => html`<span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id')}</span>`;
+export const idText = (id) => html`<span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id', 'y')}</span>`;
 
 /** @param {Record<string, string>|undefined} labels @param {(name: string, value: string) => string} [href] */
 export const labelChips = (labels, href) => {

@@ -71,7 +71,7 @@ function Which({ of, against }) {
   };
   const wrong = (/** @type {string} */ s) => s.trim() !== '' && !named(s.trim());
   return html`<form class="row form-row" role="search" aria-label="Which batch" onSubmit=${show}>
-    <div class="field"><label for="of">Batch: a label, or the id of a workflow's execution</label><input id="of" data-filter value=${a} placeholder="run=17" spellcheck=${false} onInput=${(/** @type {any} */ e) => setA(e.target.value)} aria-invalid=${wrong(a)} /></div>
+    <div class="field"><label for="of">Batch: a label, or the id of a workflow's execution</label><input id="of" aria-keyshortcuts="/" value=${a} placeholder="run=17" spellcheck=${false} onInput=${(/** @type {any} */ e) => setA(e.target.value)} aria-invalid=${wrong(a)} /></div>
     <div class="field"><label for="against">Compared with (optional)</label><input id="against" value=${b} placeholder="run=16" spellcheck=${false} onInput=${(/** @type {any} */ e) => setB(e.target.value)} aria-invalid=${wrong(b)} /></div>
     <button type="submit" class="primary" disabled=${!named(a.trim()) || wrong(b)}>Show</button></form>`;
 }

@@ -1,28 +1,29 @@
-// Cancelling and running again all executions that the filters of the list select: first what it would do, then a question, then what
-// became of each.
-import { html, h, useRef, useState } from '../vendor/preact.js';
+// Cancelling and running again all executions that the filters of the list select, or those that are marked: first what it would do, then a
+// question, then what became of each.
+import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { post, query } from '../app/api.js';
 import { line, count, number, shortID } from '../app/text.js';
-import { statusPill } from '../part/status.js';
+import { statusPill, open as isOpen } from '../part/status.js';
 import { dialog, trouble } from '../part/kit.js';
 import { newKey } from '../app/key.js';
+import { asked } from '../app/keys.js';
 import { RerunMany } from './rerunmany.js';
 
 /** @typedef {import('../types').BulkResult} BulkResult */
-/** @typedef {{path: string, word: string, all: string, doing: string, done: string, danger: boolean, says: string}} Deed */
+/** @typedef {{path: string, word: string, key: string, all: string, doing: string, done: string, danger: boolean, says: string}} Deed */
 
 /** @type {Record<string, Deed>} */
 const deeds = {
-  cancel: { path: 'cancel', word: 'Cancel', all: 'Cancel all …', doing: 'Cancelling', done: 'cancelled, or ordered to end', danger: true, says: 'What waits ends at once. What runs is killed, and ends once its worker has confirmed that nothing is left running.' },
-  retry: { path: 'retry', word: 'Run again', all: 'Run all again …', doing: 'Submitting', done: 'submitted again', danger: false, says: 'Each request is submitted anew, as an execution of its own. The old ones stay as they are.' },
+  cancel: { path: 'cancel', word: 'Cancel', key: 'c', all: 'Cancel all …', doing: 'Cancelling', done: 'cancelled, or ordered to end', danger: true, says: 'What waits ends at once. What runs is killed, and ends once its worker has confirmed that nothing is left running.' },
+  retry: { path: 'retry', word: 'Run again', key: 'r', all: 'Run all again …', doing: 'Submitting', done: 'submitted again', danger: false, says: 'Each request is submitted anew, as an execution of its own. The old ones stay as they are.' },
 };
 
 const shownRefusals = 20;
 
 /**
- * @param {{filter: Record<string, string|string[]|boolean|undefined>, which: string, look: () => void}} p
+ * @param {{filter: Record<string, string|string[]|boolean|undefined>, ids?: string[], which: string, look: () => void}} p ids: those that are marked, in the place of what the filter selects
  */
-function Deed({ filter, which, look }) {
+function Deed({ filter, ids, which, look }) {
   const deed = deeds[which];
   const [plan, setPlan] = useState(/** @type {BulkResult|null} */ (null));
   const [open, setOpen] = useState(false);
@@ -33,7 +34,7 @@ function Deed({ filter, which, look }) {
   const key = useRef(''); // the same for a press that is repeated after an error
   const going = useRef(0);
   /** @param {Record<string, unknown>} body @param {string} [cursor] @returns {Promise<BulkResult>} */
-  const send = (body, cursor) => post(`api/v1/executions:${deed.path}` + query({ ...filter, cursor }), body, which === 'retry' ? { 'Idempotency-Key': key.current } : undefined);
+  const send = (body, cursor) => post(`api/v1/executions:${deed.path}` + query(ids ? {} : { ...filter, cursor }), ids ? { ...body, ids } : body, which === 'retry' ? { 'Idempotency-Key': key.current } : undefined);
 
   const ask = async () => {
     const mine = ++going.current;
@@ -50,6 +51,7 @@ function Deed({ filter, which, look }) {
       if (mine === going.current) setError(err);
     }
   };
+  useEffect(() => { if (ids && asked(deed.key)) ask(); }, []);
   const leave = () => {
     going.current++;
     setOpen(false);
@@ -78,18 +80,18 @@ function Deed({ filter, which, look }) {
     setBusy(false);
   };
 
-  const many = plan ? (plan.next_cursor ? `${number(plan.done)} or more` : number(plan.done)) : '';
-  const title = done ? `${number(done.done)} ${deed.done}` : plan ? `${deed.word} ${many} executions?` : `${deed.word} all of these?`;
+  const many = plan ? (plan.next_cursor ? `${number(plan.done)} or more executions` : count(plan.done, 'execution')) : '';
+  const title = done ? `${number(done.done)} ${deed.done}` : plan ? `${deed.word} ${many}?` : `${deed.word} all of these?`;
   const byStatus = plan ? tally(plan) : [];
-  return html`<button type="button" onClick=${ask}>${deed.all}</button>
+  return html`${ids ? html`<button type="button" aria-keyshortcuts=${deed.key} onClick=${ask}>${deed.word} …</button>` : html`<button type="button" onClick=${ask}>${deed.all}</button>`}
     ${dialog({ name: title, open, close: leave }, html`<form onSubmit=${carryOut}>
       <div class="body"><h2 aria-live="polite">${title}</h2>
         ${done ? html`${done.refused.length > 0 ? html`<p>Refused were ${number(done.selected - done.done)}:</p><ul class="small">${done.refused.map((x) => html`<li><a class="mono" href=${`executions/${x.id}`}>${shortID(x.id)}</a> <span class="user">${line(x.problem?.detail, 200)}</span></li>`)}</ul>` : null}
             ${done.over ? null : html`<p class="muted" role="status">${deed.doing} …</p>`}`
-          : plan ? html`<p>${plan.done === 0 ? 'Nothing of what the filters select can be.' : deed.says}</p>
+          : plan ? html`<p>${plan.done === 0 ? ids ? 'None of those that are marked can be.' : 'Nothing of what the filters select can be.' : deed.says}</p>
             ${plan.done > 0 ? html`<p class="row">${byStatus.map(([status, n]) => html`<span class="row">${statusPill({ status })} <span class="num">${number(n)}</span></span>`)}</p>` : null}
             ${which === 'cancel' && plan.done > 0 ? html`<div class="field"><label for="bulk-reason">Reason, kept in each history (optional)</label><input id="bulk-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>` : null}`
-            : error ? null : html`<p class="muted" role="status">Looking what the filters select …</p>`}
+            : error ? null : html`<p class="muted" role="status">Looking what that would be …</p>`}
         ${trouble(error)}</div>
       <footer>${done && (done.over || error) ? html`<button type="button" class="primary" onClick=${leave}>Close</button>`
         : html`<button type="button" onClick=${leave}>${done ? 'Stop here' : 'Leave it'}</button>
@@ -112,3 +114,17 @@ export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
   ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
   ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(RerunMany, { key: 'rerun', filter }) : null}
 </span>`;
+
+/**
+ * What can be done with the rows that are marked. It stands at the lower edge, so that no row moves when the first one is marked.
+ * @param {{marked: Map<string, string>, clear: () => void, look: () => void}} p marked: their states by id
+ */
+export const Marked = ({ marked, clear, look }) => {
+  const ids = [...marked.keys()];
+  const states = [...marked.values()];
+  return html`<div class="marked" role="group" aria-label="Marked executions"><strong class="num" role="status">${number(ids.length)} marked</strong>
+    ${states.some(isOpen) ? h(Deed, { key: 'cancel', which: 'cancel', filter: {}, ids, look }) : null}
+    ${states.some((s) => !isOpen(s)) ? h(Deed, { key: 'retry', which: 'retry', filter: {}, ids, look }) : null}
+    ${ids.length === 2 ? html`<a class="button" href=${'compare' + query({ a: ids[1], b: ids[0] })}>Compare</a>` : null}
+    <button type="button" class="plain" aria-keyshortcuts="Escape" onClick=${clear}>Clear</button></div>`;
+};

@@ -1,8 +1,9 @@
 // One execution: its head, what can be done with it, and a tab for each question about it.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
-import { apiURL, request, post, query } from '../app/api.js';
+import { apiURL, getJSON, request, post, query } from '../app/api.js';
 import { newKey } from '../app/key.js';
 import { route, go } from '../app/router.js';
+import { beside, list } from '../app/neighbours.js';
 import { poll } from '../app/stream.js';
 import { line, duration, clock } from '../app/text.js';
 import { members } from '../part/json.js';
@@ -26,13 +27,13 @@ const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), ()
 const WhyThen = lazy(() => import('./whythen.js').then((m) => m.WhyThen));
 const Replayed = lazy(() => import('./replay.js').then((m) => m.Replayed));
 
-/** @type {Record<string, {word: string, view: (p: Shown) => any}>} */
+/** @type {Record<string, {word: string, key?: string, view: (p: Shown) => any}>} */
 const tabs = {
-  why: { word: 'Why', view: (p) => (p.moment ? h(WhyThen, p) : h(Why, p)) },
+  why: { word: 'Why', key: 'w', view: (p) => (p.moment ? h(WhyThen, p) : h(Why, p)) },
   tasks: { word: 'Tasks', view: (p) => h(Tasks, p) },
   result: { word: 'Result', view: (p) => h(Result, p) },
   output: { word: 'Output', view: (p) => h(Data, { raw: p.raw.output, name: 'Output', none: open(p.x.status) ? 'It has not ended: there is no output yet.' : 'It ended without an output.' }) },
-  logs: { word: 'Logs', view: (p) => h(Logs, p) },
+  logs: { word: 'Logs', key: 'f', view: (p) => h(Logs, p) },
   history: { word: 'History', view: (p) => h(History, p) },
   input: { word: 'Input', view: (p) => h(Input, p) },
 };
@@ -131,7 +132,7 @@ function Actions({ x, input, again: look }) {
     ${open(x.status) || x.workflow ? null : html`<a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
     ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
-    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
+    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} aria-keyshortcuts=${open(x.status) ? 'c' : 'r'} onClick=${ask}>${now.word}</button>
     ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
       <div class="body"><h2>${o.title}</h2><p>${o.says}</p>
         <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
@@ -152,10 +153,32 @@ function Times({ x }) {
       : html`<div><dt>${x.finished_at ? 'Waited' : 'Waiting for'}</dt><dd class="num">${duration(end - created)}</dd></div>`}`;
 }
 
+/** What stands before and after it: in the list from which it was opened, or else among the executions of its task. @param {{x: Execution, at: string}} p at: the tab */
+function Beside({ x, at }) {
+  const [same, set] = useState(/** @type {string[]} */ ([]));
+  const known = list.value.ids.includes(x.id);
+  useEffect(() => {
+    let mine = true;
+    if (!known && x.workflow) {
+      getJSON(`api/v1/executions/${x.workflow}/tasks${query({ items: 1000 })}`).then((/** @type {import('../types').Tasks} */ t) => {
+        const all = t.tasks.find((o) => o.name === x.task)?.executions || [];
+        if (mine) set([...all].sort((a, b) => a.index - b.index).map((e) => e.id));
+      }, () => {}); // without them there is no way to go, and nothing else is lost
+    }
+    return () => { mine = false; };
+  }, [x.id, known]);
+  const { before, after } = beside(known ? list.value.ids : same, x.id);
+  if (!before && !after) return null;
+  const step = (/** @type {string} */ id, /** @type {string} */ word, /** @type {string} */ key, /** @type {string} */ d) => (id
+    ? html`<a class="step" href=${`executions/${id}/${at}`} aria-label=${word} title=${`${word} (${key})`} aria-keyshortcuts=${key}><svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${d} class="line" /></svg></a>`
+    : html`<span class="step" aria-hidden="true"><svg class="shape" viewBox="0 0 16 16" width="16" height="16"><path d=${d} class="line" /></svg></span>`);
+  return html`<span class="beside">${step(before, 'The one before', '[', 'M10 3.5 5.5 8l4.5 4.5')}${step(after, 'The one after', ']', 'M6 3.5 10.5 8 6 12.5')}</span>`;
+}
+
 /** @param {{x: Execution, raw: Record<string, string>, again: () => void, at: string}} p */
 const head = ({ x, raw, again, at }) => html`<div class="head">
-  <nav class="crumbs" aria-label="Where it belongs"><a href="executions">Executions</a>
-    ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}</nav>
+  <nav class="crumbs" aria-label="Where it belongs"><a href=${list.value.address} aria-keyshortcuts="Escape">Executions</a>
+    ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}${h(Beside, { key: x.id, x, at })}</nav>
   <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, input: raw.input || '', again })}</div>
   <div class="row">${statusPill({ status: x.status, word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
   <dl class="line">
@@ -191,7 +214,7 @@ export function Execution({ id }) {
   return html`<div>
     ${head({ x, raw, again, at })}
     ${error ? trouble(error) : null}
-    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
+    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined} aria-keyshortcuts=${n === at ? undefined : tabs[n].key}>${tabs[n].word}</a>`)}</nav>
     ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, tasks: x.kind === 'workflow', view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
       : html`<div key=${at}>${tabs[at].view({ x, raw, again, moment: null })}</div>`}
   </div>`;

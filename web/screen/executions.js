@@ -1,7 +1,8 @@
 // Executions, newest first. The filters are the address. While the page is open its rows stay up to date and do not move under the
 // pointer: what is newer waits behind a button until the list may grow at its top.
-import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
+import { listed } from '../app/neighbours.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock, shortID } from '../app/text.js';
@@ -103,9 +104,11 @@ function outcome(x) {
   return null;
 }
 
-/** @param {Execution} x @param {boolean} fresh */
-const row = (x, fresh) => html`<tr key=${x.id} class=${fresh ? 'fresh' : ''}>
-  <td class="c-status">${statusPill({ status: x.status })}</td>
+/** @typedef {{marked: Map<string, string>, mark: (x: Execution) => void}} Marks rows that are marked: their states by id */
+
+/** @param {Execution} x @param {boolean} fresh @param {Marks} marks */
+const row = (x, fresh, { marked, mark }) => html`<tr key=${x.id} class=${`${fresh ? 'fresh' : ''} ${marked.has(x.id) ? 'is-marked' : ''}`}>
+  <td class="c-status"><label class="box above"><input type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} /></label>${statusPill({ status: x.status })}</td>
   <td class="c-action"><div class="name"><a class="open-row user" href=${`executions/${x.id}`}>${actionName(x)}</a>
     ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
     <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${labelChips(x.labels, hrefOfLabel)}</div></td>
@@ -114,14 +117,15 @@ const row = (x, fresh) => html`<tr key=${x.id} class=${fresh ? 'fresh' : ''}>
   <td class="c-age right num muted">${since(x.created_at)}</td>
 </tr>`;
 
-/** The table of executions, which other screens show too. @param {Execution[]} rows @param {Set<string>} [fresh] */
-export const table = (rows, fresh) => html`<table class="rows runs">
+/** @param {Execution[]} rows @param {Set<string>} fresh @param {Marks} marks */
+const table = (rows, fresh, marks) => html`<table class="rows runs">
   <colgroup><col class="c-status" /><col /><col class="c-verdict" /><col class="c-time" /><col class="c-age" /></colgroup>
   <thead><tr><th scope="col">Status</th><th scope="col">Action</th><th scope="col">Outcome or wait</th><th scope="col" class="right">Ran</th><th scope="col" class="right">Created</th></tr></thead>
-  <tbody>${rows.map((x) => row(x, !!fresh?.has(x.id)))}</tbody>
+  <tbody>${rows.map((x) => row(x, fresh.has(x.id), marks))}</tbody>
 </table>`;
 
 const Bulk = lazy(() => import('./bulk.js').then((m) => m.Bulk), () => null);
+const Marked = lazy(() => import('./bulk.js').then((m) => m.Marked), () => null);
 
 /** @param {{look: () => void, error: unknown}} p look again at what there is */
 function Filters({ look: again, error }) {
@@ -178,8 +182,18 @@ export function Executions() {
   const [busy, setBusy] = useState(false);
   const [from, setFrom] = useState(0); // the first row in the document: older pages take the place of newer ones
 
+  const [marked, setMarked] = useState(/** @type {Map<string, string>} */ (new Map()));
+  const mark = (/** @type {Execution} */ x) => setMarked((m) => {
+    const next = new Map(m);
+    if (!next.delete(x.id)) next.set(x.id, x.status);
+    return next;
+  });
+
   top.current = from;
-  useEffect(() => setFrom(0), [address]);
+  useEffect(() => {
+    setFrom(0);
+    setMarked(new Map());
+  }, [address]);
 
   const show = () => {
     setFrom(0);
@@ -240,15 +254,19 @@ export function Executions() {
   const ready = state.at !== '' && state.address === address;
   const filtered = address !== '' && address !== 'tasks=true';
   const restart = state.newer.length >= pageSize;
+  const rows = ready ? state.rows : [];
+  useLayoutEffect(() => { if (ready) listed('executions' + (address ? `?${address}` : ''), rows.map((x) => x.id)); }, [ready, address, rows]);
+  // What is marked is ordered by the states that the rows have now.
+  const states = new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
   return html`<div>
     <div class="top"><h1>Executions</h1>${h(Views, {})}<a class="button primary" href="new">New execution</a></div>
     ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })), error: state.error })}
     ${faultOf(state.error) ? null : trouble(state.error)}
-    <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" data-newer onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
+    <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" aria-keyshortcuts="." onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
       ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd></button>` : null}</div>
     <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}
       onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
-      ${!ready && state.error ? null : !ready ? loading() : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh)
+      ${!ready && state.error ? null : !ready ? loading() : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh, { marked, mark })
         : state.searched ? empty('Nothing yet', html`<p>None of the executions since ${clock(state.searched)} has all of these. Older ones were not looked at.</p><p><button type="button" onClick=${more} disabled=${busy} data-further>Search further back</button></p>`)
         : filtered ? empty('Nothing matches', html`<p>No execution has all of these.</p><p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`) : firstRun()}
     </div>
@@ -256,6 +274,7 @@ export function Executions() {
       ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
       ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}</button>` : null}
       <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
+    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); setState((s) => ({ ...s, at: '' })); } }) : null}
   </div>`;
 }
 

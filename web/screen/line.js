@@ -3,9 +3,10 @@ import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { line, number, count, shortID } from '../app/text.js';
-import { open, statusPill } from '../part/status.js';
+import { statusPill } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, labelChips } from '../part/kit.js';
-import { isMine, placesText } from '../part/mine.js';
+import { isMine } from '../part/mine.js';
+import { behind, heldBy, placesOf, yoursIn } from '../part/standing.js';
 import { actionName } from './executions.js';
 import { Order } from './order.js';
 
@@ -19,13 +20,13 @@ export const named = (x, label) => html`<div class="name"><a class="user" href=$
   ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
   <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${isMine(x.labels, label) ? html`<span class="chip yours">yours</span>` : null}${labelChips(x.labels)}</div>`;
 
-/** @param {{rows: Standing[], total: number, name: string, mine: string, yours: Standing[], since: (x: Execution) => string|undefined, kept: boolean}} p */
-const places = ({ rows, total, name, mine, yours, since: from, kept }) => html`
-  ${mine ? html`<p class="body yours-say" role="status">${yours.length > 0 ? html`<strong>Yours: ${placesText(yours.map((s) => s.place))}</strong> of ${number(total)}.` : html`<span class="muted">None of these is yours.</span>`}</p>` : null}
+/** @param {{rows: Standing[], total: number, name: string, mine: string, yours: Standing[], since: (x: Execution) => string|undefined}} p */
+const places = ({ rows, total, name, mine, yours, since: from }) => html`
+  ${mine ? html`<p class="body yours-say" role="status">${yours.length > 0 ? html`<strong>Yours: ${placesOf(yours, total)}</strong>.` : html`<span class="muted">None of these is yours.</span>`}</p>` : null}
   ${scroller(name, html`<table class="places"><thead><tr><th scope="col" class="right place">Place</th><th scope="col">Execution</th><th scope="col" class="right">Priority</th><th scope="col" class="right">Since</th></tr></thead>
     <tbody>${rows.map((s) => html`<tr key=${s.execution.id} class=${isMine(s.execution.labels, mine) ? 'mine' : ''}><td class="right num">${number(s.place)}</td><td>${named(s.execution, mine)}</td>
       <td class="right num">${s.execution.priority || html`<span class="muted">0</span>`}</td><td class="right num nowrap">${since(from(s.execution))}</td></tr>`)}</tbody></table>`)}
-  ${kept && total > rows.length ? html`<p class="body muted">${number(total - rows.length)} more behind these.</p>` : null}`;
+  ${behind(rows, total) > 0 ? html`<p class="body muted">${number(behind(rows, total))} more behind these.</p>` : null}`;
 
 /** Asks again and again; it starts anew for another address. @param {string} path @param {string} mine a label @returns {{all: any, yours: any, error: unknown, again: () => void}} */
 function useLine(path, mine) {
@@ -51,7 +52,7 @@ export function QueueLine({ queue, mine, needs, close }) {
     title: `Line of queue ${line(queue, 120)}`, actions: html`<a class="button toggle" href=${close}>Close</a>`,
     children: !all ? (error ? trouble(error) : loading()) : html`${trouble(error)}${lanes.length === 0 ? empty('Nothing waits', html`<p>What comes now is taken as soon as a worker has a free slot.</p>`) : lanes.map((/** @type {import('../types').Lane} */ l, /** @type {number} */ i) => html`<section key=${i} aria-label=${`Line ${i + 1}`}>
       ${lanes.length > 1 || l.paused_action || l.handler || l.runtime || l.worker_labels ? html`<p class="body lane-head"><strong>${count(l.ready, 'execution')}</strong> for ${l.paused_action ? html`<a class="user" href=${`definitions/${encodeURIComponent(l.paused_action)}`}>${line(l.paused_action, 120)}</a>, which is paused` : l.handler || l.runtime || l.worker_labels ? html`workers with ${needs(l)}` : 'any worker'}</p>` : null}
-      ${places({ rows: l.line, total: l.ready, name: `Line ${i + 1}`, mine, yours: yours?.lanes?.[i]?.line || [], since: (x) => x.queued_at || x.created_at, kept: true })}</section>`)}
+      ${places({ rows: l.line, total: l.ready, name: `Line ${i + 1}`, mine, yours: yoursIn(l, yours?.lanes), since: (x) => x.queued_at || x.created_at })}</section>`)}
       ${all.more ? html`<p class="body muted">The queue has more lines than these.</p>` : null}`,
   });
 }
@@ -66,7 +67,7 @@ export function KeyLine({ of, mine, workers, close }) {
     children: !all ? (error ? trouble(error) : loading()) : html`${trouble(error)}
       ${holders.length === 0 ? html`<p class="body muted">No execution holds it.</p>` : scroller('Holders', html`<table class="places"><thead><tr><th scope="col">Held by</th><th scope="col">Status</th><th scope="col" class="right">Since</th><th scope="col">Worker</th><th scope="col"><span class="sr">Orders</span></th></tr></thead>
         <tbody>${holders.map((x) => html`<tr key=${x.id} class=${isMine(x.labels, mine) ? 'mine' : ''}><td>${named(x, mine)}</td><td>${statusPill({ status: x.status })}</td><td class="right num nowrap">${since(x.claimed_at || x.queued_at || x.created_at)}</td>
-          <td class="user nowrap">${x.worker ? line(workers.get(x.worker) || x.worker, 120) : html`<span class="muted">${open(x.status) && x.status !== 'scheduled' ? 'the engine' : '–'}</span>`}</td><td class="right">${h(Order, { id: x.id, status: x.status, name: actionName(x), again })}</td></tr>`)}</tbody></table>`)}
-      ${all.line.length === 0 && all.waiting === 0 ? html`<p class="body muted">None waits for it.</p>` : html`<h3 class="body between">Waiting, in the order in which they go</h3>${places({ rows: all.line, total: all.waiting, name: 'Line of the key', mine, yours: yours?.line || [], since: (x) => x.created_at, kept: true })}`}`,
+          <td class="user nowrap">${x.worker ? heldBy(x, workers) : html`<span class="muted">${heldBy(x, workers) || '–'}</span>`}</td><td class="right">${h(Order, { id: x.id, status: x.status, name: actionName(x), again })}</td></tr>`)}</tbody></table>`)}
+      ${all.line.length === 0 && all.waiting === 0 ? html`<p class="body muted">None waits for it.</p>` : html`<h3 class="body between">Waiting, in the order in which they go</h3>${places({ rows: all.line, total: all.waiting, name: 'Line of the key', mine, yours: yours?.line || [], since: (x) => x.created_at })}`}`,
   });
 }

@@ -56,6 +56,7 @@ export function Logs({ x, moment }) {
   const [, draw] = useState(0);
   const [following, setFollowing] = useState(true);
   const atEnd = useRef(true);
+  const put = useRef({ box: /** @type {HTMLDivElement|null} */ (null), top: 0 }); // where the page has scrolled to
   const [over, setOver] = useState(false);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
@@ -105,7 +106,12 @@ export function Logs({ x, moment }) {
     const b = box.current;
     if (!b) return;
     if (b.clientHeight !== view.height) setView((v) => ({ ...v, height: b.clientHeight }));
-    if (following && atEnd.current) b.scrollTop = b.scrollHeight;
+    if (!following || !atEnd.current) return;
+    // Lines may come after somebody has scrolled up and before the browser says so: they do not take the view back.
+    const from = put.current.box === b ? Math.min(put.current.top, b.scrollHeight - b.clientHeight) : 0;
+    if (b.scrollTop < from - 2 * height) return;
+    b.scrollTop = b.scrollHeight;
+    put.current = { box: b, top: b.scrollTop };
   });
 
   const scrolled = () => {
@@ -118,6 +124,7 @@ export function Logs({ x, moment }) {
   const toEnd = () => {
     atEnd.current = true;
     setFollowing(true);
+    put.current.box = null;
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
   };
 
@@ -137,7 +144,7 @@ export function Logs({ x, moment }) {
         <option value="">All attempts</option>${attempts.map((a) => html`<option value=${a}>Attempt ${a}</option>`)}</select>` : null}
       <span class="muted small num" role="status">${count(all.length, 'line')}${over ? '' : ', following'}</span>
       <span class="spacer"></span>
-      ${following ? null : html`<button type="button" class="plain" onClick=${toEnd}>To the end</button>`}
+      ${following ? null : html`<button type="button" class="plain" aria-keyshortcuts="f" onClick=${toEnd}>To the end</button>`}
       ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => raw(s)}>Download ${s}${sized(s) ? html` <span class="muted small num">${bytes(sized(s) || 0)}</span>` : null}</button>`)}
     </div>
     ${h(Search, {})}
@@ -145,7 +152,7 @@ export function Logs({ x, moment }) {
     ${error ? trouble(error) : null}
     ${lines.current.dropped > 0 ? html`<p class="note small">${count(lines.current.dropped, 'earlier line')} left out here: download the stream to read them.</p>` : null}
     ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`<p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
-      : html`<div class="logview log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
+      : html`<div class="logview log" style=${{ '--full': `${Math.ceil(full * scale) + height}px` }} ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
         <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
         ${shown.map((l, i) => rowOf(l, offset + i * height, `${lines.current.dropped + first + i}`))}</div>`}
     ${typed ? h(Console, { key: x.id, x }) : null}

@@ -8,7 +8,8 @@ import { dialog } from '../part/kit.js';
 /** @typedef {import('../part/views.js').View} View */
 
 const key = 'pawl.views';
-const load = () => {
+/** The views that this browser keeps. */
+export const keptViews = () => {
   try {
     return viewsOf(localStorage.getItem(key));
   } catch {
@@ -17,7 +18,7 @@ const load = () => {
 };
 
 export function Views() {
-  const [all, set] = useState(load);
+  const [all, set] = useState(keptViews);
   const [open, setOpen] = useState(false);
   const [name, setName] = useState('');
   const [failed, setFailed] = useState(false);

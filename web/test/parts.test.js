@@ -1,7 +1,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { Lines, drawn } from '../part/lines.js';
-import { inPixels } from '../part/graph.js';
+import { along, inPixels } from '../part/graph.js';
 import { fieldsOf, wrong, written, entered } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
@@ -133,4 +133,19 @@ test('figures are shown in what their names say', () => {
   assert.equal(figure('retention_seconds', 720 * 3600), '30 d 0 h');
   assert.equal(figure('store_bytes', 1500), '1.5 KB');
   assert.equal(figure('commits', 12345), '12,345');
+});
+
+test('arrow keys follow the edges of a graph, to the nearest end, and stay within a layer', () => {
+  const node = (task, x, y) => ({ task, x, y, w: 1, h: 1 });
+  const edge = (from, to) => ({ from, to, points: [] });
+  const l = { width: 9, height: 9, nodes: [node('a', 0, 2), node('b', 4, 0), node('c', 4, 3), node('d', 4, 6), node('e', 8, 2)], edges: [edge('a', 'd'), edge('a', 'c'), edge('b', 'e'), edge('c', 'e')] };
+  const way = (from, key) => along(l, from, 'Arrow' + key);
+  assert.equal(way('a', 'Right'), 'c');
+  assert.equal(way('c', 'Left'), 'a');
+  assert.equal(way('e', 'Left'), 'c');
+  assert.deepEqual(['Up', 'Down'].map((k) => way('c', k)), ['b', 'd']);
+  assert.equal(way('d', 'Right'), '');
+  assert.equal(way('a', 'Up'), '');
+  assert.equal(along(l, 'nowhere', 'ArrowRight'), '');
+  assert.equal(along(l, 'a', 'Enter'), '');
 });

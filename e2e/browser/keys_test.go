@@ -1,0 +1,262 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	permissions "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// key presses one key.
+func (tb *tab) key(what, key string) {
+	tb.t.Helper()
+	tb.do(what, chromedp.KeyEvent(key))
+}
+
+// Rows are marked, asked about and left again by keys alone, and what is marked is cancelled together; no other row is.
+func TestKeysOfTheList(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	var ids []string
+	for _, name := range []string{"first", "second", "third"} {
+		ids = append(ids, s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "labels": {"name": "`+name+`"}}`))
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?action=sleep"))
+	tb.until("the rows are there", `document.querySelectorAll('table.runs tbody tr').length === 3`)
+	tb.key("the first row", "j")
+	for _, name := range []string{"clipboard-write", "clipboard-read"} {
+		tb.do("allow the clipboard", command(permissions.SetPermission, permissions.SetPermissionParams{Permission: &permissions.PermissionDescriptor{Name: name}, Setting: permissions.PermissionSettingGranted, Origin: s.url}))
+	}
+	tb.key("copy its id", "y")
+	tb.see("Copied ex_")
+	if got := eval[string](tb, `navigator.clipboard.readText()`); got != ids[2] {
+		t.Errorf("copied is %q, want %s", got, ids[2])
+	}
+	tb.key("mark it", "x")
+	tb.see("1 marked")
+	tb.accessible("a row that is marked")
+	tb.key("unmark it", "x")
+	tb.until("nothing is marked", `!document.querySelector('.marked')`)
+	tb.key("ask about the row", "c")
+	tb.see("Cancel 1 execution?")
+	tb.key("leave it", kb.Escape)
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	tb.key("the next row", "j")
+	tb.key("mark it too", "x")
+	tb.see("2 marked")
+	tb.fits("two rows that are marked")
+	tb.shot("marked")
+	tb.key("ask about both", "c")
+	tb.see("Cancel 2 executions?")
+	tb.press("Cancel 2 executions")
+	tb.see("2 cancelled, or ordered to end")
+	tb.press("Close")
+	tb.until("two are cancelled", `[...document.querySelectorAll('table.runs tbody tr')].filter((r) => r.innerText.includes('Cancelled')).length === 2 && !document.querySelector('.marked')`)
+	tb.until("the third is not", `[...document.querySelectorAll('table.runs tbody tr')].some((r) => r.innerText.includes('first') && r.innerText.includes('Running'))`)
+	tb.until("nothing is asked", `!document.querySelector('dialog[open]')`)
+	tb.key("the first row again", "j")
+	tb.key("ask to run it again", "r")
+	tb.see("Run again 1 execution?")
+	tb.key("leave that", kb.Escape)
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	tb.key("clear the mark", kb.Escape)
+	tb.until("nothing is marked", `!document.querySelector('.marked')`)
+	tb.key("why the last one waits", "j")
+	tb.key("why the last one waits", "j")
+	tb.key("why the last one waits", "w")
+	tb.until("its screen is there", `/\/ui\/executions\/ex_[^/]+\/why$/.test(location.pathname)`)
+	tb.check("keys of the list")
+}
+
+// On the screen of an execution keys lead to its tabs, to its neighbours in the list and back to the list as it was filtered, and give its orders.
+func TestKeysOfAnExecution(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	var ids []string
+	for range 3 {
+		ids = append(ids, s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`))
+	}
+	code := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "seq 1 2000", "wait": "60s"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	at := func(id, tab string) {
+		t.Helper()
+		tb.until(tab+" of "+id, fmt.Sprintf(`location.pathname.includes(%s) && document.querySelector('nav.tabs [aria-current=page]')?.innerText === %s`, quote(id), quote(tab)))
+	}
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?action=sleep"))
+	tb.until("the rows are there", `document.querySelectorAll('table.runs tbody tr').length === 3`)
+	tb.key("the newest", "j")
+	tb.key("open it", kb.Enter)
+	at(ids[2], "Why")
+	tb.key("the one after it", "]")
+	at(ids[1], "Why")
+	tb.until("there is one on both sides", `document.querySelectorAll('a.step').length === 2`)
+	tb.accessible("an execution between two")
+	tb.key("the one after it", "]")
+	at(ids[0], "Why")
+	tb.key("there is none after that", "]")
+	tb.key("the one before it", "[")
+	at(ids[1], "Why")
+	tb.key("ask to cancel it", "c")
+	tb.see("Cancel this execution?")
+	tb.key("leave it", kb.Escape)
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	at(ids[1], "Why")
+	tb.key("back to the list", kb.Escape)
+	tb.until("the list has its filter", `location.pathname.endsWith('/executions') && location.search === '?action=sleep'`)
+	tb.until("the rows are there", `document.querySelectorAll('table.runs tbody tr').length === 3`)
+
+	tb.do("a program", chromedp.Navigate(s.url+"/ui/executions/"+code))
+	at(code, "Result")
+	tb.key("its logs", "f")
+	at(code, "Logs")
+	tb.see("2000")
+	eval[any](tb, `document.querySelector('.logview').scrollTop = 0`)
+	tb.until("the end is out of sight", `[...document.querySelectorAll('button')].some((b) => b.innerText === 'To the end')`)
+	tb.key("to the end", "f")
+	tb.until("the end is in sight", `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes('2000')) && ![...document.querySelectorAll('button')].some((b) => b.innerText === 'To the end')`)
+	tb.key("ask to run it again", "r")
+	tb.see("Run it again?")
+	tb.key("leave it", kb.Escape)
+	tb.check("keys of an execution")
+}
+
+// The items of a task are one beside another, also where the address of one was opened.
+func TestNeighboursAmongItems(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "few", "tasks": {"each": {"foreach": [1, 2, 3], "action": "noop"}}}`)
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "few"}`)
+	rows := s.call(t, http.MethodGet, "/api/v1/executions?workflow="+id, nil)["executions"].([]any)
+	items := map[int]string{}
+	for _, r := range rows {
+		x := r.(map[string]any)
+		index, _ := x["index"].(float64)
+		items[int(index)] = x["id"].(string)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open the second", chromedp.Navigate(s.url+"/ui/executions/"+items[1]))
+	tb.until("it has neighbours", `document.querySelectorAll('a.step').length === 2`)
+	tb.key("the one after it", "]")
+	tb.until("the third is shown", `location.pathname.includes(`+quote(items[2])+`)`)
+	tb.until("there is none behind it", `document.querySelectorAll('a.step').length === 1`)
+	tb.key("the one before it", "[")
+	tb.until("the second is shown", `location.pathname.includes(`+quote(items[1])+`)`)
+	tb.check("neighbours")
+}
+
+// In a graph the arrow keys follow its edges, and Enter chooses a task.
+func TestKeysOfTheGraph(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "fork", "tasks": {"a": {"action": "noop"}, "b": {"needs": "a", "action": "noop"}, "c": {"needs": "b", "action": "noop"}}}`)
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fork"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks"))
+	tb.until("the graph is there", `document.querySelectorAll('.graph .node').length === 3`)
+	focused := func(task string) {
+		t.Helper()
+		tb.until("the focus is on "+task, `document.activeElement?.getAttribute('data-task') === `+quote(task))
+	}
+	eval[any](tb, `document.querySelector('.node[data-task=a]').focus()`)
+	tb.key("along the edge", kb.ArrowRight)
+	focused("b")
+	tb.key("along the next", kb.ArrowRight)
+	focused("c")
+	tb.key("back", kb.ArrowLeft)
+	focused("b")
+	tb.key("choose it", kb.Enter)
+	tb.until("it is chosen", `new URLSearchParams(location.search).get('task') === 'b'`)
+	tb.check("keys of the graph")
+}
+
+// Ctrl K finds screens, orders of the screen, definitions and ids, from wherever the focus is; the text of others in it stays text.
+func TestSearchOverScreens(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "deploy", "tasks": {"a": {"action": "noop"}}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("sleep")
+	search := func(text string) {
+		t.Helper()
+		tb.do("search", chromedp.KeyEvent("k", chromedp.KeyModifiers(2))) // 2: Ctrl
+		tb.until("the search has the focus", `document.activeElement?.getAttribute('role') === 'combobox'`)
+		tb.do("type "+text, chromedp.KeyEvent(text))
+	}
+	chosen := func(name string) {
+		t.Helper()
+		tb.until("chosen is "+name, `document.querySelector('[role=option][aria-selected=true]')?.firstElementChild.innerText === `+quote(name))
+	}
+	eval[any](tb, `document.querySelector('input[aria-label=Action]').focus()`)
+	search("run dep")
+	chosen("Run deploy")
+	tb.accessible("the search")
+	tb.shot("search")
+	tb.key("take it", kb.Enter)
+	tb.until("the form is there", `location.pathname.endsWith('/new') && location.search === '?action=deploy'`)
+	search("dep")
+	chosen("deploy")
+	tb.key("the next", kb.ArrowDown)
+	chosen("Run deploy")
+	tb.key("the first again", kb.ArrowUp)
+	tb.key("take it", kb.Enter)
+	tb.until("the definition is there", `location.pathname.endsWith('/definitions/deploy')`)
+	search(id)
+	chosen("Execution " + id)
+	tb.key("take it", kb.Enter)
+	tb.see("What would unblock it")
+	search("cancel")
+	chosen("Cancel")
+	tb.key("take it", kb.Enter)
+	tb.see("Cancel this execution?")
+	tb.key("leave it", kb.Escape)
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	search("<img src=x onerror=window.pwned=1>")
+	tb.until("the text is text", `document.querySelector('[role=option]')?.innerText.includes('onerror') && !document.querySelector('[role=option] img')`)
+	tb.key("leave the search", kb.Escape)
+	tb.until("the search is closed", `!document.querySelector('dialog[open]')`)
+	tb.key("it is the screen's key again", "?")
+	tb.see("Mark the row")
+	for _, width := range []int64{1280, 360} {
+		tb.as("dark", width)
+		tb.fits("the keys")
+		tb.accessible("the keys")
+		tb.shot(fmt.Sprintf("keys-%d", width))
+	}
+	tb.check("search")
+}
+
+// A log of two lines is two lines high; one of many has the height of the window, and grows to it while it is written.
+func TestHeightOfLogs(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "echo one; echo two; read x; seq 1 500; read x"}`)
+	short := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "echo one; echo two", "wait": "60s"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	high := func() int { return eval[int](tb, `document.querySelector('.logview').clientHeight`) }
+	tb.as("light", 1280)
+	tb.do("two lines", chromedp.Navigate(s.url+"/ui/executions/"+short+"/logs"))
+	tb.see("two")
+	if h := high(); h < 2*18 || h > 5*18 {
+		t.Errorf("two lines of 18 px are %d px high", h)
+	}
+	tb.shot("two-lines")
+	tb.do("a console", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
+	tb.see("two")
+	if h := high(); h < 2*18 || h > 5*18 {
+		t.Errorf("two lines of 18 px are %d px high above a console", h)
+	}
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "go\n")
+	tb.until("the last line is in sight", `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes('500') && r.getBoundingClientRect().bottom <= document.querySelector('.logview').getBoundingClientRect().bottom)`)
+	if h := high(); h < 180 || h > 800 {
+		t.Errorf("500 lines are %d px high in a window of 800 px", h)
+	}
+	tb.check("the height of logs")
+}

@@ -1,0 +1,108 @@
+// Keys. What a key does on a screen is said by the screen: it presses the first button, link or field whose aria-keyshortcuts names it. Rows
+// (.open-row, with a checkbox where they can be marked) and the places of the sidebar are the same everywhere.
+import { signal } from '../vendor/preact.js';
+import { go } from './router.js';
+
+/** The places of the sidebar, by the key after g. */
+export const places = [
+  { path: 'executions', also: ['compare'], name: 'Executions', key: 'e' },
+  { path: 'batches', name: 'Batches', key: 'b' },
+  { path: 'new', name: 'New', key: 'n' },
+  { path: 'definitions', also: ['register'], name: 'Definitions', key: 'd' },
+  { path: 'schedules', name: 'Schedules', key: 'c' },
+  { path: 'questions', name: 'Questions', key: 'q' },
+  { path: 'rules', also: ['signals', 'webhooks'], name: 'Rules', key: 'r' },
+  { path: 'work', name: 'Work', key: 'w' },
+  { path: 'server', name: 'Server', key: 's' },
+];
+
+/** What the keys do, for the list of them. @type {[string[], string][]} */
+export const meanings = [
+  [['Ctrl', 'K'], 'Search: a screen, an order, an id, a definition'],
+  [['j'], 'Next row'], [['k'], 'Previous row'], [['Enter'], 'Open the row'], [['x'], 'Mark the row'],
+  [['w'], 'Why it waits'], [['c'], 'Cancel or kill: this one, the row or those that are marked'], [['r'], 'Run again: this one, the row or those that are marked'],
+  [['f'], 'Logs, at their end'], [['['], 'The one before it'], [[']'], 'The one after it'], [['y'], 'Copy the id'],
+  [['/'], 'Filter'], [['.'], 'Show what is new'], [['Esc'], 'Leave the field, or go back to the list'], [['?'], 'These keys'],
+];
+
+/** What a key has done, where nothing else on the screen shows it. */
+export const said = signal('');
+/** @type {ReturnType<typeof setTimeout>|undefined} */
+let saying;
+
+/** @param {string} text */
+function say(text) {
+  said.value = text;
+  clearTimeout(saying);
+  saying = setTimeout(() => { said.value = ''; }, 4000);
+}
+
+/** What can be pressed by a key now, in the order of the document. @returns {{element: HTMLElement, key: string, name: string}[]} */
+export const shortcuts = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('[aria-keyshortcuts]')])
+  .filter((e) => e.getClientRects().length > 0 && !(/** @type {any} */ (e).disabled))
+  .map((element) => ({ element, key: element.getAttribute('aria-keyshortcuts') || '', name: (element.getAttribute('aria-label') || element.innerText || '').trim() }));
+
+/** @param {string} key */
+function press(key) {
+  const found = shortcuts().find((s) => s.key === key)?.element;
+  if (found?.matches('input')) found.focus();
+  else found?.click();
+  return !!found;
+}
+
+let wanted = ''; // a key whose button comes with the mark that was just made
+
+/** Whether the button for a key was asked for before it was there; it is then asked for no longer. @param {string} key */
+export function asked(key) {
+  if (wanted !== key) return false;
+  wanted = '';
+  return true;
+}
+
+/** @param {string} id */
+async function copyID(id) {
+  await navigator.clipboard.writeText(id).then(() => say(`Copied ${id}`), () => say('This browser lets the page copy nothing here'));
+}
+
+const typing = 'textarea, select, input:not([type="checkbox"], [type="radio"], [type="range"])';
+
+let after = '';
+
+/**
+ * @param {KeyboardEvent} e
+ * @param {{help: () => void, search: () => void}} shown what is shown over the screen
+ */
+export function pressed(e, shown) {
+  const at = /** @type {HTMLElement} */ (e.target);
+  if (document.querySelector('dialog[open]')) return;
+  if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === 'k') {
+    e.preventDefault();
+    shown.search();
+    return;
+  }
+  if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+  if (at.matches(typing)) {
+    if (e.key === 'Escape') at.blur();
+    return;
+  }
+  const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('.open-row')]);
+  const tr = document.activeElement?.closest('tr');
+  const i = rows.findIndex((r) => r === document.activeElement || (tr && r.closest('tr') === tr));
+  const box = /** @type {HTMLInputElement|null|undefined} */ (i < 0 ? null : rows[i].closest('tr')?.querySelector('input[type="checkbox"]'));
+  wanted = '';
+  const place = after === 'g' ? places.find((p) => p.key === e.key) : undefined;
+  after = e.key === 'g' ? 'g' : '';
+  if (place) go(place.path);
+  else if (e.key === 'j' && rows.length > 0) rows[Math.min(i + 1, rows.length - 1)].focus();
+  else if (e.key === 'k' && rows.length > 0) rows[Math.max(i - 1, 0)].focus();
+  else if (e.key === 'x' && box) box.click();
+  else if (e.key === 'w' && box) go(`executions/${box.value}/why`);
+  else if (e.key === 'y' && box) copyID(box.value);
+  else if (e.key === '?') shown.help();
+  else if (press(e.key)) after = '';
+  else if ((e.key === 'c' || e.key === 'r') && box && !box.checked) {
+    wanted = e.key;
+    box.click();
+  } else return;
+  e.preventDefault();
+}
