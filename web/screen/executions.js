@@ -108,7 +108,7 @@ function outcome(x) {
 
 /** @param {Execution} x @param {boolean} fresh @param {Marks} marks */
 const row = (x, fresh, { marked, mark }) => html`<tr key=${x.id} class=${`${fresh ? 'fresh' : ''} ${marked.has(x.id) ? 'is-marked' : ''}`}>
-  <td class="c-status"><label class="box above"><input type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} /></label>${statusPill({ status: x.status })}</td>
+  <td class="c-status"><input class="box above" type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} />${statusPill({ status: x.status })}</td>
   <td class="c-action"><div class="name"><a class="open-row user" href=${`executions/${x.id}`}>${actionName(x)}</a>
     ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
     <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${labelChips(x.labels, hrefOfLabel)}</div></td>
