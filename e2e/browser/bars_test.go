@@ -138,6 +138,10 @@ func TestCostOfMuch(t *testing.T) {
 
 	tb.do("a million lines", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
 	tb.see("1000000")
+	_, bytes := tb.traffic()
+	within(t, "bytes of the end of a log of 7 MB", bytes, 600_000)
+	tb.press("Up to 4 MB")
+	tb.until("more lines are there", `Number(document.querySelector('.logbar [role=status]').innerText.replace(/\D/g, '')) > 500000`)
 	_, _ = tb.traffic()
 	for _, at := range []string{"0", "b.scrollHeight / 2", "b.scrollHeight"} {
 		eval[any](tb, `(() => { const b = document.querySelector('.logview'); b.scrollTop = `+at+`; })()`)

@@ -17,6 +17,9 @@ const picture = (c) => {
  */
 export const plain = (s) => String(s ?? '').replace(/\r\n/g, '\n').replace(hidden, picture);
 
+/** Text as it is copied: pasted into a terminal, control characters would be obeyed there. @param {string} s */
+export const copied = (s) => s.replace(hidden, (c) => (c === '\r' ? c : ''));
+
 // With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
 const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
 

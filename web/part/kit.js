@@ -1,6 +1,6 @@
 // The small parts that every screen uses.
 import { html, h, signal, useEffect, useRef, useState } from '../vendor/preact.js';
-import { line, plain, ago, clock } from '../app/text.js';
+import { line, plain, copied, ago, clock } from '../app/text.js';
 import { Problem } from '../app/api.js';
 
 /** Text of a user, in one line. @param {unknown} s @param {string} [cls] */
@@ -24,7 +24,7 @@ function Copy({ label, text, shortcut }) {
   const [done, setDone] = useState('');
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(copied(text));
       setDone('Copied');
     } catch {
       setDone('Not allowed here');

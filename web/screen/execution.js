@@ -10,8 +10,7 @@ import { members } from '../part/json.js';
 import { statusPill, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
-import { endingOf, silent } from './order.js';
-import { Logs, interactive } from './logs.js';
+import { endingOf, interactive, silent } from './order.js';
 import { History } from './history.js';
 import { Data, Input } from './data.js';
 import { lazy } from '../app/lazy.js';
@@ -19,6 +18,7 @@ import { lazy } from '../app/lazy.js';
 /** @typedef {import('../types').Execution} Execution */
 /** @typedef {{x: Execution, raw: Record<string, string>, again: () => void, moment: import('../part/replay.js').Moment|null}} Shown moment: when the address asks for an event of the history */
 
+const Logs = lazy(() => import('./logs.js').then((m) => m.Logs));
 const Why = lazy(() => import('./why.js').then((m) => m.Why));
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));

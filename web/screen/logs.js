@@ -7,12 +7,14 @@ import { number, count, bytes } from '../app/text.js';
 import { Lines, drawn } from '../part/lines.js';
 import { open } from '../part/status.js';
 import { trouble, empty } from '../part/kit.js';
+import { interactive } from './order.js';
 import { lazy } from '../app/lazy.js';
 
 const height = 18;
 const tallest = 8e6; // pixels; browsers clamp what is taller
 const spare = 20; // rows drawn beyond what is in view
-const tail = 4e6; // bytes that are asked for of what was written before: as many as the page keeps
+const tail = 256e3; // bytes that are asked for at first of what was written before
+const longer = 4e6; // and where more is asked for: as many as the page keeps
 
 /** @param {string} base64 */
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -27,9 +29,6 @@ function rowOf(l, top, key) {
 
 const Found = lazy(() => import('./logsearch.js').then((m) => m.Found));
 const Console = lazy(() => import('./console.js').then((m) => m.Console), () => null);
-
-/** Whether it reads what is sent to it while it runs. @param {import('../types').Execution} x */
-export const interactive = (x) => x.kind === 'code' && /** @type {any} */ (x.input)?.interactive === true;
 
 /** The field for what is searched. The address keeps it. */
 function Search() {
@@ -58,6 +57,8 @@ export function Logs({ x, moment }) {
   const atEnd = useRef(true);
   const put = useRef({ box: /** @type {HTMLDivElement|null} */ (null), top: 0 }); // where the page has scrolled to
   const [over, setOver] = useState(false);
+  const [cut, setCut] = useState(false); // what was written before the first line is not here
+  const [more, setMore] = useState(false);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
 
@@ -66,15 +67,17 @@ export function Logs({ x, moment }) {
     let frame = 0;
     let last = 0;
     setOver(false);
+    setCut(false);
     setError(null);
     const soon = () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw((n) => n + 1); }); };
-    const q = new URLSearchParams({ tail: String(tail) });
+    const q = new URLSearchParams({ tail: String(more ? longer : tail) });
     if (stream) q.set('stream', stream);
     if (attempt) q.set('attempt', attempt);
     const stop = follow(`api/v1/executions/${x.id}/logs?${q}`, (event, data) => {
       if (event === 'log') {
         if (last === 0 && data.offset > 0) {
           kept.unnumbered();
+          setCut(true);
           kept.note('What was written before is left out here: download the stream to read it');
         }
         if (data.attempt !== last && last !== 0) kept.note(`Attempt ${data.attempt}`);
@@ -88,7 +91,7 @@ export function Logs({ x, moment }) {
       stop();
       cancelAnimationFrame(frame);
     };
-  }, [x.id, stream, attempt]);
+  }, [x.id, stream, attempt, more]);
 
   // How much there is to download: known when it is opened, and again when all has been written.
   const [sizes, setSizes] = useState(/** @type {import('../types').LogStream[]} */ ([]));
@@ -143,6 +146,7 @@ export function Logs({ x, moment }) {
       ${x.attempt > 1 ? html`<select aria-label="Attempt" value=${attempt} onChange=${(/** @type {any} */ e) => go(withQuery({ attempt: e.target.value }), { replace: true })}>
         <option value="">All attempts</option>${attempts.map((a) => html`<option value=${a}>Attempt ${a}</option>`)}</select>` : null}
       <span class="muted small num" role="status">${count(all.length, 'line')}${over ? '' : ', following'}</span>
+      ${cut && !more ? html`<button type="button" class="plain" onClick=${() => setMore(true)}>Up to 4 MB</button>` : null}
       <span class="spacer"></span>
       ${following ? null : html`<button type="button" class="plain" aria-keyshortcuts="f" onClick=${toEnd}>To the end</button>`}
       ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => raw(s)}>Download ${s}${sized(s) ? html` <span class="muted small num">${bytes(sized(s) || 0)}</span>` : null}</button>`)}

@@ -8,6 +8,9 @@ import { trouble, dialog } from '../part/kit.js';
 /** Kinds that run nothing that writes. */
 export const silent = ['sleep', 'ask', 'wait', 'noop', 'input', 'output'];
 
+/** Whether it reads what is sent to it while it runs. @param {import('../types').Execution} x */
+export const interactive = (x) => x.kind === 'code' && /** @type {any} */ (x.input)?.interactive === true;
+
 /** @typedef {{word: string, path: string, title: string, says: string, button: string, danger: boolean}} Ending */
 
 /** How an open execution is ended now. Cancel and kill are one order; the word is that of what happens. @param {{status: string, kind?: string}} x @returns {Ending} */

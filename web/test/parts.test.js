@@ -6,7 +6,7 @@ import { fieldsOf, wrong, written, entered } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
 import { casesOf } from '../part/casefiles.js';
-import { duration, ago, bytes, goDuration, goSize, line, plain, sentence, figure } from '../app/text.js';
+import { duration, ago, bytes, goDuration, goSize, line, plain, copied, sentence, figure } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
   const l = new Lines();
@@ -148,4 +148,8 @@ test('arrow keys follow the edges of a graph, to the nearest end, and stay withi
   assert.equal(way('a', 'Up'), '');
   assert.equal(along(l, 'nowhere', 'ArrowRight'), '');
   assert.equal(along(l, 'a', 'Enter'), '');
+});
+
+test('what is copied has no control characters, and keeps its lines', () => {
+  assert.equal(copied('a\tb\r\nc\u001b[31md\u202ee\u0000'), 'a\tb\r\nc[31mde');
 });
