@@ -13,7 +13,7 @@ import { lazy } from '../app/lazy.js';
 const height = 18;
 const tallest = 8e6; // pixels; browsers clamp what is taller
 const spare = 20; // rows drawn beyond what is in view
-const tail = 256e3; // bytes that are asked for at first of what was written before
+const tail = 192e3; // bytes that are asked for at first of what was written before
 const longer = 4e6; // and where more is asked for: as many as the page keeps
 
 /** @param {string} base64 */
