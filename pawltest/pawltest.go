@@ -35,6 +35,7 @@ import (
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
@@ -92,14 +93,14 @@ func builtIns(t testing.TB) task.Handlers {
 	t.Cleanup(func() { must(t, rt.Close()) })
 	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: t.TempDir()})
 	must(t, err)
-	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: true})
+	egress, err := outgoing.NewEgress(outgoing.EgressOptions{AllowPrivate: true})
 	must(t, err)
-	llm, err := task.NewLLM(task.LLMOptions{Egress: egress})
+	llm, err := outgoing.NewLLM(outgoing.LLMOptions{Egress: egress})
 	must(t, err)
-	webhook, err := task.NewWebhook(task.WebhookOptions{Egress: egress})
+	webhook, err := outgoing.NewWebhook(outgoing.WebhookOptions{Egress: egress})
 	must(t, err)
 	return task.Handlers{
-		flow.KindCode: code, flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
+		flow.KindCode: code, flow.KindHTTP: outgoing.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
 		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// The bounds of the value that a program hands back through $PAWL_OUTPUT.
-const (
-	resultMost  = 1 << 20
-	resultDepth = 100
-)
+// resultMost is how many bytes the value may have that a program hands back through $PAWL_OUTPUT.
+const resultMost = 1 << 20
+
+// ResultDepth is how deep the value may be nested that a handler puts into its output as JSON.
+const ResultDepth = 100
 
 // failure is the error of an attempt whose program ended with another exit code than 0, by a signal or at a limit, or was stopped.
 func failure(r *api.CodeResult, output json.RawMessage) *Error {
@@ -166,8 +166,8 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 		return nil, "$PAWL_OUTPUT holds a NUL character or bytes that are not UTF-8: write such bytes as base64"
 	case json.Compact(&out, b) != nil:
 		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %.60q", b)
-	case strictjson.DeeperThan(b, resultDepth) >= 0:
-		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested deeper than %d levels", resultDepth)
+	case strictjson.DeeperThan(b, ResultDepth) >= 0:
+		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested deeper than %d levels", ResultDepth)
 	}
 	return out.Bytes(), ""
 }

@@ -77,8 +77,8 @@ type Task struct {
 // IdempotencyKey is the same for every attempt of the execution: pass it on to the services that the work calls.
 func (t *Task) IdempotencyKey() string { return t.Execution.String() }
 
-// chain adds to the headers of a request the rules that have led to the execution.
-func (t *Task) chain(h http.Header) {
+// SetChain adds to the headers of a request the rules that have led to the execution.
+func (t *Task) SetChain(h http.Header) {
 	if t.Chain != "" {
 		h.Set("Pawl-Chain", t.Chain)
 	}
@@ -123,8 +123,8 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid is a failure because of a field of the payload.
-func invalid(path, value, message, fix string) *Error {
+// Invalid is a failure because of a field of the payload.
+func Invalid(path, value, message, fix string) *Error {
 	return Errorf(flow.CodeInvalidInput, "%s: %s: %.60q (%s)", path, message, value, fix)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
 // Opener starts a runtime as it is configured. worker is a name that the next process of the same worker has as well; empty: there
@@ -179,20 +180,20 @@ func callers(c *config.Config) (task.Handlers, error) {
 	if private {
 		allow = nil
 	}
-	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: private, Allow: allow})
+	egress, err := outgoing.NewEgress(outgoing.EgressOptions{AllowPrivate: private, Allow: allow})
 	if err != nil {
 		return nil, fmt.Errorf("allow_hosts: %w", err)
 	}
-	llm, err := task.NewLLM(task.LLMOptions{Egress: egress, Keys: c.List("llm_keys")})
+	llm, err := outgoing.NewLLM(outgoing.LLMOptions{Egress: egress, Keys: c.List("llm_keys")})
 	if err != nil {
 		return nil, fmt.Errorf("llm_keys: %w", err)
 	}
-	webhook, err := task.NewWebhook(task.WebhookOptions{Egress: egress, Secrets: c.List("webhook_secrets")})
+	webhook, err := outgoing.NewWebhook(outgoing.WebhookOptions{Egress: egress, Secrets: c.List("webhook_secrets")})
 	if err != nil {
 		return nil, fmt.Errorf("webhook_secrets: %w", err)
 	}
 	return task.Handlers{
-		flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
+		flow.KindHTTP: outgoing.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
 		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
 	}, nil
 }

@@ -1,4 +1,4 @@
-package task
+package outgoing
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/secret"
 	"github.com/pawl-run/pawl/internal/strictjson"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // LLMOptions configures the handler of kind "llm".
@@ -66,10 +67,10 @@ const (
 )
 
 // Run implements Handler.
-func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+func (l *LLM) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	c, err := payload.LLM(t.Payload)
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	ctx, cancel := deadline(ctx, time.Duration(c.Timeout), t.Timeout, chatTimeout)
 	defer cancel()
@@ -99,13 +100,13 @@ func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	} else if err := out.stream(body, log); err != nil {
 		return nil, callError(ctx, err)
 	}
-	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && strictjson.DeeperThan([]byte(out.Text), resultDepth) < 0 {
+	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && strictjson.DeeperThan([]byte(out.Text), task.ResultDepth) < 0 {
 		out.JSON = json.RawMessage(out.Text)
 	}
 	return json.Marshal(out)
 }
 
-func (l *LLM) request(ctx context.Context, c *payload.Chat, t *Task) (*http.Request, error) {
+func (l *LLM) request(ctx context.Context, c *payload.Chat, t *task.Task) (*http.Request, error) {
 	body, err := json.Marshal(struct {
 		Model          string            `json:"model"`
 		Messages       []payload.Message `json:"messages"`
@@ -119,11 +120,11 @@ func (l *LLM) request(ctx context.Context, c *payload.Chat, t *Task) (*http.Requ
 		StreamOptions  map[string]bool   `json:"stream_options"`
 	}{c.Model, c.Messages, c.Temperature, c.TopP, c.MaxTokens, c.Stop, c.Seed, c.ResponseFormat, true, map[string]bool{"include_usage": true}})
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "write the request: %v", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "write the request: %v", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
-		return nil, invalid("base_url", c.BaseURL, err.Error(), `write "https://example.com/v1"`)
+		return nil, task.Invalid("base_url", c.BaseURL, err.Error(), `write "https://example.com/v1"`)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
@@ -132,7 +133,7 @@ func (l *LLM) request(ctx context.Context, c *payload.Chat, t *Task) (*http.Requ
 	if c.APIKeyEnv != "" {
 		key, err := l.keys.For(c.APIKeyEnv, req.URL)
 		if no, ok := errors.AsType[*secret.Error](err); ok {
-			return nil, invalid("api_key_env", c.APIKeyEnv, no.Message, no.Fix)
+			return nil, task.Invalid("api_key_env", c.APIKeyEnv, no.Message, no.Fix)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -171,7 +172,7 @@ func (out *completion) stream(r io.Reader, log io.Writer) error {
 		}
 		var d delta
 		if err := json.Unmarshal(data, &d); err != nil {
-			return Errorf("invalid_response", "the stream holds something that is not JSON: %.100q", data)
+			return task.Errorf("invalid_response", "the stream holds something that is not JSON: %.100q", data)
 		}
 		if err := out.take(&d); err != nil {
 			return err
@@ -189,7 +190,7 @@ func (out *completion) stream(r io.Reader, log io.Writer) error {
 		return fmt.Errorf("read the stream: %w", err)
 	}
 	if !done && out.FinishReason == "" {
-		return Errorf("stream_cut", "the stream ended after %d characters of the answer, before the server said that it was complete", answer.Len())
+		return task.Errorf("stream_cut", "the stream ended after %d characters of the answer, before the server said that it was complete", answer.Len())
 	}
 	return nil
 }
@@ -198,13 +199,13 @@ func (out *completion) stream(r io.Reader, log io.Writer) error {
 func (out *completion) whole(r io.Reader, log io.Writer) error {
 	var d delta
 	if err := json.NewDecoder(r).Decode(&d); err != nil {
-		return Errorf("invalid_response", "the answer is not the JSON of a chat completion: %v", err)
+		return task.Errorf("invalid_response", "the answer is not the JSON of a chat completion: %v", err)
 	}
 	if err := out.take(&d); err != nil {
 		return err
 	}
 	if len(d.Choices) == 0 {
-		return Errorf("invalid_response", "the answer holds no choice")
+		return task.Errorf("invalid_response", "the answer holds no choice")
 	}
 	out.Text = d.Choices[0].Message.Content
 	_, err := io.WriteString(log, out.Text)
@@ -214,7 +215,7 @@ func (out *completion) whole(r io.Reader, log io.Writer) error {
 // take notes what comes beside the text.
 func (out *completion) take(d *delta) error {
 	if len(d.Error) > 0 && string(d.Error) != "null" {
-		return Errorf("llm_error", "the server broke off: %.300s", d.Error)
+		return task.Errorf("llm_error", "the server broke off: %.300s", d.Error)
 	}
 	if d.Model != "" {
 		out.Model = d.Model

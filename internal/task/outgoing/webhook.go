@@ -1,4 +1,4 @@
-package task
+package outgoing
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/secret"
 	"github.com/pawl-run/pawl/internal/signature"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // WebhookOptions configures the handler of kind "webhook".
@@ -51,10 +52,10 @@ type delivered struct {
 }
 
 // Run implements Handler.
-func (h *Webhook) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+func (h *Webhook) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	n, err := payload.Webhook(t.Payload)
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	ctx, cancel := deadline(ctx, time.Duration(n.Timeout), t.Timeout, webhookTimeout)
 	defer cancel()
@@ -81,33 +82,33 @@ func (h *Webhook) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	case res.StatusCode/100 == 2:
 		return json.Marshal(delivered{t.IdempotencyKey(), res.StatusCode})
 	case res.StatusCode == http.StatusGone:
-		return nil, Errorf(flow.CodeGone, "%s answered %s: the receiver wants no more of these events", req.URL.Redacted(), res.Status)
+		return nil, task.Errorf(flow.CodeGone, "%s answered %s: the receiver wants no more of these events", req.URL.Redacted(), res.Status)
 	}
 	return nil, statusError(res, body)
 }
 
-func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *Task) (*http.Request, error) {
+func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *task.Task) (*http.Request, error) {
 	body, err := json.Marshal(struct {
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data,omitempty"`
 	}{n.Event, n.Data})
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "write the body: %v", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "write the body: %v", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "%v (check url)", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%v (check url)", err)
 	}
 	key, err := h.secrets.For(n.Secret(), req.URL)
 	if no, ok := errors.AsType[*secret.Error](err); ok {
 		if no.Absent { // it may be there at the next attempt
-			return nil, Errorf("secret_unavailable", "%s: %s", n.Secret(), no)
+			return nil, task.Errorf("secret_unavailable", "%s: %s", n.Secret(), no)
 		}
-		return nil, Errorf(flow.CodeInvalidInput, "%s: %s", n.Secret(), no)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%s: %s", n.Secret(), no)
 	}
 	fields, err := signature.Sign(&signature.Hook{Scheme: signature.Standard}, key, t.IdempotencyKey(), time.Now(), body)
 	if err != nil {
-		return nil, Errorf("secret_unavailable", "%s: %v", n.Secret(), err)
+		return nil, task.Errorf("secret_unavailable", "%s: %v", n.Secret(), err)
 	}
 	for _, f := range fields {
 		req.Header.Set(f.Name, f.Value)
@@ -117,6 +118,6 @@ func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *Task) (*htt
 	if t.Traceparent != "" {
 		req.Header.Set("Traceparent", t.Traceparent)
 	}
-	t.chain(req.Header)
+	t.SetChain(req.Header)
 	return req, nil
 }

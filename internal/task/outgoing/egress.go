@@ -1,4 +1,5 @@
-package task
+// Package outgoing has the handlers that call others over HTTP: http, llm and webhook, and what decides which addresses they may connect to.
+package outgoing
 
 import (
 	"context"

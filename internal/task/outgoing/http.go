@@ -1,4 +1,4 @@
-package task
+package outgoing
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/strictjson"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // HTTP makes one HTTP request. Every attempt carries the execution's idempotency key, so that a service that knows the
@@ -40,10 +41,10 @@ type response struct {
 }
 
 // Run implements Handler.
-func (h HTTP) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+func (h HTTP) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	r, err := payload.HTTP(t.Payload)
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	ctx, cancel := deadline(ctx, time.Duration(r.Timeout), t.Timeout, responseTimeout)
 	defer cancel()
@@ -99,10 +100,10 @@ func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (con
 	if d == 0 {
 		d = otherwise
 	}
-	return context.WithTimeoutCause(ctx, d, &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
+	return context.WithTimeoutCause(ctx, d, &task.Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
 }
 
-func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, error) {
+func build(ctx context.Context, r *payload.Request, t *task.Task) (*http.Request, error) {
 	var body io.Reader
 	kind := ""
 	if r.Body != nil {
@@ -115,7 +116,7 @@ func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, err
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil {
-		return nil, Errorf(flow.CodeInvalidInput, "%v (check method and url)", err)
+		return nil, task.Errorf(flow.CodeInvalidInput, "%v (check method and url)", err)
 	}
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
@@ -125,7 +126,7 @@ func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, err
 	if t.Traceparent != "" {
 		req.Header.Set("Traceparent", t.Traceparent)
 	}
-	t.chain(req.Header)
+	t.SetChain(req.Header)
 	for k, v := range r.Headers {
 		if strings.EqualFold(k, "host") {
 			req.Host = v
@@ -137,7 +138,7 @@ func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, err
 }
 
 // read writes the response in the form that was asked for. The error says that it is not of that form.
-func read(r *payload.Request, res *http.Response, body []byte) (*response, *Error) {
+func read(r *payload.Request, res *http.Response, body []byte) (*response, *task.Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {
 		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, ", "), "\uFFFD")
@@ -147,7 +148,7 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *Erro
 		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && strictjson.DeeperThan(body, resultDepth) < 0 {
+	if asJSON && json.Valid(body) && utf8.Valid(body) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}
@@ -157,7 +158,7 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *Erro
 		out.BodyBase64 = body
 	}
 	if r.Response == "json" && r.Expect.Has(res.StatusCode) {
-		return out, Errorf("invalid_response", "the response is not JSON of at most %d levels: %.60q", resultDepth, body)
+		return out, task.Errorf("invalid_response", "the response is not JSON of at most %d levels: %.60q", task.ResultDepth, body)
 	}
 	return out, nil
 }
@@ -174,8 +175,8 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 }
 
 // statusError is the failure for a status that was not expected: http_429, http_503.
-func statusError(res *http.Response, body []byte) *Error {
-	e := Errorf(fmt.Sprintf("http_%d", res.StatusCode), "%s %s answered %s", res.Request.Method, res.Request.URL.Redacted(), res.Status)
+func statusError(res *http.Response, body []byte) *task.Error {
+	e := task.Errorf(fmt.Sprintf("http_%d", res.StatusCode), "%s %s answered %s", res.Request.Method, res.Request.URL.Redacted(), res.Status)
 	if first := strings.TrimSpace(string(body[:min(len(body), 300)])); first != "" && api.IsText([]byte(first)) {
 		e.Message += ": " + first
 	}
@@ -205,13 +206,13 @@ func retryIn(after string, now time.Time) (seconds int64, ok bool) {
 
 // callError says why a call gave no answer.
 func callError(ctx context.Context, err error) error {
-	if te, ok := errors.AsType[*Error](err); ok {
+	if te, ok := errors.AsType[*task.Error](err); ok {
 		return te
 	}
-	if s, ok := errors.AsType[*Stop](context.Cause(ctx)); ok {
+	if s, ok := errors.AsType[*task.Stop](context.Cause(ctx)); ok {
 		return s
 	}
-	if te, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+	if te, ok := errors.AsType[*task.Error](context.Cause(ctx)); ok {
 		return te
 	}
 	// The URL in a *url.Error may hold a password; the log line names the place.
@@ -220,12 +221,12 @@ func callError(ctx context.Context, err error) error {
 	}
 	switch {
 	case errors.Is(err, ErrRefusedAddress):
-		return Errorf("address_refused", "%v", err)
+		return task.Errorf("address_refused", "%v", err)
 	case errors.Is(err, errTooLarge):
-		return Errorf("response_too_large", "%v", err)
+		return task.Errorf("response_too_large", "%v", err)
 	}
 	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-		return &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: err.Error()}
+		return &task.Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: err.Error()}
 	}
-	return Errorf("connection_failed", "%v", err)
+	return task.Errorf("connection_failed", "%v", err)
 }

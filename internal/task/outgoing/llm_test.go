@@ -1,4 +1,4 @@
-package task_test
+package outgoing_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
 // recorded answers chat requests with what a server once said.
@@ -44,9 +45,9 @@ func recorded(t *testing.T, file string) (*httptest.Server, *obj, *http.Header) 
 	return srv, asked, header
 }
 
-func llm(t *testing.T, keys ...string) *task.LLM {
+func llm(t *testing.T, keys ...string) *outgoing.LLM {
 	t.Helper()
-	l, err := task.NewLLM(task.LLMOptions{Egress: egress(t, task.EgressOptions{AllowPrivate: true}), Keys: keys})
+	l, err := outgoing.NewLLM(outgoing.LLMOptions{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true}), Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +155,12 @@ func TestLLMKeyForAHost(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "@host", "A=B", "NAME@", "NAME@https://host", "NAME@host/v1", "NAME@host:", "NAME@a:b:c", "NAME@:80"} {
-		if _, err := task.NewLLM(task.LLMOptions{Keys: []string{bad}}); err == nil || !strings.Contains(err.Error(), "NAME@host") {
+		if _, err := outgoing.NewLLM(outgoing.LLMOptions{Keys: []string{bad}}); err == nil || !strings.Contains(err.Error(), "NAME@host") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	for _, good := range []string{"NAME", "NAME@host", "NAME@host:8443", "NAME@::1", "NAME@[::1]", "NAME@[::1]:8000"} {
-		if _, err := task.NewLLM(task.LLMOptions{Keys: []string{good}}); err != nil {
+		if _, err := outgoing.NewLLM(outgoing.LLMOptions{Keys: []string{good}}); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}

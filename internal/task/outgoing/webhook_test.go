@@ -1,4 +1,4 @@
-package task_test
+package outgoing_test
 
 import (
 	"encoding/json"
@@ -17,11 +17,12 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/signature"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
-func webhook(t *testing.T, secrets ...string) *task.Webhook {
+func webhook(t *testing.T, secrets ...string) *outgoing.Webhook {
 	t.Helper()
-	h, err := task.NewWebhook(task.WebhookOptions{Egress: egress(t, task.EgressOptions{AllowPrivate: true}), Secrets: secrets})
+	h, err := outgoing.NewWebhook(outgoing.WebhookOptions{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true}), Secrets: secrets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +163,13 @@ func TestChainIsSent(t *testing.T) {
 	t.Cleanup(srv.Close)
 	const chain = "0123456789abcdef,fedcba9876543210"
 	for _, chain := range []string{"", chain} {
-		for kind, h := range map[flow.Kind]task.Handler{flow.KindHTTP: task.HTTP{Egress: egress(t, task.EgressOptions{AllowPrivate: true})}, flow.KindWebhook: webhook(t, "PAWL_TEST_HOOK")} {
+		for kind, h := range map[flow.Kind]task.Handler{flow.KindHTTP: outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true})}, flow.KindWebhook: webhook(t, "PAWL_TEST_HOOK")} {
 			in := fmt.Sprintf(`{"url":%q,"method":"POST"}`, srv.URL)
 			if kind == flow.KindWebhook {
 				in = fmt.Sprintf(`{"url":%q,"event":"e","secret_env":"PAWL_TEST_HOOK"}`, srv.URL)
 			}
 			got = nil
-			if _, err := h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: kind, Payload: json.RawMessage(in), Chain: chain, Host: newDesk()}); err != nil || len(got) != 1 || got[0] != chain {
+			if _, err := h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: kind, Payload: json.RawMessage(in), Chain: chain, Host: &host{}}); err != nil || len(got) != 1 || got[0] != chain {
 				t.Errorf("%s with chain %q sends %q, %v", kind, chain, got, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package task_test
+package outgoing_test
 
 import (
 	"context"
@@ -10,29 +10,31 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
-func egress(t *testing.T, o task.EgressOptions) *task.Egress {
+func egress(t *testing.T, o outgoing.EgressOptions) *outgoing.Egress {
 	t.Helper()
-	e, err := task.NewEgress(o)
+	e, err := outgoing.NewEgress(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func call(ctx context.Context, h task.Handler, payload any) (map[string]any, *desk, error) {
+func call(ctx context.Context, h task.Handler, payload any) (map[string]any, *host, error) {
 	b, err := json.Marshal(payload)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := newDesk()
+	d := &host{}
 	out, err := h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Payload: b, Host: d})
 	if te, ok := errors.AsType[*task.Error](err); ok {
 		out = te.Output
@@ -47,6 +49,40 @@ func call(ctx context.Context, h task.Handler, payload any) (map[string]any, *de
 }
 
 type obj = map[string]any
+
+// host is the worker's side of a task: it keeps what is written to streams.
+type host struct {
+	mu      sync.Mutex
+	written map[string]string
+}
+
+// stream is one of its streams.
+type stream struct {
+	*host
+	name string
+}
+
+func (h *host) Log(name string) io.Writer { return stream{h, name} }
+
+func (s stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written == nil {
+		s.written = map[string]string{}
+	}
+	s.written[s.name] += string(p)
+	return len(p), nil
+}
+
+func (h *host) Input(context.Context) io.Reader { return strings.NewReader("") }
+
+func (h *host) Progress(context.Context, json.RawMessage) error { return nil }
+
+func (h *host) text(name string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.written[name]
+}
 
 func TestHTTP(t *testing.T) {
 	t.Parallel()
@@ -75,7 +111,7 @@ func TestHTTP(t *testing.T) {
 		}
 	}))
 	t.Cleanup(srv.Close)
-	h := task.HTTP{Egress: egress(t, task.EgressOptions{AllowPrivate: true})}
+	h := outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true})}
 	for _, c := range []struct {
 		name  string
 		in    obj
@@ -162,7 +198,7 @@ func TestEgress(t *testing.T) {
 	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusFound))
 	t.Cleanup(outer.Close)
 
-	closed := task.HTTP{Egress: egress(t, task.EgressOptions{})}
+	closed := outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{})}
 	for _, u := range []string{inner.URL, fmt.Sprintf("http://localhost:%d", port), fmt.Sprintf("http://[::1]:%d", port), fmt.Sprintf("http://[::ffff:127.0.0.1]:%d", port),
 		fmt.Sprintf("http://0.0.0.0:%d", port), fmt.Sprintf("http://2130706433:%d", port), "http://169.254.169.254/", "http://10.0.0.1/", "http://100.100.100.200/", "http://[fd00:ec2::254]/", "http://[64:ff9b::a9fe:a9fe]/"} {
 		_, _, err := call(t.Context(), closed, obj{"url": u, "timeout": 5})
@@ -183,7 +219,7 @@ func TestEgress(t *testing.T) {
 		{fmt.Sprintf("127.0.0.1:%d", port), inner.URL, ""},
 		{strings.TrimPrefix(outer.URL, "http://"), outer.URL, "address_refused"}, // the redirect leads elsewhere
 	} {
-		h := task.HTTP{Egress: egress(t, task.EgressOptions{Allow: []string{c.allow}})}
+		h := outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{Allow: []string{c.allow}})}
 		_, _, err := call(t.Context(), h, obj{"url": c.url})
 		code := ""
 		if te, ok := errors.AsType[*task.Error](err); ok {
@@ -193,7 +229,7 @@ func TestEgress(t *testing.T) {
 			t.Errorf("allow %s, call %s: %v", c.allow, c.url, err)
 		}
 	}
-	if _, err := task.NewEgress(task.EgressOptions{Allow: []string{"http://x"}}); err == nil {
+	if _, err := outgoing.NewEgress(outgoing.EgressOptions{Allow: []string{"http://x"}}); err == nil {
 		t.Error("a URL is no place")
 	}
 }
