@@ -7,19 +7,26 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const definitionColumns = `name, version, kind, hash, created_at, document`
+// definitions are the columns of the versions of definitions.
+var definitions = relation[*store.Definition, *store.Definition]{
+	{"name", func(s *stmt, x *store.Definition) { s.text(x.Name) }, func(s *stmt, x *store.Definition) { x.Name = s.getText() }},
+	{"version", func(s *stmt, x *store.Definition) { s.int(int64(x.Version)) }, func(s *stmt, x *store.Definition) { x.Version = int(s.getInt()) }},
+	{"kind", func(s *stmt, x *store.Definition) { s.text(x.Kind) }, func(s *stmt, x *store.Definition) { x.Kind = s.getText() }},
+	{"hash", func(s *stmt, x *store.Definition) { s.blob(x.Hash[:]) }, func(s *stmt, x *store.Definition) { copy(x.Hash[:], s.peekBlob()) }},
+	{"created_at", func(s *stmt, x *store.Definition) { s.time(x.CreatedAt) }, func(s *stmt, x *store.Definition) { x.CreatedAt = s.getTime() }},
+	{"document", func(s *stmt, x *store.Definition) { s.blob(x.Document) }, func(s *stmt, x *store.Definition) { x.Document = s.getBlob() }},
+}
 
 var (
 	qLatest = sql(`SELECT version, hash FROM definitions WHERE name = ? ORDER BY version DESC LIMIT 1`)
 
-	qInsertDefinition = sql(`INSERT INTO definitions (` + definitionColumns + `) VALUES (?, ?, ?, ?, ?, ?)`)
+	qInsertDefinition = sql(definitions.insert("definitions"))
 
-	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM definitions WHERE name = ? AND (? = 0 OR version = ?) ORDER BY version DESC LIMIT 1`)
+	qDefinition = sql(`SELECT ` + definitions.names("") + ` FROM definitions WHERE name = ? AND (? = 0 OR version = ?) ORDER BY version DESC LIMIT 1`)
 
-	qDefinitions = sql(`SELECT name, version, kind, hash, created_at, NULL FROM definitions d WHERE name > ?
+	qDefinitions = sql(`SELECT ` + definitions[:len(definitions)-1].names("") + `, NULL FROM definitions d WHERE name > ?
 		AND version = (SELECT max(version) FROM definitions m WHERE m.name = d.name) ORDER BY name LIMIT ?`)
 
 	qHasChildren = sql(`SELECT 1 FROM children WHERE workflow = ? LIMIT 1`)
@@ -47,25 +54,12 @@ func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
 	if same {
 		return latest, false, nil
 	}
-	err := t.c.use(qInsertDefinition).text(d.Name).int(int64(latest + 1)).text(d.Kind).blob(d.Hash[:]).
-		int(row.Micros(d.CreatedAt)).blob(d.Document).run()
+	d.Version = latest + 1
+	err := definitions.bind(t.c.use(qInsertDefinition), &d).run()
 	if err != nil {
 		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
 	}
-	return latest + 1, true, nil
-}
-
-// definitions reads rows of definitionColumns.
-func (s *stmt) definitions() ([]store.Definition, error) {
-	var all []store.Definition
-	for s.next() {
-		d := store.Definition{Name: s.getText(), Version: int(s.getInt()), Kind: s.getText()}
-		copy(d.Hash[:], s.peekBlob())
-		d.CreatedAt = row.FromMicros(s.getInt())
-		d.Document = s.getBlob()
-		all = append(all, d)
-	}
-	return all, s.done()
+	return d.Version, true, nil
 }
 
 // removals are the statements that delete what hangs on an execution; each takes its number.

@@ -7,26 +7,34 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const (
-	pauseColumns = `generation, kind, name, paused, at, until, who, reason`
-	// lastPause is the latest generation of pauses.
-	lastPause = `(SELECT coalesce(max(generation), 0) FROM pauses)`
-)
+// lastPause is the latest generation of pauses.
+const lastPause = `(SELECT coalesce(max(generation), 0) FROM pauses)`
+
+// pauses are the columns of what was paused and resumed.
+var pauses = relation[*store.Pause, *store.Pause]{
+	{"generation", func(s *stmt, x *store.Pause) { s.int(x.Generation) }, func(s *stmt, x *store.Pause) { x.Generation = s.getInt() }},
+	{"kind", func(s *stmt, x *store.Pause) { s.int(int64(x.Of)) }, func(s *stmt, x *store.Pause) { x.Of = store.PauseKind(s.getInt()) }},
+	{"name", func(s *stmt, x *store.Pause) { s.text(x.Name) }, func(s *stmt, x *store.Pause) { x.Name = s.getText() }},
+	{"paused", func(s *stmt, x *store.Pause) { s.int(truth(x.Paused)) }, func(s *stmt, x *store.Pause) { x.Paused = s.getInt() == 1 }},
+	{"at", func(s *stmt, x *store.Pause) { s.time(x.At) }, func(s *stmt, x *store.Pause) { x.At = s.getTime() }},
+	{"until", func(s *stmt, x *store.Pause) { s.time(x.Until) }, func(s *stmt, x *store.Pause) { x.Until = s.getTime() }},
+	{"who", func(s *stmt, x *store.Pause) { s.text(x.By) }, func(s *stmt, x *store.Pause) { x.By = s.getText() }},
+	{"reason", func(s *stmt, x *store.Pause) { s.text(x.Reason) }, func(s *stmt, x *store.Pause) { x.Reason = s.getText() }},
+}
 
 var (
 	qLastPause = sql(`SELECT ` + lastPause)
 
-	qPauseOf = sql(`SELECT ` + pauseColumns + ` FROM pauses WHERE kind = ? AND name = ? ORDER BY generation DESC LIMIT 1`)
+	qPauseOf = sql(`SELECT ` + pauses.names("") + ` FROM pauses WHERE kind = ? AND name = ? ORDER BY generation DESC LIMIT 1`)
 
-	qAddPause = sql(`INSERT INTO pauses (` + pauseColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qAddPause = sql(pauses.insert("pauses"))
 
-	qPauses = sql(`SELECT ` + pauseColumns + ` FROM pauses WHERE paused = 1 AND generation IN (SELECT max(generation) FROM pauses GROUP BY kind, name)
+	qPauses = sql(`SELECT ` + pauses.names("") + ` FROM pauses WHERE paused = 1 AND generation IN (SELECT max(generation) FROM pauses GROUP BY kind, name)
 		ORDER BY kind, name`)
 
-	qPauseHistory = sql(`SELECT ` + pauseColumns + ` FROM pauses WHERE generation < ? AND (? = 0 OR kind = ?) AND (? = '' OR name = ?)
+	qPauseHistory = sql(`SELECT ` + pauses.names("") + ` FROM pauses WHERE generation < ? AND (? = 0 OR kind = ?) AND (? = '' OR name = ?)
 		ORDER BY generation DESC LIMIT ?`)
 )
 
@@ -37,7 +45,7 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 		if err != nil {
 			return err
 		}
-		all, err := s.w.use(qPauseOf).int(int64(of)).text(name).pauses()
+		all, err := rowsOf(s.w.use(qPauseOf).int(int64(of)).text(name), pauses)
 		if err != nil {
 			return err
 		}
@@ -54,27 +62,12 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 		}
 		latest = *p
 		latest.Generation, latest.Of, latest.Name = last+1, of, name
-		paused := int64(0)
-		if latest.Paused {
-			paused = 1
-		}
-		return s.w.use(qAddPause).int(latest.Generation).int(int64(of)).text(name).int(paused).int(row.Micros(latest.At)).int(row.Micros(latest.Until)).
-			text(latest.By).text(latest.Reason).run()
+		return pauses.bind(s.w.use(qAddPause), &latest).run()
 	})
 	if err != nil {
 		return store.Pause{}, fmt.Errorf("pause or resume %s %q: %w", of, name, err)
 	}
 	return latest, nil
-}
-
-// pauses reads rows of pauseColumns.
-func (s *stmt) pauses() ([]store.Pause, error) {
-	var all []store.Pause
-	for s.next() {
-		all = append(all, store.Pause{Generation: s.getInt(), Of: store.PauseKind(s.getInt()), Name: s.getText(), Paused: s.getInt() == 1,
-			At: row.FromMicros(s.getInt()), Until: row.FromMicros(s.getInt()), By: s.getText(), Reason: s.getText()})
-	}
-	return all, s.done()
 }
 
 func (c *conn) lastPause() (last int64, err error) {
@@ -90,7 +83,7 @@ func (c *conn) pauses() ([]store.Pause, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read pauses: %w", err)
 	}
-	all, err := c.use(qPauses).pauses()
+	all, err := rowsOf(c.use(qPauses), pauses)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read pauses: %w", err)
 	}
@@ -118,6 +111,6 @@ func (s *Store) PauseHistory(ctx context.Context, of store.PauseKind, name strin
 		below = math.MaxInt64
 	}
 	return list(ctx, s, func(c *conn) ([]store.Pause, error) {
-		return c.use(qPauseHistory).int(below).int(int64(of)).int(int64(of)).text(name).text(name).int(int64(n)).pauses()
+		return rowsOf(c.use(qPauseHistory).int(below).int(int64(of)).int(int64(of)).text(name).text(name).int(int64(n)), pauses)
 	}, "read the history of pauses")
 }

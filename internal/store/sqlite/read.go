@@ -191,7 +191,7 @@ func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		all, err = c.use(qLiveSessions).int(s.leaseNow()).sessions()
+		all, err = rowsOf(c.use(qLiveSessions).int(s.leaseNow()), sessions)
 		return err
 	})
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		for _, name := range names {
-			found, err := c.use(qDefinition).text(name).int(0).int(0).definitions()
+			found, err := rowsOf(c.use(qDefinition).text(name).int(0).int(0), definitions)
 			if err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definit
 }
 
 func (c *conn) definition(name string, version int) (store.Definition, error) {
-	all, err := c.use(qDefinition).text(name).int(int64(version)).int(int64(version)).definitions()
+	all, err := rowsOf(c.use(qDefinition).text(name).int(int64(version)).int(int64(version)), definitions)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("version %d: %w", version, store.ErrNotFound)
 	}
@@ -303,7 +303,7 @@ func (c *conn) definition(name string, version int) (store.Definition, error) {
 // Definitions implements store.Reader.
 func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		all, err = c.use(qDefinitions).text(after).int(int64(limit)).definitions()
+		all, err = rowsOf(c.use(qDefinitions).text(after).int(int64(limit)), definitions)
 		return err
 	})
 	if err != nil {

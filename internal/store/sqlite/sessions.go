@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -14,22 +13,41 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, expires_at`
+// sessions are the columns of the sessions of workers.
+var sessions = relation[*store.Session, *store.Session]{
+	{"id", func(s *stmt, x *store.Session) { s.id(x.ID) }, func(s *stmt, x *store.Session) { x.ID = s.getID() }},
+	{"name", func(s *stmt, x *store.Session) { s.text(x.Name) }, func(s *stmt, x *store.Session) { x.Name = s.getText() }},
+	{"embedded", func(s *stmt, x *store.Session) { s.int(truth(x.Embedded)) }, func(s *stmt, x *store.Session) { x.Embedded = s.getInt() == 1 }},
+	{"queues", func(s *stmt, x *store.Session) { s.list(x.Queues) }, func(s *stmt, x *store.Session) { s.failed(json.Unmarshal(s.peekBlob(), &x.Queues)) }},
+	{"kinds", func(s *stmt, x *store.Session) { s.list(x.Kinds) }, func(s *stmt, x *store.Session) { s.failed(json.Unmarshal(s.peekBlob(), &x.Kinds)) }},
+	{"slots", func(s *stmt, x *store.Session) { s.int(int64(x.Slots)) }, func(s *stmt, x *store.Session) { x.Slots = int(s.getInt()) }},
+	{"started_at", func(s *stmt, x *store.Session) { s.time(x.StartedAt) }, func(s *stmt, x *store.Session) { x.StartedAt = s.getTime() }},
+	{"expires_at", func(s *stmt, x *store.Session) { s.time(x.ExpiresAt) }, func(s *stmt, x *store.Session) { x.ExpiresAt = s.getTime() }},
+}
+
+// list binds the next parameter: a list as JSON.
+func (s *stmt) list(all []string) {
+	text, err := json.Marshal(all)
+	if err != nil {
+		s.fail(err)
+	}
+	s.text(string(text))
+}
 
 var (
-	qOpenSession = sql(`INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qOpenSession = sql(sessions.insert("sessions"))
 
 	qRenewSession = sql(`UPDATE sessions SET expires_at = ? WHERE id = ? AND expires_at > ?`)
 
 	qRestartLeases = sql(`UPDATE sessions SET expires_at = ? WHERE expires_at > 0`)
 
-	qSession = sql(`SELECT ` + sessionColumns + `, ` + lastPause + ` FROM sessions WHERE id = ?`)
+	qSession = sql(`SELECT ` + sessions.names("") + `, ` + lastPause + ` FROM sessions WHERE id = ?`)
 
 	qDropSession = sql(`DELETE FROM sessions WHERE id = ?`)
 
-	qExpired = sql(`SELECT ` + sessionColumns + ` FROM sessions WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?`)
+	qExpired = sql(`SELECT ` + sessions.names("") + ` FROM sessions WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?`)
 
-	qLiveSessions = sql(`SELECT ` + sessionColumns + ` FROM sessions WHERE expires_at > ? ORDER BY id`)
+	qLiveSessions = sql(`SELECT ` + sessions.names("") + ` FROM sessions WHERE expires_at > ? ORDER BY id`)
 
 	qExpireEmbedded = sql(`UPDATE sessions SET expires_at = ? WHERE embedded = 1 AND expires_at > ?`)
 
@@ -40,24 +58,13 @@ var (
 
 // OpenSession implements store.Sessions.
 func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
-	queues, err := json.Marshal(s.Queues)
+	var err error
+	s.StartedAt, err = t.Now(ctx)
 	if err != nil {
 		return fmt.Errorf("open session: %w", err)
 	}
-	kinds, err := json.Marshal(s.Kinds)
-	if err != nil {
-		return fmt.Errorf("open session: %w", err)
-	}
-	embedded := int64(0)
-	if s.Embedded {
-		embedded = 1
-	}
-	started, err := t.Now(ctx)
-	if err != nil {
-		return fmt.Errorf("open session: %w", err)
-	}
-	err = taken(t.c.use(qOpenSession).id(s.ID).text(s.Name).int(embedded).text(string(queues)).text(string(kinds)).
-		int(int64(s.Slots)).int(row.Micros(started)).int(t.s.leaseNow() + lease.Microseconds()).run())
+	s.ExpiresAt = row.FromMicros(t.s.leaseNow() + lease.Microseconds())
+	err = taken(sessions.bind(t.c.use(qOpenSession), &s).run())
 	if err != nil {
 		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
 	}
@@ -117,7 +124,7 @@ func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, er
 	var bad error
 	there := s.next()
 	if there {
-		found, bad = s.session()
+		bad = sessions.read(s, &found)
 		found.Pauses = s.getInt()
 	}
 	if err := cmp.Or(s.done(), bad); err != nil {
@@ -139,7 +146,7 @@ func (t *tx) DropSession(_ context.Context, id flow.ID) error {
 
 // Expired implements store.Sessions.
 func (t *tx) Expired(_ context.Context, n int) ([]store.Session, error) {
-	all, err := t.c.use(qExpired).int(t.s.leaseNow()).int(int64(n)).sessions()
+	all, err := rowsOf(t.c.use(qExpired).int(t.s.leaseNow()).int(int64(n)), sessions)
 	if err != nil {
 		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
@@ -171,28 +178,4 @@ func (t *tx) Ordered(_ context.Context, sessions []flow.ID) ([]*flow.Execution, 
 		all = append(all, xs...)
 	}
 	return all, nil
-}
-
-// sessions reads rows of sessionColumns.
-func (s *stmt) sessions() ([]store.Session, error) {
-	var all []store.Session
-	var bad error
-	for s.next() {
-		v, err := s.session()
-		bad = errors.Join(bad, err)
-		all = append(all, v)
-	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
-}
-
-// session reads sessionColumns of a row.
-func (s *stmt) session() (store.Session, error) {
-	v := store.Session{ID: s.getID(), Name: s.getText(), Embedded: s.getInt() == 1}
-	err := errors.Join(json.Unmarshal(s.peekBlob(), &v.Queues), json.Unmarshal(s.peekBlob(), &v.Kinds))
-	v.Slots = int(s.getInt())
-	v.StartedAt, v.ExpiresAt = row.FromMicros(s.getInt()), row.FromMicros(s.getInt())
-	return v, err
 }
