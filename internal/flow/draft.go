@@ -65,6 +65,9 @@ func (d *Draft) append(e Event) error {
 	if c := d.State.Cancel; c != nil && e.Type == EventType(c.As.String()) && e.At.Before(c.At) {
 		e.At = c.At // an end by order is not earlier than the order: for a total_timeout it would be before the deadline
 	}
+	if c := d.State.Cancel; c != nil && e.Type == EvCancelled {
+		e.Data = withOrder(e.Data, c.At)
+	}
 	d.NextSeq++
 	d.EventAt = e.At
 	d.Events = append(d.Events, e)
@@ -375,6 +378,30 @@ func (d *Draft) Ended() bool { return d.Place == Finished && d.Before.Place != F
 // FreedKey reports whether the decision gave back the draft's slot of its key.
 func (d *Draft) FreedKey() bool {
 	return d.Key != "" && d.Before.Place.HoldsKey() && !d.Place.HoldsKey()
+}
+
+// orderedAt is the member of a cancelled event's data that says when the end was ordered: the order itself is gone once it is obeyed.
+const orderedAt = "ordered_at"
+
+// withOrder adds the moment of an order to the data of an event. Data without room for it stays as it is.
+func withOrder(data json.RawMessage, at time.Time) json.RawMessage {
+	member := object(orderedAt, at.UTC().Format(time.RFC3339Nano))
+	switch {
+	case len(data) == 0 || string(data) == "{}":
+		return member
+	case data[0] != '{' || data[len(data)-1] != '}' || len(data)+len(member) > MostData:
+		return data
+	}
+	return append(append(slices.Clone(data[:len(data)-1]), ','), member[1:]...)
+}
+
+// orderIn is the moment that withOrder has added to data; the zero time: none.
+func orderIn(data json.RawMessage) (at time.Time) {
+	if i := bytes.LastIndex(data, []byte(`"`+orderedAt+`":"`)); i > 0 {
+		text := strings.TrimSuffix(string(data[i+len(orderedAt)+4:]), `"}`)
+		at, _ = time.Parse(time.RFC3339Nano, text) // other text is the owner's own
+	}
+	return at
 }
 
 func errorData(e *Error) json.RawMessage {

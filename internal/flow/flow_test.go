@@ -625,3 +625,40 @@ func TestIDsWith(t *testing.T) {
 		}
 	}
 }
+
+// The end by order says when it was ordered, however the owner of the attempt explains it, and the owner's report may come again.
+func TestCancelledSaysWhenItWasOrdered(t *testing.T) {
+	t.Parallel()
+	const member = `"ordered_at":"2026-11-21T08:00:03Z"}`
+	for said, want := range map[string]string{
+		"": "{" + member, "{}": "{" + member, `{"code":"cancelled"}`: `{"code":"cancelled",` + member, `[1]`: "[1]",
+		`{"ordered_at":"before"}`: `{"ordered_at":"before",` + member,
+	} {
+		d := held(t, Request{})
+		if err := d.Cancel(Cancelled, CodeCancelled, "enough", t0.Add(3*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+		r := Report{Execution: d.ID, Attempt: 1, Events: []Event{{Seq: d.NextSeq, Attempt: 1, Type: EvRunning, At: t0.Add(time.Second)},
+			{Seq: d.NextSeq + 1, Attempt: 1, Type: EvCancelled, At: t0.Add(4 * time.Second), Data: json.RawMessage(said)}}}
+		if rc := d.Report(session, r, nil, nil, t0.Add(5*time.Second), 0); rc.Verdict != Applied || d.Stage != Cancelled {
+			t.Fatalf("%q: %+v", said, rc)
+		}
+		last := d.Events[len(d.Events)-1]
+		if string(last.Data) != want {
+			t.Errorf("%q: %s, want %s", said, last.Data, want)
+		}
+		past := map[int64]Event{}
+		for _, e := range d.Events {
+			past[e.Seq] = e
+		}
+		d = reload(d)
+		if rc := d.Report(session, r, past, nil, t0.Add(9*time.Second), 0); rc.Verdict != Duplicate {
+			t.Errorf("%q again: %+v", said, rc)
+		}
+	}
+	d := Submit(ID{9}, Request{CreatedAt: t0})
+	if err := d.Cancel(Cancelled, CodeCancelled, "enough", t0); err != nil || bytes.Contains(d.Events[len(d.Events)-1].Data, []byte(orderedAt)) {
+		t.Errorf("nothing was ordered: %s, %v", d.Events[len(d.Events)-1].Data, err)
+	}
+}

@@ -123,7 +123,11 @@ func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool,
 		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type) || past[e.Seq-1].Type == EvLost) {
 			return known, true, ""
 		}
-		if !ok || !same(old, e) {
+		asKept := e
+		if at := orderIn(old.Data); ok && !at.IsZero() {
+			asKept.Data = withOrder(e.Data, at)
+		}
+		if !ok || !same(old, e) && !same(old, asKept) {
 			return known, false, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
 		}
 		known++
