@@ -165,6 +165,8 @@ type CodeResult struct {
 	// LimitsHit names the limits that were met, by their fields in CodeLimits. Of "memory" and "pids" that is what the kernel
 	// counted: the program may have ended by itself all the same.
 	LimitsHit []string `json:"limits_hit,omitempty"`
+	// Limits are those in force: of the submission, completed by the defaults. Of cases they are those of a case that names none.
+	Limits *CodeLimits `json:"limits,omitempty" doc:"Those in force: the submission's, completed by the defaults; of cases, those of a case that names none"`
 
 	WallMS float64 `json:"wall_ms"` // from just before the program is executed to its end
 	CPUMS  float64 `json:"cpu_ms"`

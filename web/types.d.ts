@@ -426,6 +426,16 @@ export interface CaseResult {
   uncompared?: boolean;
 }
 
+export interface CodeLimits {
+  wall?: string;
+  cpu?: string;
+  memory?: number;
+  pids?: number;
+  cpus?: number;
+  output?: number;
+  disk?: number;
+}
+
 export interface CodeResult {
   verdict: string;
   exit_code?: number;
@@ -447,6 +457,7 @@ export interface CodeResult {
   cases?: CaseResult[];
   summary?: CaseSummary;
   limits_hit?: string[];
+  limits?: CodeLimits;
   wall_ms: number;
   cpu_ms: number;
   starved_ms?: number;

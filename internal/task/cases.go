@@ -48,7 +48,7 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 		return failed, err
 	}
 	b := &batch{evaluation: e, files: files, room: casesKept}
-	r := &api.CodeResult{Verdict: string(runtime.OK), Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version, Compile: compiled}
+	r := &api.CodeResult{Verdict: string(runtime.OK), Limits: inForce(b.caseLimits(&api.Case{})), Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version, Compile: compiled}
 	if c := e.code.Compare; c != nil && c.Checker != nil {
 		if failed, err := b.prepareChecker(ctx, c.Checker); err != nil || failed != nil {
 			return failed, err
@@ -135,14 +135,20 @@ func conclude(ctx context.Context, r *api.CodeResult) {
 	r.Reason += fmt.Sprintf("; the first that did not is %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
 }
 
+// caseLimits are the limits of a case, completed by those of the code.
+func (b *batch) caseLimits(c *api.Case) runtime.Limits {
+	l := limitsOf(c.Limits).Or(limitsOf(b.code.Limits)).Or(limitsOf(b.lang.Limits))
+	if l.CPU == 0 {
+		l.CPU = l.Wall
+	}
+	l.Output = min(l.Output, int64(api.MaxCaseOutput))
+	return l
+}
+
 // run runs one case and judges it.
 func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) (enforcement string, err error) {
-	limits := limitsOf(c.Limits).Or(limitsOf(b.code.Limits)).Or(limitsOf(b.lang.Limits))
-	if limits.CPU == 0 {
-		limits.CPU = limits.Wall
-	}
+	limits := b.caseLimits(c)
 	limits.Overrun = b.overrun()
-	limits.Output = min(limits.Output, int64(api.MaxCaseOutput))
 	input, err := b.content(ctx, c.Stdin, fmt.Sprintf("case-%d.in", i))
 	if err != nil {
 		return "", err

@@ -318,7 +318,7 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.result(ctx, res, stdout, stderr), res.Files, nil
+	return e.result(ctx, res, spec.Limits, stdout, stderr), res.Files, nil
 }
 
 // launch runs one program to its end.
@@ -391,12 +391,12 @@ func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run
 }
 
 // result writes what the runtime found in the words of the API.
-func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, stderr *head) *api.CodeResult {
+func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runtime.Limits, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Cause: string(res.Cause), Refused: res.Refused,
 		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
 		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
-		LimitsHit: res.LimitsHit, PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
+		LimitsHit: res.LimitsHit, Limits: inForce(limits), PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
 		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
 	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {

@@ -355,6 +355,24 @@ func TestLimitsHit(t *testing.T) {
 	}
 }
 
+// A result says which limits were in force: the submission's, completed by the language's. Of cases they are those of one that names none.
+func TestLimitsInForce(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, rt := range runtimes(t) {
+		limits := api.CodeLimits{Wall: api.Duration(20 * time.Second), Memory: 100e6}
+		want := api.CodeLimits{Wall: limits.Wall, CPU: limits.Wall, Memory: limits.Memory, Pids: 64, Output: 10e6, Disk: 64e6}
+		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: "echo hi", Limits: limits}))
+		if r.err != nil || r.result.Limits == nil || *r.result.Limits != want {
+			t.Errorf("%s: %+v, %v, want %+v", rt.Name(), r.result.Limits, r.err, want)
+		}
+		r = evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: "echo hi", Limits: limits, Cases: []api.Case{{Limits: api.CodeLimits{Pids: 9}}}}))
+		if r.err != nil || r.result.Limits == nil || *r.result.Limits != want {
+			t.Errorf("%s, of cases: %+v, %v, want %+v", rt.Name(), r.result.Limits, r.err, want)
+		}
+	}
+}
+
 func TestFilesInAndOut(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

@@ -142,6 +142,12 @@ func limitsOf(l api.CodeLimits) runtime.Limits {
 		CPUs: l.CPUs, Output: int64(l.Output), Disk: int64(l.Disk)}
 }
 
+// inForce says a runtime's limits in the words of the API.
+func inForce(l runtime.Limits) *api.CodeLimits {
+	return &api.CodeLimits{Wall: api.Duration(l.Wall), CPU: api.Duration(l.CPU), Memory: api.Size(l.Memory), Pids: l.Pids,
+		CPUs: l.CPUs, Output: api.Size(l.Output), Disk: api.Size(l.Disk)}
+}
+
 // placeholders are what argument lists may hold in braces.
 var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std"}
 

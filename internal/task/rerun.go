@@ -116,7 +116,7 @@ func (e *evaluation) startUntilKept(ctx context.Context, spec runtime.Spec) (_ *
 		}
 		_, _ = io.Copy(e.task.Log(stream), f) // a log that cannot be written has ended with the attempt
 	}
-	result := e.result(ctx, r.Result, counts.stdout, counts.stderr)
+	result := e.result(ctx, r.Result, spec.Limits, counts.stdout, counts.stderr)
 	result.Runs = r.all
 	return result, r.Files, nil
 }
