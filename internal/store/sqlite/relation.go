@@ -16,9 +16,6 @@ type field[W, R any] struct {
 	get  func(*stmt, R) // nil: it is not read
 }
 
-// none stands for R of a relation that is not read.
-type none = struct{}
-
 // names are the columns' names behind a prefix ("l." or ""), separated by commas.
 func (t relation[W, R]) names(prefix string) string {
 	all := make([]string, len(t))
