@@ -27,7 +27,8 @@ func TestFreshWorkDuringRecovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{Store: s, Committers: 2, Queues: []string{"stale", "fresh"}, Log: slog.New(slog.DiscardHandler)})
+	// Neither session is renewed: thousands of commits, one after the other, may take longer than the usual lease.
+	e, err := engine.New(engine.Options{Store: s, Committers: 2, Queues: []string{"stale", "fresh"}, Lease: 10 * time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
