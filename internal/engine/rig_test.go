@@ -351,7 +351,21 @@ func (h *hand) serve(respond func(handoff.Assignment) (string, *flow.Error)) {
 			}
 		}
 	}()
-	h.Cleanup(func() { stop(); <-done })
+	kept := make(chan struct{})
+	go func() { // a busy machine takes longer than a lease for some tests
+		defer close(kept)
+		renew := time.NewTicker(h.e.Lease() / 6)
+		defer renew.Stop()
+		for {
+			select {
+			case <-renew.C:
+				_, _ = h.e.Renew(ctx, h.session) // a session that is lost shows in what is not taken
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	h.Cleanup(func() { stop(); <-done; <-kept })
 }
 
 func echo(a handoff.Assignment) (string, *flow.Error) {
