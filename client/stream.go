@@ -152,7 +152,7 @@ func (c *Client) FollowTasks(ctx context.Context, id string, listed int) iter.Se
 
 // FollowQuery says what [Client.Follow] follows.
 type FollowQuery struct {
-	Tasks, Events, Logs bool // which of them
+	Tasks, Events, Logs bool // which of them; none: all
 	Items               int  // of a foreach task: how many executions are listed; 0 is the server's default, and below 0 none
 	Written             LogQuery
 }

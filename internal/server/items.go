@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// itemsLooked is how many executions of a task one page looks at for those with the statuses asked for: some 100 ms.
+// itemsLooked is how many executions of a task one page looks at for those with the statuses asked for: twenty reads of a thousand rows.
 const itemsLooked = 20_000
 
 // items answers with the executions of one task, a page at a time.
