@@ -620,6 +620,7 @@ func TestLongLog(t *testing.T) {
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
 	tb.see("1000000")
 	tb.until("what was written before is left out", `!document.body.innerText.includes('1,000,000 lines')`)
-	tb.until("the beginning says what is left out", `(document.querySelector('.logview').scrollTop = 0, document.body.innerText.includes('left out here'))`)
+	eval[any](tb, `document.querySelector('.logview').scrollTop = 0`)
+	tb.see("left out here")
 	tb.check("a long log")
 }

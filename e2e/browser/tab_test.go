@@ -46,7 +46,7 @@ func open(t *testing.T, host string) *tab {
 	if err := chromedp.Do(ctx); err != nil { // makes the tab, which lives as long as this context
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(ctx, 10*time.Minute+2**soak)
+	ctx, stop := context.WithTimeout(ctx, 4*time.Minute+2**soak)
 	t.Cleanup(stop)
 	tb := &tab{ctx: ctx, t: t}
 	err := chromedp.Listen(ctx, func(event any) {
