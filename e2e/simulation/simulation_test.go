@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ var (
 	seeds    = flag.Int("sim.seeds", 0, "how many seeds to run (0: 2000, with the race detector 200)")
 	firstOne = flag.Uint64("sim.first", 1, "the first seed")
 	verbose  = flag.Bool("sim.v", false, "print the whole trace")
-	part     = flag.String("sim.part", "", "which part of the seeds this process runs, as 0/2; set by the test itself")
+	part     = flag.String("sim.part", "", "which part of the seeds, or of the planted bugs, this process runs, as 0/2; set by the tests themselves")
 )
 
 // TestMain lets only one goroutine of this process run at a time. What the scheduler of the simulation decides is all that
@@ -58,12 +59,8 @@ func replaySeed(t *testing.T) {
 const totals = "simulated: "
 
 func runPart(t *testing.T, n int) {
-	var i, of int
-	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &of); err != nil {
-		t.Fatalf("-sim.part %q: %v", *part, err)
-	}
 	total := result{Faults: map[string]int{}}
-	for ; i < n && !t.Failed(); i += of {
+	for i, of := partOf(t); i < n && !t.Failed(); i += of {
 		r := runSeed(t, *firstOne+uint64(i), nil, false)
 		report(t, r)
 		total.add(r)
@@ -76,33 +73,44 @@ func runPart(t *testing.T, n int) {
 }
 
 func runAll(t *testing.T, n int) {
-	parts := runtime.NumCPU()
-	var mu sync.Mutex
 	total := result{Faults: map[string]int{}}
+	for line := range strings.Lines(inParts(t, fmt.Sprintf("-sim.seeds=%d", n), fmt.Sprintf("-sim.first=%d", *firstOne))) {
+		var part result
+		if text, ok := strings.CutPrefix(line, totals); ok && json.Unmarshal([]byte(text), &part) == nil {
+			total.add(&part)
+		}
+	}
+	t.Logf("%d seeds: %s", n, &total)
+	if !t.Failed() && total.Seeds != n {
+		t.Errorf("%d seeds were run, not %d", total.Seeds, n)
+	}
+}
+
+// inParts runs the test again in a process for each core, and returns what they have printed.
+func inParts(t *testing.T, args ...string) string {
+	t.Helper()
+	parts := runtime.NumCPU()
+	printed := make([]string, parts)
 	var all sync.WaitGroup
 	for i := range parts {
 		all.Go(func() {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSimulation$", "-test.timeout=0",
-				fmt.Sprintf("-sim.part=%d/%d", i, parts), fmt.Sprintf("-sim.seeds=%d", n), fmt.Sprintf("-sim.first=%d", *firstOne))
-			out, err := cmd.CombinedOutput()
-			mu.Lock()
-			defer mu.Unlock()
-			for line := range strings.Lines(string(out)) {
-				var part result
-				if text, ok := strings.CutPrefix(line, totals); ok && json.Unmarshal([]byte(text), &part) == nil {
-					total.add(&part)
-				}
-			}
-			if err != nil {
+			out, err := exec.CommandContext(t.Context(), os.Args[0], slices.Concat([]string{"-test.run=^" + t.Name() + "$", "-test.timeout=0", fmt.Sprintf("-sim.part=%d/%d", i, parts)}, args)...).CombinedOutput()
+			if printed[i] = string(out); err != nil {
 				t.Errorf("part %d: %v\n%s", i, err, out)
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("%d seeds: %s", n, &total)
-	if !t.Failed() && total.Seeds != n {
-		t.Errorf("%d seeds were run, not %d", total.Seeds, n)
+	return strings.Join(printed, "")
+}
+
+// partOf is which part of how many this process runs.
+func partOf(t *testing.T) (i, of int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &of); err != nil {
+		t.Fatalf("-sim.part %q: %v", *part, err)
 	}
+	return i, of
 }
 
 func (r *result) String() string {
