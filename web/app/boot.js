@@ -98,11 +98,11 @@ function Login() {
   </main>`;
 }
 
-/** @param {{open: boolean, close: () => void}} p */
-const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
+/** @param {{key: number, open: boolean, close: () => void}} p */
+const help = (p) => dialog({ name: 'Keys', ...p }, html`<div class="body"><h2>Keys</h2>
   <dl class="facts keys">${meanings.map(([keys, does]) => html`<dt>${keys.map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${does}</dd>`)}
     <dt><kbd>g</kbd> …</dt><dd>${places.map((p) => html`<span class="nowrap"><kbd>${p.key}</kbd> ${p.name}</span> `)}</dd>
-  </dl></div><footer><button type="button" onClick=${close}>Close</button></footer>`);
+  </dl></div><footer><button type="button" onClick=${p.close}>Close</button></footer>`);
 
 const Palette = lazy(() => import('../screen/palette.js').then((m) => m.Palette), () => null);
 
@@ -114,8 +114,10 @@ function Boundary({ children }) {
 }
 
 function Page() {
-  const [over, show] = useState(/** @type {''|'help'|'search'} */ (''));
-  const close = () => show('');
+  // What is shown over the screen, and how many were shown. The browser tells of a dialog that Escape closed by an event that can come after the key that shows the next: it closes its own alone.
+  const [over, setOver] = useState({ name: /** @type {''|'help'|'search'} */ (''), nth: 0 });
+  const show = (/** @type {'help'|'search'} */ name) => setOver((o) => ({ name, nth: o.nth + 1 }));
+  const close = () => setOver((o) => (o.nth === over.nth ? { name: '', nth: o.nth } : o));
   useEffect(() => {
     const on = (/** @type {KeyboardEvent} */ e) => pressed(e, { help: () => show('help'), search: () => show('search') });
     addEventListener('keydown', on);
@@ -137,8 +139,8 @@ function Page() {
       </div>
     </header>
     <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
-    ${help({ open: over === 'help', close })}
-    ${over === 'search' ? h(Palette, { close, help: () => show('help') }) : null}
+    ${help({ key: over.nth, open: over.name === 'help', close })}
+    ${over.name === 'search' ? h(Palette, { key: over.nth, close, help: () => show('help') }) : null}
     <div class="said" role="status">${said.value}</div>
   </div>`;
 }
