@@ -2,8 +2,11 @@ package simulation
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -320,8 +323,38 @@ func (s *shadow) hasChild(p place) bool {
 // bugSeeds is within how many seeds a planted bug must be caught.
 const bugSeeds = 400
 
+// caught has, in a line for each planted bug, a seed that caught it and the name of the bug. It is tried first: two processors catch 124 bugs in 13 s that way, from seed 1 on in 184 s.
+// `go test ./e2e/simulation -run TestPlantedBugs -update` writes it anew.
+//
+//go:embed testdata/caught.txt
+var caught string
+
+// seedsFor are the seeds of which one must catch a bug, in the order in which they are tried.
+func seedsFor(b *bug) []uint64 {
+	var seeds []uint64
+	for line := range strings.Lines(caught) {
+		if number, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == b.name {
+			if seed, err := strconv.ParseUint(number, 10, 64); err == nil && seed <= bugSeeds {
+				seeds = append(seeds, seed)
+			}
+		}
+	}
+	for seed := uint64(1); seed <= bugSeeds; seed++ {
+		if !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
 // planted begins the line in which a process says what became of a planted bug.
 const planted = "planted: "
+
+// nameIn is the name of the bug in what a process says of it: "seed 12 NAME   invariant  3: …".
+func nameIn(line string) string {
+	before, _, _ := strings.Cut(line, " invariant ")
+	return strings.Join(strings.Fields(before)[2:], " ")
+}
 
 // TestPlantedBugs checks the checker: each of these bugs must be caught, by one of the invariants that it breaks.
 func TestPlantedBugs(t *testing.T) {
@@ -340,17 +373,27 @@ func TestPlantedBugs(t *testing.T) {
 		if len(said) != len(bugs) {
 			t.Errorf("%d planted bugs were looked for, not %d", len(said), len(bugs))
 		}
+		if *update && !t.Failed() {
+			slices.SortFunc(said, func(a, b string) int { return strings.Compare(nameIn(a), nameIn(b)) })
+			var lines strings.Builder
+			for _, line := range said {
+				fmt.Fprintf(&lines, "%s %s\n", strings.Fields(line)[1], nameIn(line))
+			}
+			if err := os.WriteFile("testdata/caught.txt", []byte(lines.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return
 	}
 	for i, of := partOf(t); i < len(bugs); i += of {
 		b := &bugs[i]
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
-			for seed := uint64(1); seed <= bugSeeds; seed++ {
+			for _, seed := range seedsFor(b) {
 				r := runSeed(t, seed, b, false)
 				if len(r.broken) == 0 {
 					continue
 				}
-				fmt.Printf("%s%-46s invariant %2d, seed %3d: %.110s\n", planted, b.name, r.broken[0].invariant, seed, r.broken[0].say)
+				fmt.Printf("%sseed %3d %-46s invariant %2d: %.110s\n", planted, seed, b.name, r.broken[0].invariant, r.broken[0].say)
 				if !slices.Contains(b.invariant, r.broken[0].invariant) {
 					t.Errorf("seed %d: caught by %s; it breaks %v", seed, r.broken[0], b.invariant)
 				}

@@ -19,6 +19,7 @@ var (
 	seeds    = flag.Int("sim.seeds", 0, "how many seeds to run (0: 2000, with the race detector 200)")
 	firstOne = flag.Uint64("sim.first", 1, "the first seed")
 	verbose  = flag.Bool("sim.v", false, "print the whole trace")
+	update   = flag.Bool("update", false, "write testdata/caught.txt: which seed catches each planted bug")
 	part     = flag.String("sim.part", "", "which part of the seeds, or of the planted bugs, this process runs, as 0/2; set by the tests themselves")
 )
 
