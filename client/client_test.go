@@ -101,6 +101,67 @@ func TestRepeatsUntilItIsTakenIn(t *testing.T) {
 	}
 }
 
+// The server cannot say of two items what became of them. They alone are submitted again, under their keys; the one without a key is not.
+func TestRepeatsTheItemsOfABatch(t *testing.T) {
+	for _, keys := range []bool{true, false} {
+		var sent [][]string
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var b api.Batch
+			_ = json.NewDecoder(r.Body).Decode(&b)
+			out := api.BatchResult{Results: make([]api.BatchEntry, len(b.Executions))}
+			var some []string
+			for i, s := range b.Executions {
+				some = append(some, s.IdempotencyKey)
+				unknown := strings.HasPrefix(s.Action, "unknown") && len(sent) < 2 || s.Action == "unknown, then refused" && len(sent) == 2
+				at := fmt.Sprintf("executions[%d]", i)
+				switch {
+				case s.Action == "bad", s.Action == "unknown, then refused" && !unknown:
+					out.Refused++
+					out.Results[i].Problem = &api.Problem{Type: api.ProblemInvalid, Status: 422, Instance: at, Errors: []api.FieldError{{Path: at + ".action"}}}
+				case unknown:
+					out.Refused++
+					out.Results[i].Problem = &api.Problem{Type: api.ProblemUnavailable, Status: 503, Instance: at}
+				default:
+					out.Accepted++
+					out.Results[i].ID = "ex_" + s.Action
+				}
+			}
+			sent = append(sent, some)
+			_ = json.NewEncoder(w).Encode(out)
+		})
+		s := httptest.NewServer(h)
+		c, err := New(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !keys {
+			WithoutIdempotencyKeys()(c)
+		}
+		all := []api.Submission{{Action: "bad"}, {Action: "a"}, {Action: "unknown, then refused", IdempotencyKey: "mine"}, {Action: "unknown"}}
+		r, err := c.SubmitBatch(t.Context(), all)
+		s.Close()
+		if err != nil || len(r.Results) != 4 || all[0].IdempotencyKey != "" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		p := r.Results[2].Problem
+		if r.Results[0].Problem.Status != 422 || r.Results[1].ID != "ex_a" || p == nil || p.Status != 422 || p.Instance != "executions[2]" || p.Errors[0].Path != "executions[2].action" {
+			t.Errorf("%+v", r.Results)
+		}
+		if !keys {
+			if r.Results[3].Problem == nil || r.Accepted != 1 || r.Refused != 3 || len(sent) != 4 || len(sent[1]) != 1 || sent[1][0] != "mine" {
+				t.Errorf("without keys: %+v after %q", r, sent)
+			}
+			continue
+		}
+		if r.Results[3].ID != "ex_unknown" || r.Accepted != 2 || r.Refused != 2 || len(sent) != 4 {
+			t.Errorf("%+v after %q", r, sent)
+		}
+		if len(sent[1]) != 2 || sent[1][0] != "mine" || sent[1][1] == "" || sent[1][1] != sent[0][3] || len(sent[3]) != 1 {
+			t.Errorf("sent were %q", sent)
+		}
+	}
+}
+
 func TestDoesNotRepeatWhatMayHaveBeenDone(t *testing.T) {
 	var tries atomic.Int32
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

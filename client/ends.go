@@ -5,25 +5,13 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/pawl-run/pawl/api"
 )
 
 // EvaluateBatch asks for up to api.BatchLimit runs of ad-hoc code. Each gets its own verdict; the error is only about the whole.
 func (c *Client) EvaluateBatch(ctx context.Context, all []api.Evaluation) (*api.BatchResult, error) {
-	batch := api.EvaluationBatch{Evaluations: make([]api.Evaluation, len(all))}
-	base, repeatable := c.key(""), true
-	for i, e := range all {
-		if e.IdempotencyKey == "" && c.keys {
-			e.IdempotencyKey = base + "." + strconv.Itoa(i)
-		}
-		repeatable = repeatable && e.IdempotencyKey != ""
-		batch.Evaluations[i] = e
-	}
-	var r api.BatchResult
-	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations:batch", body: batch, repeatable: repeatable}, &r)
-	return orNil(&r, err)
+	return submitBatch(ctx, c, "evaluations", all, func(e *api.Evaluation) *string { return &e.IdempotencyKey })
 }
 
 // ListEvaluations returns one page of ad-hoc code, newest first. Of the filter's fields Action, Workflow and TopLevel must be zero.

@@ -23,24 +23,7 @@ func (c *Client) Submit(ctx context.Context, s api.Submission) (*api.Execution, 
 
 // SubmitBatch asks for up to api.BatchLimit executions. Each gets its own verdict; the error is only about the whole.
 func (c *Client) SubmitBatch(ctx context.Context, all []api.Submission) (*api.BatchResult, error) {
-	batch := api.Batch{Executions: all}
-	if c.keys {
-		base := c.key("")
-		batch.Executions = make([]api.Submission, len(all))
-		for i, s := range all {
-			if s.IdempotencyKey == "" {
-				s.IdempotencyKey = base + "." + strconv.Itoa(i)
-			}
-			batch.Executions[i] = s
-		}
-	}
-	repeatable := true
-	for i := range batch.Executions {
-		repeatable = repeatable && batch.Executions[i].IdempotencyKey != ""
-	}
-	var r api.BatchResult
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:batch", body: batch, repeatable: repeatable}, &r)
-	return orNil(&r, err)
+	return submitBatch(ctx, c, "executions", all, func(s *api.Submission) *string { return &s.IdempotencyKey })
 }
 
 // Evaluate asks for one run of ad-hoc code. With e.Wait the answer is held back until it has ended, or that long.
