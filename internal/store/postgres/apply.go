@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The statements that write. Each takes whole columns and checks, with "expect", that it did what it was to do. What must
-// exist, or must not, is looked up by a scalar subquery: of EXISTS the planner, which knows nothing of how full the tables
-// will be, makes a hash of the whole table.
+// The statements that write. Each takes the rows as one array per column, and checks with the function "expect" that it changed
+// as many rows as it was given. A row that must exist, or must not, is looked up by a scalar subquery. The planner may turn
+// EXISTS into a hash of the whole table, because it plans without knowing how full the table will be.
 var (
 	qInsertLive = sql(`WITH v AS ` + live.rows() + `,
 		made AS (INSERT INTO {s}.live (` + live.names("") + `, history_from) SELECT ` + live.names("") + `, 1
@@ -58,7 +58,8 @@ var (
 	qInsertKeys = sql(idempotency.insert("idempotency"))
 )
 
-// update changes live rows: what is the condition and the new values of each, to the columns that get them.
+// update is a statement that changes live rows. It takes the rows from v, changes those that are still as the decision read
+// them (asRead), and assigns them the columns in "to".
 func update(what, to executions) string {
 	return `WITH v AS ` + what.rows() + `,
 		moved AS (UPDATE {s}.live l SET ` + to.sets() + `, ` + setHistory + ` FROM v WHERE ` + asRead + ` RETURNING 1)
@@ -66,21 +67,22 @@ func update(what, to executions) string {
 }
 
 const (
-	// apartFrom is the size of a payload that is kept in a row of its own.
+	// apartFrom is the size in bytes from which a payload is kept in a row of its own, in the table "payloads".
 	apartFrom = 1500
-	// runLimit is how much history a live row carries: more is moved out of what every change rewrites.
+	// runLimit is how many bytes of history a live row carries. Every change rewrites the row, so older history is moved
+	// out of it.
 	runLimit = 1000
 )
 
-// writes are the columns that Apply fills, kept for the next time.
+// writes are the columns that Apply fills. A transaction takes them over from the one before, with the memory that they have.
 type writes struct {
 	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, imports columns
 
 	x change // the draft that is being added
 }
 
-// Apply implements store.Tx. What it writes is sent with the next statement that needs an answer, or with the commit, and
-// whatever is wrong with it shows there.
+// Apply implements store.Tx. The statements are sent with the next one that needs an answer, or with the commit, and only then
+// does an error of theirs show.
 func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if t.failed != nil {
 		return t.failed
@@ -162,8 +164,8 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	return nil
 }
 
-// applyRest writes what a decision changes beside executions and signals: what is under the lock of a key at once, the rest with the commit, in one
-// order for all transactions.
+// applyRest writes what a decision changes beside executions and signals. Rows that the lock of a concurrency key protects are
+// written at once, the others with the commit. All transactions write in the same order.
 func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 	if len(d.DroppedShares) > 0 {
 		if err := t.ask(ctx, qDropShares, t.args().texts(d.DroppedShares), nil); err != nil {
@@ -209,7 +211,7 @@ func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 	return t.failed
 }
 
-// write sends rows at once, so that an error says which they were.
+// write sends rows at once, so that an error names what the rows are.
 func write[T, R any](ctx context.Context, t *tx, q *query, of relation[*T, R], all []T, what string) error {
 	if len(all) == 0 {
 		return nil
@@ -233,7 +235,8 @@ func (t *tx) putChanges(all []store.WorkflowChange) {
 	t.put(qInsertChanges, &t.w.changes)
 }
 
-// insertKeys writes the idempotency keys, last and in order: a transaction that has written the same one is waited for.
+// insertKeys writes the idempotency keys, last and sorted: inserting a key waits for a transaction that has written the same
+// key.
 func (t *tx) insertKeys() {
 	slices.SortFunc(t.idem, func(a, b store.IdempotencyKey) int { return strings.Compare(a.Key, b.Key) })
 	idempotency.begin(&t.w.keys)
@@ -244,19 +247,19 @@ func (t *tx) insertKeys() {
 	t.idem = nil
 }
 
-// sendBeyond is how many bytes of parameters may wait for the commit.
+// sendBeyond is how many bytes of parameters may wait for the commit. Beyond it the statements are sent earlier.
 const sendBeyond = 4 << 20
 
 func byID(a, b *flow.Draft) int { return slices.Compare(a.ID[:], b.ID[:]) }
 
-// put puts a statement in line when there are rows for it.
+// put queues a statement, if there are rows for it.
 func (t *tx) put(q *query, c *columns) {
 	if c.rows() > 0 {
 		t.add(q, t.args().columns(c), nil)
 	}
 }
 
-// representable refuses what a column cannot hold.
+// representable refuses a draft whose numbers do not fit into their columns.
 func representable(x *flow.Draft) error {
 	if most := max(x.Attempt, x.Index, x.ParentAttempt); most > math.MaxInt32 {
 		return fmt.Errorf("write execution %s: attempt or item %d is beyond what can be stored", x.ID, most)
@@ -280,7 +283,7 @@ func (w *writes) begin() {
 	imports.begin(&w.imports)
 }
 
-// change prepares the rows of a draft whose first new event has number next. It is overwritten by the next one.
+// change prepares the rows of a draft whose first new event has number next. The next call overwrites the result.
 func (w *writes) change(x *flow.Draft, next int64) *change {
 	c := &w.x
 	*c = change{Draft: x, created: row.Micros(x.CreatedAt), history: c.history[:0]}
@@ -288,7 +291,7 @@ func (w *writes) change(x *flow.Draft, next int64) *change {
 	return c
 }
 
-// addNew adds a new execution: its row, and what hangs on it.
+// addNew adds a new execution: its row, its labels and the other rows that belong to it.
 func (t *tx) addNew(x *flow.Draft) {
 	w := &t.w
 	c := w.change(x, 1)
@@ -321,7 +324,7 @@ func itemOf(x *flow.Draft) item {
 	return item{Execution: x.Execution}
 }
 
-// addChange adds a change of an execution, and reports whether the run of its history must be moved out before.
+// addChange adds a change of an execution, and reports whether the history in its row must be moved out first.
 func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	b, w := &x.Before, &t.w
 	c := w.change(x, b.NextSeq)
@@ -343,8 +346,8 @@ func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	return c.afresh
 }
 
-// grow reports whether a live row's run of history must be moved out before more is added. For a row that this transaction
-// has not read the length of the run is not known: then it is moved.
+// grow reports whether the history in a live row must be moved out before more is added. It is also moved out when this
+// transaction has not read the row, because its length is then unknown.
 func (t *tx) grow(x *flow.Draft, more int) bool {
 	if more == 0 {
 		return false
@@ -358,7 +361,7 @@ func (t *tx) grow(x *flow.Draft, more int) bool {
 	return true
 }
 
-// wakeOf is the moment at which x would have woken in an earlier state.
+// wakeOf is the wake-up time that x had in an earlier state.
 func wakeOf(x *flow.Execution, s *flow.State) time.Time {
 	then := flow.Execution{Request: x.Request, State: *s}
 	return then.Wake()

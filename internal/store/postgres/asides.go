@@ -26,7 +26,7 @@ var (
 	qAside = sql(`SELECT ` + asides.names("") + ` FROM {s}.asides WHERE kind = $1::bigint AND id = $2`)
 )
 
-// putAsides writes what is put aside.
+// putAsides writes which signals and waits are put aside.
 func (t *tx) putAsides(all []store.Aside) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b store.Aside) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.ID[:], b.ID[:]))

@@ -20,13 +20,13 @@ var keptRows = relation[*store.Kept, *store.Kept]{
 	{"output", oidBytes, func(c *column, k *store.Kept) { c.bytesOrNull(k.Output) }, func(r *rows, k *store.Kept) { k.Output = r.bytes() }},
 }
 
-// sought is a hash that is looked for.
+// sought is a hash to look up.
 var sought = relation[*[sha256.Size]byte, none]{
 	{"hash", oidBytes, func(c *column, h *[sha256.Size]byte) { c.bytes(h[:]) }, nil},
 }
 
 var (
-	// The length of what is stored out of line is known without reading it.
+	// PostgreSQL tells the length of a value stored out of line without reading it.
 	qKept = sql(`SELECT hash, origin, at, expires, output FROM (SELECT k.*, sum(coalesce(octet_length(k.output), 0)) OVER (ORDER BY k.hash) AS size
 		FROM ` + sought.rows() + ` AS v CROSS JOIN LATERAL (SELECT * FROM {s}.kept k WHERE k.hash = v.hash OFFSET 0) k WHERE k.expires > $2::bigint) k WHERE size <= $3::bigint`)
 
@@ -52,8 +52,8 @@ func (t *tx) Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time,
 	return all, nil
 }
 
-// insertKept writes the outcomes that are kept, last and in order: a transaction that has written the same one is waited for. Of several
-// of one hash the last counts.
+// insertKept writes the outcomes to keep, last and sorted: inserting one waits for a transaction that has written the same
+// hash. If a hash occurs several times, the last one counts.
 func (t *tx) insertKept() {
 	if len(t.kept) == 0 {
 		return

@@ -37,7 +37,8 @@ var (
 	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + summaries.names("") + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
 )
 
-// Define implements store.Catalog. Of two that define the same version at once one wins, and the other gets ErrConflict.
+// Define implements store.Catalog. If two transactions define the same version at once, one succeeds and the other gets
+// ErrConflict.
 func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
 	var latest int64
 	same := false
@@ -116,8 +117,8 @@ var (
 		AND (SELECT true FROM {s}.live l WHERE l.key = k.key LIMIT 1) IS NULL ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
-// notBeingRemoved locks executions that have ended, and leaves out those that another transaction has locked, which is
-// removing them, and workflows that keep a child.
+// notBeingRemoved locks those of the executions that may be removed. It leaves out executions that another transaction has
+// locked, since that one is removing them, and workflows that keep a child.
 func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var alive, locked, there []flow.ID
 	t.free = true
@@ -163,7 +164,7 @@ func setOf(ids []flow.ID) map[flow.ID]bool {
 	return set
 }
 
-// removals are the statements that delete what hangs on executions; each takes their ids.
+// removals are the statements that delete the rows of executions in all tables; each takes their ids.
 var removals = []*query{
 	sql(`DELETE FROM {s}.marks WHERE workflow = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.changes WHERE workflow = ANY ($1::uuid[])`),
@@ -176,7 +177,7 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),
 }
 
-// Remove implements store.Executions. The lock of a key that no execution uses any more goes with the last one that did.
+// Remove implements store.Executions. The lock row of a concurrency key goes with the last execution that uses the key.
 func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	ids, err := t.notBeingRemoved(ctx, ids)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// checkChunk is how many executions Check reads in one snapshot: a long one would keep the server from tidying up.
+// checkChunk is how many executions Check reads in one snapshot. PostgreSQL cannot vacuum rows away while a snapshot could
+// still see them, so a snapshot is kept short.
 const checkChunk = 500
 
 var (
@@ -38,7 +39,7 @@ var (
 			WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx OFFSET 0) c ON true`)
 )
 
-// Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
+// Check implements store.Store. It may run beside everything else: each part reads one snapshot.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
 	if err := f.ReadPauses(ctx, s); err != nil {
@@ -72,7 +73,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	return f.All, nil
 }
 
-// checked is one execution of a page and what its row says beside it.
+// checked is one execution of a page, with the columns of its row that Check compares.
 type checked struct {
 	x      *flow.Execution
 	events []flow.Event
@@ -131,7 +132,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		{q: qPageHistory, params: bounds.params, read: func(r *rows) (err error) {
 			k := byID[r.id()]
 			if k == nil {
-				return nil // a rule of its own finds it
+				return nil // another rule reports it
 			}
 			first := r.int()
 			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt), nil)
@@ -190,7 +191,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	return last, true, nil
 }
 
-// idsOf are the executions of a kind of a page.
+// idsOf are the ids of the executions on a page that are of one kind.
 func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	for _, k := range page {
 		if k.x.Kind == kind {
@@ -200,7 +201,7 @@ func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	return ids
 }
 
-// checkReused compares the executions of a page with those whose outcomes they reused, unless these have been removed.
+// checkReused compares the executions of a page with the executions whose outcomes they reused, if these still exist.
 func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verification.Findings, page map[flow.ID]*checked) error {
 	by := map[flow.ID][]*flow.Execution{}
 	var of []flow.ID
@@ -229,7 +230,7 @@ func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verifica
 	return err
 }
 
-// checkDerived compares the columns that follow from the rest of an execution.
+// checkDerived compares the columns that follow from the other columns of an execution.
 func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 	same := r.int() == int64(x.Priority)
 	same = r.text() == x.Queue && same
@@ -240,7 +241,8 @@ func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 	}
 }
 
-// tableRule is a query that finds rows which break an invariant: an execution's id (or null) and what is wrong.
+// tableRule is a query that finds rows which break an invariant. It returns an execution's id (or null) and a description of
+// the fault.
 type tableRule struct {
 	invariant int
 	q         *query
@@ -300,8 +302,8 @@ var tableRules = append(sharedRules(), []tableRule{
 var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (
 	SELECT key FROM {s}.live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1) ORDER BY l.key, l.created_at, l.id`)
 
-// checkKeys compares what a key's holders are allowed with how many they are. Where they were submitted with different
-// limits the highest counts: lowering a limit takes no slot away.
+// checkKeys compares the number of holders of each concurrency key with its limit. If the holders were submitted with different
+// limits, the highest counts: lowering a limit takes no slot away.
 func (s *Store) checkKeys(ctx context.Context, f *verification.Findings) error {
 	var key string
 	var first flow.ID

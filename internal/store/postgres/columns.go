@@ -17,7 +17,7 @@ type column struct {
 func (c *column) begin(of sqlType) {
 	c.of, c.n = of, 0
 	if cap(c.b) > 1<<20 {
-		c.b = nil // one large payload must not stay for ever
+		c.b = nil // drop a large buffer, so that one large payload does not occupy memory for good
 	}
 	c.b = c.b[:0]
 }
@@ -72,7 +72,7 @@ func (c *column) bytes(v []byte) {
 	c.b = append(c.b, v...)
 }
 
-// bytesOrNull adds bytes; nil is null.
+// bytesOrNull adds bytes; nil becomes null.
 func (c *column) bytesOrNull(v []byte) {
 	if v == nil {
 		c.null()
@@ -81,7 +81,7 @@ func (c *column) bytesOrNull(v []byte) {
 	c.bytes(v)
 }
 
-// encode adds what an encoder appends.
+// encode adds the bytes that appendTo appends.
 func (c *column) encode(appendTo func([]byte) []byte) {
 	at := len(c.b)
 	c.n++
@@ -94,7 +94,7 @@ func (c *column) id(v flow.ID) {
 	c.b = append(append(c.b, 0, 0, 0, 16), v[:]...)
 }
 
-// idOrNull adds an id; the zero one is null.
+// idOrNull adds an id; the zero id becomes null.
 func (c *column) idOrNull(v flow.ID) {
 	if v.IsZero() {
 		c.null()

@@ -22,25 +22,25 @@ type query struct {
 
 var queries []*query
 
-// sql declares a statement; {s} stands for the schema. It is called for package variables only, so the list is complete
-// before any store exists.
+// sql declares a statement; {s} stands for the schema. It is called for package variables only, so the list is complete before
+// a store is opened.
 func sql(text string) *query {
 	q := &query{text: text, slot: len(queries)}
 	queries = append(queries, q)
 	return q
 }
 
-// is is the equality by which the rows that a statement writes are looked up for each row of what it is given. PostgreSQL
-// may plan a statement while a table is empty, and then takes reading the whole table in the order of an index for the
-// cheapest way to meet the other side, row by row; it goes on doing so when the table is full. This is an equality that
-// an index knows and no such order. What is only read is looked up by LATERAL … OFFSET 0, or by a scalar subquery: of
-// EXISTS the planner may make a hash of the whole table.
+// is returns an equality to look up the rows that a statement writes, one for each row of its input. PostgreSQL may plan a
+// statement while a table is empty; it then prefers to read the whole table in the order of an index and to merge, and keeps
+// that plan when the table has become full. For this form of the equality it can use the index for a look-up, but not for an
+// order. Rows that are only read are looked up by LATERAL … OFFSET 0 or by a scalar subquery, because the planner may turn
+// EXISTS into a hash of the whole table.
 func is(column, value string) string { return column + ` = ANY (ARRAY[` + value + `])` }
 
 // statement is a query rendered for one store.
 type statement struct{ name, text string }
 
-// render fills in the schema, quoted already.
+// render fills in the schema, which is already quoted.
 func render(schema string) []statement {
 	all := make([]statement, len(queries))
 	for i, q := range queries {
@@ -49,15 +49,15 @@ func render(schema string) []statement {
 	return all
 }
 
-// conn speaks to one connection through the protocol itself: parameters are written in binary into one buffer, results
-// are read out of the connection's own, and any number of statements go in one round trip. A store on the hot path sends
-// whole columns; boxing each value would cost more than PostgreSQL does.
+// conn speaks PostgreSQL's protocol on one connection. It writes parameters in binary into one buffer, reads results out of the
+// connection's own buffer, and sends any number of statements in one round trip. A decision writes whole columns of values;
+// turning each value into an interface costs more processor time than PostgreSQL needs to store it.
 type conn struct {
 	lent       *pgpool.Conn
 	pg         *pgconn.PgConn
 	statements []statement
-	// prepared says which statements the server knows by name; nil when the connection may be another server's the next
-	// moment (a transaction pooler), so that nothing can be prepared.
+	// prepared says which statements are prepared on the server. It is nil behind a transaction pooler, where the next
+	// transaction may run on another connection, so nothing can be prepared.
 	prepared []bool
 }
 
@@ -65,13 +65,13 @@ var binaryFormat = []int16{1}
 
 // call is one statement to run, its parameters, and what reads its rows.
 type call struct {
-	q      *query // nil: once is the statement
+	q      *query // nil: the statement is in once
 	params [][]byte
 	read   func(*rows) error // called for each row; nil discards them
-	once   string            // text of a statement that is not kept
+	once   string            // text of a statement that is used once and not in the list
 }
 
-// within runs calls, and gives the connection up as lost when their answers have not come after d.
+// within runs calls. If the answers have not come after d, it gives the connection up.
 func (c *conn) within(ctx context.Context, d time.Duration, calls []call) (done int, err error) {
 	err = c.lent.Within(ctx, d, func(ctx context.Context) (err error) {
 		done, err = c.run(ctx, calls)
@@ -80,11 +80,11 @@ func (c *conn) within(ctx context.Context, d time.Duration, calls []call) (done 
 	return done, err
 }
 
-// run sends calls in one round trip and reads their answers in order. After the first failure the server ignores the
-// rest; done says how many calls succeeded before. An error of read does not stop the calls.
+// run sends calls in one round trip and reads their answers in order. The server ignores all calls behind one that failed; done
+// is how many succeeded before it. An error of a call's read function does not stop the calls.
 func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 	p := c.pg.StartPipeline(ctx)
-	sent := make([]bool, len(calls)) // a preparation goes before the call
+	sent := make([]bool, len(calls)) // statements that were not prepared yet: their Parse message goes before the call
 	for i, k := range calls {
 		if k.q == nil {
 			p.SendQueryParams(k.once, k.params, nil, binaryFormat, binaryFormat)
@@ -105,7 +105,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 		return 0, err
 	}
 	var bad error
-	var r rows // of all answers: each row is read before the next one comes
+	var r rows // used for every answer: a row is read before the next one comes
 	for i, k := range calls {
 		if sent[i] {
 			if _, err = p.GetResults(); err != nil {
@@ -137,7 +137,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 		done++
 	}
 	if err != nil {
-		for i, k := range calls { // what was not reached was not prepared
+		for i, k := range calls { // calls behind a failure were not prepared
 			if sent[i] {
 				c.prepared[k.q.slot] = false
 			}
@@ -161,7 +161,7 @@ type args struct {
 func (a *args) put(from int) *args {
 	p := a.b[from:len(a.b):len(a.b)]
 	if p == nil {
-		p = []byte{} // nothing is not null
+		p = []byte{} // a nil slice is an empty value; only null() writes null
 	}
 	a.params = append(a.params, p)
 	return a
@@ -232,7 +232,7 @@ func (a *args) texts(all []string) *args {
 	return a.put(n)
 }
 
-// sqlType is a type of PostgreSQL that is written here, by its OID.
+// sqlType is a type of PostgreSQL, by its OID. Only types that the store uses are listed.
 type sqlType uint32
 
 const (
@@ -289,10 +289,10 @@ func (a *args) array(of sqlType, n int) {
 type rows struct {
 	values [][]byte
 	i      int
-	bad    error // of the first column that a relation could not read
+	bad    error // the first column whose value could not be decoded
 }
 
-// failed notes what was wrong with a column; nil is nothing.
+// failed keeps the first error of a column; nil changes nothing.
 func (r *rows) failed(err error) {
 	if r.bad == nil {
 		r.bad = err
@@ -305,7 +305,7 @@ func (r *rows) next() []byte {
 	return v
 }
 
-// null reports whether the next column is null, and passes over it when it is.
+// null reports whether the next column is null. If so, it goes on to the column behind it.
 func (r *rows) null() bool {
 	if r.values[r.i] != nil {
 		return false
@@ -337,7 +337,7 @@ func (r *rows) text() string { return string(r.next()) }
 // peek returns bytes that live until the next row.
 func (r *rows) peek() []byte { return r.next() }
 
-// bytes returns a copy; null is nil, and so is what has no bytes.
+// bytes returns a copy; null and an empty value are nil.
 func (r *rows) bytes() []byte {
 	v := r.next()
 	if len(v) == 0 {
@@ -346,7 +346,7 @@ func (r *rows) bytes() []byte {
 	return append(make([]byte, 0, len(v)), v...)
 }
 
-// id reads an id; null is the zero one.
+// id reads an id; null is the zero id.
 func (r *rows) id() (id flow.ID) {
 	copy(id[:], r.next())
 	return id

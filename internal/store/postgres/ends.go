@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	// The length of what is stored out of line is known without reading it, so outputs beyond the page are not read.
+	// PostgreSQL tells the length of a value stored out of line without reading it, so outputs behind the page are not
+	// read.
 	qOutputs = sql(`SELECT s.output FROM (
 			SELECT w.n, d.output, coalesce(sum(octet_length(d.output)) OVER (ORDER BY w.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
 			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
@@ -26,7 +27,8 @@ var (
 				LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart OR d.apart THEN w.id END OFFSET 0) p ON true) i) s
 		WHERE s.before < $2::bigint ORDER BY s.n`)
 
-	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
+	// An execution with a number has ended, and its label row alone says so. The newest come first, since the executions
+	// submitted last usually end last.
 	qOpenLabelled = sql(`SELECT true FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = b.id OFFSET 0) x
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id DESC LIMIT 1`)
 
@@ -43,7 +45,7 @@ var (
 		AND b.number IS NULL AND (SELECT true FROM {s}.ended d WHERE d.id = b.id)`)
 )
 
-// labelled is the condition for what a store.Label selects.
+// labelled is the condition on the rows that a store.Label selects.
 const labelled = `b.name = $1 AND b.value = $2 AND x.top AND ($3::text = '' OR x.action = $3)`
 
 func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
@@ -76,7 +78,7 @@ func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []
 	return all, err
 }
 
-// tallied is the code in an error's encoding, with the length before it: one byte, or two from 128 bytes on.
+// tallied is the code in an encoded error. Before it stands its length, in one byte, or in two from 128 bytes on.
 const tallied = `CASE WHEN octet_length(x.error) < 2 THEN x.error WHEN get_byte(x.error, 0) < 128 THEN substring(x.error FROM 1 FOR 1 + get_byte(x.error, 0))
 	ELSE substring(x.error FROM 1 FOR 2 + get_byte(x.error, 0) - 128 + 128 * get_byte(x.error, 1)) END`
 
@@ -115,9 +117,9 @@ func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, m
 	return all, more, nil
 }
 
-// tally is the statement that counts, which looks up what the source with a number names; "" when nothing can match. With f.Reach it looks
-// at everything that has not ended, and of what has ended at the newest so many of the source. An execution that ends
-// meanwhile is in one of the halves: they are read from one state.
+// tally is the statement that counts; it looks up the rows of the source with the number by. It is "" when nothing can match.
+// With f.Reach it counts everything that has not ended, and of the ended executions at most so many of the newest. One
+// statement reads both tables in one snapshot, so an execution that ends meanwhile is in exactly one of them.
 func (s *Store) tally(f store.Filter, by int) (text string, params [][]byte) {
 	l := selection(s.schema, f)
 	live, ended := states(f)
@@ -144,7 +146,8 @@ func (s *Store) tally(f store.Filter, by int) (text string, params [][]byte) {
 	return strings.Join(halves, ` UNION ALL `), l.args.params
 }
 
-// Unnumbered implements store.Ends. What ends between the two statements is open in the first, and perhaps named by the second.
+// Unnumbered implements store.Ends. An execution that ends between the two statements is open in the first, and the second may
+// name it as well.
 func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
 	var a, b args
 	err = s.read(ctx,
@@ -154,7 +157,7 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 		}},
 		call{q: qUnnumbered, params: b.label(l).int(int64(n)).params, read: readID(&ended)})
 	if err != nil {
-		return nil, false, fmt.Errorf("find what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+		return nil, false, fmt.Errorf("find ended executions with the label %s=%s: %w", l.Name, l.Value, err)
 	}
 	return ended, open, nil
 }
@@ -176,16 +179,17 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		return nil
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+		return nil, fmt.Errorf("read ended executions with the label %s=%s: %w", l.Name, l.Value, err)
 	}
 	return all, nil
 }
 
-// labelLock tells the advisory locks of labels from others: "Lab=" in ASCII.
+// labelLock is the first half of the advisory locks of labels, which tells them from others: "Lab=" in ASCII.
 const labelLock = 0x4c61623d
 
-// Number implements store.Numbering. The lock is held until the commit: without it a transaction with the numbers 7 and 8 could be
-// read, and the reader's cursor be at 8, before one with 5 and 6 is committed. It is never waited for, so it adds no deadlock.
+// Number implements store.Numbering. The lock is held until the commit. Without it, a transaction with the numbers 7 and 8
+// could commit before one with 5 and 6, and a reader whose cursor is then at 8 would never see 5 and 6. The lock is only tried,
+// never waited for, so it cannot be part of a deadlock.
 func (t *tx) Number(ctx context.Context, l store.Label, ids []flow.ID) (bool, error) {
 	locked := false
 	lock := t.s.name + "\n" + l.Name + "\n" + l.Value

@@ -24,7 +24,7 @@ var enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
 	{"reason", oidJSON, func(c *column, e *flow.Enforcement) { c.textOrNull(row.Reason(&e.Reason)) },
 		func(r *rows, e *flow.Enforcement) { r.failed(row.DecodeReason(&e.Reason, r.peek())) }},
 	{"held_in", oidText, func(c *column, e *flow.Enforcement) {
-		if e.State == flow.EnforcementHeld { // whose window's key may be empty
+		if e.State == flow.EnforcementHeld { // the key of a window may be empty, which is not null
 			c.text(e.Window)
 		} else {
 			c.textOrNull(e.Window)
@@ -32,7 +32,7 @@ var enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
 	}, func(r *rows, e *flow.Enforcement) { e.Window = r.text() }},
 }
 
-// listedEnforcements are enforcements with the ids of their signals.
+// listedEnforcements are the columns of enforcements, and the ids of their signals.
 var listedEnforcements = enforcements.with(field[*flow.Enforcement, *flow.Enforcement]{"id", oidUUID, nil, func(r *rows, e *flow.Enforcement) { e.Signal = r.id() }})
 
 var switches = relation[*store.Switch, *store.Switch]{
@@ -44,7 +44,7 @@ var switches = relation[*store.Switch, *store.Switch]{
 	{"reason", oidText, func(c *column, k *store.Switch) { c.text(k.Reason) }, func(r *rows, k *store.Switch) { k.Reason = r.text() }},
 }
 
-// numbered are numbers, as rows.
+// numbered are numbers, one in each row.
 var numbered = relation[int64, none]{{"n", oidInt8, func(c *column, n int64) { c.int(n) }, nil}}
 
 var (
@@ -69,7 +69,7 @@ var (
 	qEnforced = sql(`SELECT e.signal, e.rule FROM ` + numbered.rows() + ` AS v
 		JOIN LATERAL (SELECT * FROM {s}.enforcements e WHERE e.signal = v.n OFFSET 0) e ON true ORDER BY e.signal, e.rule`)
 
-	// "+ 0" keeps the planner from reading all that are new, in the order of their index.
+	// "+ 0" keeps the planner from reading all new signals in the order of their index.
 	qMatch = sql(`WITH v AS ` + numbered.rows() + `,
 		met AS (UPDATE {s}.signals k SET state = 2 FROM v WHERE ` + is("k.n", "v.n") + ` AND k.state + 0 = 1 RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM met), cardinality($1), 'PW409', 'signals are not new any more')`)
@@ -84,7 +84,7 @@ var (
 	qSwitchesAt = sql(`SELECT DISTINCT ON (name) ` + switches.names("") + ` FROM {s}.switches WHERE generation <= $1::bigint ORDER BY name, generation DESC`)
 )
 
-// insertEnforcements writes enforcements behind the signals.
+// insertEnforcements writes enforcements. They come after the signals that they name.
 func (t *tx) insertEnforcements() {
 	if len(t.enforced) == 0 {
 		return
@@ -101,7 +101,7 @@ func (t *tx) insertEnforcements() {
 	t.enforced = nil
 }
 
-// retryEnforcements puts in line what is written over enforcements that have started nothing.
+// retryEnforcements queues the statement that overwrites enforcements which have started nothing.
 func (t *tx) retryEnforcements(all []flow.Enforcement) {
 	var cols columns
 	enforcements.begin(&cols)
@@ -124,7 +124,7 @@ func (t *tx) LockEnforcement(ctx context.Context, number int64, rule string) (fl
 	return all[0], nil
 }
 
-// putMatched puts the change of new signals to matched ones in line.
+// putMatched queues the statement that makes new signals matched ones.
 func (t *tx) putMatched(numbers []int64) {
 	if len(numbers) > 0 {
 		t.put(qMatch, numbered.columns(numbers...))
@@ -150,7 +150,7 @@ func (t *tx) Enforced(ctx context.Context, numbers []int64) (map[int64][]string,
 	return all, nil
 }
 
-// checkLed compares the executions of a page with the enforcements that they lead, in the snapshot of the connection.
+// checkLed compares the executions of a page with the enforcements that started them, in the same snapshot.
 func checkLed(ctx context.Context, c *conn, answer time.Duration, f *verification.Findings, all []*checked) error {
 	var top, of []flow.ID
 	for _, k := range all {
@@ -188,7 +188,7 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 		l.and(`e.rule = ?::text`, func(a *args) { a.text(f.Rule) })
 	}
 	if f.State != 0 {
-		l.and(fmt.Sprintf(`e.state = %d`, f.State), func(*args) {}) // within the query, where the planner sees the condition of an index
+		l.and(fmt.Sprintf(`e.state = %d`, f.State), func(*args) {}) // inside the query, where the planner sees that an index has this condition
 	}
 	if f.Signal != 0 {
 		l.and(`e.signal = ?::bigint`, func(a *args) { a.int(f.Signal) })
@@ -224,7 +224,7 @@ func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]sto
 	for _, k := range all {
 		found[k.Name] = k
 	}
-	for _, k := range t.switched { // not written yet
+	for _, k := range t.switched { // switches of this transaction that are not written yet
 		if slices.Contains(names, k.Name) {
 			found[k.Name] = k
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// What the statements themselves raise.
+// Codes of errors that the store's own statements raise.
 const (
-	codeConflict = "PW409" // rows are not as the decision saw them
-	codeOrphan   = "PW404" // a row names one that does not exist
-	codeRemoved  = "PW410" // what a row is to be copied from does not exist any more
+	codeConflict = "PW409" // rows have changed since the decision read them
+	codeOrphan   = "PW404" // a row names another one that does not exist
+	codeRemoved  = "PW410" // a row that was to be copied does not exist any more
 )
 
-// again reports whether the database asks for the same transaction once more.
+// again reports whether the database asks to run the same transaction once more.
 func again(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -31,19 +31,20 @@ func again(err error) bool {
 	return false
 }
 
-// damaged is a row that cannot be read: no fault of the connection's.
+// damaged is the error of a row that cannot be decoded. The connection remains usable.
 type damaged struct{ error }
 
 func (e damaged) Unwrap() error { return e.error }
 
-// unfit is a server, database or schema that answers and cannot be used: waiting does not help.
+// unfit is the error of a server, database or schema that answers but cannot be used, so waiting does not help.
 type unfit struct{ error }
 
 func (e unfit) Unwrap() error { return e.error }
 
 func unfitf(format string, args ...any) error { return unfit{fmt.Errorf(format, args...)} }
 
-// translate says in the port's words what went wrong with a statement: the data, the decision, or the database.
+// translate makes one of the store port's errors out of a statement's: bad values, a conflict, or a database that cannot be
+// used.
 func translate(err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +92,7 @@ func translateServer(e *pgconn.PgError, err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// explain says what a failure to open means and what to do. What may pass by itself is store.ErrUnavailable.
+// explain says why a store could not be opened and what to do. A cause that may pass by itself is store.ErrUnavailable.
 func explain(err error) error {
 	var no unfit
 	if errors.As(err, &no) {

@@ -8,22 +8,23 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// change is a draft on its way into rows.
+// change is a draft with the encoded values of its rows.
 type change struct {
 	*flow.Draft
 	created     int64  // its CreatedAt in microseconds: package row counts times from it
-	input, with []byte // its payload; nil when that is apart
-	apart       bool   // its payload is in "payloads"
+	input, with []byte // its payload; nil when it is in the table "payloads"
+	apart       bool   // its payload is in the table "payloads"
 	history     []byte // its events, encoded
-	afresh      bool   // what "live" has of its history is moved out first
+	afresh      bool   // the history in its live row is moved out first
 }
 
 type executions = relation[*change, *flow.Execution]
 
-// The columns of the two tables of executions. The list in which a column stands says what writes it; one with a get is loaded by every
+// The columns of the two tables of executions. Each list holds the columns that are written together. A column with a get is
+// loaded by every reader, in this order.
 // reader, in this order.
 var (
-	// identity are the columns of both that never change.
+	// identity are columns of both tables that never change.
 	identity = executions{
 		{"id", oidUUID, putID, getID},
 		{"created_at", oidInt8, putCreated, getCreated},
@@ -38,7 +39,7 @@ var (
 		{"queued_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.QueuedAt)) }, func(r *rows, x *flow.Execution) { x.QueuedAt = r.time() }},
 		{"state", oidBytes, putState, getState},
 	}
-	// moved are those that a change of place, attempt or owner writes.
+	// moved are the columns of "live" that a change of place, attempt or owner writes.
 	moved = executions{
 		{"place", oidInt2, func(c *column, x *change) { c.int(int64(x.Place)) }, getPlace},
 		{"attempt", oidInt4, func(c *column, x *change) { c.int(int64(x.Attempt)) }, func(r *rows, x *flow.Execution) { x.Attempt = int(r.int()) }},
@@ -48,12 +49,12 @@ var (
 		{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
 	}.with(stepped...)
 	history = executions{{"history", oidBytes, func(c *column, x *change) { c.bytes(x.history) }, nil}}
-	// live are the columns of what has not ended, but for "history_from", which statements compute.
+	// live are the columns of "live". Statements compute one more, "history_from".
 	live = identity.with(moved...).with(history...).with(executions{
 		{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
 		{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
 	}...).with(shared...)
-	// shared are those of both tables that come from the request and are read by single statements.
+	// shared are columns of both tables that come from the request. Only single statements read them.
 	shared = executions{
 		{"top", oidBool, func(c *column, x *change) { c.bool(x.Parent.IsZero()) }, nil},
 		{"apart", oidBool, func(c *column, x *change) { c.bool(x.apart) }, nil},
@@ -62,22 +63,22 @@ var (
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.with) }, nil},
 	}
 
-	// ending are the columns of "ended" that an end brings, but for the outcome.
+	// ending are the columns of "ended" that the end of an execution sets, without the outcome.
 	ending = executions{
 		{"stage", oidInt2, putStage, getStage},
 		{"finished_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.FinishedAt)) }, func(r *rows, x *flow.Execution) { x.FinishedAt = r.time() }},
 		{"state", oidBytes, putState, getState},
 	}
-	// failure is why an execution has ended, and outcome what it has ended with.
+	// failure is the error of an ended execution; outcome is the error and the output.
 	failure = executions{{"error", oidBytes, putError, getError}}
 	outcome = failure.with(field[*change, *flow.Execution]{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }})
-	// closing are what an end brings; the others of ended come from "live".
+	// closing are the columns that the end of an execution sets; the others of "ended" are copied from "live".
 	closing = ending.with(outcome...)
-	// ended are the columns of what has ended, but for "history_from".
+	// ended are the columns of "ended". Statements compute one more, "history_from".
 	ended = identity.with(closing...).with(history...).with(shared...)
 )
 
-// before is how a decision has read a row of "live", which is the condition of its change.
+// before is the state in which the decision read a row of "live". Only a row that is still in it is changed.
 var before = executions{
 	{"id", oidUUID, putID, nil},
 	{"was_stage", oidInt2, func(c *column, x *change) { c.int(int64(x.Before.Stage)) }, nil},
@@ -87,12 +88,12 @@ var before = executions{
 	{"was_owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Before.Owner) }, nil},
 }
 
-// asRead is that condition.
+// asRead is the condition that a row of "live" (l) is still as in before (v).
 var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
 	AND l.owner IS NOT DISTINCT FROM v.was_owner`
 
 var (
-	// grown is what is added to the history of a live row.
+	// grown is the history that is added to a live row.
 	grown = history.with(field[*change, *flow.Execution]{"afresh", oidBool, func(c *column, x *change) { c.bool(x.afresh) }, nil})
 
 	moves, steps = before.with(moved...).with(grown...), before.with(stepped...).with(grown...)
@@ -122,15 +123,15 @@ func asEnded() string {
 }
 
 var (
-	// liveRead and endedRead are what readers load of the two tables, without payload and outcome.
+	// liveRead and endedRead are the columns that readers load of the two tables, without payload and outcome.
 	liveRead, endedRead = live.readable(), identity.with(ending...)
-	// complete is the outcome and the payload behind it.
+	// complete is the outcome and the payload.
 	complete = outcome.with(payloadRead...)
-	// listed is what lists load of both tables.
+	// listed are the columns that lists load of both tables.
 	listed = liveRead.with(ending.only("finished_at")...).with(failure...)
 )
 
-// listedFrom are the columns listed of one of the tables, named x; what it does not have is null.
+// listedFrom are the columns "listed" of one of the tables, as x. A column that the table does not have is null.
 func listedFrom(table executions) string {
 	text := ""
 	for i, f := range listed {
@@ -185,7 +186,7 @@ func getCreated(r *rows, x *flow.Execution) { x.CreatedAt = r.time() }
 func getStage(r *rows, x *flow.Execution)   { x.Stage = flow.Stage(r.int()) }
 func getDetail(r *rows, x *flow.Execution)  { r.failed(row.DecodeRequest(&x.Request, r.peek())) }
 
-// getPlace reads a place; what has ended has none in a list of both tables.
+// getPlace reads a place. In a list of both tables it is null for ended executions.
 func getPlace(r *rows, x *flow.Execution) {
 	x.Place = flow.Finished
 	if !r.null() {
@@ -193,12 +194,13 @@ func getPlace(r *rows, x *flow.Execution) {
 	}
 }
 
-// getState comes behind the place, the attempt and the time in the queue: of what has ended, the state has these as well.
+// getState reads the state. In a live row place, attempt and the time in the queue have columns of their own, which were read
+// before; for an ended execution the state has them.
 func getState(r *rows, x *flow.Execution) {
 	r.failed(row.DecodeState(&x.State, r.peek(), row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
 
-// getError reads the error of what has ended, without its output.
+// getError reads the error of an ended execution, without its output.
 func getError(r *rows, x *flow.Execution) {
 	e, err := row.DecodeError(r.peek())
 	r.failed(err)
@@ -207,8 +209,8 @@ func getError(r *rows, x *flow.Execution) {
 	}
 }
 
-// live reads liveRead, the length of the history and, when wanted, the payload. With an error comes an execution that has
-// its id alone.
+// live reads liveRead, the length of the history and, if wanted, the payload. With an error it returns an execution of which
+// only the id is set.
 func (r *rows) live(payload bool) (x *flow.Execution, history int, err error) {
 	x = new(flow.Execution)
 	if err := liveRead.read(r, x); err != nil {
@@ -221,7 +223,7 @@ func (r *rows) live(payload bool) (x *flow.Execution, history int, err error) {
 	return x, history, err
 }
 
-// ended reads endedRead and what the statement has behind it: nothing (nil), failure or complete.
+// ended reads endedRead and the columns that the statement has behind it: none (nil), failure or complete.
 func (r *rows) ended(more executions) (*flow.Execution, error) {
 	x := &flow.Execution{State: flow.State{Place: flow.Finished}}
 	err := endedRead.read(r, x)
@@ -241,13 +243,13 @@ func (r *rows) outcome() (flow.Outcome, error) {
 	return *x.Outcome, err
 }
 
-// item is an execution as the item of a task.
+// item is an execution as an item of a task.
 type item struct {
 	*flow.Execution
 	endedAs flow.Stage // 0: it has not ended, or the statement does not ask
 }
 
-// children are the columns of the rows of workflows.
+// children are the columns of the table of that name.
 var children = relation[item, none]{
 	{"workflow", oidUUID, func(c *column, x item) { c.id(x.Parent) }, nil},
 	{"id", oidUUID, func(c *column, x item) { c.id(x.ID) }, nil},
@@ -257,7 +259,7 @@ var children = relation[item, none]{
 	{"task", oidText, func(c *column, x item) { c.text(x.Task) }, nil},
 }
 
-// childOf is the condition that the row c is that of an item v.
+// childOf is the condition that row c is the row of item v.
 var childOf = is("c.workflow", "v.workflow") + ` AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`
 
 // label is a label of an execution.
@@ -279,20 +281,20 @@ var (
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.With) }, nil},
 	}
 
-	// imports are the executions without a parent that were brought here.
+	// imports are the imported executions that have no parent.
 	imports = relation[*flow.Execution, none]{
 		{"id", oidUUID, func(c *column, x *flow.Execution) { c.id(x.ID) }, nil},
 		{"at", oidInt8, func(c *column, x *flow.Execution) { c.int(row.Micros(x.Imported.At)) }, nil},
 	}
 
-	// dropped are the executions whose events below a number leave the inbox.
+	// dropped are executions whose events below a number are deleted from the inbox.
 	dropped = executions{
 		{"id", oidUUID, putID, nil},
 		{"below", oidInt8, func(c *column, x *change) { c.int(x.InboxBelow) }, nil},
 	}
 )
 
-// kept is an event ahead of a gap.
+// kept is an event that arrived before an earlier one, and waits in the inbox.
 type kept struct {
 	of flow.ID
 	*flow.Event

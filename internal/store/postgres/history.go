@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// runsOf gives the runs of an execution's events from the one that has event $2 on, in order.
+// runsOf returns the encoded histories of an execution, in order, from the one that contains event $2.
 const runsOf = `SELECT x.created_at, h.first, h.history FROM (
 	SELECT created_at, history_from, history FROM {s}.live WHERE id = $1
 	UNION ALL SELECT created_at, history_from, history FROM {s}.ended WHERE id = $1) x,
@@ -21,8 +21,8 @@ const runsOf = `SELECT x.created_at, h.first, h.history FROM (
 var (
 	qHistory = sql(runsOf)
 
-	// qHistoryPage gives at most $3 runs and one, and no more behind those that have $4 bytes. The first run does not count:
-	// what it has before event $2 is not of the page.
+	// qHistoryPage returns at most $3 histories and one more, and stops behind $4 bytes. The first one does not count,
+	// since most of it may lie before event $2.
 	qHistoryPage = sql(`SELECT created_at, first, history FROM (SELECT *, coalesce(sum(CASE WHEN first > $2 THEN octet_length(history) END)
 		OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before FROM (` + runsOf + ` LIMIT $3::bigint + 1) r) r
 		WHERE before < $4::bigint ORDER BY first`)

@@ -21,13 +21,13 @@ var (
 
 	qGiven = sql(`SELECT number, start + octet_length(data), last FROM {s}.inputs WHERE id = $1 ORDER BY start DESC LIMIT 1`)
 
-	// Pieces follow one another without a hole, so a piece belongs to the page when it starts before the page's last byte. The
-	// first one may start before the offset.
+	// Pieces follow one another without a gap, so a piece belongs to the page if it starts before the end of the page. The
+	// first piece may start before the offset.
 	qPieces = sql(`SELECT start, last, data FROM {s}.inputs WHERE id = $1 AND start < $2::bigint + greatest($3::bigint, 1)
 		AND start >= (SELECT coalesce(max(start), 0) FROM {s}.inputs WHERE id = $1 AND start <= $2::bigint) ORDER BY start LIMIT $4`)
 )
 
-// feed puts pieces of input in line.
+// feed queues the statement that adds pieces of input.
 func (t *tx) feed(pieces []store.InputPiece) {
 	if len(pieces) == 0 {
 		return
@@ -42,7 +42,7 @@ func (t *tx) feed(pieces []store.InputPiece) {
 	t.put(qInsertPieces, &all)
 }
 
-// pieces reads rows of qPieces into data, from an offset on.
+// pieces reads rows of qPieces and appends their data, from an offset on.
 func pieces(from int64, data *[]byte, last *bool) func(*rows) error {
 	return func(r *rows) error {
 		start := r.int()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// inquiryRow is an inquiry as it is written.
+// inquiryRow is an inquiry with its question and answer encoded.
 type inquiryRow struct {
 	*flow.Inquiry
 	question, answer []byte
@@ -38,7 +38,7 @@ var inquiries = relation[*inquiryRow, *flow.Inquiry]{
 
 var inquiryColumns = inquiries.names("i.")
 
-// inquiryKeys are the keys that are looked for, assigned the people to whom open inquiries were put by name.
+// inquiryKeys are keys to look up; assigned are the people by name to whom open inquiries are put.
 var (
 	inquiryKeys = relation[flow.InquiryKey, none]{
 		{"asker", oidUUID, func(c *column, k flow.InquiryKey) { c.id(k.Asker) }, nil},
@@ -70,8 +70,8 @@ var (
 	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
 		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`))
 
-	// Rows are written one after the other, in the order in which they are given. One that has another revision than was read,
-	// or that is new and there already, is not written.
+	// Rows are written one after the other, in the order given. A row is not written when its revision is not the one that
+	// was read, or when it is new and exists already.
 	qPutInquiries = sql(`WITH put AS (` + inquiries.insert("inquiries AS i") + `
 			ON CONFLICT (asker, purpose) DO UPDATE SET execution = excluded.execution, state = excluded.state, revision = excluded.revision,
 				asked_at = excluded.asked_at, due = excluded.due, closed_at = excluded.closed_at, question = excluded.question, answer = excluded.answer
@@ -83,8 +83,8 @@ var (
 	qDeleteInquiries = sql(`DELETE FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[])`)
 )
 
-// inquiryPage is the inquiries of a query, in its order, until a page is surely full: forms and answers may be large. JSON has up to six
-// bytes for one of a text.
+// inquiryPage are the inquiries of a query, in its order, until they fill a page for certain, since forms and answers may be
+// large. Stored JSON has up to six bytes for one byte of text, hence the factor.
 func inquiryPage(query string) string {
 	const size = `octet_length(x.question::text) + coalesce(octet_length(x.answer::text), 0)`
 	return `SELECT ` + inquiryColumns + ` FROM (SELECT *, sum(` + size + `) OVER (ROWS UNBOUNDED PRECEDING) - (` + size + `) AS ahead FROM (` +

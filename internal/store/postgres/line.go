@@ -15,8 +15,8 @@ const (
 )
 
 var (
-	// As an INSERT it locks the rows that exist and those that do not in one order. The condition keeps a row that exists from
-	// being written; it is locked all the same.
+	// As an INSERT the statement locks existing and new rows in one order. Its condition is never true, so an existing row
+	// is locked without being changed.
 	qLockKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
 		ON CONFLICT (key) DO UPDATE SET key = excluded.key WHERE false`)
 
@@ -32,8 +32,8 @@ var (
 	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
-// LockKeys implements store.Executions. Every change of a key's holders and of its line is decided under this lock, so
-// what is counted after it stays as it is until the transaction ends.
+// LockKeys implements store.Executions. Every change of a key's holders and of its line is decided under this lock, so the
+// counts that follow hold until the transaction ends.
 func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
 	if len(keys) == 0 {
@@ -48,7 +48,8 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 		use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
 		return nil
 	})
-	// A ticket drawn before the lock could stand before one that another transaction drew under it.
+	// The ticket is drawn under the lock. One drawn before it could be lower than one that another transaction has given
+	// out under the lock.
 	t.add(qTickets, t.args().int(1), func(r *rows) error {
 		t.tickets = blockOf(r.int())
 		return nil
@@ -57,12 +58,12 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 		return nil, fmt.Errorf("lock keys: %w", err)
 	}
 	if len(t.notLocked(keys)) > 0 {
-		return nil, t.giveUp() // another transaction has locked one, or there is no row for it yet
+		return nil, t.giveUp() // another transaction has locked one of them, or one has no row yet
 	}
 	return use, nil
 }
 
-// addLockKeys puts the lock of keys in line: with a wait where that is in order, else as a try.
+// addLockKeys queues the lock of keys. It waits for them if their place in the order allows it; otherwise it only tries.
 func (t *tx) addLockKeys(keys []string) {
 	if !t.mayWaitForKeys(keys) {
 		t.add(qTryKeys, t.args().texts(keys), func(r *rows) error {
@@ -73,7 +74,7 @@ func (t *tx) addLockKeys(keys []string) {
 	}
 	t.add(qLockKeys, t.args().texts(keys), nil)
 	for _, k := range keys {
-		t.lockedKey(k) // or the transaction fails
+		t.lockedKey(k) // unless the statement fails, and the transaction with it
 	}
 }
 
@@ -97,7 +98,7 @@ func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution,
 	return t.underKey(ctx, qHolders, qHoldersOf, key, n)
 }
 
-// underKey locks executions after their key, which is against the order: they are not waited for.
+// underKey locks executions after their key. That is against the order, so it never waits for them.
 func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	var want locks
@@ -114,7 +115,7 @@ func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*
 	return all[:min(n, len(all))], nil
 }
 
-// unique returns what is named, once and in order, so that every transaction locks in the same order.
+// unique returns the names sorted and without repetition, so that every transaction locks them in the same order.
 func unique(names []string) []string {
 	if len(names) < 2 {
 		return names

@@ -38,12 +38,12 @@ func (s *Store) HeldBy(ctx context.Context, session, after flow.ID, limit int) (
 	var a args
 	all, err := s.readable(ctx, qHeldBy, a.id(session).id(after).int(s.limit(limit)), limit)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s holds: %w", session.Text(flow.SessionPrefix), err)
+		return nil, fmt.Errorf("read the executions that %s holds: %w", session.Text(flow.SessionPrefix), err)
 	}
 	return all, nil
 }
 
-// readable reads the first live executions that a query gives, without payload, and passes over rows that cannot be decoded.
+// readable reads the first live executions that a query returns, without payload. It leaves out rows that cannot be decoded.
 func (s *Store) readable(ctx context.Context, q *query, a *args, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, call{q: q, params: a.params, read: func(r *rows) error {
 		x, _, err := r.live(false)

@@ -23,15 +23,15 @@ type listing struct {
 	args    args
 }
 
-// source names the rows of a condition, by their ids.
+// source is a table in which the ids of executions with some property (a label, say) can be looked up.
 type source struct {
-	table, cond string // of the table as b
+	table, cond string // of the table, as b
 	bind        func(*args)
-	newest      int  // of its rows, where it is what is looked up; 0: all
-	always      bool // it is looked up whatever the number of its rows, because nothing tells of one execution whether it is among them
+	newest      int  // look up only so many of its newest rows; 0: all
+	always      bool // it drives the search however many rows it has: an execution's own row does not say whether it belongs to the source
 }
 
-// with puts the next parameters in the places of a condition's question marks; bind adds them.
+// with replaces the question marks of a condition by the next parameters, which bind adds.
 func (l *listing) with(cond string, bind func(*args)) string {
 	n := len(l.args.params)
 	bind(&l.args)
@@ -47,8 +47,9 @@ func (l *listing) from(table, cond string, always bool, bind func(*args)) {
 	l.sources = append(l.sources, source{table: table, cond: cond, bind: bind, always: always})
 }
 
-// driven is one of the two tables as x, of which the rows of the source with this number are looked up; -1: all. The other sources
-// become conditions. Told only that an id is among those with a label, the planner reads the whole table.
+// driven is the FROM clause for one of the two tables, as x. With the number of a source, the rows of that source are looked up
+// in the table; with -1 the whole table is read. The other sources become conditions. If the statement only said that an id is
+// among those with a label, the planner would read the whole table.
 func (l *listing) driven(by int, table string) (from string, where []string) {
 	where = slices.Clone(l.where)
 	for i, s := range l.sources {
@@ -69,7 +70,8 @@ func (l *listing) driven(by int, table string) (from string, where []string) {
 
 var listLive, listEnded = listedFrom(live), listedFrom(ended)
 
-// firstLook is how many executions are looked at first: most pages are full by then, and finding where 40,000 end takes 40 ms.
+// firstLook is how many executions a search looks at first. Most pages are full by then; finding where 40,000 executions end
+// takes 40 ms.
 const firstLook = 1000
 
 // Search implements store.Reader.
@@ -99,8 +101,8 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 	return found, fmt.Errorf("list executions: %w", err)
 }
 
-// driver chooses the source whose rows a search looks up: one that names few; -1: there is none. Such a search is bounded, unless every
-// execution matches.
+// driver chooses the source that drives a search: one with few rows, or -1 for none. Without one the search is bounded, unless
+// it has no condition.
 func (s *Store) driver(ctx context.Context, f store.Filter) (by int, bounded bool, err error) {
 	if len(f.IDs) > 0 {
 		return -1, false, nil
@@ -127,8 +129,8 @@ func (s *Store) driver(ctx context.Context, f store.Filter) (by int, bounded boo
 	return by, by < 0 && len(l.sources)+len(l.where)+len(f.Stages) > 0, err
 }
 
-// look finds what matches among the rows of a source, or among the next f.Reach executions of each of the two tables. It reports whether
-// the page is full.
+// look finds matching executions among the rows of a source, or among the next f.Reach executions of each of the two tables. It
+// reports whether the page is full.
 func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.Found, full bool, err error) {
 	l := selection(s.schema, f)
 	if !f.Before.IsZero() {
@@ -173,7 +175,7 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 		return found, false, err
 	}
 	var page store.Page
-	// An execution that ends meanwhile is in one of the halves: they are read from one state.
+	// One statement reads both tables in one snapshot, so an execution that ends meanwhile is in exactly one of them.
 	err = s.read(ctx, call{
 		once:   fmt.Sprintf(`SELECT * FROM (%s) x ORDER BY x.id%s LIMIT %d`, strings.Join(halves, ` UNION ALL `), order, f.Limit),
 		params: l.args.params,
@@ -192,19 +194,20 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 	n := len(found.Executions)
 	full = page.Full() || n == f.Limit
 	if !found.Searched.IsZero() {
-		// Of one of the tables more was looked at. What lies there is left to the look that goes on: the other table may have rows between.
+		// The search has looked farther in one table than in the other. Executions that only one table was searched for
+		// are left to the next call, since the other table may have rows between them.
 		found.Executions = slices.DeleteFunc(found.Executions, func(x *flow.Execution) bool { return x.ID != found.Searched && beyond(x.ID, found.Searched) })
 	}
 	return found, full && len(found.Executions) == n, err
 }
 
-// last is an execution with which a look ends, and when it was created.
+// last is the execution at which a look ends, and its time of creation.
 type last struct {
 	id flow.ID
 	at time.Time
 }
 
-// last finds the execution with which a look ends at f.Reach of a table; the zero one: there are no more than that.
+// last finds the execution at which a look ends after f.Reach rows of a table. It is zero when there are fewer.
 func (s *Store) last(ctx context.Context, table string, f store.Filter, badly bool) (at last, err error) {
 	l := listing{schema: s.schema}
 	if badly {
@@ -232,10 +235,10 @@ func (s *Store) last(ctx context.Context, table string, f store.Filter, badly bo
 	return at, err
 }
 
-// endedBadly is the condition on what has ended and did not complete, which has an index.
+// endedBadly is the condition on executions that ended without completing, which has an index.
 const endedBadly = `x.stage > 6`
 
-// states is the condition on the stage and the verdict for each of the two tables; nil: nothing in it can match.
+// states returns the condition on stage and verdict for each of the two tables, or nil for a table in which nothing can match.
 func states(f store.Filter) (live, ended *[]string) {
 	var alive, over, badly []string
 	for _, stage := range f.Stages {
@@ -268,8 +271,8 @@ func states(f store.Filter) (live, ended *[]string) {
 	return live, ended
 }
 
-// selection turns a filter into conditions that hold for both tables; that on the stage and the cursor are left out, and that on the verdict
-// is for the table of what has ended.
+// selection turns a filter into conditions that hold for both tables. It leaves out those on the stage and on the cursor; the
+// one on the verdict is for ended executions.
 func selection(schema string, f store.Filter) *listing {
 	l := &listing{schema: schema}
 	if !f.Workflow.IsZero() {
@@ -302,7 +305,7 @@ func selection(schema string, f store.Filter) *listing {
 	return l
 }
 
-// verdicts adds the condition on the end. The error's encoding begins with its code.
+// verdicts adds the condition on the verdict. An encoded error begins with its code.
 func (l *listing) verdicts(verdicts []string) {
 	var any []string
 	var codes [][]byte
@@ -322,27 +325,27 @@ func (l *listing) verdicts(verdicts []string) {
 	})
 }
 
-// lookBeyond is how many executions in a row, none of which is old enough, end the search for old ones. Ids are in order
-// of submission, more or less: clocks differ, and what was submitted early may have ended late.
+// lookBeyond is how many executions in a row that are not old enough end the search for old ones. Ids are nearly in order of
+// submission, since clocks differ, and an execution that was submitted early may have ended late.
 const lookBeyond = 1000
 
 // oldPage is how many executions one statement looks at.
 const oldPage = 2000
 
-// oldPages is how many such pages one call looks at: a workflow that runs for months may have a million ended children,
-// which stay.
+// oldPages is how many such pages one call looks at. A workflow that runs for months may have a million ended children, which
+// are kept as long as it runs.
 const oldPages = 20
 
 var (
 	qOld = sql(`SELECT d.id, d.created_at, greatest(d.finished_at, (SELECT m.at FROM {s}.imports m WHERE m.id = d.id)), d.top FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
 
-	// The last items of a task come first, and so do later tasks and attempts.
+	// The last items of a task come first, and the last tasks and attempts.
 	qBeneath = sql(`SELECT c.id FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) CROSS JOIN LATERAL
 		(SELECT c.id, c.attempt, c.task, c.idx FROM {s}.children c WHERE c.workflow = w.id
 			ORDER BY c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2) c
 		ORDER BY w.n, c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2`)
 
-	// The length of what is stored out of line is known without reading it.
+	// PostgreSQL tells the length of a value stored out of line without reading it.
 	qWeights = sql(`SELECT coalesce(octet_length(d.history), 0) + coalesce(octet_length(d.input), 0) + coalesce(octet_length(d.payload), 0)
 			+ coalesce(octet_length(d.output), 0) + coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)
 			+ (SELECT coalesce(sum(octet_length(e.history)), 0) FROM {s}.events e WHERE e.id = d.id)
@@ -351,8 +354,8 @@ var (
 		joinEnded + ` ORDER BY w.n`)
 )
 
-// Removable implements store.Reader. It walks what has ended in order of id, so it needs no index that every execution
-// would pay for.
+// Removable implements store.Reader. It walks the ended executions in order of id, so it needs no index of its own, which would
+// cost every execution.
 func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.Removable, err error) {
 	tops, r, err := s.oldTops(ctx, q)
 	if err != nil {
@@ -366,7 +369,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 		var below []flow.ID
 		var a args
 		if err := s.read(ctx, call{q: qBeneath, params: a.ids(level).int(int64(q.Count)).params, read: readID(&below)}); err != nil {
-			return r, fmt.Errorf("find what hangs on old executions: %w", err)
+			return r, fmt.Errorf("find the children of old executions: %w", err)
 		}
 		all, level = append(below, all...), below
 	}
@@ -378,7 +381,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 	return r.Cut(q, all[:n], tops), nil
 }
 
-// oldTops finds executions without a parent that ended before a time, and where the walk goes on behind them.
+// oldTops finds executions without a parent that ended before a time, and where the walk goes on after them.
 func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flow.ID, walk store.Removable, err error) {
 	limit := row.Micros(q.Before)
 	walk.After = q.After
@@ -397,7 +400,8 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 				return nil
 			}
 			late = 0
-			// An import may be of long ago, and be kept from when it came: it says nothing about those that follow.
+			// An import is kept from the time of the import, and may have been created long before: it says nothing
+			// about the executions behind it.
 			if top && finished < limit {
 				tops = append(tops, id)
 			}
@@ -417,7 +421,7 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 	return tops, walk, nil
 }
 
-// within is how many of the executions, from the first on, have no more than so many bytes together: one at least.
+// within is how many of the executions, counted from the first, have together no more than so many bytes; at least one.
 func (s *Store) within(ctx context.Context, ids []flow.ID, bytes int64) (n int, err error) {
 	var a args
 	var sum int64

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// What readers load. What has a payload apart finds it in "payloads" (named p); the condition of the join spares the others
-// the search.
+// The columns that readers load. A payload that is kept apart is in the table "payloads" (p); the condition of the join skips
+// the look-up for the other executions.
 var (
 	liveColumns    = liveRead.names("l.") + `, octet_length(l.history)`
 	endedColumns   = endedRead.names("d.")
@@ -36,7 +36,8 @@ var (
 		coalesce(octet_length(p.payload), 0))`
 )
 
-// smallOnly are the columns of a payload of at most most bytes, a parameter. A larger one is left out, and the row says so.
+// smallOnly are the columns of a payload, and whether it was left out because it has more than "most" bytes; most is a
+// parameter.
 func smallOnly(most string) string {
 	return `, CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.input, p.input) END,
 		CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.payload, p.payload) END, ` + payloadSize + ` > ` + most + `::bigint`
@@ -44,12 +45,12 @@ func smallOnly(most string) string {
 
 var lockSmall = `SELECT ` + liveColumns + smallOnly(`$2`) + ` FROM {s}.live l` + joinLive + ` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
 
-// payload says how much of an execution's payload is to be loaded.
+// payload says whether an execution's payload is loaded.
 type payload uint8
 
 const (
 	noPayload    payload = iota
-	wholePayload         // whatever its size
+	wholePayload         // of any size
 	smallPayload         // unless it has more than store.SmallPayload bytes
 )
 
@@ -83,8 +84,7 @@ var (
 	qSubmitted = sql(`SELECT ` + idempotency.names("") + ` FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
 )
 
-// collect returns a reader of live rows that have been locked, which adds to all and remembers how much history each row
-// carries.
+// collect returns a reader of locked live rows. It adds them to all, and remembers the length of the history in each row.
 func (t *tx) collect(all *[]*flow.Execution, p payload) func(*rows) error {
 	return func(r *rows) error {
 		x, size, err := r.live(p != noPayload)
@@ -100,7 +100,7 @@ func (t *tx) collect(all *[]*flow.Execution, p payload) func(*rows) error {
 	}
 }
 
-// collectReadable is collect without payload, and passes over rows that could not be decoded before.
+// collectReadable is like collect without payload, but leaves out rows that could not be decoded before.
 func (t *tx) collectReadable(all *[]*flow.Execution) func(*rows) error {
 	return func(r *rows) error {
 		x, size, err := r.live(false)
@@ -112,7 +112,7 @@ func (t *tx) collectReadable(all *[]*flow.Execution) func(*rows) error {
 	}
 }
 
-// unread remembers a row that cannot be decoded, if that is what the error says, and reports whether it was known.
+// unread remembers a row if the error says that it cannot be decoded. It reports whether the row was remembered already.
 func (t *tx) unread(id flow.ID, err error) (known bool) {
 	if !errors.Is(err, row.ErrDamaged) {
 		return false
@@ -122,8 +122,8 @@ func (t *tx) unread(id flow.ID, err error) (known bool) {
 	return known
 }
 
-// passOver passes over a row that could not be decoded before either. It stays locked. The first time is an error: what was asked
-// for has one row less than there are.
+// passOver leaves out a row that could not be decoded before either; the row stays locked. The first failure is returned as an
+// error, because the statement's limit did not count with the row.
 func (t *tx) passOver(id flow.ID, err error) error {
 	if !t.unread(id, err) {
 		return err
@@ -133,7 +133,7 @@ func (t *tx) passOver(id flow.ID, err error) error {
 	return nil
 }
 
-// collectSmall is collectReadable for smallPayload, and gives executions whose payload was left out to large.
+// collectSmall is like collectReadable with small payloads. Executions whose payload was left out are passed to large.
 func (t *tx) collectSmall(all *[]*flow.Execution, large func(*flow.Execution)) func(*rows) error {
 	return func(r *rows) error {
 		x, size, err := r.live(true)
@@ -154,7 +154,8 @@ func (t *tx) locked(all *[]*flow.Execution, x *flow.Execution, history int) {
 	*all = append(*all, x)
 }
 
-// lockQuery locks executions named, the highest id first: everything in line, or what no other transaction has locked.
+// lockQuery is the statement that locks executions by their ids, the highest first. It waits for all of them, or skips those
+// that another transaction has locked.
 func lockQuery(wait bool, p payload) *query {
 	switch {
 	case wait && p == smallPayload:
@@ -179,7 +180,7 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	return t.lock(ctx, ids, payloadOf(p), func() {})
 }
 
-// lock locks executions; behind puts in line what is to be read once they are locked.
+// lock locks executions. The function behind queues statements that read more once the rows are locked.
 func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(ids))
 	wait := t.mayWaitFor(ids)
@@ -197,8 +198,8 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 	if len(all) == len(ids) {
 		return all, nil
 	}
-	// The others have ended, perhaps while this waited for their rows, or are named twice, or do not exist. What has
-	// ended does not change any more.
+	// The missing ones have ended, perhaps while the statement waited for their rows, or are named twice, or do not exist.
+	// An ended execution does not change any more.
 	found := make(map[flow.ID]bool, len(all))
 	for _, x := range all {
 		found[x.ID] = true
@@ -299,7 +300,7 @@ func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
 // Submitted implements store.Executions.
 func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
 	found := make(map[string]store.IdempotencyKey)
-	for _, k := range t.idem { // not written yet
+	for _, k := range t.idem { // keys of this transaction that are not written yet
 		if slices.Contains(keys, k.Key) {
 			found[k.Key] = k
 		}

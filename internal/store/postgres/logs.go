@@ -26,7 +26,7 @@ var logChunks = relation[*flow.LogChunk, *flow.LogChunk]{
 var (
 	qInsertChunks = sql(logChunks.insert("chunks") + ` ON CONFLICT DO NOTHING`)
 
-	// Rows are summed up in order, so that a page ends where it is long enough and the rest is not sent.
+	// The sizes are summed up in order, so that the page ends when it is long enough and later chunks are not sent.
 	qChunks = sql(`SELECT ` + logChunks.names("") + ` FROM (
 		SELECT *, sum(size) OVER (ORDER BY attempt, seq) - size AS before FROM (
 			SELECT * FROM {s}.chunks WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint
@@ -34,7 +34,7 @@ var (
 			AND (attempt, seq) < ($10::bigint, $11::bigint) ORDER BY attempt, seq LIMIT $9) page) c
 		WHERE before < $8::bigint OR before = 0 ORDER BY attempt, seq`)
 
-	// What comes behind the start of a chunk is summed up from the end, so that the rows before the tail are not read.
+	// The sizes are summed up from the end, so that the rows before the tail are not read.
 	qTail = sql(`SELECT attempt, seq FROM (SELECT attempt, seq, sum(size) OVER (ORDER BY attempt DESC, seq DESC) AS behind FROM {s}.chunks
 		WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint AND ($4::text IS NULL OR stream = $4)
 		AND (attempt, seq) < ($6::bigint, $7::bigint)) c
@@ -46,7 +46,7 @@ var (
 	qLazily = sql(`SET LOCAL synchronous_commit = off`)
 )
 
-// AppendLogs implements store.Logs. It does not wait for the disk: what a power cut takes is the last moments' output.
+// AppendLogs implements store.Logs. It does not wait for the disk, so a power failure may take the output of the last moments.
 func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	if len(chunks) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	return nil
 }
 
-// mostChunks is how many chunks one page has at the most.
+// mostChunks is how many chunks a page has at most.
 const mostChunks = 1000
 
 // ReadLogs implements store.Logs.
@@ -106,7 +106,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 	return all, nil
 }
 
-// removeChunks is how many chunks one statement deletes: of 100 KB each they are 20 MB.
+// removeChunks is how many chunks one statement deletes: 200 of up to 100 KB each are 20 MB.
 const removeChunks = 200
 
 // RemoveLogs implements store.Logs.

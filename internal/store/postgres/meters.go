@@ -40,7 +40,7 @@ func (t *tx) Meters(ctx context.Context, keys []string) (map[string]time.Time, e
 	return all, nil
 }
 
-// metersOf are meters as rows, in order of their keys.
+// metersOf are meters as rows, sorted by key.
 func metersOf(all map[string]time.Time) []meter {
 	list := make([]meter, 0, len(all))
 	for key, tat := range all {

@@ -26,8 +26,8 @@ type Migration struct {
 	AppliedAt time.Time // zero: not yet
 }
 
-// Migrate brings the schema up to date, creating it where it does not exist. Any number of processes may do so at once:
-// one does the work, the others wait for it.
+// Migrate brings the schema up to date, and creates it if it does not exist. Any number of processes may call it at once: one
+// migrates, the others wait.
 func Migrate(ctx context.Context, dsn string, o Options) error {
 	cfg, schema, err := target(dsn, o)
 	if err != nil {
@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 	return nil
 }
 
-// Status tells which migrations there are and when they were applied. It changes nothing.
+// Status lists the migrations and when they were applied. It changes nothing.
 func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
 	cfg, schema, err := target(dsn, o)
 	if err != nil {
@@ -72,7 +72,7 @@ func migrations() ([]Migration, error) {
 // connect opens one connection and checks that it can serve a store at all.
 func connect(ctx context.Context, cfg *pgxpool.Config, limits pgpool.Limits) (*pgx.Conn, error) {
 	one := cfg.ConnConfig.Copy()
-	one.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // understood by every pooler, and several statements at once
+	one.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // every pooler understands it, and it takes several statements at once
 	c, err := pgx.ConnectConfig(ctx, one)
 	if err != nil {
 		return nil, err
@@ -108,11 +108,12 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// migrationLock is the advisory lock under which schemas are changed: "Pawl" in ASCII, beside the schema's name.
+// migrationLock is the first half of the advisory lock under which a schema is migrated ("Pawl" in ASCII); the second is the
+// schema's name.
 const migrationLock = 0x5061776c
 
-// migrate takes as long as the tables are large, and waits as long for another process that migrates: where the server falls
-// silent meanwhile, keep-alive and TCP_USER_TIMEOUT end it.
+// migrate has no time limit, since a migration of large tables takes long, and another process may be migrating. If the server
+// falls silent, keep-alive and TCP_USER_TIMEOUT end the connection.
 func migrate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) (err error) {
 	c, err := connect(ctx, cfg, limits)
 	if err != nil {
@@ -163,10 +164,10 @@ func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
 	return nil
 }
 
-// found is what a schema is before a migration.
+// found says whether a schema exists and whether it is Pawl's.
 type found struct{ exists, ours bool }
 
-// look refuses the schema of another program.
+// look refuses a schema that belongs to another program.
 func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
 	var f found
 	var relations int
@@ -180,8 +181,8 @@ func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
 	return f, err
 }
 
-// compare lists the migrations with the times at which they were applied, and refuses a schema that this program does
-// not know.
+// compare lists the migrations with the times at which they were applied. It refuses a schema with migrations that this program
+// does not know.
 func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) {
 	steps, err := migration.Steps(scripts, "")
 	if err != nil {
@@ -234,7 +235,7 @@ func status(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpo
 	return all, err
 }
 
-// upToDate refuses a schema that is not. It changes nothing.
+// upToDate refuses a schema that lacks migrations. It changes nothing.
 func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) error {
 	all, err := status(ctx, cfg, schema, limits)
 	if err != nil {

@@ -21,30 +21,31 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// news is what a transaction's writes mean to other processes.
+// news is what other processes are to be told about a transaction's writes.
 type news struct {
 	queues     map[string]bool
 	sessions   map[flow.ID]bool
 	executions []flow.ID
 	pauses     bool
-	all        bool // more than is worth naming
+	all        bool // more executions than one notification names
 }
 
 const (
-	// mostNamed is how many executions one notification names: with the rest of it they fit into the server's 8,000 bytes.
+	// mostNamed is how many executions one notification names. With the other fields they fit into the server's limit of
+	// 8,000 bytes.
 	mostNamed = 120
-	// noteLimit is how many bytes a notification may have.
+	// noteLimit is the most bytes of a notification.
 	noteLimit = 7800
-	// noteEvery is the least time between two notifications of one process. A commit that notifies takes a lock that
-	// every other such commit waits for; at this pace none has to.
+	// noteEvery is the least time between two notifications of one process. A commit that notifies takes a lock for which
+	// every other notifying commit waits; at this pace such waits are rare.
 	noteEvery = 5 * time.Millisecond
-	// reconnectEvery is how often a lost connection is tried again.
+	// reconnectEvery is the pause before a lost connection is opened again.
 	reconnectEvery = time.Second
 )
 
 func (n *news) empty() bool { return !n.all && !n.pauses && len(n.executions) == 0 }
 
-// add notes what a draft changes.
+// add adds the changes of a draft.
 func (n *news) add(x *flow.Draft) {
 	if x.Place == flow.Ready && !n.queues[x.Queue] {
 		if n.queues == nil {
@@ -65,7 +66,7 @@ func (n *news) add(x *flow.Draft) {
 	}
 }
 
-// merge adds what came later.
+// merge adds the news of a later transaction.
 func (n *news) merge(m news) {
 	for q := range m.queues {
 		if n.queues == nil {
@@ -90,7 +91,7 @@ func (n *news) merge(m news) {
 	}
 }
 
-// note is a notification as it travels.
+// note is the JSON of a notification.
 type note struct {
 	From       string    `json:"f"`
 	Queues     []string  `json:"q,omitempty"`
@@ -118,17 +119,17 @@ func (n *news) encode(from string) (string, error) {
 	return string(b), err
 }
 
-// notifier sends notifications to other processes after commits, and receives theirs. They are hints: what is lost is found
-// by looking into the tables now and then.
+// notifier sends notifications to other processes after commits, and receives theirs. They are hints: a change whose
+// notification is lost is found by the regular look into the tables.
 type notifier struct {
-	cfg     *pgx.ConnConfig // nil: no connection of this store can be notified
+	cfg     *pgx.ConnConfig // nil behind a pooler, where a connection cannot be notified
 	limits  pgpool.Limits
 	channel string
 	self    string
 
 	mu      sync.Mutex
 	pending news
-	wake    chan struct{} // has room for one: there is something pending
+	wake    chan struct{} // has room for one: news is pending
 	end     context.CancelFunc
 	ctx     context.Context
 	done    sync.WaitGroup
@@ -151,7 +152,7 @@ func (s *Store) startNotifier(o Options, cfg *pgxpool.Config) error {
 		b.cfg = cfg.ConnConfig.Copy()
 	}
 	b.cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	b.cfg.RuntimeParams["synchronous_commit"] = "off" // of what is a hint; nothing else is written here
+	b.cfg.RuntimeParams["synchronous_commit"] = "off" // this connection writes nothing but notifications, which need not wait for the disk
 	h := fnv.New64a()
 	h.Write([]byte(s.name))
 	b.channel = fmt.Sprintf("pawl_%016x", h.Sum64())
@@ -164,7 +165,7 @@ func (s *Store) startNotifier(o Options, cfg *pgxpool.Config) error {
 	return nil
 }
 
-// announce passes on what a committed transaction has changed. It never waits.
+// announce passes on the changes of a committed transaction. It never waits.
 func (b *notifier) announce(n news) {
 	if b.cfg == nil || n.empty() {
 		return
@@ -178,8 +179,8 @@ func (b *notifier) announce(n news) {
 	}
 }
 
-// send notifies at once, and then again when there is more, but not more often than noteEvery. Other servers look into the
-// tables every half second, so what a broken connection has lost is not sent again.
+// send notifies at once, and then again while there is more, at most every noteEvery. Notifications that a broken connection
+// has lost are not sent again, since other servers look into the tables anyway.
 func (b *notifier) send() {
 	var c *pgx.Conn
 	defer func() { b.close(c) }()
@@ -211,7 +212,7 @@ func (b *notifier) send() {
 	}
 }
 
-// exec runs a statement that takes no time.
+// exec runs a short statement and bounds how long it may take.
 func (b *notifier) exec(ctx context.Context, c *pgx.Conn, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Ping)
 	defer cancel()
@@ -219,14 +220,14 @@ func (b *notifier) exec(ctx context.Context, c *pgx.Conn, sql string, args ...an
 	return err
 }
 
-// close closes a connection, if there is one, without waiting for a server that is silent.
+// close closes a connection, if there is one. It does not wait long for a silent server.
 func (b *notifier) close(c *pgx.Conn) {
 	if c == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Ping)
 	defer cancel()
-	_ = c.Close(ctx) // nothing was promised
+	_ = c.Close(ctx) // a notification that is lost is no error
 }
 
 func (b *notifier) sleep(ctx context.Context, d time.Duration) bool {
@@ -281,8 +282,8 @@ func (b *notifier) listen(ctx context.Context) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// receive passes on the notifications of others until ctx ends. Those that the receiver has not read yet are merged with
-// what follows. A broken connection is replaced.
+// receive passes on the notifications of other processes until ctx ends. One that the receiver has not read yet is merged with
+// the next. A broken connection is replaced.
 func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Notification) {
 	defer func() { b.close(c) }()
 	for ctx.Err() == nil {
@@ -295,7 +296,7 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 				}
 				continue
 			}
-			offer(out, store.Notification{Pauses: true, All: true}) // something may have been missed
+			offer(out, store.Notification{Pauses: true, All: true}) // notifications may have been missed while there was no connection
 		}
 		text, err := b.next(ctx, c)
 		if err != nil {
@@ -305,7 +306,7 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 		}
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
-			n = note{Pauses: true, All: true} // of another version of this program
+			n = note{Pauses: true, All: true} // sent by another version of this program
 		}
 		if n.From != b.self {
 			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, Pauses: n.Pauses, All: n.All})
@@ -313,8 +314,8 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 	}
 }
 
-// next waits for a notification. A connection that has been quiet for a while is pinged: one that is dead is as quiet as one
-// on which there is nothing to say.
+// next waits for a notification. It pings a connection that has been quiet for a while, because a dead connection is as quiet
+// as an idle one.
 func (b *notifier) next(ctx context.Context, c *pgx.Conn) (string, error) {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, b.limits.Quiet)
@@ -333,7 +334,7 @@ func (b *notifier) next(ctx context.Context, c *pgx.Conn) (string, error) {
 	}
 }
 
-// offer puts a notification into a channel with room for one, together with what was there.
+// offer puts a notification into a channel with room for one, merged with one that is still in it.
 func offer(out chan store.Notification, n store.Notification) {
 	select {
 	case old := <-out:

@@ -11,17 +11,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// No transactions wait in a circle, because all wait in one order: executions by id, the highest first; then schedules by name; then
-// concurrency keys by name. A transaction waits for a lock only when that stands behind every lock it holds.
-// Executions come before their workflows that way, as reports need them, for ids grow; where clocks differ, or a cancel
-// goes from the workflow to its tasks, or one decision leads to the next, a lock may be wanted out of order. Then it is
-// tried, and if another one has it the transaction gives up all it has and is decided again; the next run begins with
-// everything that the last one had and wanted, in order.
+// Transactions cannot deadlock, because all wait for locks in one order: executions by id, the highest first; then schedules by
+// name; then concurrency keys by name. A transaction waits for a lock only if the lock stands behind every lock that it holds.
+// Ids grow with time, so the highest id first means that an execution comes before its workflow, as a report needs them. A lock
+// may still be wanted out of order: clocks differ, a cancel goes from the workflow to its tasks, one decision leads to the
+// next. Such a lock is only tried. If another transaction holds it, this one gives up all its locks and is decided again; its
+// next run begins by locking, in order, everything that the last run had locked and wanted.
 //
-// A lock with SKIP LOCKED never waits: neither does a claim from a queue, nor the lock of a session, which only a
-// transaction that has nothing else yet waits for. A definition is written at once, and waits for a transaction that writes the same
-// version: one that has written a definition waits for nothing but other definitions, which a decision writes in the order of their names.
-// Last, with the commit, come idempotency keys, signals, enforcements and switches, each sorted.
+// A lock with SKIP LOCKED never waits. Claims from a queue use it; so do the locks of sessions, unless the transaction has no
+// lock yet. A definition is written at once, and waits for a transaction that writes the same version; after that the
+// transaction waits for nothing but further definitions, which a decision writes sorted by name. Idempotency keys, signals,
+// enforcements and switches come last, with the commit, each sorted.
 
 // locks are what a transaction has locked or wants to lock.
 type locks struct {
@@ -29,28 +29,30 @@ type locks struct {
 	schedules  []string
 	keys       []string
 	sessions   []flow.ID
-	changed    bool // the sessions are to be: otherwise others may have them as well
+	changed    bool // the sessions are locked for a change (FOR UPDATE); otherwise other transactions may share them
 }
 
-// outOfOrder ends a transaction that would have had to wait out of order.
+// outOfOrder ends a transaction that would otherwise have to wait for a lock out of order.
 type outOfOrder struct{ want locks }
 
-func (*outOfOrder) Error() string { return "rows are in use that may not be waited for now" }
+func (*outOfOrder) Error() string {
+	return "another transaction has locked rows for which this one may not wait"
+}
 
-// Unwrap makes it a conflict for callers that do not know of it.
+// Unwrap makes it a conflict for callers that do not know this error.
 func (*outOfOrder) Unwrap() error { return store.ErrConflict }
 
-// order is how far along the order a transaction is.
+// order says which locks a transaction has, and so for which it may still wait.
 type order struct {
-	asked []locks // in parts, as they were asked for
+	asked []locks // one element for each request
 
-	first  map[flow.ID]bool // locked before the decision began: not read yet
-	lowest flow.ID          // of the executions; zero: none
-	// schedules and keys are those that are locked, schedule and key the last of them.
+	first  map[flow.ID]bool // locked before the decision began, and not read by it yet
+	lowest flow.ID          // the lowest of the locked executions; zero: none
+	// schedules and keys are the locked ones, schedule and key the last of them.
 	schedules     map[string]bool
 	schedule, key string
 	keys          map[string]bool
-	free          bool // something is locked that stands in no order
+	free          bool // it has locked something that is not in the order
 }
 
 const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
@@ -65,7 +67,7 @@ var (
 	qAlive = sql(`SELECT 1 FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) LIMIT 1`)
 )
 
-// hold begins a transaction with locks in order.
+// hold begins a transaction by taking locks in order.
 func (t *tx) hold(ctx context.Context, l *locks) error {
 	t.asked = append(t.asked, *l)
 	if len(l.sessions) > 0 {
@@ -96,7 +98,7 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 	if err := t.flush(ctx); err != nil {
 		return fmt.Errorf("lock in order: %w", err)
 	}
-	t.nowUnread = false // that was before the wait
+	t.nowUnread = false // the clock was read before the wait
 	return nil
 }
 
@@ -122,7 +124,8 @@ func (t *tx) lockedKey(key string) {
 	t.key = max(t.key, key)
 }
 
-// mayWaitFor reports whether executions may be waited for: all that are not locked yet stand behind everything that is.
+// mayWaitFor reports whether the order allows to wait for executions: those that are not locked yet must stand behind every
+// lock that the transaction has.
 func (t *tx) mayWaitFor(ids []flow.ID) bool {
 	behind := t.schedules != nil || t.keys != nil || t.free
 	if t.lowest.IsZero() && !behind {
@@ -140,17 +143,17 @@ func (t *tx) mayWaitFor(ids []flow.ID) bool {
 	return true
 }
 
-// mayWaitForSchedules reports the same for schedules that are not locked yet, in order.
+// mayWaitForSchedules is the same for schedules that are not locked yet, sorted.
 func (t *tx) mayWaitForSchedules(fresh []string) bool {
 	return t.keys == nil && !t.free && (t.schedules == nil || fresh[0] > t.schedule)
 }
 
-// mayWaitForKeys reports the same for keys that are not locked yet, in order.
+// mayWaitForKeys is the same for concurrency keys that are not locked yet, sorted.
 func (t *tx) mayWaitForKeys(fresh []string) bool {
 	return !t.free && (t.keys == nil || fresh[0] > t.key)
 }
 
-// giveUp ends the transaction: it is to be run again with all that it has asked for locked from the start.
+// giveUp ends the transaction. Its next run begins by locking everything that it has asked for.
 func (t *tx) giveUp() error {
 	var all locks
 	for _, l := range t.asked {
@@ -166,7 +169,7 @@ func (t *tx) giveUp() error {
 	return t.failed
 }
 
-// wanted returns what a transaction that gave up wants locked when it is run again; nil when err is something else.
+// wanted returns the locks that a transaction which gave up wants at the start of its next run. It is nil for any other error.
 func wanted(err error) *locks {
 	var o *outOfOrder
 	if errors.As(err, &o) {

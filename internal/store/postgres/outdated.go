@@ -28,7 +28,8 @@ var (
 	qTrimKept = sql(`DELETE FROM {s}.kept k USING (SELECT hash FROM {s}.kept ORDER BY expires LIMIT least($1::bigint, greatest(0, (SELECT count(*) FROM {s}.kept) - $2::bigint))
 		FOR UPDATE SKIP LOCKED) AS v WHERE ` + is("k.hash", "v.hash") + ` RETURNING 1`)
 
-	// Keys of executions do not begin with "@". A lock that a transaction holds is one that is in use.
+	// Keys that are locked for meters and windows begin with "@", keys of executions do not. A lock row that a transaction
+	// has locked is in use, and is skipped.
 	qLocks = sql(`SELECT key FROM {s}.keys WHERE key > $1 AND key < 'A' AND key >= '@' ORDER BY key LIMIT $2`)
 
 	qDropLocks = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
@@ -72,7 +73,7 @@ func (t *tx) DropKept(ctx context.Context, before time.Time, most, n int) (int, 
 	return expired + trimmed, err
 }
 
-// dropped deletes rows with a statement that returns one for each, and counts them.
+// dropped runs a statement that deletes rows and returns one row for each, and counts them.
 func (t *tx) dropped(ctx context.Context, q *query, a *args) (n int, err error) {
 	err = t.ask(ctx, q, a, func(*rows) error {
 		n++

@@ -21,8 +21,8 @@ var pauses = relation[*store.Pause, *store.Pause]{
 	{"reason", oidText, func(c *column, p *store.Pause) { c.text(p.Reason) }, func(r *rows, p *store.Pause) { p.Reason = r.text() }},
 }
 
-// lastPause is the latest generation of pauses. A statement sees what was committed before it began, and no transaction that is under
-// way keeps another one from changing pauses only to see less than it: see pauseLock.
+// lastPause is the latest generation of pauses. A statement sees everything that was committed before it began, and pauses do
+// not change while a transaction runs: see pauseLock.
 const lastPause = `coalesce((SELECT generation FROM {s}.pauses WHERE generation > 0 ORDER BY generation DESC LIMIT 1), 0)`
 
 var (
@@ -73,13 +73,14 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 	return latest, nil
 }
 
-// paused is the latest generation of pauses, once the round trip is over that was the next one when it was asked for.
+// paused is the latest generation of pauses. It is known once the round trip with the number trip has been made.
 type paused struct {
 	trip int
 	last int64
 }
 
-// ExpectLastPause implements store.Expecter. A session that is to be locked tells it as well.
+// ExpectLastPause implements store.Expecter. The row of a session has the generation too, so nothing is asked when one is
+// expected.
 func (t *tx) ExpectLastPause() {
 	if t.paused == nil && len(t.expected) == 0 {
 		t.askLastPause()
@@ -94,7 +95,8 @@ func (t *tx) askLastPause() {
 	})
 }
 
-// LastPause implements store.Tx. Pauses do not change while the transaction is under way, so any session that it has locked tells.
+// LastPause implements store.Tx. Pauses do not change while the transaction is under way, so the row of any session that it has
+// locked has the generation.
 func (t *tx) LastPause(ctx context.Context) (last int64, err error) {
 	for _, x := range t.expected {
 		if x.found != nil {
@@ -123,7 +125,8 @@ func (t *tx) Pauses(ctx context.Context) (all []store.Pause, last int64, err err
 	return all, last, nil
 }
 
-// Pauses implements store.PauseReader. The generation is read first: what is paused after that only makes the pauses later than it says.
+// Pauses implements store.PauseReader. The generation is read first: pauses that are made after that only make the list newer
+// than the generation says.
 func (s *Store) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	generation := call{q: qLastPause, read: func(r *rows) error {
 		last = r.int()

@@ -24,7 +24,7 @@ var (
 	qLapsed = sql(`SELECT (SELECT true FROM {s}.sessions WHERE expires_at <= ` + leaseNow + ` LIMIT 1) IS NOT NULL`)
 )
 
-// Pending implements store.PendingReader. The statements go together.
+// Pending implements store.PendingReader. All statements go in one round trip.
 func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, err error) {
 	var a args
 	err = s.read(ctx, call{q: qPending, params: a.int(row.Micros(now)).id(flow.ID{}).params, read: func(r *rows) error {

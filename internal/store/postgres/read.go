@@ -15,7 +15,7 @@ var (
 
 	qGetEnded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = $1`)
 
-	// The beginning of the detail has the kind; the rest may be large.
+	// The kind is at the beginning of the detail, so only that is read: the rest may be large.
 	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended_as, coalesce(d.created_at, l.created_at), d.finished_at, l.stage, l.attempt,
 		coalesce(d.action, l.action), substring(coalesce(d.detail, l.detail) FROM 1 FOR ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM {s}.children c LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = c.id OFFSET 0) l ON true
@@ -30,7 +30,7 @@ var (
 
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
-	// The recursion steps from key to key through the index of live rows with one.
+	// The recursion goes from key to key through the index of live rows that have one.
 	qLines = sql(`WITH RECURSIVE waiting AS (
 			(SELECT key FROM {s}.live WHERE key > $1 AND place = 2 ORDER BY key LIMIT 1)
 			UNION ALL SELECT n.key FROM waiting w CROSS JOIN LATERAL
@@ -39,7 +39,7 @@ var (
 		FROM (SELECT key FROM waiting LIMIT $2) k CROSS JOIN LATERAL
 			(SELECT * FROM {s}.live l WHERE l.key = k.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1) l`)
 
-	// In the order of the owners' index: each page goes on where the one before ended, and passes once over what is no more.
+	// In the order of the index of owners: each page begins where the one before ended, so dead rows are read once.
 	qProvisioning = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner IS NOT NULL AND (l.owner, l.id) > ($2, $3)
 		AND l.stage = $1::bigint ORDER BY l.owner, l.id LIMIT $4`)
 
@@ -56,7 +56,7 @@ var (
 func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err error) {
 	var a args
 	a.id(id)
-	// An execution moves from the first table to the second, so that one asked second cannot miss it.
+	// An execution moves from the first table to the second. Asking the second one later cannot miss it.
 	err = s.read(ctx,
 		call{q: qGetLive, params: a.params, read: func(r *rows) (err error) {
 			x, _, err = r.live(true)
@@ -175,15 +175,15 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 	var a args
 	all, err := s.readable(ctx, qProvisioning, a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit)), limit)
 	if err != nil {
-		return nil, fmt.Errorf("read what has not begun: %w", err)
+		return nil, fmt.Errorf("read executions that have not begun: %w", err)
 	}
 	return all, nil
 }
 
-// limit is n and one more for each row that is passed over.
+// limit is n and one more for each row that cannot be decoded, since readers leave those out.
 func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 
-// passOver remembers a row that cannot be decoded, if that is what the error says. Other errors remain.
+// passOver remembers a row if the error says that it cannot be decoded. It returns other errors.
 func (s *Store) passOver(id flow.ID, err error) error {
 	if !errors.Is(err, row.ErrDamaged) {
 		return err
@@ -218,7 +218,7 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 	return all, nil
 }
 
-// Size implements store.Reader: tables, their indexes and what is stored beside them.
+// Size implements store.Reader. It counts tables, their indexes and values stored out of line.
 func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	var a args
 	err = s.read(ctx, call{q: qSize, params: a.text(s.name).params, read: func(r *rows) error {

@@ -9,17 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// relation is the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the
-// types and values of their parameters and the reader of the rows are all made from it, so a name, a type and a value
-// cannot get out of step:
+// relation are the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the types
+// and values of their parameters and the reader of the rows are made from it, so a name, a type and a value cannot get out of
+// step:
 //
 //	uploads := relation[*store.Upload, *store.Upload]{
 //		{"id", oidUUID, func(c *column, u *store.Upload) { c.id(u.ID) }, func(r *rows, u *store.Upload) { u.ID = r.id() }},
 //		…
 //	}
 //
-// W is what a row is made from, R what a row is read into. A relation that is only written has no get, one that is only
-// read has no put.
+// A row is made from a W and read into an R. A relation that is only written has no get, one that is only read has no put.
 type relation[W, R any] []field[W, R]
 
 // field is one column. Its put adds exactly one element, and its get reads exactly one value.
@@ -51,8 +50,8 @@ func (t relation[W, R]) sets() string {
 	return strings.Join(all, ", ")
 }
 
-// rows is a subquery whose rows are what add has added. The functions of one SELECT list advance side by side, so the rows
-// come in the arrays' order. FROM unnest($1, $2, …) says the same, and fills a tuplestore for each of its columns.
+// rows is a subquery with the rows that were added. The functions of one SELECT list advance together, so the rows come in the
+// order of the arrays. FROM unnest($1, $2, …) gives the same rows, but fills a tuplestore for each column.
 func (t relation[W, R]) rows() string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -61,17 +60,17 @@ func (t relation[W, R]) rows() string {
 	return "(SELECT " + strings.Join(all, ", ") + ")"
 }
 
-// insert is an INSERT of the rows added into a table with these columns.
+// insert is an INSERT of the added rows into a table that has these columns.
 func (t relation[W, R]) insert(table string) string {
 	return `INSERT INTO {s}.` + table + ` (` + t.names("") + `) SELECT * FROM ` + t.rows() + ` AS v`
 }
 
-// has reports whether there is a column with the name.
+// has reports whether there is a column with that name.
 func (t relation[W, R]) has(name string) bool {
 	return slices.ContainsFunc(t, func(f field[W, R]) bool { return f.name == name })
 }
 
-// only is some of the columns, in the order named. A name that there is not is a mistake in this program.
+// only are some of the columns, in the order named. A name that does not exist is a mistake in this program.
 func (t relation[W, R]) only(names ...string) relation[W, R] {
 	part := make(relation[W, R], len(names))
 	for i, name := range names {
@@ -84,7 +83,7 @@ func (t relation[W, R]) only(names ...string) relation[W, R] {
 	return part
 }
 
-// with is these columns and more behind them.
+// with are these columns, followed by more.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 
 // readable are the columns that are read.
@@ -92,7 +91,7 @@ func (t relation[W, R]) readable() relation[W, R] {
 	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
 }
 
-// begin empties columns and gives each its type.
+// begin empties the columns and sets their types.
 func (t relation[W, R]) begin(c *columns) {
 	if c.all == nil {
 		c.all = make([]column, len(t))
@@ -102,14 +101,14 @@ func (t relation[W, R]) begin(c *columns) {
 	}
 }
 
-// add adds a row to columns that begin has begun.
+// add adds a row; begin must have been called before.
 func (t relation[W, R]) add(c *columns, row W) {
 	for i := range t {
 		t[i].put(&c.all[i], row)
 	}
 }
 
-// columns are the columns of rows.
+// columns returns columns filled with rows.
 func (t relation[W, R]) columns(rows ...W) *columns {
 	c := new(columns)
 	t.begin(c)
@@ -119,7 +118,7 @@ func (t relation[W, R]) columns(rows ...W) *columns {
 	return c
 }
 
-// read reads the columns of a row, in their order.
+// read reads the columns of a row, in order.
 func (t relation[W, R]) read(r *rows, to R) error {
 	for i := range t {
 		t[i].get(r, to)
@@ -137,7 +136,8 @@ func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
 	}
 }
 
-// list reads the rows of a statement whose columns are those of a relation. what names them for an error: "ticks of schedule %q".
+// list reads the rows of a statement whose columns are those of a relation. The format what names the rows in an error: "ticks
+// of schedule %q".
 func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
 	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)}); err != nil {
 		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), err)
@@ -145,7 +145,7 @@ func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relatio
 	return all, nil
 }
 
-// one reads a row in the same way. Where there is none, it is store.ErrNotFound.
+// one reads one row in the same way. If there is none it returns store.ErrNotFound.
 func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (row T, err error) {
 	all, err := list(ctx, s, q, a, of, what, in...)
 	if err == nil && len(all) == 0 {

@@ -34,7 +34,7 @@ var (
 			CROSS JOIN LATERAL (SELECT d.output FROM {s}.ended d WHERE d.id = v.source AND d.stage = 6 OFFSET 0) d RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW410', 'executions whose outcomes are to be reused have been removed')`)
 
-	// The length of what is stored out of line is known without reading it.
+	// PostgreSQL tells the length of a value stored out of line without reading it.
 	qReusable = sql(`SELECT idx, origin, hash, output FROM (SELECT r.*, sum(coalesce(octet_length(r.output), 0)) OVER (ORDER BY r.idx)
 			- coalesce(octet_length(r.output), 0) AS before FROM {s}.reuses r
 			WHERE r.workflow = $1 AND r.task = $2 AND r.idx >= $3::bigint ORDER BY r.idx LIMIT $4) r WHERE before <= $5::bigint ORDER BY idx`)
@@ -47,7 +47,7 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d` + joinEnded + ` ORDER BY c.task, c.idx`)
 )
 
-// putReuses puts what reruns reuse in line.
+// putReuses queues the statement that writes which items reruns reuse.
 func (t *tx) putReuses(all []store.Reuse) {
 	if len(all) == 0 {
 		return
@@ -72,7 +72,7 @@ func (t *tx) Reusable(ctx context.Context, workflow flow.ID, task string, from, 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what %s reuses: %w", workflow, err)
+		return nil, fmt.Errorf("read the items that %s reuses: %w", workflow, err)
 	}
 	return all, nil
 }
@@ -103,7 +103,7 @@ func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTas
 		return nil
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("read what %s recorded: %w", of.ID, err)
+		return nil, fmt.Errorf("read the recorded items of %s: %w", of.ID, err)
 	}
 	return all, nil
 }

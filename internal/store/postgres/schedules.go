@@ -34,7 +34,7 @@ var ticks = relation[*store.Tick, *store.Tick]{
 	{"message", oidText, func(c *column, k *store.Tick) { c.text(k.Message) }, func(r *rows, k *store.Tick) { k.Message = r.text() }},
 }
 
-// scheduleColumns and tickColumns are what readers load: all of them.
+// scheduleColumns and tickColumns are the columns that readers load.
 var scheduleColumns, tickColumns = schedules.names(""), ticks.names("")
 
 var (
@@ -47,7 +47,7 @@ var (
 	qDueSchedules  = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE due IS NOT NULL AND due <= $1::bigint ORDER BY due LIMIT $2`)
 	qNextSchedule  = sql(`SELECT due FROM {s}.schedules WHERE due IS NOT NULL AND due > $1::bigint ORDER BY due LIMIT 1`)
 
-	// Rows are written one after the other in the order of their names, as they are locked.
+	// Rows are written one after the other, sorted by name as they are locked.
 	qPutSchedules = sql(schedules.insert("schedules") + `
 		ON CONFLICT (name) DO UPDATE SET version = excluded.version, next = excluded.next, due = excluded.due, last = excluded.last,
 			paused_at = excluded.paused_at, execution = excluded.execution, reason = excluded.reason, counted_from = excluded.counted_from`)
@@ -59,7 +59,7 @@ var (
 	qAddTicks = sql(ticks.insert("ticks"))
 )
 
-// LockSchedules implements store.Schedules. Schedules that may not be waited for now are tried.
+// LockSchedules implements store.Schedules. If the order does not allow to wait for the schedules now, it only tries.
 func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {
 	names = unique(names)
 	fresh := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return t.schedules[name] })

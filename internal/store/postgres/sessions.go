@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// sessions are written by qOpenSession, which has the times of its own.
+// sessions are the columns that readers load. The statement qOpenSession writes a session, with times from the server's clock.
 var sessions = relation[none, *store.Session]{
 	{"id", oidUUID, nil, func(r *rows, s *store.Session) { s.ID = r.id() }},
 	{"name", oidText, nil, func(r *rows, s *store.Session) { s.Name = r.text() }},
@@ -24,7 +24,7 @@ var sessions = relation[none, *store.Session]{
 
 var sessionColumns = sessions.names("")
 
-// leaseNow is the clock of leases: the server's, as it is at each row and not when the transaction began.
+// leaseNow is the clock of leases: the server's, read at each row and not at the begin of the transaction.
 const leaseNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 var (
@@ -44,7 +44,7 @@ var (
 
 	qLeaseRuns = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` LIMIT 1`)
 
-	// In the order of hold: it waits for rows that others have locked.
+	// In the same order as in hold, since it waits for rows that other transactions have locked.
 	qRestartLeases = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $1 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
 		WHERE expires_at > 0 ORDER BY id FOR UPDATE))`)
 
@@ -86,7 +86,7 @@ func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Durati
 	return renewed, nil
 }
 
-// EndLeases implements store.Sessions. No clock goes back so far that the lease of a session which ends at 0 would run.
+// EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the server's clock says.
 func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var running []flow.ID
 	err := t.changeSessions(ctx, ids, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
@@ -102,9 +102,9 @@ func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	return running, nil
 }
 
-// changeSessions runs a statement that changes sessions and passes over those that another transaction has locked. Where it
-// changed fewer than were named, the statement left looks for the others: a session that it finds was passed over because
-// another transaction has it locked, so this one gives up and is run again with all of them locked from the start.
+// changeSessions runs a statement that changes sessions and skips those that another transaction has locked. If it changed
+// fewer than named, the statement left looks for the others. A session that it finds was skipped because it is locked, so this
+// transaction gives up and runs again with all of them locked from the start.
 func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, left, q *query, a *args, read func(*rows) flow.ID) error {
 	clear(t.expected)
 	t.asked = append(t.asked, locks{sessions: ids, changed: true})
@@ -119,7 +119,7 @@ func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, left, q *query, 
 	return t.unlessThere(ctx, left, slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool { return changed[id] }))
 }
 
-// unlessThere gives up when a statement finds one of the sessions that could not be locked.
+// unlessThere gives up if a statement finds one of the sessions that were not changed.
 func (t *tx) unlessThere(ctx context.Context, q *query, ids []flow.ID) error {
 	there := false
 	err := t.ask(ctx, q, t.args().ids(ids), func(*rows) error {
@@ -132,8 +132,8 @@ func (t *tx) unlessThere(ctx context.Context, q *query, ids []flow.ID) error {
 	return err
 }
 
-// RestartLeases implements store.Store. It has a transaction of its own, because it waits for locks on sessions: a transaction
-// that has locked anything must not.
+// RestartLeases implements store.Store. It runs in a transaction of its own because it waits for the locks of sessions, which a
+// transaction that holds other locks must not do.
 func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	err := s.Update(ctx, func(ctx context.Context, own store.Tx) error {
 		t := own.(*tx)
@@ -164,15 +164,15 @@ func (t *tx) ExpectSession(id flow.ID) {
 	})
 }
 
-// expected is a session's row, once the round trip that was the next one when it was asked for is over.
+// expected is the row of a session. It is known once the round trip with the number trip has been made.
 type expected struct {
 	trip  int
-	found *store.Session // nil: none
-	runs  bool           // its lease
+	found *store.Session // nil: there is none
+	runs  bool           // its lease has not ended
 }
 
-// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, while none
-// can drop or renew it.
+// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, but none can
+// drop or renew it meanwhile.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
 	t.ExpectSession(id)
 	x := t.expected[id]
@@ -189,8 +189,8 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, 
 	return *x.found, x.runs, nil
 }
 
-// DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys, so it must not
-// wait for a session that another transaction has locked: that one may be waiting for these.
+// DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys. It must not
+// wait for a session that another transaction has locked, because that one may be waiting for these locks.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 	ids := []flow.ID{id}
 	if err := t.changeSessions(ctx, ids, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id); err != nil {
@@ -199,7 +199,7 @@ func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 	return nil
 }
 
-// Expired implements store.Sessions. Sessions that another transaction is deciding about are passed over.
+// Expired implements store.Sessions. Sessions that another transaction has locked are skipped.
 func (t *tx) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	var all []store.Session
 	if err := t.ask(ctx, qExpired, t.args().int(int64(n)), readInto(&all, sessions)); err != nil {
@@ -229,11 +229,11 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 			xs, err = t.Lock(ctx, slices.DeleteFunc(slices.Clone(ids), t.s.unreadable.Has), store.WithoutPayload)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("find what session %s holds: %w", session.Text(flow.SessionPrefix), err)
+			return nil, fmt.Errorf("find the executions that session %s holds: %w", session.Text(flow.SessionPrefix), err)
 		}
 		slices.SortFunc(xs, func(a, b *flow.Execution) int { return slices.Compare(a.ID[:], b.ID[:]) })
 		for _, x := range xs {
-			if x.Place == flow.Held && x.Owner == session { // it may have ended while it was waited for
+			if x.Place == flow.Held && x.Owner == session { // it may have ended while the statement waited for its lock
 				all = append(all, x)
 			}
 		}

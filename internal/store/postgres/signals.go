@@ -42,7 +42,7 @@ var signalBodies = relation[[32]byte, none]{
 
 var signalColumns = signals.names("")
 
-// notHeld is the condition that no window holds a signal.
+// notHeld is the condition that no window holds signal k.
 const notHeld = `(SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL`
 
 var (
@@ -56,7 +56,7 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	// A signal may come to be held between the snapshot of the statement that locks it and its lock, so the next one looks again.
+	// A window may take a signal between the snapshot of this statement and its lock, so the next statement checks again.
 	qLockOld = sql(`SELECT n FROM {s}.signals k WHERE trigger = $3::text AND at < $1::bigint AND state = 2 AND ` + notHeld + ` ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED`)
 
 	qDropSignals = sql(`WITH old AS (SELECT k.n, k.at, octet_length(k.data) AS bytes FROM ` + numbered.rows() + ` AS v
@@ -81,18 +81,18 @@ var (
 	qSignalsAbout = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE trigger = $1 AND subject = $2 AND (at, n) > ($3::bigint, $4::bigint) ORDER BY at, n LIMIT $5`))
 )
 
-// notAside is the condition that a signal, or the wait of an execution, is not put aside until after a moment.
+// notAside is the condition that a signal, or the wait of an execution, is not put aside beyond the time now.
 func notAside(kind store.AsideKind, id, now string) string {
 	return fmt.Sprintf(`(SELECT true FROM {s}.asides a WHERE a.kind = %d AND a.id = %s AND a.until > %s::bigint) IS NULL`, kind, id, now)
 }
 
-// signalPage is the signals of a query until a page is full: their data may be large.
+// signalPage are the signals of a query until a page is full, since their data may be large.
 func signalPage(query string) string {
 	return `SELECT ` + signalColumns + ` FROM (SELECT *, sum(octet_length(data)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(data) AS ahead FROM (` +
 		query + `) x) y WHERE ahead < ` + fmt.Sprint(store.PageBytes)
 }
 
-// insertSignals writes signals, last and in the order of their keys: a transaction that has written the same key is waited for.
+// insertSignals writes signals, last and sorted by key: inserting one waits for a transaction that has written the same key.
 func (t *tx) insertSignals() {
 	if len(t.emitted) == 0 {
 		return
@@ -112,7 +112,7 @@ func (t *tx) insertSignals() {
 // Signalled implements store.Signals.
 func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.SignalKey]store.KnownSignal, error) {
 	found := make(map[store.SignalKey]store.KnownSignal, len(keys))
-	for i := range t.emitted { // not written yet
+	for i := range t.emitted { // signals of this transaction that are not written yet
 		if s := &t.emitted[i]; s.Key != "" {
 			found[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
 		}
@@ -142,7 +142,7 @@ func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]by
 	if err != nil {
 		return nil, fmt.Errorf("look up %d bodies of signals: %w", len(bodies), err)
 	}
-	for i := range t.emitted { // not written yet
+	for i := range t.emitted { // signals of this transaction that are not written yet
 		if s := &t.emitted[i]; s.Body != ([32]byte{}) && s.At.After(found[s.Body]) {
 			found[s.Body] = s.At
 		}

@@ -1,7 +1,7 @@
-// Package postgres keeps the truth in a PostgreSQL database that any number of processes share. Every write is
-// conditional, so no process leads; what one has locked, another passes over or waits for in a fixed order. Statements
-// of a transaction go together wherever nothing has to be decided in between: a decision costs three round trips,
-// whatever its size.
+// Package postgres is the store on a PostgreSQL database that any number of processes share. No process leads: every write is
+// conditional on the rows being as the decision read them, and a row that another transaction has locked is skipped, or waited
+// for in a fixed order. Statements of a transaction go in one round trip as long as no decision depends on their results; a
+// decision costs three round trips, whatever its size.
 package postgres
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Options tune a store. The zero value is for production.
+// Options tune a store. The zero value is meant for production.
 type Options struct {
-	// Schema holds all tables; "" means "pawl". Stores in different schemas know nothing of each other.
+	// Schema is the schema of all tables; "" means "pawl". Stores in different schemas are independent.
 	Schema string
-	// Writers and Readers are how many connections are opened at the most for each; 0 means 4. A connection more is used
-	// for logs now and then, and one for notifications.
+	// Writers and Readers are the most connections that are opened for each; 0 means 4. Appending logs may open one more,
+	// and notifications use one.
 	Writers, Readers int
-	// AsIs leaves the schema as it is: one that is not up to date is refused.
+	// AsIs leaves the schema unchanged: one that lacks migrations is refused.
 	AsIs bool
-	// NotifyDSN reaches the server without a pooler in between, for LISTEN and NOTIFY. "" means the store's own DSN; with
-	// a pooler (see Open) it means no notifications.
+	// NotifyDSN reaches the server without a pooler, for LISTEN and NOTIFY. "" means the store's own DSN, or no
+	// notifications if that goes through a pooler (see Open).
 	NotifyDSN string
-	// Limits bound how long the store waits for the server; zero fields have the values of production.
+	// Limits bound how long the store waits for the server; zero fields have the values for production.
 	Limits pgpool.Limits
 }
 
@@ -39,12 +39,12 @@ const (
 	defaultSchema      = "pawl"
 	defaultConnections = 4
 
-	// lockTimeout is how long the server waits for one row: far above what a transaction here takes and below what an
-	// operator waits for.
+	// lockTimeout is how long the server waits for one row: far above the length of a transaction, and below the patience
+	// of an operator.
 	lockTimeout = 10 * time.Second
-	// idleTimeout ends a transaction whose client has gone silent: its locks would hold up all others.
+	// idleTimeout ends a transaction whose client has gone silent, because its locks would hold up all others.
 	idleTimeout = 30 * time.Second
-	// mostTries is how often a transaction is run again because the server asks for it.
+	// mostTries is how often a transaction is run again when the server asks for it.
 	mostTries = 10
 )
 
@@ -72,9 +72,9 @@ var (
 	_ store.Expecter = (*tx)(nil)
 )
 
-// Open connects to the server that the DSN names and brings the schema up to date. PostgreSQL must be version 15 or newer.
-// A DSN with default_query_exec_mode=exec (or another mode that prepares nothing) goes through a pooler in transaction
-// mode: nothing is then expected of a connection beyond its transaction.
+// Open connects to the server that the DSN names and brings the schema up to date. PostgreSQL must be version 15 or newer. A
+// DSN with default_query_exec_mode=exec (or another mode that prepares nothing) is taken to go through a pooler in transaction
+// mode, where nothing set on a connection outlives its transaction.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s, err := start(ctx, dsn, o)
 	if err != nil {
@@ -115,7 +115,7 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// pooled reports whether a DSN asks for connections that remember nothing.
+// pooled reports whether a DSN goes through a transaction pooler.
 func pooled(cfg *pgxpool.Config) bool {
 	switch cfg.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheStatement:
@@ -125,9 +125,9 @@ func pooled(cfg *pgxpool.Config) bool {
 	}
 }
 
-// settings are what a connection is to have. Plans are made once and by index, for readers after a few times: statements
-// name rows by the hundred, and statistics of tables that are empty at one moment and full at the next would mislead the
-// planner.
+// setting is a parameter that a connection sets. Plans are generic and use indexes: statements name rows by the hundred, and the
+// statistics of a table that is empty at one moment and full at the next would mislead the planner. For readers the server makes
+// a generic plan after a few runs.
 type setting struct{ name, value string }
 
 func common() []setting {
@@ -146,13 +146,13 @@ func writing() []setting {
 		setting{"enable_seqscan", "off"}, setting{"enable_hashjoin", "off"}, setting{"enable_mergejoin", "off"})
 }
 
-// Readers walk through indexes in their order, as far as a page goes: a bitmap is made of all that an index has, and of rows
-// that are gone as well.
+// Readers walk through indexes in order, as far as a page goes. A bitmap scan would first read everything that the index has
+// for the condition, dead rows too.
 func reading() []setting {
 	return append(common(), setting{"enable_seqscan", "off"}, setting{"enable_bitmapscan", "off"})
 }
 
-// openPool opens connections with settings; behind a pooler each transaction that writes brings its own.
+// openPool opens connections with settings. Behind a pooler each writing transaction sets its own.
 func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.Limits, settings func() []setting) (*pgpool.Pool, error) {
 	if size <= 0 {
 		size = defaultConnections
@@ -166,9 +166,8 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.
 	return pgpool.Open(ctx, cfg, size, limits)
 }
 
-// Pool opens up to size connections to the database that a DSN names, for what keeps tables of its own beside the store's:
-// with the settings of the store's writers, and without its way of speaking. It returns the schema's name as statements
-// write it. Open or Migrate makes the tables.
+// Pool opens up to size connections to the database of a DSN, with the settings of the store's writers, for packages that keep
+// tables of their own beside the store's. It returns the quoted name of the schema. Open or Migrate makes the tables.
 func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Pool, schema string, err error) {
 	cfg, name, err := target(dsn, o)
 	if err != nil {
@@ -182,7 +181,7 @@ func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Po
 
 const customPrepared = "pawl"
 
-// conn is what the store says to a pool's connection.
+// conn makes a conn of a pool's connection.
 func (s *Store) conn(pc *pgpool.Conn) *conn {
 	pg := pc.Conn.Conn().PgConn()
 	c := &conn{lent: pc, pg: pg, statements: s.statements}
@@ -198,14 +197,14 @@ func (s *Store) conn(pc *pgpool.Conn) *conn {
 	return c
 }
 
-// Update implements store.Store. Waiting for a connection ends with ctx and after the time of a round trip; a transaction
-// that has begun is not interrupted, but each of its round trips has an end.
-// What Apply is given is sent with the next read or with the commit, and it is then that a conflict shows.
+// Update implements store.Store. Waiting for a connection ends with ctx, or after the time limit of a round trip. A transaction
+// that has begun is not interrupted by ctx, but each of its round trips has a time limit. Statements of Apply are sent with the
+// next read or with the commit, and a conflict shows only then.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	return s.run(ctx, false, decide)
 }
 
-// run is Update; alone is of its transactions.
+// run is Update. A transaction that runs alone has no other transaction of the store beside it.
 func (s *Store) run(ctx context.Context, alone bool, decide func(context.Context, store.Tx) error) error {
 	if err := store.Outside(ctx); err != nil {
 		return err
@@ -262,8 +261,8 @@ func (s *Store) update(ctx context.Context, first *locks, alone bool, decide fun
 	return t.commit()
 }
 
-// read runs calls on a connection of the readers: those of one read see one state only when they are one statement. With the
-// wait for a connection it takes as long as one round trip may.
+// read runs calls on a reader's connection. Each call reads a snapshot of its own. The wait for a connection and the calls
+// together have the time limit of one round trip.
 func (s *Store) read(ctx context.Context, calls ...call) error {
 	if err := store.Outside(ctx); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (s *Store) read(ctx context.Context, calls ...call) error {
 	return translate(err)
 }
 
-// Close ends the store's connections once what is under way has ended.
+// Close closes the store's connections once running transactions have ended.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.notifier.stop()
@@ -290,8 +289,8 @@ func (s *Store) Close() error {
 
 var qReady = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', (SELECT true FROM {s}.definitions WHERE name > '' LIMIT 1)`)
 
-// Ready implements store.Store. It takes as long as the pings of two connections: of one that is silent, and of the one
-// opened in its place.
+// Ready implements store.Store. It may take as long as two pings: one on a connection that turns out to be silent, and one on
+// its replacement.
 func (s *Store) Ready(ctx context.Context) error {
 	var standby, readOnly bool
 	bounded, cancel := context.WithTimeout(ctx, 2*s.readers.Limits().Ping)

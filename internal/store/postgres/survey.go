@@ -14,7 +14,7 @@ var (
 
 	qUnapplied = sql(`SELECT (SELECT count(*) FROM {s}.inbox), (SELECT count(*) FROM {s}.inquiries WHERE state = 1)`)
 
-	// What other roles do is visible to members of pg_read_all_stats only.
+	// The database user sees the transactions of other roles only as a member of pg_read_all_stats.
 	qOldestTransaction = sql(`SELECT coalesce(max(extract(epoch FROM clock_timestamp() - began) * 1000000), 0)::bigint FROM (
 		SELECT xact_start AS began FROM pg_stat_activity
 			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -40,7 +40,7 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 			return nil
 		}})
 	if err != nil {
-		return store.Survey{}, fmt.Errorf("sum up what has not ended: %w", err)
+		return store.Survey{}, fmt.Errorf("sum up live executions: %w", err)
 	}
 	return v, nil
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ready is a part of a queue, in order.
+// ready are rows of one part of a queue, in order.
 func ready(where string) string {
 	return `SELECT ` + liveColumns + smallOnly(`$3`) + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
 		` ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
 }
 
-// parts are several parts of a queue, one after another: the next is looked into only when those before give too little.
+// parts are rows of several parts of a queue, one part after the other. A part is read only when those before it have too few
+// rows.
 func parts(where ...string) string {
 	var all []string
 	for i, w := range where {
@@ -40,7 +41,7 @@ var (
 		(SELECT FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue LIMIT 1) l`)
 )
 
-// qTakeLarge reads the payloads of executions in the order named, and stops behind the one with which they have $2 bytes.
+// qTakeLarge reads the payloads of executions in the order named, and stops after the one that brings them to $2 bytes.
 var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 		SELECT o.n, p.id, p.input, p.payload, coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0) AS size,
 			sum(coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)) OVER (ORDER BY o.n) AS upto
@@ -48,13 +49,13 @@ var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = o.id OFFSET 0) p) x
 	WHERE x.upto - x.size < $2::bigint`)
 
-// looked is what a transaction knows of queues in which there was probably nothing.
+// looked are the queues that a transaction has read in passing, because it expected them to be empty.
 type looked struct {
 	empty map[string]bool
-	trip  int // as in expected
+	trip  int // as in expected: known once this round trip has been made
 }
 
-// mostLooked is in how many queues a look costs less than the round trip that it may spare.
+// mostLooked is the most queues for which reading in passing costs less than the round trip that it may save.
 const mostLooked = 8
 
 // ExpectEmpty implements store.Expecter.
@@ -72,7 +73,7 @@ func (t *tx) ExpectEmpty(queues []string) {
 	})
 }
 
-// allEmpty reports whether this transaction has found queues empty.
+// allEmpty reports whether this transaction has read all of the queues in passing and found them empty.
 func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
 	if t.looked.empty == nil {
 		return false, nil
@@ -99,7 +100,8 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	queues = unique(queues)
 	share := map[string]int{queues[0]: n}
 	if long := t.s.worn.any(queues); len(queues) > 1 && !long {
-		// Where each of the next n stands, unlocked: rows that are not wanted must not be locked.
+		// First read, without locks, the priority and ticket of the next n rows of each queue: only rows that are taken
+		// may be locked.
 		clear(share)
 		began := time.Now()
 		err := t.ask(ctx, qHeads, t.args().texts(queues).int(t.s.limit(n)), func(r *rows) error {
@@ -109,7 +111,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 		if err != nil {
 			return nil, fmt.Errorf("look into the queues: %w", err)
 		}
-		if tiresome(time.Since(began), 0) {
+		if tooSlow(time.Since(began), 0) {
 			for _, q := range queues {
 				t.s.worn.note(q, nil, time.Since(began))
 			}
@@ -122,7 +124,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	for _, q := range queues {
 		want := share[q]
 		if len(share) == 0 {
-			want = n - len(all) // in order of name: an approximation, for as long as looking into all is too slow
+			want = n - len(all) // in order of name instead of priority and ticket, an approximation for as long as reading all queues is too slow
 		}
 		if want <= 0 || size <= 0 {
 			continue
@@ -145,7 +147,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	return all[:min(n, len(all))], nil
 }
 
-// takeFrom takes from one queue; size bounds the payloads as in Take.
+// takeFrom takes from one queue; size is the bound on the bytes of payloads.
 func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, min(n, 1000))
 	a := t.args().text(queue).int(t.s.limit(n)).int(store.SmallPayload)
@@ -162,7 +164,7 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 		return all, err
 	}
 	if t.begun {
-		if err := t.flush(ctx); err != nil { // what waits is not to be measured
+		if err := t.flush(ctx); err != nil { // so that statements that wait are not part of the measured time
 			return nil, err
 		}
 	}
@@ -171,7 +173,7 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 	took := time.Since(began)
 	all = all[:min(n, len(all))]
 	t.s.worn.took(queue, len(all))
-	if err == nil && tiresome(took, len(all)) {
+	if err == nil && tooSlow(took, len(all)) {
 		t.s.worn.note(queue, all, took)
 	}
 	if err != nil {
@@ -180,8 +182,8 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 	return t.within(ctx, all, large, size)
 }
 
-// within reads the payloads of the large ones among executions that were taken, and leaves out what is behind the execution with
-// which the payloads have size bytes. What is left out stays locked until the transaction ends.
+// within reads the large payloads of executions that were taken, and leaves out those behind the execution with which the
+// payloads reach size bytes. The ones left out stay locked until the transaction ends.
 func (t *tx) within(ctx context.Context, all []*flow.Execution, large map[flow.ID]*flow.Execution, size int) ([]*flow.Execution, error) {
 	if len(large) > 0 {
 		ids := make([]flow.ID, 0, len(large))
@@ -209,7 +211,7 @@ func (t *tx) within(ctx context.Context, all []*flow.Execution, large map[flow.I
 	return all, nil
 }
 
-// byTurn orders executions as they leave a queue.
+// byTurn orders executions as they leave a queue: by priority, then by ticket.
 func byTurn(a, b *flow.Execution) int {
 	switch {
 	case a.Priority != b.Priority:
@@ -222,29 +224,29 @@ func byTurn(a, b *flow.Execution) int {
 	return 0
 }
 
-// tiresome reports whether looking into a queue took longer than what was found explains.
-func tiresome(took time.Duration, found int) bool {
+// tooSlow reports whether reading the front of a queue took longer than the rows found explain.
+func tooSlow(took time.Duration, found int) bool {
 	return took > 5*time.Millisecond+time.Duration(found)*30*time.Microsecond
 }
 
-// rests is the pause after a look from the front, as a multiple of the time that the look took: after one of 20 ms the next starts no earlier
-// than 1 s later.
+// rests is the pause after a slow read of a queue's front, as a multiple of the read's duration: after one of 20 ms the next
+// starts no earlier than 1 s later.
 const rests = 50
 
-// worn remembers where to look into queues whose front is full of rows that are gone and that vacuum cannot remove yet, because
-// an old transaction could still see them. Such a queue is looked into from where the last executions were
-// found, and only now and then from the front: an execution that was committed late with an early ticket waits until then.
+// worn remembers where to read queues whose front is full of dead rows. Vacuum cannot remove them while an old transaction
+// could still see them. Such a queue is read from where the last executions were found, and only now and then from the front.
+// An execution with a low ticket that was committed late waits until then.
 type worn struct {
 	mu     sync.Mutex
 	queues map[string]*front
 	taken  map[string]int
-	rest   time.Time // until when no transaction looks into queues in passing
+	rest   time.Time // until then no transaction reads queues in passing
 }
 
-// looked notes how long a round trip took that looked into queues in passing. It counts the whole round trip as the look: where the fronts of
-// queues are full of rows that are gone, the look takes nearly all of it.
+// looked notes the duration of a round trip that read queues in passing. The whole round trip counts, since reading takes
+// nearly all of it when the fronts are full of dead rows.
 func (w *worn) looked(took time.Duration) {
-	if !tiresome(took, 0) {
+	if !tooSlow(took, 0) {
 		return
 	}
 	w.mu.Lock()
@@ -258,12 +260,12 @@ func (w *worn) resting() bool {
 	return time.Now().Before(w.rest)
 }
 
-// wornAfter is how many executions this process must have taken from a queue before a slow look can mean that the queue is
-// worn. A front of fewer dead rows is walked in a few milliseconds; a look that was slow all the same was slow for another
-// reason, such as a busy machine, and is no reason to look elsewhere.
+// wornAfter is how many executions this process must have taken from a queue before a slow read can mean that the queue is
+// worn. Fewer dead rows are read in a few milliseconds, so a read that was slow all the same had another reason, such as a busy
+// machine.
 const wornAfter = 10_000
 
-// took counts what was taken from a queue.
+// took counts executions taken from a queue.
 func (w *worn) took(queue string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,7 +277,7 @@ func (w *worn) took(queue string, n int) {
 
 type front struct {
 	turn
-	last  turn // behind everything that was found
+	last  turn // just behind the last execution found
 	until time.Time
 }
 
@@ -284,7 +286,7 @@ type turn struct{ priority, ticket int64 }
 
 func turnOf(x *flow.Execution) turn { return turn{int64(x.Priority), x.Ticket} }
 
-// note remembers what a slow look from the front found.
+// note remembers where a slow read from the front found executions.
 func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,7 +299,7 @@ func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
 	f := w.queues[queue]
 	if f == nil {
 		if len(found) == 0 {
-			return // nothing is known about where to look
+			return // it is not known where else to read
 		}
 		f = &front{}
 		w.queues[queue] = f
@@ -306,7 +308,7 @@ func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
 	f.found(found)
 }
 
-// found moves on to the first of what was found; when nothing was, behind all that ever was.
+// found moves to the first execution found, or behind the last one ever found if there was none.
 func (f *front) found(all []*flow.Execution) {
 	if len(all) == 0 {
 		f.turn = f.last
@@ -325,7 +327,7 @@ func (w *worn) moved(queue string, found []*flow.Execution) {
 	}
 }
 
-// from is where to look into a queue; false means from the front.
+// from is the place from which to read a queue; false means the front.
 func (w *worn) from(queue string) (turn, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,7 +338,7 @@ func (w *worn) from(queue string) (turn, bool) {
 	return f.turn, true
 }
 
-// any reports whether one of the queues is worn.
+// any reports whether one of the queues is read from elsewhere than its front.
 func (w *worn) any(queues []string) bool {
 	return slices.ContainsFunc(queues, func(q string) bool {
 		_, is := w.from(q)

@@ -13,49 +13,49 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// tx is one transaction. It begins with its first statement; what needs no answer waits in calls until something does,
-// or for the commit.
+// tx is one transaction. Its BEGIN goes with its first statement. Statements whose results no decision needs wait in calls
+// until one is sent whose results are needed, or for the commit.
 type tx struct {
 	s *Store
 	c *conn
 	*scratch
 	order
 
-	alone  bool // no other transaction of the store is under way
+	alone  bool // no other transaction of the store runs beside it
 	begun  bool
-	failed error // of a statement: nothing more can be done in this transaction
+	failed error // error of a statement, after which the transaction can do nothing more
 
 	now       time.Time
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
-	kept      []store.Kept           // likewise
-	emitted   []flow.Signal          // as well
-	enforced  []flow.Enforcement     // as well
-	switched  []store.Switch         // as well
-	trips     int                    // round trips so far
+	kept      []store.Kept           // written with the commit
+	emitted   []flow.Signal          // written with the commit
+	enforced  []flow.Enforcement     // written with the commit
+	switched  []store.Switch         // written with the commit
+	trips     int                    // round trips made
 	looked    looked
-	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
+	expected  map[flow.ID]*expected // rows of sessions, with the changes of this transaction
 	paused    *paused               // nil: not asked for
 	news      news
 }
 
-// scratch is what a transaction fills and the next one fills again.
+// scratch is memory that one transaction hands on to the next.
 type scratch struct {
 	calls []call
 	a     args
 	w     writes
 	runs  map[flow.ID]run
 
-	leftOut map[flow.ID]bool // workflows whose payload was too large to come with their lock
+	leftOut map[flow.ID]bool // workflows whose payload was too large to be loaded with their lock
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]run), leftOut: make(map[flow.ID]bool)} }}
 
-// mostKept is how many bytes of parameters are kept for the next transaction.
+// mostKept is the most bytes of parameters that are handed on to the next transaction.
 const mostKept = 2 << 20
 
-// run is how much history a live row carries.
+// run is the length of the history in a live row.
 type run struct{ size int }
 
 var (
@@ -63,7 +63,7 @@ var (
 	qCommit   = sql(`COMMIT`)
 	qRollback = sql(`ROLLBACK`)
 	qNow      = sql(`SELECT clock_timestamp()`)
-	qBegun    = sql(`SELECT pg_advisory_xact_lock_shared(` + pauseLock + `), clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets, and no round trip for them
+	qBegun    = sql(`SELECT pg_advisory_xact_lock_shared(` + pauseLock + `), clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets: they come with the BEGIN
 	qAlone    = sql(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock(` + pauseLock + `), clock_timestamp(), nextval('{s}.tickets')`)
 	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + settings.rows() + ` AS v`)
 )
@@ -76,7 +76,7 @@ func (t *tx) args() *args {
 	return &t.a
 }
 
-// add puts a call in line.
+// add queues a call.
 func (t *tx) add(q *query, a *args, read func(*rows) error) {
 	t.begin()
 	k := call{q: q, read: read}
@@ -93,11 +93,11 @@ func (t *tx) begin() {
 	t.begun, t.nowUnread = true, true
 	t.calls = append(t.calls, call{q: qBegin})
 	if t.s.pooled {
-		var a args // the caller's are under way
+		var a args // the transaction's own args hold the caller's parameters already
 		t.calls = append(t.calls, call{q: qSet, params: settingArgs(&a, writing()).params})
 	}
 	begun := call{q: qBegun}
-	columns := 1 // before the clock
+	columns := 1 // columns before the clock
 	if t.alone {
 		var a args
 		begun.q, begun.params = qAlone, a.text(fmt.Sprint(aloneWithin.Milliseconds())).params
@@ -114,15 +114,16 @@ func (t *tx) begin() {
 	t.calls = append(t.calls, begun)
 }
 
-// pauseLock is the advisory lock that every transaction shares, and that one which changes pauses has alone: "Paus" in ASCII, beside the
-// schema's name. It is the first lock of a transaction, so a transaction that waits for it holds no lock that others wait for.
+// pauseLock is the advisory lock that every transaction shares, and that a transaction which changes pauses holds alone: "Paus"
+// in ASCII, and the schema's name. It is a transaction's first lock, so a transaction that waits for it holds no lock that
+// others could wait for.
 const pauseLock = `1348564339, hashtext('{s}')`
 
-// aloneWithin is how long a transaction that wants to be alone waits for those under way before it lets others begin and tries
-// again: no other transaction begins meanwhile, so it is half of the second that work of one user may be late because of another's.
+// aloneWithin is how long a transaction that must run alone waits for the running ones. Then it lets others begin and tries
+// again. No transaction begins while it waits, so this is half of the second by which one user's work may delay another's.
 const aloneWithin = 500 * time.Millisecond
 
-// epoch is where PostgreSQL's own times begin.
+// epoch is the moment from which PostgreSQL counts time.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var settings = relation[setting, none]{
@@ -134,13 +135,13 @@ func settingArgs(a *args, all []setting) *args {
 	return a.columns(settings.columns(all...))
 }
 
-// ask puts a call in line and runs everything that is there.
+// ask queues a call and runs everything that is queued.
 func (t *tx) ask(ctx context.Context, q *query, a *args, read func(*rows) error) error {
 	t.add(q, a, read)
 	return t.flush(ctx)
 }
 
-// flush runs what is in line.
+// flush runs the calls that are queued.
 func (t *tx) flush(ctx context.Context) error {
 	if t.failed != nil {
 		return t.failed
@@ -162,7 +163,7 @@ func (t *tx) flush(ctx context.Context) error {
 	return t.failed
 }
 
-// since makes sure that the round trip is over that was the next one at a moment.
+// since makes sure that the round trip with this number has been made.
 func (t *tx) since(ctx context.Context, trip int) error {
 	if t.trips > trip {
 		return t.failed
@@ -170,12 +171,12 @@ func (t *tx) since(ctx context.Context, trip int) error {
 	return t.flush(ctx)
 }
 
-// run makes one round trip. The end of the request's context does not interrupt it, only the connection's silence does.
+// run makes one round trip. The end of the request's context does not interrupt it; a server that falls silent does.
 func (t *tx) run(calls []call) (int, error) {
 	return t.c.within(context.Background(), t.s.writers.Limits().Answer, calls)
 }
 
-// commit sends what is in line with a COMMIT behind it: the server reaches that only when all else has succeeded.
+// commit sends the queued calls and a COMMIT behind them. The server reaches the COMMIT only if all of them have succeeded.
 func (t *tx) commit() error {
 	if t.failed != nil {
 		return t.failed
@@ -203,8 +204,8 @@ func (t *tx) commit() error {
 	return t.failed
 }
 
-// unsure reports whether a transaction whose commit was sent may have been committed though err came back. What the
-// server says about a statement before the commit is certain; silence is not.
+// unsure reports whether a transaction whose commit was sent may have been committed although err came back. An error of a
+// statement before the commit says that it was not; a missing answer says nothing.
 func unsure(err error, atCommit bool) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -213,7 +214,7 @@ func unsure(err error, atCommit bool) bool {
 	return atCommit && !again(err)
 }
 
-// end takes back a transaction that was not committed.
+// end rolls back a transaction that was not committed, and hands on its memory.
 func (t *tx) end() {
 	t.rollBack()
 	k := t.scratch
@@ -232,9 +233,9 @@ func (t *tx) rollBack() {
 		return
 	}
 	if t.c.pg.TxStatus() == 'I' {
-		return // its statements never went out
+		return // its statements were never sent
 	}
-	// A ROLLBACK is no work. When its answer does not come, the pool discards the connection, and the server rolls back.
+	// If the answer to the ROLLBACK does not come, the pool discards the connection, and the server rolls back.
 	_, _ = t.c.within(context.Background(), t.s.writers.Limits().Ping, []call{{q: qRollback}})
 }
 
@@ -254,14 +255,14 @@ func (t *tx) Now(ctx context.Context) (time.Time, error) {
 	return t.now, nil
 }
 
-// ticketBits is how many tickets one number of the sequence stands for: a transaction that needs more than one draws them
-// all at once, next to each other.
+// ticketBits says how many tickets one number of the sequence stands for (65,536), so that a transaction draws adjacent tickets
+// at once.
 const ticketBits = 16
 
-// ticketBlock is what is left of the numbers drawn.
+// ticketBlock are the tickets that are left of a block.
 type ticketBlock struct{ next, end int64 }
 
-// blockOf is the tickets that a number of the sequence stands for.
+// blockOf are the tickets that a number of the sequence stands for.
 func blockOf(n int64) ticketBlock { return ticketBlock{n << ticketBits, (n + 1) << ticketBits} }
 
 var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
@@ -275,7 +276,7 @@ func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
 		}
 	}
 	for t.tickets.next+int64(n) > t.tickets.end {
-		// Numbers of another transaction may lie between those drawn here; then they do not stand next to each other.
+		// Numbers that other transactions drew may lie between these. Such a block has gaps, and is drawn anew.
 		want := (int64(n) + 1<<ticketBits - 1) >> ticketBits
 		var first, last int64
 		err := t.ask(ctx, qTickets, t.args().int(want), func(r *rows) error {

@@ -18,7 +18,7 @@ var uploads = relation[*store.Upload, *store.Upload]{
 	{"until", oidInt8, func(c *column, u *store.Upload) { c.int(row.Micros(u.Until)) }, func(r *rows, u *store.Upload) { u.Until = r.time() }},
 }
 
-// sumsOf are the sums of uploads.
+// sumsOf are sums of uploads, one in each row.
 var sumsOf = relation[[sha256.Size]byte, none]{{"sum", oidBytes, func(c *column, sum [sha256.Size]byte) { c.bytes(sum[:]) }, nil}}
 
 var holds = relation[store.Hold, none]{
@@ -30,8 +30,9 @@ var uploadColumns = uploads.names("u.")
 
 const thatIsThere = ` u.sum IS NOT NULL AND NOT u.dropped`
 
-// A submission locks the uploads that it names FOR KEY SHARE. It waits for DropUploads alone, which locks FOR UPDATE, passes
-// over what is locked and so waits for nothing: no circle. KeepUpload changes no key, so it stands in no submission's way.
+// A submission locks the uploads that it names FOR KEY SHARE. The only statement for which it waits is DropUploads, which locks
+// FOR UPDATE, skips locked rows and so waits for nothing: no deadlock. KeepUpload changes no key, so no submission waits for
+// it.
 var (
 	qBeginUpload = sql(`INSERT INTO {s}.uploads (id, sum, size, until, dropped) VALUES ($1, NULL, 0, $2::bigint, false)`)
 
@@ -46,7 +47,7 @@ var (
 
 	qPastUploads = sql(`SELECT u.id FROM {s}.uploads u WHERE NOT u.dropped AND u.until <= $1::bigint ORDER BY u.until LIMIT $2 FOR UPDATE SKIP LOCKED`)
 
-	// They are locked, so nothing can come to hold one that nothing holds.
+	// The uploads are locked, so no execution can begin to hold one meanwhile.
 	qHeldUploads = sql(`UPDATE {s}.uploads u SET until = $2::bigint WHERE u.id = ANY ($1::uuid[]) AND (SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`)
 	qDropUploads = sql(`UPDATE {s}.uploads u SET dropped = true WHERE u.id = ANY ($1::uuid[]) AND (SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1) IS NULL`)
 
@@ -64,8 +65,8 @@ func (t *tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error
 	return nil
 }
 
-// EndUpload implements store.Uploads. Of two that end uploads of the same sum at once one wins; the other gets ErrConflict,
-// and finds the first when it tries again.
+// EndUpload implements store.Uploads. If two transactions end uploads of the same sum at once, one succeeds; the other gets
+// ErrConflict, and finds the first one's upload when it tries again.
 func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error) {
 	var all []store.Upload
 	t.add(qKeepUpload, t.args().bytes(u.Sum[:]).int(row.Micros(u.Until)), readInto(&all, uploads))
@@ -158,7 +159,7 @@ func (s *Store) Upload(ctx context.Context, sum [sha256.Size]byte) (store.Upload
 	return theUpload(all, sum)
 }
 
-// putHolds puts holds in line.
+// putHolds queues the statement that writes holds.
 func (t *tx) putHolds(all []store.Hold) {
 	if len(all) == 0 {
 		return

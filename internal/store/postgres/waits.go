@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// waitRow is a wait as it is written.
+// waitRow is a wait with the value of its column "detail" encoded.
 type waitRow struct {
 	*flow.Wait
 	detail []byte
@@ -41,7 +41,7 @@ var (
 	qOpenWaits = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE trigger = $1 AND subject = $2 AND signal IS NULL AND execution > $3 ORDER BY execution LIMIT $4`)
 	qTaken     = sql(`SELECT signal FROM {s}.waits WHERE workflow = $1 AND attempt = $2::bigint AND signal = ANY ($3::bigint[])`)
 
-	// Rows are written one after the other, in the order in which they are given.
+	// Rows are written one after the other, in the order given.
 	qPutWaits = sql(waits.insert("waits") + ` ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow, attempt = excluded.attempt,
 		trigger = excluded.trigger, subject = excluded.subject, since = excluded.since, looked = excluded.looked, signal = excluded.signal, detail = excluded.detail`)
 	qDeleteWaits = sql(`DELETE FROM {s}.waits WHERE execution = ANY ($1::uuid[])`)
@@ -74,7 +74,8 @@ func (t *tx) Taken(ctx context.Context, of store.WorkflowAttempt, signals []int6
 	return taken, nil
 }
 
-// putWaits writes waits, and deletes those of other executions. A transaction that takes a signal waits for one that is taking it.
+// putWaits writes waits, and deletes those of the executions in drop. Taking a signal waits for a transaction that is taking
+// the same one.
 func (t *tx) putWaits(all []flow.Wait, drop []flow.ID) error {
 	if len(all)+len(drop) == 0 {
 		return nil

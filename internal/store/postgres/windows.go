@@ -75,9 +75,9 @@ func (t *tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []stor
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
+		return nil, fmt.Errorf("read the signals that window %q of rule %s holds: %w", key.Key, key.Rule, err)
 	}
-	for i := range t.enforced { // not written yet
+	for i := range t.enforced { // enforcements of this transaction that are not written yet
 		if e := &t.enforced[i]; heldIn(e, key) {
 			all = append(all, store.SignalPlace{At: e.At, Number: e.Number})
 		}
@@ -90,7 +90,7 @@ func heldIn(e *flow.Enforcement, key store.WindowKey) bool {
 	return e.State == flow.EnforcementHeld && e.Rule == key.Rule && e.Window == key.Key
 }
 
-// closeWindows puts the ends of windows in line.
+// closeWindows queues the statements that close windows.
 func (t *tx) closeWindows(all []store.Closing) {
 	for i := range all {
 		k := &all[i]
@@ -121,14 +121,14 @@ func (t *tx) closeWindows(all []store.Closing) {
 	}
 }
 
-// closeHeld puts in line what has been made of some of the signals that a window holds.
+// closeHeld queues the statement that sets the state of some of the signals that a window holds.
 func (t *tx) closeHeld(k *store.Closing, state flow.EnforcementState, numbers []int64) {
 	if len(numbers) > 0 {
 		t.add(qCloseHeld, closed(t.args().columns(numbered.columns(numbers...)).text(k.Rule).text(k.Key), k, state), nil)
 	}
 }
 
-// closed adds what has been made of signals to the parameters of a call.
+// closed adds the new state of signals to the parameters of a call.
 func closed(a *args, k *store.Closing, state flow.EnforcementState) *args {
 	a = a.int(int64(state))
 	if k.Execution.IsZero() {

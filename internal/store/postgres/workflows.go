@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// attempts are workflows' attempts, and knownAttempts also which change of each is known.
+	// attempts are the attempts of workflows; knownAttempts have also the number of the last change that the caller knows.
 	attempts = relation[store.KnownWorkflow, none]{
 		{"id", oidUUID, func(c *column, w store.KnownWorkflow) { c.id(w.ID) }, nil},
 		{"attempt", oidInt8, func(c *column, w store.KnownWorkflow) { c.int(int64(w.Attempt)) }, nil},
@@ -52,8 +52,8 @@ func getMarkError(r *rows, m *store.Mark) {
 	r.failed(err)
 }
 
-// OFFSET 0 keeps what is looked up for each row a look by the index. As a join it is planned once by the size of the other
-// table, which may be empty then: the whole table is read for each row.
+// OFFSET 0 makes each row a look-up by index. A join would be planned once for the sizes of the tables at that time; if the
+// other one is empty then, the plan reads the whole table for each row.
 var (
 	qProgress = sql(`SELECT c.workflow, c.task, c.ended_as, count(*) FROM ` + attempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.children c WHERE c.workflow = w.id AND c.attempt = w.attempt OFFSET 0) c
@@ -63,14 +63,14 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
 		ORDER BY m.workflow, m.task`)
 
-	// Of a workflow of which nothing is known (-1) the last change is told by its number alone.
+	// For a workflow of which the caller knows nothing (-1) only the number of the last change is read.
 	qChanges = sql(`SELECT w.id, c.number, CASE WHEN w.known >= 0 THEN c.change END FROM ` + knownAttempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.changes c WHERE c.workflow = w.id AND c.attempt = w.attempt AND c.number > w.known
 			ORDER BY c.number DESC LIMIT CASE WHEN w.known < 0 THEN 1 END) c ORDER BY w.id, c.number`)
 
 	qInsertChanges = sql(changes.insert("changes"))
 
-	// The lengths are known without reading what is stored out of line: beyond the limit nothing is read.
+	// PostgreSQL tells the lengths without reading the values; outputs beyond the limit are not read.
 	qOutcomes = sql(`SELECT task, idx, id, stage, error, CASE WHEN sum <= $4::bigint THEN output END, sum FROM (
 		SELECT c.task, c.idx, d.id, d.stage, d.error, d.output,
 			sum(coalesce(octet_length(d.output), 0)) OVER (ORDER BY c.task, c.idx) AS sum FROM {s}.children c
@@ -90,7 +90,7 @@ const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
 		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.ordered AND (l.place <> 4 OR NOT $4) OFFSET 0) l
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
 
-// LockWorkflows implements store.Workflows. The rows are locked before their progress is read, in one round trip.
+// LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip.
 func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	if len(of) == 0 {
 		return nil, nil
@@ -133,12 +133,12 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 	return all, nil
 }
 
-// addProgress puts the questions how far workflows are in line.
+// addProgress queues the statements that read the progress of workflows.
 func (t *tx) addProgress(of []store.KnownWorkflow, all map[flow.ID]*store.LockedWorkflow, found *[]store.Mark) {
 	t.add(qProgress, t.args().columns(attempts.columns(of...)), func(r *rows) error {
 		id, task, ended, count := r.id(), r.text(), r.int(), int(r.int())
 		w := all[id]
-		if len(w.Tasks) == 0 || w.Tasks[len(w.Tasks)-1].Task != task { // rows come in order of task
+		if len(w.Tasks) == 0 || w.Tasks[len(w.Tasks)-1].Task != task { // rows are sorted by task
 			w.Tasks = append(w.Tasks, store.TaskProgress{Task: task})
 		}
 		p := &w.Tasks[len(w.Tasks)-1]
