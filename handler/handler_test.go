@@ -212,8 +212,8 @@ func TestTooLarge(t *testing.T) {
 		}
 	}()
 	for what, want := range map[string]struct{ code, says string }{
-		"progress": {flow.CodeHandlerError, "600002 bytes and may have 65536"}, "details": {flow.CodeHandlerError, "mine: no"},
-		"code": {"\x01\x01", "no"}, "message": {"mine", "no: \uFFFD\x01"}, "output": {flow.CodeHandlerError, "may have 16777216"},
+		"progress": {flow.CodeHandlerError, "600002 bytes (at most 65536)"}, "details": {flow.CodeHandlerError, "mine: no"},
+		"code": {"\x01\x01", "no"}, "message": {"mine", "no: \uFFFD\x01"}, "output": {flow.CodeHandlerError, "at most 16777216"},
 	} {
 		out, err := e.Submit(t.Context(), []engine.Submission{{Action: "large", Input: json.RawMessage(`"` + what + `"`)}})
 		if err != nil || out[0].Err != nil {

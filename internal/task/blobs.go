@@ -16,12 +16,12 @@ import (
 
 // How long the worker waits between tries while the blob store cannot be reached.
 const (
-	blobPatience   = 2 * time.Minute // in all: a worker that lost the way to the engine for so long has lost the attempt as well
+	blobPatience   = 2 * time.Minute // for all tries together: after so long without the engine, the worker has lost the attempt too
 	blobPauseFirst = 50 * time.Millisecond
 	blobPauseMost  = 2 * time.Second
 )
 
-// persist repeats a call of the blob store while that cannot be reached, with pauses of full jitter.
+// persist repeats a call of the blob store while the store cannot be reached. The pauses double and have full jitter.
 func persist(ctx context.Context, do func() error) error {
 	until := time.Now().Add(blobPatience)
 	pause := blobPauseFirst
@@ -33,7 +33,7 @@ func persist(ctx context.Context, do func() error) error {
 		select {
 		case <-time.After(time.Duration(float64(pause) * rand.Float64())):
 		case <-ctx.Done():
-			return fmt.Errorf("%w (%s)", context.Cause(ctx), err) // not ErrUnavailable: nothing else is to be done about it
+			return fmt.Errorf("%w (%s)", context.Cause(ctx), err) // not ErrUnavailable, which would be tried again
 		}
 		pause = min(2*pause, blobPauseMost)
 	}
@@ -60,7 +60,7 @@ func (e *evaluation) keep(ctx context.Context, f runtime.Collected, n int) (stri
 	return name, err
 }
 
-// fetch writes a blob to a file. When it breaks off, the rest is asked for.
+// fetch writes a blob to a file. If the transfer breaks off, it asks for the rest.
 func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 	if e.task.Blobs == nil {
 		return Errorf(flow.CodeInvalidInput, "blob %q: this worker has no blob store (give the bytes themselves)", name)

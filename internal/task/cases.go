@@ -15,17 +15,17 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// How much of what cases write is kept, in bytes: of each, and of all together.
+// How many bytes of the outputs of cases are kept: of one case, and of all together.
 const (
 	caseStdout = 4 << 10
 	caseStderr = 1 << 10
 	casesKept  = 256 << 10
 
-	// heardStderr is how much of stderr is looked at for the message.
+	// heardStderr is how many bytes of stderr are searched for the message.
 	heardStderr = 64 << 10
 )
 
-// The files that a checker finds in its working directory, in the order of its arguments.
+// The files that a checker finds in its working directory; they are its arguments, in this order.
 const (
 	checkInput    = "input.txt"
 	checkOutput   = "output.txt"
@@ -35,13 +35,14 @@ const (
 // batch is the evaluation of one program on many cases.
 type batch struct {
 	*evaluation
-	files   []runtime.File // of every run
-	checker *evaluation    // nil: the outputs are compared here
-	checks  []runtime.File // of every run of the checker
-	room    int            // how much may still be kept
+	files   []runtime.File // placed in every run
+	checker *evaluation    // nil: the outputs are compared without a program
+	checks  []runtime.File // placed in every run of the checker
+	room    int            // bytes of outputs that may still be kept
 }
 
-// evaluateCases compiles once and runs each case in a sandbox of its own, one after the other: an execution has one slot.
+// evaluateCases compiles once and runs the cases one after the other, each in a sandbox of its own. They do not run in parallel
+// because an execution has one slot.
 func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error) {
 	files, compiled, failed, err := e.build(ctx)
 	if err != nil || failed != nil {
@@ -68,7 +69,7 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 				return nil, fmt.Errorf("case %q: %w", c.Name, err)
 			}
 			r.Enforcement = enforcement
-			// A log that cannot be written has ended with the attempt, which ctx tells as well.
+			// Writing to the log fails only when the attempt has ended, and then ctx has ended too.
 			_, _ = fmt.Fprintf(log, "case %s: %s (%.0f ms)%s\n", c.Name, result.Verdict, result.WallMS, withColon(result.Message))
 		}
 		r.Cases = append(r.Cases, result)
@@ -85,7 +86,7 @@ func withColon(message string) string {
 	return ": " + message
 }
 
-// count adds a case to the sums.
+// count adds a case to the summary.
 func count(r *api.CodeResult, c *api.CaseResult) {
 	switch c.Verdict {
 	case string(runtime.OK):
@@ -113,7 +114,7 @@ func count(r *api.CodeResult, c *api.CaseResult) {
 	r.PageCacheBytes = max(r.PageCacheBytes, c.PageCacheBytes)
 }
 
-// conclude makes the result of the evaluation from the results of its cases.
+// conclude fills in the result of the evaluation from the results of its cases.
 func conclude(ctx context.Context, r *api.CodeResult) {
 	s := r.Summary
 	if stop, stopped := Stopped(ctx); stopped && s.Passed < s.Total {
@@ -135,7 +136,7 @@ func conclude(ctx context.Context, r *api.CodeResult) {
 	r.Reason += fmt.Sprintf("; the first that did not is %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
 }
 
-// caseLimits are the limits of a case, completed by those of the code.
+// caseLimits are the limits of a case; those of the code apply where it sets none.
 func (b *batch) caseLimits(c *api.Case) runtime.Limits {
 	l := limitsOf(c.Limits).Or(limitsOf(b.code.Limits)).Or(limitsOf(b.lang.Limits))
 	if l.CPU == 0 {
@@ -192,7 +193,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	return res.Enforcement, b.judge(ctx, i, c, r, input, stdout.kept)
 }
 
-// record writes how the program ended on a case.
+// record notes how the program ended on a case.
 func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Result, stderr []byte) {
 	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
 	r.WallMS, r.CPUMS, r.StarvedMS, r.LimitsHit = milliseconds(res.Wall), milliseconds(res.CPU), milliseconds(res.Starved), res.LimitsHit
@@ -219,7 +220,7 @@ func (b *batch) keep(out []byte, most int) []byte {
 	return out
 }
 
-// judge decides about a case whose program ended well.
+// judge decides about a case whose program ended with exit code 0.
 func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
 	if r.Uncompared {
 		return nil
@@ -241,13 +242,13 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 	if expected.Source != "" {
 		info, err := os.Stat(expected.Source)
 		if err != nil {
-			return fmt.Errorf("read what is expected: %w", err)
+			return fmt.Errorf("read the expected output: %w", err)
 		}
 		if info.Size() > int64(api.MaxCaseOutput) {
-			return Errorf(flow.CodeInvalidInput, "blob %q: what is expected has %d bytes (at most %s)", c.Expect.Blob, info.Size(), api.MaxCaseOutput)
+			return Errorf(flow.CodeInvalidInput, "blob %q: the expected output has %d bytes (at most %s)", c.Expect.Blob, info.Size(), api.MaxCaseOutput)
 		}
 		if want, err = os.ReadFile(expected.Source); err != nil {
-			return fmt.Errorf("read what is expected: %w", err)
+			return fmt.Errorf("read the expected output: %w", err)
 		}
 	}
 	if m := payload.Rule(b.code.Compare).Compare(out, want); m != nil {
@@ -257,7 +258,7 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 	return nil
 }
 
-// prepareChecker compiles the checker. Where the compiler fails, failed is the end of the evaluation.
+// prepareChecker compiles the checker. If its compiler fails, failed is the result of the evaluation.
 func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api.CodeResult, err error) {
 	b.checker = &evaluation{Code: b.Code, task: b.task,
 		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}
@@ -280,7 +281,7 @@ func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api
 	return failed, err
 }
 
-// check has the checker judge an output.
+// check runs the checker on an output.
 func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File, out []byte, expected runtime.File) error {
 	input.Path, expected.Path = checkInput, checkExpected
 	files := append(slices.Clip(b.checks), input, runtime.File{Path: checkOutput, Mode: 0o644, Content: append([]byte{}, out...)}, expected)
@@ -312,10 +313,10 @@ func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File
 		r.Verdict, r.Message = api.CheckerError, "the checker was ended by an error that it does not catch"+withColon(lastLine(stderr.kept))
 	case slices.Contains(reject, res.ExitCode):
 		if r.Verdict, r.Message = api.WrongAnswer, said; said == "" {
-			r.Message = "the checker says so"
+			r.Message = "the checker rejected the output"
 		}
 	default:
-		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which is neither to accept (%s) nor to reject (%s)%s",
+		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which means neither accepted (%s) nor rejected (%s)%s",
 			res.ExitCode, listed(accept), listed(reject), withColon(said))
 	}
 	return nil

@@ -169,7 +169,7 @@ int main(int n, char **a) {
 			t.Errorf("%s: %s\n%v", rt.Name(), verdicts(r.result), r.err)
 			continue
 		}
-		for i, say := range []string{"fine: 3", "4 squared is not 9 (one root is 3)", "no number", "exit code 7, which is neither to accept (0) nor to reject (1)", "timeout"} {
+		for i, say := range []string{"fine: 3", "4 squared is not 9 (one root is 3)", "no number", "exit code 7, which means neither accepted (0) nor rejected (1)", "timeout"} {
 			if !strings.Contains(r.result.Cases[i].Message, say) {
 				t.Errorf("%s: %q", rt.Name(), r.result.Cases[i].Message)
 			}

@@ -23,17 +23,17 @@ import (
 
 // CodeOptions configures the handler of kind "code".
 type CodeOptions struct {
-	// Runtimes are what a submission may ask for by name; the first is the default. An operator who lists one without
+	// Runtimes are the runtimes that a submission may name; the first is the default. An operator who lists one without
 	// isolation trusts every client that may submit.
 	Runtimes []runtime.Runtime
-	// Languages are the profiles of what code may be written in; nil: the built-in ones.
+	// Languages are the profiles of languages; nil: the built-in ones.
 	Languages *Languages
-	// Dir is a host directory for what must be prepared and for files on their way; it is created.
+	// Dir is a host directory for prepared libraries and for files that go into or come out of runs. It is created.
 	Dir string
 }
 
-// Code evaluates code: it finds the language's tools, compiles where there is something to compile, and runs, all in a
-// runtime. Its output is an api.CodeResult in every case.
+// Code evaluates code: it finds the language's tools, compiles if the language has a compile step, and runs the program, all in
+// a runtime. Its output is an api.CodeResult in every case.
 type Code struct {
 	CodeOptions
 	finder finder
@@ -59,7 +59,7 @@ func NewCode(o CodeOptions) (*Code, error) {
 	return &Code{CodeOptions: o, finder: finder{dir: filepath.Join(dir, "toolchains")}}, nil
 }
 
-// Offers implements Advertiser: the runtimes, and what the profiles add to the built-in languages.
+// Offers implements Advertiser: the names of the runtimes, and of the languages that profiles add.
 func (c *Code) Offers() []string {
 	all := c.runtimes()
 	for _, name := range c.Languages.Added() {
@@ -68,7 +68,7 @@ func (c *Code) Offers() []string {
 	return all
 }
 
-// outputFile is what $PAWL_OUTPUT names, beneath the working directory.
+// outputFile is the file that $PAWL_OUTPUT names, relative to the working directory.
 const outputFile = ".pawl-output.json"
 
 // evaluation is one run of the handler.
@@ -79,11 +79,11 @@ type evaluation struct {
 	lang    *Profile
 	tools   toolchain
 	runtime runtime.Runtime
-	dir     string // host directory of its own
+	dir     string // host directory of this evaluation alone
 	files   []runtime.File
 
 	checked bool   // syntaxError has asked the language's tool
-	syntax  string // and that is its answer
+	syntax  string // the answer of the tool
 }
 
 // Run implements Handler.
@@ -110,12 +110,12 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	}
 	end := failure(result, output)
 	if _, stopped := Stopped(ctx); len(result.Cases) > 0 && !stopped {
-		end.As = flow.Failed // a case that took too long is the program's fault; the attempt had its time
+		end.As = flow.Failed // a case that exceeded its time is the program's fault; the attempt itself had time left
 	}
 	return nil, end
 }
 
-// refuse turns the reasons why nothing could be run into the end of the attempt.
+// refuse makes the end of the attempt from the reason why nothing could be run.
 func (e *evaluation) refuse(err error) error {
 	if te, ok := errors.AsType[*Error](err); ok {
 		return te
@@ -129,7 +129,7 @@ func (e *evaluation) refuse(err error) error {
 	code := string(runtime.InfraError)
 	if errors.Is(err, runtime.ErrSpec) {
 		code = flow.CodeInvalidInput
-		// The message of a fault of the request stands behind the names of the steps in which it was found.
+		// The names of the steps that found the fault stand before its message.
 		if _, fault, ok := strings.Cut(err.Error(), runtime.ErrSpec.Error()+": "); ok {
 			err = errors.New(fault)
 		}
@@ -141,7 +141,7 @@ func (e *evaluation) refuse(err error) error {
 	return end
 }
 
-// infra is the result of a run that never began.
+// infra is the result of an attempt whose program was never started.
 func (e *evaluation) infra(code string, err error) json.RawMessage {
 	if code != string(runtime.InfraError) {
 		return nil
@@ -155,7 +155,7 @@ func (e *evaluation) infra(code string, err error) json.RawMessage {
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		return nil // the error itself is reported all the same
+		return nil // the error itself is still reported
 	}
 	return b
 }
@@ -167,7 +167,7 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	return e.ready(ctx)
 }
 
-// ready finds the tools that the code needs and makes a directory for the evaluation. The caller removes the directory.
+// ready finds the tools that the code needs and makes a directory for the evaluation, which the caller removes.
 func (e *evaluation) ready(ctx context.Context) (err error) {
 	var known bool
 	if e.lang, known = e.Languages.Profile(e.code.Language); !known {
@@ -221,8 +221,8 @@ func (c *Code) pick(name string) (runtime.Runtime, error) {
 	return nil, Errorf(flow.CodeInvalidInput, "runtime: this worker does not offer %q (it offers %s)", name, strings.Join(names, ", "))
 }
 
-// build returns the files that a run needs: the source, or what the compile step made of it, with the result of that step. Where the
-// compile step failed, failed is the end of the evaluation.
+// build returns the files that a run needs: the source, or the output of the compile step, with the result of that step. If the
+// compile step failed, failed is the result of the evaluation.
 func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled, failed *api.CodeResult, err error) {
 	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
 	files = append(slices.Clip(e.files), source)
@@ -266,7 +266,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	return result, e.collect(ctx, result, left)
 }
 
-// startAs starts the program with its input, as often as the code asks for.
+// startAs starts the program with its input, and repeats the run if the code asks for that.
 func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeResult, []runtime.Collected, error) {
 	if e.code.RerunNearLimit > 0 {
 		return e.startUntilKept(ctx, spec)
@@ -280,7 +280,7 @@ func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeR
 	return e.start(ctx, spec, "out")
 }
 
-// compile runs the compile step and returns what it built, as files for the run.
+// compile runs the compile step and returns the files that it built for the run.
 func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.CodeResult, []runtime.File, error) {
 	limits := limitsOf(e.lang.CompileLimits)
 	result, collected, err := e.start(ctx, runtime.Spec{
@@ -300,13 +300,13 @@ func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.Co
 	return result, built, nil
 }
 
-// startWithin bounds the start of a program on a busy host.
+// startWithin is how long starting a program may take; a busy host needs long.
 const startWithin = 30 * time.Second
 
-// fetchWithin bounds the start of a container, whose image may have to be fetched first.
+// fetchWithin is how long starting a container may take; its image may have to be fetched first.
 const fetchWithin = 15 * time.Minute
 
-// start runs one program to its end, with its output in the log and what it leaves in a directory.
+// start runs one program to its end. Its output goes to the log, and the files that it leaves go into a directory.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
 	spec.CollectInto = filepath.Join(e.dir, into)
 	if err := os.Mkdir(spec.CollectInto, 0o700); err != nil {
@@ -323,7 +323,7 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 
 // launch runs one program to its end.
 func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Result, error) {
-	if s, stopped := Stopped(ctx); stopped && !e.task.Resumed { // what is there must be ended
+	if s, stopped := Stopped(ctx); stopped && !e.task.Resumed { // a run to be resumed must be found before it can be ended
 		return runtime.Result{}, s
 	}
 	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
@@ -331,8 +331,8 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	spec.Note = e.note(ctx)
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
-	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
-	// An image that is being fetched is not waited for.
+	// A stop that comes while Start runs must not lose output that the program has written already: the run is started,
+	// then ended, and its output kept. An image that is being fetched is given up at once.
 	from, within, start := context.WithoutCancel(ctx), startWithin, e.runtime.Start
 	if e.task.Resumed {
 		start = e.resume
@@ -362,10 +362,10 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	return res, nil
 }
 
-// mostNotes bounds how often the history is told what one run waits for.
+// mostNotes is how many notes about waiting one run may add to the history.
 const mostNotes = 10
 
-// note records in the history what a run waits for, which pawl why shows. A note that cannot be recorded is left out.
+// note adds to the history why a run waits, which pawl why shows. A note that cannot be recorded is left out.
 func (e *evaluation) note(ctx context.Context) func(string) {
 	last, said := "", 0
 	return func(waiting string) {
@@ -385,12 +385,12 @@ func (e *evaluation) note(ctx context.Context) func(string) {
 func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	k, ok := e.runtime.(runtime.Keeper)
 	if !ok {
-		return nil, fmt.Errorf("%w: runtime %s keeps no runs to be taken up again", runtime.ErrUnavailable, e.runtime.Name())
+		return nil, fmt.Errorf("%w: runtime %s cannot resume a run of an earlier process", runtime.ErrUnavailable, e.runtime.Name())
 	}
 	return k.Resume(ctx, spec)
 }
 
-// result writes what the runtime found in the words of the API.
+// result turns a runtime's result into one of the API.
 func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runtime.Limits, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Cause: string(res.Cause), Refused: res.Refused,
@@ -400,7 +400,7 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runt
 		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
 	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {
-		r.Verdict = string(runtime.Timeout) // the attempt's deadline is a wall-clock limit like any other
+		r.Verdict = string(runtime.Timeout) // the attempt's deadline is reported as a limit on wall-clock time
 	}
 	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
 		r.ExitCode = &res.ExitCode

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// notCompiled is the end of an evaluation whose compile step did not end well. An end that the compiler or its limits
-// made is the source's fault; a kill, a failure of the host and the end of the attempt's time stay what they are.
+// notCompiled is the result of an evaluation whose compile step failed. If the compiler or its limits ended the step, the
+// source is at fault (compile_error); a kill, a failure of the host and the end of the attempt's time keep their own verdicts.
 func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {
 	r := &api.CodeResult{Verdict: api.CompileError, Reason: compile.Reason, Enforcement: compile.Enforcement, Runtime: compile.Runtime,
 		Tool: compile.Tool, ToolVersion: compile.ToolVersion, Compile: compile}
@@ -36,16 +36,16 @@ func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {
 	return r
 }
 
-// What compilers and interpreters call an error, in the order in which they are looked for: "main.c:1:11: error: …",
-// "error[E0425]: …" and "SyntaxError: …", or the linker's word, which the compiler's "ld returned 1" follows; then
-// whatever is said about a place in a file.
+// What compilers and interpreters call an error, in the order in which the patterns are tried: "main.c:1:11: error: …",
+// "error[E0425]: …" and "SyntaxError: …"; then the message of the linker, which stands before the compiler's "ld returned 1";
+// then any message about a place in a file.
 var (
 	errorLine = regexp.MustCompile(`(?i)\b\w*error(\[\w+\])?:|syntax error|undefined reference to`)
 	placeLine = regexp.MustCompile(`^\S+:\d+(:\d+)?: `)
 	asideLine = regexp.MustCompile(`: (warning|note|In function|In member)\b`)
 )
 
-// firstError is the line of a compiler's or interpreter's complaint that names the first error; without one, the last line.
+// firstError is the line of a compiler's or interpreter's output that names the first error, or else the last line.
 func firstError(b []byte) string {
 	for _, wanted := range []*regexp.Regexp{errorLine, placeLine} {
 		for line := range bytes.Lines(b) {
@@ -57,13 +57,13 @@ func firstError(b []byte) string {
 	return lastLine(b)
 }
 
-// mayBeSyntax finds complaints about syntax in what an interpreter writes. A program can write the same: only the
-// interpreter's own check of the source is believed.
+// mayBeSyntax finds messages about syntax in the output of an interpreter. A program can print the same, so a match only makes
+// the interpreter check the source.
 var mayBeSyntax = regexp.MustCompile(`(?i)syntax ?error|IndentationError|TabError|unexpected EOF`)
 
-// syntaxError asks the language's tool about the source of a program that has failed and whose last words are about
-// syntax; empty when the source is well-formed, or when nothing can be found out: the language's profile has no way to ask, or
-// the check cannot be run. The answer is kept, since the cases of an evaluation have one source.
+// syntaxError has the language's tool check the source of a program that failed with a message about syntax. It is empty if the
+// source is well-formed, if the profile has no check, or if the check cannot be run. The answer is kept, since all cases of an
+// evaluation have the same source.
 func (e *evaluation) syntaxError(ctx context.Context, files []runtime.File, stderr []byte) string {
 	if len(e.lang.CheckSource) == 0 || !mayBeSyntax.Match(stderr) || e.checked {
 		return e.syntax
@@ -82,8 +82,8 @@ func (e *evaluation) syntaxError(ctx context.Context, files []runtime.File, stde
 	return e.syntax
 }
 
-// uncaught reports whether a program of the language that ended with 1 was ended by an error that it did not catch,
-// according to what the language's tool has written about it.
+// uncaught reports whether an error that the program did not catch ended it with exit code 1, according to the message that the
+// language's tool writes then.
 func (p *Profile) uncaught(stderr []byte) bool {
 	return p.Uncaught != "" && regexp.MustCompile("(?m)"+p.Uncaught).Match(stderr)
 }

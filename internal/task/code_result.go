@@ -19,13 +19,14 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// resultMost is how many bytes the value may have that a program hands back through $PAWL_OUTPUT.
+// resultMost is the most bytes of the value that a program returns through $PAWL_OUTPUT.
 const resultMost = 1 << 20
 
-// ResultDepth is how deep the value may be nested that a handler puts into its output as JSON.
+// ResultDepth is how deep the JSON value may be nested that a handler puts into its output.
 const ResultDepth = 100
 
-// failure is the error of an attempt whose program ended with another exit code than 0, by a signal or at a limit, or was stopped.
+// failure is the error of an attempt whose program ended with an exit code other than 0, by a signal or at a limit, or was
+// stopped.
 func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	e := &Error{As: flow.Failed, Code: r.Verdict, Message: summary(r), Output: output}
 	switch runtime.Verdict(r.Verdict) {
@@ -38,7 +39,7 @@ func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	return e
 }
 
-// detailsOf are the parts of a result that retry policies and conditions look at; nil: it has none of them.
+// detailsOf are the parts of a result that retry policies and conditions use; nil if it has none of them.
 func detailsOf(r *api.CodeResult) json.RawMessage {
 	details, err := json.Marshal(struct {
 		ExitCode *int   `json:"exit_code,omitempty"`
@@ -68,8 +69,8 @@ func summary(r *api.CodeResult) string {
 	return r.Verdict
 }
 
-// alsoHit names a limit that the verdict does not name: a program that is refused another process fails with an error of its own, or waits
-// for ever.
+// alsoHit names a limit that the verdict does not name. A program that may not start another process fails with an error of its
+// own, or waits for ever.
 func alsoHit(limits []string) string {
 	if !slices.Contains(limits, runtime.HitPids) {
 		return ""
@@ -80,7 +81,7 @@ func alsoHit(limits []string) string {
 // stackLine is a line that Node.js or Java writes below the message of an uncaught error.
 var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
 
-// lastLine is the last line of a program's complaint that says something.
+// lastLine is the last line of a program's output that is text, and neither blank nor part of a stack trace of Node.js or Java.
 func lastLine(b []byte) string {
 	for b = bytes.TrimSpace(b); len(b) > 0; {
 		i := bytes.LastIndexByte(b, '\n')
@@ -96,7 +97,7 @@ func lastLine(b []byte) string {
 	return ""
 }
 
-// clipped is a line of a program's output, short enough for a message.
+// clipped is a line of a program's output, shortened for a message.
 func clipped(line []byte) string {
 	const most = 200
 	if len(line) > most {
@@ -105,8 +106,8 @@ func clipped(line []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(line), ""), "\x00", "")
 }
 
-// collect puts what the program left into the result: inline while it is small, else in the blob store. It fails when the
-// blobs stay out of reach: the attempt may be tried again, and the file would be lost.
+// collect adds the files that the program left to the result, small ones inline, others through the blob store. If the blob
+// store stays out of reach it fails: the attempt can be repeated, a lost file cannot.
 func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
 	room := int64(blob.InlineLimit)
 	for _, f := range files {
@@ -135,7 +136,7 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 		} else {
 			name, err := e.keep(ctx, f, len(r.Files))
 			if s, stopped := Stopped(ctx); err != nil && stopped && r.Verdict == string(runtime.OK) {
-				return s // or it would have completed without its file
+				return s // otherwise it would have completed without its file
 			}
 			if errors.Is(err, blob.ErrUnavailable) {
 				return fmt.Errorf("keep %s: %w", f.Path, err)
@@ -151,7 +152,7 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 	return nil
 }
 
-// readResult reads the value that a program wrote to $PAWL_OUTPUT.
+// readResult reads the value that a program wrote to the file of $PAWL_OUTPUT.
 func readResult(f runtime.Collected) (json.RawMessage, string) {
 	if f.Size > resultMost {
 		return nil, fmt.Sprintf("$PAWL_OUTPUT holds %d bytes: at most %s; collect the file instead", f.Size, api.Size(resultMost))
@@ -172,7 +173,7 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 	return out.Bytes(), ""
 }
 
-// inline is how the beginning b of a stream of all bytes is kept in a result: as text, or as bytes where it is none.
+// inline makes a result's field from b, the first bytes of a stream of "all" bytes: text, or bytes if it is not UTF-8.
 func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	truncated = int64(len(b)) < all
 	if truncated {
@@ -184,7 +185,7 @@ func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	return "", b, truncated
 }
 
-// wholeRunes drops a character that the cut at the end of b has split, so that text stays text.
+// wholeRunes removes a character that the cut at the end of b has split.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {

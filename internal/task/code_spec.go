@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// input is a file of the submission, fetched when it lies in the blob store.
+// input is a file of the submission. If it is in the blob store, it is fetched.
 func (e *evaluation) input(ctx context.Context, path string, c api.Content) (runtime.File, error) {
 	f, err := e.content(ctx, c, fmt.Sprintf("in-%d", len(e.files)))
 	f.Path = path
@@ -28,7 +28,7 @@ func (e *evaluation) input(ctx context.Context, path string, c api.Content) (run
 	return f, err
 }
 
-// content is a content as a file: its bytes, or where they lie once they have been fetched.
+// content is a content as a file: its bytes, or the host file into which they have been fetched.
 func (e *evaluation) content(ctx context.Context, c api.Content, as string) (runtime.File, error) {
 	f := runtime.File{Mode: 0o644, Content: c.Bytes}
 	if c.Blob != "" {
@@ -53,7 +53,8 @@ func open(f runtime.File) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// mounts are what a run needs beside the standard directories: what a program was built with is usually not among them.
+// mounts are the directories that a run needs beside the standard ones. A compiled program usually needs none of its
+// compiler's.
 func (e *evaluation) mounts() []runtime.Mount {
 	if e.lang.toolAtRun() {
 		return e.tools.mounts
@@ -82,8 +83,8 @@ func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	return out
 }
 
-// env is the whole environment of a program that runs with the limits. The submission's variables come before the
-// language's, and those before Pawl's.
+// env is the whole environment of a program that runs with the limits. The submission's variables override the language's, and
+// the language's override Pawl's.
 func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	path := "/usr/local/bin:/usr/bin:/bin"
 	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.tools.tool != "" && e.lang.toolAtRun() {
@@ -102,7 +103,7 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	return e.withTask(all, outputFile)
 }
 
-// withTask adds what a program is told about its task, and where its output goes.
+// withTask adds the variables that tell a program about its task, and where to write its output.
 func (e *evaluation) withTask(all map[string]string, output string) []string {
 	all["PAWL_OUTPUT"] = output
 	all["PAWL_EXECUTION"] = e.task.Execution.String()
@@ -118,8 +119,8 @@ func (e *evaluation) withTask(all map[string]string, output string) []string {
 	return out
 }
 
-// limits are the submission's, completed by the language's. A timeout of the attempt that leaves more time than the
-// default is a limit that was chosen.
+// limits are the submission's; the language's apply where it sets none. As the limit on wall-clock time the attempt's timeout
+// comes between the two.
 func (e *evaluation) limits() runtime.Limits {
 	l := limitsOf(e.code.Limits)
 	if l.Wall == 0 {
@@ -137,12 +138,12 @@ func (e *evaluation) limits() runtime.Limits {
 	return l
 }
 
-// typingTime is the wall-clock limit of an interactive program that names none: people think longer than programs run.
+// typingTime is the limit on wall-clock time of an interactive program that sets none, since people need time to answer.
 const typingTime = 10 * time.Minute
 
 func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	if e.code.Interactive {
-		// A stop ends the program by killing it. Were its input to end first, it could end by itself and hide the kill.
+		// A stop kills the program. If its input ended first, the program could end by itself and hide the kill.
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 		return live{e.task.Input(ctx), stop}, nil
 	}
@@ -153,10 +154,10 @@ func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	return open(f)
 }
 
-// unbuffered tells languages that keep back what they write to a pipe not to, where a variable does that.
+// unbuffered are the variables by which programs of some languages do not buffer what they write to a pipe.
 var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
 
-// live is input that comes while the program runs. Reading it ends when the program has ended.
+// live is input that comes while the program runs. Its reads end when the program has ended.
 type live struct {
 	io.Reader
 	stop context.CancelFunc
@@ -171,7 +172,7 @@ func (l live) Close() error {
 type head struct {
 	kept []byte
 	most int
-	then io.Writer // nil: nowhere
+	then io.Writer // nil: none
 }
 
 func (h *head) Write(p []byte) (int, error) {

@@ -26,7 +26,7 @@ var containerLimits = runtime.Limits{Wall: 10 * time.Minute, Memory: 512 << 20, 
 // Container runs images. Its output is an api.CodeResult in every case.
 type Container struct{ code *Code }
 
-// NewContainer checks the options; the runtimes are those that run images.
+// NewContainer checks the options; all runtimes in them must run images.
 func NewContainer(o CodeOptions) (*Container, error) {
 	code, err := NewCode(o)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Container) Offers() []string {
 	return append(c.code.runtimes(), flow.OfferRuntime(payload.AnyContainer))
 }
 
-// runtimes are the offers of the runtimes that there are.
+// runtimes are the names of the runtimes, as a worker offers them.
 func (c *Code) runtimes() []string {
 	var all []string
 	for _, r := range c.Runtimes {
@@ -131,10 +131,10 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		Container: &runtime.Container{
 			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
 		},
-		// Of an input that was cut off with its worker it is not known how much the program was given.
+		// If the worker died, it is not known how much of its input the program had read.
 		Lasting: c.Stdin.Blob == "" && len(c.Stdin.Bytes) == 0,
 	}
-	if !e.task.Resumed { // else it has got them
+	if !e.task.Resumed { // otherwise the container has them already
 		if err := e.give(ctx, c, &spec); err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (e *evaluation) give(ctx context.Context, c *api.Container, spec *runtime.S
 	return nil
 }
 
-// containerEnv is what a program finds beside the environment of its image.
+// containerEnv are the variables that are added to the environment of the image.
 func (e *evaluation) containerEnv() []string {
 	all := maps.Clone(e.code.Env)
 	if all == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// finder finds the tools of languages on this host, once each. What the search path names is often a wrapper that needs
-// the user's whole home (pyenv, nvm, asdf): the tool itself is asked where it really lies.
+// finder finds the tools of languages on this host, each once. A name in the search path is often a wrapper that needs the
+// user's whole home (pyenv, nvm, asdf), so the tool itself is asked for its real path.
 type finder struct {
-	dir string // host directory for what must be prepared; mounted read-only into runs; "": prepare nothing
+	dir string // host directory for prepared libraries, mounted read-only into runs; "": prepare nothing
 
 	mu    sync.Mutex
 	found map[string]*finding
@@ -33,15 +33,15 @@ type finding struct {
 	toolchain
 }
 
-// missing is the error of a host that lacks what a language needs.
+// missing is the error of a host that lacks something that a language needs.
 type missing struct{ what, fix string }
 
 func (m *missing) Error() string {
 	return fmt.Sprintf("not on this worker's host: %s: %s", m.what, m.fix)
 }
 
-// find returns the toolchain of a language. The first search for a language may take a while, and is done by one caller
-// while the others wait; a search that failed is done again by the next.
+// find returns the toolchain of a language. The first search for a language may take seconds; one caller does it while the
+// others wait. A search that failed is repeated by the next caller.
 func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	f.mu.Lock()
 	if f.found == nil {
@@ -69,7 +69,8 @@ func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	return tc, err
 }
 
-// recheck says what a toolchain that was found has lost since, and forgets it, so that it is looked for anew.
+// recheck says which part of a known toolchain has disappeared, and forgets the toolchain, so that the next call searches
+// again.
 func (f *finder) recheck(p *Profile, tc toolchain) error {
 	needs := []string{tc.tool}
 	for _, m := range tc.mounts {
@@ -83,7 +84,7 @@ func (f *finder) recheck(p *Profile, tc toolchain) error {
 			f.mu.Lock()
 			delete(f.found, p.Name)
 			f.mu.Unlock()
-			return &missing{fmt.Sprintf("what %s needs has gone: %v", p.Name, err), p.install()}
+			return &missing{fmt.Sprintf("a file that %s needs has gone: %v", p.Name, err), p.install()}
 		}
 	}
 	return nil
@@ -120,7 +121,7 @@ func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err erro
 	return tc, nil
 }
 
-// locate is the path of the first of the profile's tools that this host has.
+// locate is the path of the first of the profile's tools that exists on this host.
 func (p *Profile) locate() (string, error) {
 	for _, tool := range p.Tools {
 		path, err := exec.LookPath(tool)
@@ -142,7 +143,7 @@ func (p *Profile) install() string {
 	return p.Install
 }
 
-// readable says why a mount of a profile cannot be read here.
+// readable says why a mount of a profile cannot be read.
 func readable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,7 +152,7 @@ func readable(path string) error {
 	return f.Close()
 }
 
-// ordinary is the tool of a profile that the operator wrote: it and the directory that it lies in are mounted.
+// ordinary is the tool of a profile that the operator wrote. The tool and its directory are mounted.
 func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -173,7 +174,7 @@ func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) 
 	return tc, nil
 }
 
-// ask runs a tool on the host, to learn where it lies or what it needs, and returns the lines that it prints.
+// ask runs a tool on the host, to find out its path or its needs, and returns the lines that it prints.
 func ask(ctx context.Context, env []string, dir string, argv ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -184,7 +185,7 @@ func ask(ctx context.Context, env []string, dir string, argv ...string) ([]strin
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		words, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "Stack backtrace:") // of rustup
+		words, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "Stack backtrace:") // rustup prints a stack trace
 		return nil, fmt.Errorf("ask %s: %w: %.300s", strings.Join(argv, " "), err, strings.Join(strings.FieldsFunc(words, func(r rune) bool { return r == '\n' }), "; "))
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
@@ -196,7 +197,7 @@ func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
 		return toolchain{}, err
 	}
 	if len(lines) != 2 {
-		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
+		return toolchain{}, fmt.Errorf("%s did not print its path: %q", path, lines)
 	}
 	return toolchain{tool: lines[0], mounts: mounts(lines[0]), version: lines[1]}, nil
 }
@@ -233,7 +234,7 @@ func (f *finder) rust(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: filepath.Join(root, "bin", "rustc"), mounts: mounts(root), version: version}, nil
 }
 
-// java finds the JDK's directory of tools. Distributions keep parts of its configuration in /etc, behind links.
+// java finds the JDK's directory of tools. Distributions keep parts of its configuration in /etc, behind symbolic links.
 func (f *finder) java(ctx context.Context, path string) (toolchain, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -260,7 +261,7 @@ func (f *finder) ruby(ctx context.Context, path string) (toolchain, error) {
 		return toolchain{}, err
 	}
 	if len(lines) != 3 {
-		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
+		return toolchain{}, fmt.Errorf("%s did not print its path: %q", path, lines)
 	}
 	return toolchain{tool: lines[0], mounts: mounts(lines[1]), version: lines[2]}, nil
 }
@@ -277,7 +278,7 @@ func (f *finder) bash(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: path, mounts: mounts(path), version: lines[0]}, nil
 }
 
-// compiler is a tool that has others beside it.
+// compiler is a tool that needs the other tools in its directory.
 func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-dumpversion")
 	if err != nil {
@@ -290,7 +291,7 @@ func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: path, mounts: mounts(filepath.Dir(filepath.Dir(path))), version: lines[0]}, nil
 }
 
-// golang prepares the compiled standard library beside asking where Go lies.
+// golang asks where Go is installed, and prepares the compiled standard library.
 func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0"}
 	lines, err := ask(ctx, env, "", path, "env", "GOROOT", "GOVERSION", "GOTOOLDIR", "GOOS", "GOARCH")
@@ -298,7 +299,7 @@ func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 		return toolchain{}, err
 	}
 	if len(lines) != 5 {
-		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
+		return toolchain{}, fmt.Errorf("%s did not print its path: %q", path, lines)
 	}
 	root, version, tools := lines[0], lines[1], lines[2]
 	if f.dir == "" {
@@ -313,7 +314,7 @@ func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: tools, named: path, std: std, mounts: append(mounts(root, tools), runtime.Mount{Path: std}), version: version}, nil
 }
 
-// prepareStd builds the standard library with the host's own cache and lays it out at dir, whole or not at all.
+// prepareStd builds the standard library with the host's own cache and puts it into dir, completely or not at all.
 func prepareStd(ctx context.Context, env []string, tool, root, dir string) error {
 	lines, err := ask(ctx, env, filepath.Join(root, "src"), tool, "list", "-export", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std")
 	if err != nil {
@@ -326,7 +327,7 @@ func prepareStd(ctx context.Context, env []string, tool, root, dir string) error
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp) // gone already when all went well
+	defer os.RemoveAll(tmp) // after success it does not exist any more
 	var cfg bytes.Buffer
 	for i, line := range lines {
 		pkg, export, ok := strings.Cut(line, "=")
@@ -348,7 +349,7 @@ func prepareStd(ctx context.Context, env []string, tool, root, dir string) error
 	return rename(tmp, dir, "importcfg")
 }
 
-// rename gives a directory that was prepared its name. Another process may have been faster: then mark is in it.
+// rename gives a prepared directory its final name. If another process has done so before, the file mark is in it.
 func rename(tmp, dir, mark string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil {
@@ -380,11 +381,11 @@ func place(from, to string) error {
 	return out.Close()
 }
 
-// systemDirs are what every runtime gives to programs.
+// systemDirs are the directories that every runtime gives to programs.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
-// mounts are the paths among those given that a run does not see anyway, each once. The root and the user's home are
-// never mounted: a tool that says it needs them has to do without.
+// mounts are those of the paths that a run does not see anyway, each once. The root and the user's home are never mounted, even
+// for a tool that says it needs them.
 func mounts(paths ...string) []runtime.Mount {
 	home, _ := os.UserHomeDir() // without one there is nothing to protect
 	var out []runtime.Mount

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// inherit fills in what a profile does not say from the one that it is like. Its aliases stay that one's own, unless it
-// takes its place.
+// inherit fills in the fields that a profile leaves out from the profile that it is like. It takes over the aliases only if it
+// replaces that profile.
 func (p *Profile) inherit(base *Profile) {
 	if p.Name == base.Name {
 		p.Aliases = either(p.Aliases, base.Aliases)
@@ -19,7 +19,7 @@ func (p *Profile) inherit(base *Profile) {
 	p.Built = either(p.Built, base.Built)
 	p.Run = either(p.Run, base.Run)
 	if p.CheckSource = either(p.CheckSource, base.CheckSource); p.compiled() {
-		p.CheckSource = nil // the compile step finds errors of syntax
+		p.CheckSource = nil // the compile step finds syntax errors
 	}
 	p.Mounts = either(p.Mounts, base.Mounts)
 	if p.File == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Pass hands its payload on as its output: the handler of input, output and noop.
+// Pass returns its payload as its output. It is the handler of input, output and noop.
 type Pass struct{}
 
 // Run returns the payload.
@@ -17,9 +17,8 @@ func (Pass) Run(_ context.Context, t *Task) (json.RawMessage, error) { return t.
 // Instant says that Run never waits.
 func (Pass) Instant() {}
 
-// Passes are handlers for every built-in kind that a worker of built-in kinds must have: those given, and for the others
-// Pass. It is for load tests and other tests, in which the work itself does not matter, and for workers that are handed
-// one kind only.
+// Passes are handlers for every built-in kind, which a worker of built-in kinds must have: those given, and Pass for the
+// others. They serve load tests and other tests in which the work itself does not matter, and workers that get only one kind.
 func Passes(over Handlers) Handlers {
 	all := Handlers{}
 	for _, kind := range flow.Standard() {

@@ -18,38 +18,39 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Profile is a language as data: how its tool is found, and how its programs are built and run. In the argument lists,
-// {tool} is the interpreter or compiler, {file} the source, {program} what the compile step builds, {memory} the limit in
-// bytes, {processors} how many processors a run may use, {std} the standard library that was prepared, and {sources}, an argument of its own, every source given.
+// Profile describes a language: how its tool is found, and how its programs are built and run. In the argument lists, {tool}
+// stands for the interpreter or compiler, {file} for the source, {program} for the output of the compile step, {memory} for the
+// memory limit in bytes, {processors} for the number of processors that a run may use, {std} for the prepared standard library,
+// and {sources}, an argument of its own, for all sources.
 type Profile struct {
 	Name       string            `json:"name"`
 	Aliases    []string          `json:"aliases,omitempty"`
 	Extensions []string          `json:"extensions,omitempty"` // of sources, without the dot
-	File       string            `json:"file"`                 // what the source is called in the working directory
-	Files      map[string]string `json:"files,omitempty"`      // placed beside it, by path
+	File       string            `json:"file"`                 // the source's name in the working directory
+	Files      map[string]string `json:"files,omitempty"`      // put beside the source, by path
 	Tools      []string          `json:"tools,omitempty"`      // programs to look for, best first: names in PATH or absolute paths
-	Version    []string          `json:"version,omitempty"`    // asks the tool for its version: the first line counts
+	Version    []string          `json:"version,omitempty"`    // prints the tool's version, in the first line
 	Install    string            `json:"install,omitempty"`    // how to get the tool
-	Compile    []string          `json:"compile,omitempty"`    // none: nothing to compile
-	Built      []string          `json:"built,omitempty"`      // what the compile step leaves for the run: paths, directories, patterns
+	Compile    []string          `json:"compile,omitempty"`    // empty: there is no compile step
+	Built      []string          `json:"built,omitempty"`      // files that the compile step leaves for the run: paths, directories, patterns
 	Run        []string          `json:"run"`
-	// CheckSource has the tool look at the source without running it: it ends with another code than 0 when the source is not
-	// well-formed. It is asked when a program has failed and complains of syntax.
+	// CheckSource makes the tool check the source without running it; an exit code other than 0 means that the source is
+	// not well-formed. It is run when a program has failed with a message about syntax.
 	CheckSource []string `json:"check,omitempty"`
-	// Uncaught is a regular expression for a line of stderr by which the tool says that it ended the program with exit code
-	// 1 for an error that the program does not catch.
+	// Uncaught is a regular expression for the line of stderr by which the tool says that an error which the program did
+	// not catch ended it with exit code 1.
 	Uncaught string            `json:"uncaught,omitempty"`
-	Mounts   []string          `json:"mounts,omitempty"` // of the host, read-only, beside what the tool itself needs
+	Mounts   []string          `json:"mounts,omitempty"` // host paths, read-only, beside those that the tool itself needs
 	Env      map[string]string `json:"env,omitempty"`
 	Limits   api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
 	// CompileLimits are the limits of the compile step.
 	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
-	// Like is the built-in language whose profile counts for what this one does not say.
+	// Like is the built-in language that supplies the fields which this profile leaves out.
 	Like string `json:"like,omitempty"`
-	// Override says that the profile is meant to take a built-in one's place.
+	// Override says that the profile replaces a built-in one of the same name.
 	Override bool `json:"override,omitempty"`
 
-	// find asks a built-in language's tool itself where it lies and what it needs.
+	// find asks a built-in language's tool for its path and its needs.
 	find func(f *finder, ctx context.Context, path string) (toolchain, error)
 }
 
@@ -59,10 +60,10 @@ var (
 	buildLimits = api.CodeLimits{Wall: api.Duration(60 * time.Second), CPU: api.Duration(120 * time.Second), Memory: 1e9, Pids: 256, Output: 1e6, Disk: 512e6}
 )
 
-// program is the name of what a compile step builds, unless the profile says otherwise. It may not be taken by a file.
+// program is the name of the compile step's output, unless the profile has another. No file may have this name.
 const program = "main.bin"
 
-// languageName is the profile's names, for looking up.
+// languageName are the profile's names, for look-ups.
 func (p *Profile) languageName() language.Name {
 	return language.Name{Name: p.Name, Aliases: p.Aliases, Extensions: p.Extensions}
 }
@@ -70,16 +71,16 @@ func (p *Profile) languageName() language.Name {
 // compiled reports whether there is a compile step.
 func (p *Profile) compiled() bool { return len(p.Compile) > 0 }
 
-// toolAtRun reports whether a run needs what the language's tool needs.
+// toolAtRun reports whether a run, and not only the compile step, needs the language's tool.
 func (p *Profile) toolAtRun() bool {
 	return !p.compiled() || slices.ContainsFunc(p.Run, func(arg string) bool { return strings.Contains(arg, "{tool}") })
 }
 
-// inImage is the toolchain in an image, which has the language's first tool in its search path.
+// inImage is the toolchain in an image that has the language's first tool in its search path.
 func (p *Profile) inImage() (toolchain, error) {
 	for _, list := range [][]string{p.Compile, p.Run} {
 		if slices.ContainsFunc(list, func(arg string) bool { return strings.Contains(arg, "{std}") }) {
-			return toolchain{}, Errorf(flow.CodeInvalidInput, "language: %s needs what is prepared on the worker's host, which an image does not have (leave runtime out, or use a container task)", p.Name)
+			return toolchain{}, Errorf(flow.CodeInvalidInput, "language: %s needs a library that is prepared on the worker's host, which an image does not have (leave runtime out, or use a container task)", p.Name)
 		}
 	}
 	var tc toolchain
@@ -89,7 +90,7 @@ func (p *Profile) inImage() (toolchain, error) {
 	return tc, nil
 }
 
-// complete fills in what a profile may leave out.
+// complete fills in the fields that a profile may leave out.
 func (p *Profile) complete() {
 	if p.File == "" {
 		p.File = "main"
@@ -136,22 +137,22 @@ func completed(l, defaults api.CodeLimits) api.CodeLimits {
 	return l
 }
 
-// limitsOf says limits in the runtime's words.
+// limitsOf converts limits of the API into a runtime's.
 func limitsOf(l api.CodeLimits) runtime.Limits {
 	return runtime.Limits{Wall: time.Duration(l.Wall), CPU: time.Duration(l.CPU), Memory: int64(l.Memory), Pids: l.Pids,
 		CPUs: l.CPUs, Output: int64(l.Output), Disk: int64(l.Disk)}
 }
 
-// inForce says a runtime's limits in the words of the API.
+// inForce converts a runtime's limits into those of the API.
 func inForce(l runtime.Limits) *api.CodeLimits {
 	return &api.CodeLimits{Wall: api.Duration(l.Wall), CPU: api.Duration(l.CPU), Memory: api.Size(l.Memory), Pids: l.Pids,
 		CPUs: l.CPUs, Output: api.Size(l.Output), Disk: api.Size(l.Disk)}
 }
 
-// placeholders are what argument lists may hold in braces.
+// placeholders are the names that argument lists may hold in braces.
 var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std"}
 
-// Check finds everything that is wrong with a profile. Paths are relative to the profile.
+// Check finds all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
 	var faults []api.FieldError
 	fault := func(at, value, message, fix string) {
@@ -236,7 +237,7 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 			fault(at, arg, "{sources} stands for several arguments", "make it an argument of its own")
 		}
 		if name == "std" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
-			fault(at, arg, fmt.Sprintf("{%s} stands for nothing", name), "use {tool}, {file}, {sources}, {program}, {memory} or {processors}")
+			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {program}, {memory} or {processors}")
 		}
 	}
 }
@@ -245,10 +246,10 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 type Languages struct {
 	set      language.Set
 	profiles map[string]*Profile
-	added    []string // by all their names
+	added    []string // with all their names
 }
 
-// BuiltInLanguages are the profiles that Pawl brings.
+// BuiltInLanguages are the profiles that are part of Pawl.
 func BuiltInLanguages() *Languages {
 	l := &Languages{set: language.BuiltIn(), profiles: map[string]*Profile{}}
 	for _, p := range builtIn() {
@@ -264,7 +265,7 @@ func BuiltInLanguages() *Languages {
 	return l
 }
 
-// With adds profiles, each of which passes its Check. It finds what is wrong with them together; paths begin with the
+// With adds profiles, each of which has passed its Check. It finds the faults that they have together; paths begin with the
 // profile's name.
 func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 	var faults []api.FieldError
@@ -309,15 +310,15 @@ func (l *Languages) Added() []string { return l.added }
 // Set is the languages' names.
 func (l *Languages) Set() language.Set { return l.set }
 
-// Found is a language as it is on this host.
+// Found is the state of a language on this host.
 type Found struct {
 	Profile *Profile
 	Tool    string // empty for a profile that needs none
 	Version string
-	Err     error // what is missing
+	Err     error // something that is missing
 }
 
-// Lacks says what is missing and how to get it; both are empty when nothing is.
+// Lacks says what is missing and how to get it; both are empty if nothing is.
 func (f *Found) Lacks() (what, fix string) {
 	if f.Err == nil {
 		return "", ""
@@ -328,7 +329,7 @@ func (f *Found) Lacks() (what, fix string) {
 	return f.Err.Error(), f.Profile.install()
 }
 
-// Look looks for the tools of languages. It looks anew and prepares nothing.
+// Look searches for the tools of languages, without earlier results, and prepares nothing.
 func Look(ctx context.Context, profiles ...*Profile) []Found {
 	all := make([]Found, len(profiles))
 	var looking finder
@@ -339,8 +340,8 @@ func Look(ctx context.Context, profiles ...*Profile) []Found {
 	return all
 }
 
-// Missing names the tool that a language needs and this host does not have, and how to get it; empty when it has. It only
-// looks for the program.
+// Missing names the tool of a language that this host lacks, and how to get it; empty if the host has it. It only looks for the
+// program's file.
 func (l *Languages) Missing(name string) (tool, install string) {
 	p, ok := l.Profile(name)
 	if !ok || len(p.Tools) == 0 {
@@ -352,7 +353,7 @@ func (l *Languages) Missing(name string) (tool, install string) {
 	return p.Tools[0], p.install()
 }
 
-// Profile is the profile of a language given by any of its names.
+// Profile is the profile of a language, which may be given by any of its names.
 func (l *Languages) Profile(name string) (*Profile, bool) {
 	proper, _ := l.set.Resolve(name)
 	p, ok := l.profiles[proper]

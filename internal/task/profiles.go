@@ -14,7 +14,7 @@ func builtIn() []*Profile {
 			Name: "python", File: "main.py", Tools: []string{"python3", "python"}, Install: "install python3 (Debian: apt install python3)",
 			find: (*finder).python, Uncaught: `^Traceback \(most recent call last\):|^\w*(Syntax|Indentation|Tab)Error: `,
 			CheckSource: []string{"{tool}", "-c", "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')", "{file}"},
-			// Without a buffer, what a program has written is there when it is read live, and when it is killed.
+			// Unbuffered output can be read live, and is not lost when the program is killed.
 			Env: map[string]string{"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
 		},
 		{
@@ -25,7 +25,8 @@ func builtIn() []*Profile {
 		{
 			Name: "typescript", File: "main.ts", Tools: []string{"node", "nodejs"}, Install: "install Node.js 22.6 or later from https://nodejs.org",
 			find: (*finder).nodeWithTypes,
-			// Types are taken away, not checked, and not reported as an experiment on every program's stderr.
+			// Type annotations are removed, not checked. Without the second option each program would print a
+			// warning that this is experimental.
 			Run:      []string{"{tool}", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", "{file}"},
 			Uncaught: nodeUncaught, Limits: api.CodeLimits{Pids: 128},
 		},
@@ -59,8 +60,8 @@ func builtIn() []*Profile {
 			find:    (*finder).java,
 			Compile: []string{"/bin/sh", "-c", javaBuild, "java-build", "{tool}", "{memory}", "{file}", "{sources}"},
 			Built:   []string{"classes", "main.args"},
-			// The machine's memory and processors are those that the run may use, whatever the host has; small collector and code
-			// cache, and nothing in /tmp.
+			// The JVM is told the memory and processors that the run may use, since it would otherwise see the
+			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@main.args"},
 			Uncaught: `^Exception in thread "main" |^Error: `, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
@@ -74,18 +75,18 @@ func builtIn() []*Profile {
 	}
 }
 
-// nodeUncaught is what Node.js writes last, below the error that has ended a program.
+// nodeUncaught is the last line that Node.js writes below an error that has ended a program.
 const nodeUncaught = `^Node\.js v\d`
 
-// goBuild compiles and links one package against the standard library's export data, which was built beforehand: the go
-// command itself would compile the library anew in every sandbox. $1 is the directory of compile and link, $2 that of
-// the library, $3 the program; the sources follow.
+// goBuild compiles and links one package against the export data of a standard library that was built beforehand: the go
+// command itself would compile the library anew in every sandbox. $1 is the directory of compile and link, $2 that of the
+// library, $3 the program; the sources follow.
 const goBuild = `tools=$1 std=$2 program=$3; shift 3
 "$tools/compile" -p main -importcfg "$std/importcfg" -o main.pkg -pack "$@" &&
 exec "$tools/link" -s -w -importcfg "$std/importcfg" -o "$program" main.pkg`
 
-// javaBuild compiles. A public class must lie in a file of its name, and the program begins in it; without one it begins
-// in the last class that stands at a line's start before main, as javac itself does not say which has one. $1 is the
+// javaBuild compiles. A public class must be in a file of its name, and the program starts with it. Without one it starts with
+// the class declared last at the start of a line before main, since javac does not say which class has a main. $1 is the
 // directory of javac, $2 the memory, $3 the source; all sources follow.
 const javaBuild = `tools=$1 memory=$2 file=$3; shift 4
 declares='((final|abstract|sealed|strictfp) +)*(class|record|enum|interface) +([A-Za-z_$][A-Za-z0-9_$]*)'
@@ -99,10 +100,10 @@ package=$(sed -n 's/^ *package  *\([A-Za-z0-9_.]*\) *;.*/\1./p' "$file" | head -
 mkdir classes && printf -- '-cp classes\n%s\n' "$package${class:-Main}" >main.args &&
 exec "$tools/javac" -J-XX:MaxRAM="$memory" -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -encoding UTF-8 -nowarn -d classes "$file" "$@"`
 
-// toolchain is where a language's tool lies on this host and what it needs beside it.
+// toolchain is the path of a language's tool on this host, and the files that it needs.
 type toolchain struct {
-	tool    string // what runs
-	named   string // what it is for people, where that is another path
+	tool    string // the program to run
+	named   string // the path that people know, if it is another one
 	std     string
 	mounts  []runtime.Mount
 	version string

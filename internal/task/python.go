@@ -15,12 +15,12 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// askPython tells where an interpreter lies, which it is, and where its packages are.
+// askPython makes an interpreter print its path, its version and the directories of its packages.
 const askPython = `import sys, os, site
 for x in (sys.executable, sys.base_prefix, sys.prefix, sys.version.split()[0], os.path.basename(os.path.dirname(os.__file__))): print(x)
 for x in getattr(site, 'getsitepackages', list)(): print(x)`
 
-// interpreter is what a Python says of itself.
+// interpreter is the answer of a Python.
 type interpreter struct {
 	executable   string
 	base, prefix string // they differ in a virtual environment
@@ -29,15 +29,16 @@ type interpreter struct {
 	packages     []string
 }
 
-// python asks an interpreter where it lies. That of a virtual environment names itself by the environment's own path,
-// which is what makes it run there: the link is not followed. Any other runs without the hooks of the host's packages.
+// python asks an interpreter for its path. In a virtual environment the path of the environment is kept and its link not
+// followed, because Python finds the environment by that path. Any other interpreter is run without the hooks of the host's
+// packages.
 func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-c", askPython)
 	if err != nil {
 		return toolchain{}, err
 	}
 	if len(lines) < 5 {
-		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
+		return toolchain{}, fmt.Errorf("%s did not print its path: %q", path, lines)
 	}
 	in := interpreter{lines[0], lines[1], lines[2], lines[3], lines[4], lines[5:]}
 	tc := toolchain{tool: in.executable, mounts: mounts(in.base, in.prefix), version: in.version}
@@ -59,15 +60,15 @@ func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
 	return tc, nil
 }
 
-// pathFiles reads the .pth files beside packages: whether any has a line of code, which the interpreter would run at
+// pathFiles reads the .pth files beside packages. It returns whether any has a line of code, which the interpreter would run at
 // every start, and which directories the others add.
 func pathFiles(packages []string) (hooks bool, dirs []string) {
 	for _, dir := range packages {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.pth")) // fails for malformed patterns only, and finds nothing then
+		files, _ := filepath.Glob(filepath.Join(dir, "*.pth")) // an error means a malformed pattern, and then nothing is found
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			if err != nil {
-				continue // then the interpreter cannot read it either
+				continue // the interpreter cannot read it either
 			}
 			lines := bufio.NewScanner(bytes.NewReader(content))
 			for lines.Scan() {
@@ -91,10 +92,10 @@ func pathFiles(packages []string) (hooks bool, dirs []string) {
 	return hooks, dirs
 }
 
-// withoutHooks makes a virtual environment of an interpreter that has the same packages and none of their hooks: its only
-// .pth file names the directories, and .pth files in a directory that comes so are not read. A program that does nothing takes 11 ms of
-// processor time so, and 12 to 41 ms with hooks, which import what it has not asked for. The result is "" when the
-// interpreter does not find its packages there.
+// withoutHooks makes a virtual environment of an interpreter with the same packages but without their hooks. Its only .pth file
+// names the directories; .pth files inside those are not read. A program that does nothing takes 11 ms of processor time in it,
+// and 12 to 41 ms with hooks, which import packages that the program has not asked for. The result is "" if the interpreter
+// does not find its packages there.
 func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string) (string, error) {
 	real, err := filepath.EvalSymlinks(in.executable)
 	if err != nil {
@@ -113,7 +114,7 @@ func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp) // gone already when all went well
+	defer os.RemoveAll(tmp) // after success it does not exist any more
 	site := filepath.Join(tmp, "lib", in.library, "site-packages")
 	for _, d := range []string{filepath.Join(tmp, "bin"), site} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -148,7 +149,7 @@ func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string
 	return dir, rename(tmp, dir, "pyvenv.cfg")
 }
 
-// inEnvironment reports whether a program lies in a virtual environment of Python.
+// inEnvironment reports whether a program is in a virtual environment of Python.
 func inEnvironment(path string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(path)), "pyvenv.cfg"))
 	return err == nil

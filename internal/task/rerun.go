@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// overrun is how far beyond its limits of time a run goes on before it is ended: without it, a run that needed a tenth too much could not
-// be told from an endless loop.
+// overrun is the share of a limit on time by which a run may exceed it before it is ended. Without it, a run that needed a
+// tenth too much could not be told from an endless loop.
 func (e *evaluation) overrun() float64 {
 	if e.code.RerunNearLimit > 0 {
 		return api.RerunMargin
@@ -22,8 +22,8 @@ func (e *evaluation) overrun() float64 {
 	return 0
 }
 
-// nearLimit reports whether a run has exceeded a limit by no more than what it was let go beyond it. What the kernel ends for its memory
-// is never further beyond.
+// nearLimit reports whether a run has exceeded a limit, but not by more than overrun. A program that the kernel ends for its
+// memory has never gone further.
 func nearLimit(r runtime.Result, l runtime.Limits) bool {
 	switch r.Verdict {
 	case runtime.OOM:
@@ -34,21 +34,22 @@ func nearLimit(r runtime.Result, l runtime.Limits) bool {
 	return false
 }
 
-// overLimit reports whether a run has exceeded a limit that a run near it is made again for.
+// overLimit reports whether a run has exceeded one of the limits for which a run may be repeated.
 func overLimit(v runtime.Verdict) bool {
 	return v == runtime.OOM || v == runtime.Timeout || v == runtime.CPUTimeout
 }
 
-// repeated is a run with all that were made of it.
+// repeated is the result of a run that may have been repeated.
 type repeated struct {
-	runtime.Result               // of the one that counts
-	counts         int           // its place
-	all            []api.CodeRun // nil where there was one
+	runtime.Result               // of the run that counts
+	counts         int           // the number of that run, from 0
+	all            []api.CodeRun // all runs; nil if there was one
 }
 
-// untilKept runs a program, and once more as long as it has exceeded a limit, up to the number of times that the code asks for, if
-// the first run was near that limit. The first run that keeps its limits counts, and when none does, the first of all: other work on the
-// machine makes a program slower and never faster. What a stop ends counts, too. once is given the place of the run, from 0.
+// untilKept runs a program. If the first run was near a limit, it repeats the run until one keeps its limits, at most as often
+// as the code asks for. The first run that keeps its limits counts, or else the first of all: other work on the machine makes a
+// program slower, never faster. A run that a stop ended counts too. once runs the program; its argument is the number of the
+// run, from 0.
 func (e *evaluation) untilKept(limits runtime.Limits, once func(n int) (runtime.Result, error)) (repeated, error) {
 	first, err := once(0)
 	counting := repeated{Result: first}
@@ -57,7 +58,7 @@ func (e *evaluation) untilKept(limits runtime.Limits, once func(n int) (runtime.
 	}
 	counting.all = []api.CodeRun{measured(first)}
 	for n := 1; n <= e.code.RerunNearLimit && overLimit(counting.Verdict); n++ {
-		// A log that cannot be written has ended with the attempt, which the attempt's context tells as well.
+		// Writing to the log fails only when the attempt has ended, and then its context has ended too.
 		_, _ = fmt.Fprintf(e.task.Log("log"), "run %d of %d at most: the first was over a limit by less than a quarter (%s)\n", n+1, e.code.RerunNearLimit+1, first.Reason)
 		again, err := once(n)
 		if err != nil {
@@ -77,8 +78,8 @@ func measured(r runtime.Result) api.CodeRun {
 		PeakMemoryBytes: r.PeakMemory}
 }
 
-// startUntilKept is start for a run that may be made again. What each run writes is kept in files, and the log gets what
-// the run that counts has written, once that is known.
+// startUntilKept is start for a run that may be repeated. The output of each run is kept in files, and that of the run that
+// counts is then written to the log.
 func (e *evaluation) startUntilKept(ctx context.Context, spec runtime.Spec) (_ *api.CodeResult, _ []runtime.Collected, err error) {
 	input, err := e.content(ctx, e.code.Stdin, "stdin")
 	if err != nil {
@@ -112,19 +113,19 @@ func (e *evaluation) startUntilKept(ctx context.Context, spec runtime.Spec) (_ *
 	for stream, h := range map[string]*head{"stdout": counts.stdout, "stderr": counts.stderr} {
 		f := h.then.(*os.File)
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return nil, nil, fmt.Errorf("read what the program has written: %w", err)
+			return nil, nil, fmt.Errorf("read the output of the program: %w", err)
 		}
-		_, _ = io.Copy(e.task.Log(stream), f) // a log that cannot be written has ended with the attempt
+		_, _ = io.Copy(e.task.Log(stream), f) // writing to the log fails only when the attempt has ended
 	}
 	result := e.result(ctx, r.Result, spec.Limits, counts.stdout, counts.stderr)
 	result.Runs = r.all
 	return result, r.Files, nil
 }
 
-// kept is what one of several runs leaves.
+// kept is the output of one of several runs.
 type kept struct {
 	dir            string // for collected files
-	stdout, stderr *head  // which pass everything on to files beside dir
+	stdout, stderr *head  // all of it goes to files beside dir
 }
 
 func keepIn(dir string) (*kept, error) {
@@ -135,7 +136,7 @@ func keepIn(dir string) (*kept, error) {
 	for name, into := range map[string]**head{".out": &k.stdout, ".err": &k.stderr} {
 		f, err := os.Create(dir + name)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make a file for what the program writes: %w", err), k.close())
+			return nil, errors.Join(fmt.Errorf("make a file for the output of the program: %w", err), k.close())
 		}
 		*into = &head{most: blob.InlineLimit, then: f}
 	}

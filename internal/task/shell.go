@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Shell is the handler that opens an interactive shell where h would start its program: with the same files, environment and limits, but
-// for those of time. The shell reads Task.Input and writes to the streams of the program. False: h starts no program.
+// Shell returns a handler that opens an interactive shell where h would start its program, with the same files, environment and
+// limits except those on time. The shell reads Task.Input and writes to the streams of the program. It returns false if h
+// starts no program.
 func Shell(h Handler) (Handler, bool) {
 	switch h := h.(type) {
 	case *Code:
@@ -27,14 +28,14 @@ func (c *Code) withShell() *Code {
 	return &Code{CodeOptions: c.CodeOptions, finder: finder{dir: c.finder.dir}, shell: true}
 }
 
-// shellArgs follow "sh". Bash is taken where there is one. Without --noediting it would write what it reads, which the terminal of the user
-// has shown already.
+// shellArgs follow "sh". Bash is preferred. Without --noediting it would echo its input, which the user's terminal has shown
+// already.
 var shellArgs = []string{"-c", `command -v bash > /dev/null && exec bash --noediting -i; exec sh -i`}
 
-// shellStdin is the file with what the program would read.
+// shellStdin is the file with the input that the program would read.
 const shellStdin = ".pawl-stdin"
 
-// openShell starts a shell in the place of the program of spec, and says with which command that would have been started.
+// openShell starts a shell in place of the program of spec, and tells the command of the program.
 func (e *evaluation) openShell(ctx context.Context, spec runtime.Spec) (*api.CodeResult, error) {
 	command := quoted(spec.Argv)
 	if c := spec.Container; c != nil && c.Entrypoint == nil {
@@ -54,7 +55,7 @@ func (e *evaluation) openShell(ctx context.Context, spec runtime.Spec) (*api.Cod
 	if len(e.code.Cases) > 0 {
 		command += fmt.Sprintf(" (on each of %d cases, whose inputs are not here)", len(e.code.Cases))
 	}
-	_, _ = fmt.Fprintf(e.task.Log("log"), "the attempt's own command: %s\n", command) // a log that cannot be written has ended with the attempt
+	_, _ = fmt.Fprintf(e.task.Log("log"), "the attempt's own command: %s\n", command) // writing to the log fails only when the attempt has ended
 	typing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stdin := live{e.task.Input(typing), stop}
 	defer stdin.Close()

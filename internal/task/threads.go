@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// threadVariables say how many threads libraries and language runtimes start. Without them each asks how many processors
-// the host has: on one of 128, OpenBLAS in a program with 64 processes and threads fails as soon as numpy is imported.
+// threadVariables say how many threads libraries and language runtimes start. Without them, each starts as many as the host has
+// processors: on one of 128, OpenBLAS in a program with 64 processes and threads fails as soon as numpy is imported.
 var threadVariables = []string{
 	"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
 	"VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS", "GOMAXPROCS",
 }
 
-// processorsOf is how many processors a run may use: those of its limit, or else one where the runtime pins runs and those of this process
-// where it does not, and no more than leave room for four threads on each within the limit of processes and threads, since a
-// program may have several libraries that start some.
+// processorsOf is how many processors a run may use. Without a limit it is one if the runtime pins runs to processors, else as
+// many as this process may use. A program may have several libraries that start threads, so it is at most the limit of
+// processes and threads divided by four.
 func processorsOf(l runtime.Limits, pins bool) int {
 	const threadsEach = 4
 	n := goruntime.NumCPU()

@@ -24,18 +24,18 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	log     *journal         // nil until something is written
-	resumed *handoff.Resumed // nil for an attempt that begins here
+	resumed *handoff.Resumed // nil for an attempt that this process begins
 
 	mu       sync.Mutex
 	next     int64        // number of the next event
 	unacked  []flow.Event // not yet acknowledged, in order
 	stopped  *task.Stop
-	returned bool // the handler has
-	said     bool // the last event is among unacked, or acknowledged
+	returned bool // the handler has returned
+	said     bool // the last event has been added: it is in unacked or acknowledged
 	gone     bool // given up: no event is reported any more
 	spans    spans
 	queued   bool // waits in the reporter's line; guarded by the reporter
-	sending  bool // a report of it is under way; guarded by the reporter
+	sending  bool // a report of its events is under way; guarded by the reporter
 	acked    chan struct{}
 }
 
@@ -59,14 +59,14 @@ func (a *attempt) id() flow.AttemptID {
 	return flow.AttemptID{Execution: a.task.Execution, Attempt: a.task.Attempt}
 }
 
-// begin adds the event that the work began.
+// begin adds the event that the attempt has started.
 func (a *attempt) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.say(flow.EvRunning, nil, nil)
 }
 
-// say adds an event; the caller holds a.mu.
+// say adds an event. The caller holds a.mu.
 func (a *attempt) say(t flow.EventType, data json.RawMessage, o *flow.Outcome) {
 	a.unacked = append(a.unacked, flow.Event{
 		Seq: a.next, Attempt: a.task.Attempt, Type: t, At: time.Now().UTC().Truncate(time.Microsecond), Data: data, Outcome: o,
@@ -80,13 +80,13 @@ func (a *attempt) runInstant() {
 	a.finish(a.call())
 }
 
-// endUnstarted ends an attempt that had been ordered to end before it could begin.
+// endUnstarted ends an attempt for which an order to end it came before the attempt itself.
 func (a *attempt) endUnstarted(s *task.Stop) {
 	a.stop(s)
 	a.finish(nil, s)
 }
 
-// run runs the handler in its slot.
+// run runs the handler in its own slot.
 func (a *attempt) run() {
 	defer a.life.w.release()
 	defer a.cancel(nil)
@@ -106,8 +106,8 @@ func (a *attempt) run() {
 	a.life.reports.add(a)
 }
 
-// timeOut ends the attempt at its deadline. The clock of this process began after the claim, so it is never early by
-// the database's.
+// timeOut ends the attempt at its deadline. The time is counted from when the attempt reached this process, which was after the
+// claim, so it never ends early.
 func (a *attempt) timeOut() {
 	a.stop(&task.Stop{As: flow.TimedOut, Code: flow.CodeTimeout, Reason: fmt.Sprintf("the attempt took longer than its timeout of %s", a.task.Timeout)})
 }
@@ -128,7 +128,8 @@ func (a *attempt) call() (output json.RawMessage, err error) {
 	return a.handler.Run(run.In(a.ctx), &a.task)
 }
 
-// finish adds the last event, which says how the attempt ended. An attempt that was given up has none, unless its handler completed all the same.
+// finish adds the last event, which says how the attempt ended. It adds none for an attempt that was given up, unless the
+// handler completed all the same.
 func (a *attempt) finish(output json.RawMessage, err error) {
 	output, err = clean(output, err)
 	a.mu.Lock()
@@ -138,7 +139,7 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 		a.gone = true
 		a.unacked = nil
 		a.life.forget(a)
-		a.spans.end("let go of")
+		a.spans.end("given up")
 		return
 	}
 	a.spans.reporting(err)
@@ -173,8 +174,8 @@ func errorData(e *flow.Error) json.RawMessage {
 	return b
 }
 
-// stop begins to end the attempt. The first reason counts, except that giving the attempt up counts before an order of the engine. An attempt
-// whose handler has returned ends as the handler said, also while its log is still on its way.
+// stop begins to end the attempt. The first reason counts, except that giving up replaces an order of the engine. Once the
+// handler has returned its result counts, even if the log is still on its way.
 func (a *attempt) stop(s *task.Stop) {
 	a.mu.Lock()
 	if a.returned || a.said && s.As != 0 {
@@ -190,7 +191,7 @@ func (a *attempt) stop(s *task.Stop) {
 	}
 }
 
-// discard gives the attempt up: another session owns it.
+// discard gives up the attempt because another session owns it.
 func (a *attempt) discard(reason string) {
 	a.mu.Lock()
 	done := a.said
@@ -221,7 +222,7 @@ func (a *attempt) journal() *journal {
 	return a.log
 }
 
-// mostUnacked bounds the progress events that wait for their acknowledgement.
+// mostUnacked is how many progress events may wait for their acknowledgement.
 const mostUnacked = 64
 
 // Progress implements task.Host.
@@ -254,7 +255,7 @@ func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
 	}
 }
 
-// wake tells the goroutines that wait that something was acknowledged; the caller holds a.mu.
+// wake wakes the goroutines that wait for an acknowledgement. The caller holds a.mu.
 func (a *attempt) wake() {
 	if a.acked != nil {
 		close(a.acked)
@@ -262,14 +263,14 @@ func (a *attempt) wake() {
 	}
 }
 
-// report has all events that are not acknowledged; false when there are none.
+// report returns all events that are not acknowledged; false if there are none.
 func (a *attempt) report() (flow.Report, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.unacked) == 0 {
 		return flow.Report{}, false
 	}
-	// The slice is handed out: acknowledged events are cut off and new ones appended, never changed in place.
+	// The receiver keeps the slice: acknowledged events are cut off and new ones appended, but its elements never change.
 	return flow.Report{Execution: a.task.Execution, Attempt: a.task.Attempt, Events: a.unacked[:len(a.unacked):len(a.unacked)]}, true
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// blobs are those that the attempt may write and read; nil when there are none to reach.
+// blobs are the blobs that the attempt may write and read; nil if the worker can reach no blob store.
 func (a *attempt) blobs() blob.Access {
 	near := a.life.w.Blobs
 	carrier, carries := a.life.w.Handoff.(handoff.BlobCarrier)
@@ -25,7 +25,8 @@ func (a *attempt) blobs() blob.Access {
 	return nil
 }
 
-// nearby reads and writes blobs itself, except uploads: only the engine knows the name under which the content of a sum lies.
+// nearby reads and writes the worker's own blob store. Uploads go through the hand-off, because only the engine knows under
+// which name a content is stored.
 type nearby struct {
 	blob.Access
 	carried carried
@@ -69,7 +70,7 @@ func (c carried) Get(ctx context.Context, name string, offset int64) (io.ReadClo
 	}{translating{c, r}, r}, nil
 }
 
-// translating reads a blob that may break off.
+// translating reads a blob whose transfer may break off, and translates the errors.
 type translating struct {
 	carried
 	from io.Reader

@@ -10,13 +10,14 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// input reads the input of an interactive attempt. It holds no more than one piece, so a program that reads slowly slows down its sender.
+// input reads the input of an interactive attempt. It holds one piece at a time, so a program that reads slowly slows down the
+// sender.
 type input struct {
 	attempt *attempt
 	ctx     context.Context
-	next    int64  // offset of what is asked for next
-	have    []byte // and not yet read
-	last    bool   // nothing follows what it has
+	next    int64  // offset of the next piece to ask for
+	have    []byte // received and not yet read
+	last    bool   // nothing follows have
 }
 
 // Input implements task.Host.
@@ -28,7 +29,7 @@ func (a *attempt) Input(ctx context.Context) io.Reader {
 	return &input{attempt: a, ctx: ctx}
 }
 
-// Read implements io.Reader. An engine that cannot be reached just now is tried again.
+// Read implements io.Reader. If the engine cannot be reached it tries again.
 func (in *input) Read(p []byte) (int, error) {
 	for len(in.have) == 0 {
 		if in.last {

@@ -16,17 +16,17 @@ import (
 type life struct {
 	w       *Worker
 	session flow.ID
-	resumed []handoff.Assignment // what it has taken over from the process before
+	resumed []handoff.Assignment // attempts taken over from the process before
 
-	// ctx ends with the session. Its cause says why: the session was lost, expired, was closed or let go of.
+	// ctx ends with the session. Its cause says why: the session was lost, expired, was closed or given up.
 	ctx context.Context
 	end context.CancelCauseFunc
 
 	mu     sync.Mutex
-	held   map[flow.AttemptID]*attempt // not yet acknowledged to the end
-	past   remembered                  // no longer held
-	orders []handoff.Order             // the outstanding ones, as last heard
-	empty  chan struct{}               // closed when held has become empty, if a goroutine waits for that
+	held   map[flow.AttemptID]*attempt // attempts whose last event is not acknowledged yet
+	past   remembered                  // attempts that are no longer held
+	orders []handoff.Order             // all outstanding orders, as of the engine's last message
+	empty  chan struct{}               // closed when held becomes empty, if a goroutine waits for that
 
 	reports reporter
 	logs    shipper
@@ -36,7 +36,7 @@ type life struct {
 	doubts chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
 	lease  time.Duration // as the last renewal said; only renew changes it, under mu
-	leased chan struct{} // closed by the first renewal: nothing is taken before the lease is known
+	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu
 }
@@ -44,10 +44,10 @@ type life struct {
 var (
 	errExpired = errors.New("the session could not be renewed in time")
 	errDrained = errors.New("the worker is shutting down")
-	errLetGo   = errors.New("the worker has let go of everything")
+	errLetGo   = errors.New("the worker has given up its attempts")
 )
 
-// newLife begins a session. began is when it was asked for: the lease cannot have begun before.
+// newLife begins a session. began is when it was asked for, so its lease cannot have begun earlier.
 func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assignment) *life {
 	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), doubts: make(chan struct{}, 1)}
 	l.ctx, l.end = context.WithCancelCause(w.lives)
@@ -58,7 +58,7 @@ func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assi
 	return l
 }
 
-// run serves until the session is lost, which is the error, or ctx ends and everything has been handed back.
+// run serves until the session is lost, which is an error, or until ctx has ended and all attempts are given back.
 func (l *life) run(ctx context.Context) error {
 	defer l.expiry.Stop()
 	l.background.Go(l.renew)
@@ -78,7 +78,7 @@ func (l *life) run(ctx context.Context) error {
 		l.letGo("the session was lost")
 	})
 	<-taking.Done()
-	<-taken // the executions of a last claim are run as well
+	<-taken // executions that the last claim brought are run as well
 	if l.ctx.Err() == nil {
 		l.drain()
 	}
@@ -99,14 +99,14 @@ func (l *life) run(ctx context.Context) error {
 	closing, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if err := l.w.Handoff.Close(closing, l.session); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
-		l.w.Log.Warn("close session: what it held is recovered when its lease runs out", telemetry.Err, err)
+		l.w.Log.Warn("close session: its attempts are recovered when the lease runs out", telemetry.Err, err)
 		return nil
 	}
 	l.w.forget()
 	return nil
 }
 
-// drain waits for what is running, at most for the grace, then stops it; and ends the session.
+// drain waits for running attempts, at most for the grace, then stops them, and ends the session.
 func (l *life) drain() {
 	if !l.idle(l.w.Grace) {
 		l.letGo(errDrained.Error())
@@ -116,13 +116,13 @@ func (l *life) drain() {
 }
 
 const (
-	// closeWithin bounds the last call of a session; after it the lease's end does the same, later.
+	// closeWithin is how long closing a session may take. If it fails, the engine ends the session when its lease runs out.
 	closeWithin = 5 * time.Second
 	// flushWithin bounds how long the ends of stopped attempts may take to be reported.
 	flushWithin = 10 * time.Second
 )
 
-// idle waits until nothing is held any more, at most for d or until the session ends, and reports whether that is so.
+// idle waits until no attempt is held any more, at most for d or until the session ends, and reports whether none is.
 func (l *life) idle(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -135,7 +135,7 @@ func (l *life) idle(d time.Duration) bool {
 	return false
 }
 
-// emptied is closed when nothing is held.
+// emptied returns a channel that is closed when no attempt is held.
 func (l *life) emptied() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *life) emptied() <-chan struct{} {
 	return l.empty
 }
 
-// letGo stops every attempt and reports none of them: the session does not own them any more, and the engine recovers them.
+// letGo stops every attempt and reports none of them, because the session does not own them any more; the engine recovers them.
 func (l *life) letGo(reason string) {
 	for _, a := range l.all() {
 		a.stop(&task.Stop{Reason: reason})
@@ -167,8 +167,8 @@ func (l *life) all() []*attempt {
 	return all
 }
 
-// hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns false for an
-// attempt that is held already, or was held within the last lease: the same hand-off may come twice.
+// hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns
+// false for an attempt that is held, or was held within the last lease, because a hand-off may come twice.
 func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,11 +198,11 @@ func (l *life) forget(a *attempt) {
 	l.w.tell()
 }
 
-// renew keeps the lease.
+// renew renews the lease again and again.
 func (l *life) renew() {
 	for first := true; l.ctx.Err() == nil; {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(l.ctx, l.stopAfter()/4) // a call that hangs leaves time for another
+		ctx, cancel := context.WithTimeout(l.ctx, l.stopAfter()/4) // if a call hangs, there is time for another one
 		r, err := l.w.Handoff.Renew(ctx, l.session)
 		cancel()
 		switch {
@@ -212,7 +212,7 @@ func (l *life) renew() {
 				l.lease = r.Lease
 				l.mu.Unlock()
 			}
-			// Stop reports whether the timer was still running: an expired session stays expired.
+			// Stop reports false if the timer has fired: an expired session stays expired.
 			if l.expiry.Stop() {
 				l.mu.Lock()
 				l.until = asked.Add(l.stopAfter())
@@ -228,7 +228,7 @@ func (l *life) renew() {
 			pause(l.ctx, l.renewPause())
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
-		case l.ctx.Err() != nil: // the session is closed while it is renewed
+		case l.ctx.Err() != nil: // the session was closed while it was being renewed
 		default:
 			l.w.Log.Warn("renew session: trying again", telemetry.Err, err)
 			again := min(time.Second, l.lease/10)
@@ -245,8 +245,8 @@ func (l *life) renewPause() time.Duration {
 // stopAfter is how long the session goes on without a renewal.
 func (l *life) stopAfter() time.Duration { return 2 * l.lease / 3 }
 
-// over reports whether the session has ended, also when this process was stopped for a while and the timer has not fired
-// yet.
+// over reports whether the session has ended. It compares the time as well, because the timer may fire late after this process
+// was suspended.
 func (l *life) over() bool {
 	l.mu.Lock()
 	late := time.Now().After(l.until)
@@ -274,8 +274,8 @@ func (l *life) listen() {
 	}
 }
 
-// obey carries out orders. They are all that are outstanding: an order for an attempt whose hand-off is still on its way is
-// carried out when that arrives.
+// obey carries out orders. The list is complete, so an order for an attempt whose hand-off is still on its way is carried out
+// when the attempt arrives.
 func (l *life) obey(orders []handoff.Order) {
 	l.mu.Lock()
 	l.orders = orders

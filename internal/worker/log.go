@@ -13,27 +13,27 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// The sizes and times of logs on their way to the engine.
+// Sizes and times of logs on their way to the engine.
 const (
-	// chunkMost is how much a chunk holds.
+	// chunkMost is the most bytes of a chunk.
 	chunkMost = 64 << 10
-	// pendingMost is how much of one attempt may be on its way; a writer waits until there is room again, and so does the
-	// program at the other end of its pipe.
+	// pendingMost is how many bytes of one attempt may be on their way. Beyond it a writer waits, and so does the program
+	// at the other end of its pipe.
 	pendingMost = 2 * chunkMost
-	// linger is how long the first byte waits for others to go with it. With the time of a commit it stays well below
-	// the tenth of a second in which a reader sees it.
+	// linger is how long the first byte waits for more to go with it. Together with the time of a commit it stays well
+	// below the tenth of a second after which readers are to see it.
 	linger = 40 * time.Millisecond
-	// lingerPrompt is how long it waits after what went before it when a user may be waiting to answer: the first that
-	// is written after a pause goes at once.
+	// lingerPrompt is the least time between two sends while a user may be waiting to answer. Output that comes after a
+	// pause is sent at once.
 	lingerPrompt = 5 * time.Millisecond
-	// blobLeast is the size from which a chunk beyond an attempt's inline bytes goes to the blob store: smaller ones are
-	// cheaper as rows.
+	// blobLeast is the size from which a chunk goes to the blob store, once the attempt has used up its inline bytes.
+	// Smaller ones are cheaper as rows.
 	blobLeast = 4 << 10
-	// handlerLogMost bounds stream "log"; programs are bounded by their output limit.
+	// handlerLogMost is the most bytes of the stream "log"; the streams of programs have their output limit.
 	handlerLogMost = 64 << 20
 )
 
-// journal is what one attempt writes.
+// journal is the log of one attempt.
 type journal struct {
 	attempt *attempt
 
@@ -41,12 +41,12 @@ type journal struct {
 	streams []*logStream
 	seq     int64         // of the last chunk
 	inline  int           // bytes of chunks that were kept in rows
-	pending int           // bytes written and not yet handed in
-	moved   chan struct{} // closed when pending has shrunk, if a writer waits for that
-	closed  error         // why nothing can be handed in any more
+	pending int           // bytes written that the engine has not taken yet
+	moved   chan struct{} // closed when pending shrinks, if a writer waits for that
+	closed  error         // why no more bytes can be sent
 	prompt  bool          // a user may be waiting to answer
 	cutAt   time.Time     // when chunks were last made
-	hurried bool          // since then, what was written has been asked to go soon
+	hurried bool          // since then a prompt send has been arranged
 
 	queued bool // waits in the shipper's line; guarded by the shipper
 }
@@ -56,9 +56,9 @@ type logStream struct {
 	name    string
 	left    int64 // bytes that may still be written; negative: no bound
 	offset  int64 // of the first byte in buf
-	skip    int64 // bytes to come that are kept already
+	skip    int64 // bytes to come that the engine has already
 	buf     []byte
-	since   time.Time // when the first byte of buf came
+	since   time.Time // when the first byte of buf was written
 }
 
 func newJournal(a *attempt) *journal {
@@ -81,7 +81,7 @@ func (j *journal) stream(name string) io.Writer {
 		}
 	}
 	s := &logStream{journal: j, name: name, left: -1}
-	if r := j.attempt.resumed; r != nil { // what it wrote is written again
+	if r := j.attempt.resumed; r != nil { // a resumed handler writes the same output again
 		s.offset, s.skip = r.Logs[name], r.Logs[name]
 	}
 	if name == "log" {
@@ -126,8 +126,8 @@ func (s *logStream) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// hasten reports whether what was just written goes to the engine at once. If not, it arranges that it goes soon. For a log that no reader
-// follows it does neither. The caller holds j.mu.
+// hasten reports whether the bytes just written are to be sent at once. If not, it arranges that they are sent soon. For a log
+// that no reader follows it does neither. The caller holds j.mu.
 func (j *journal) hasten() bool {
 	if !j.prompt || j.hurried {
 		return false
@@ -141,7 +141,7 @@ func (j *journal) hasten() bool {
 	return false
 }
 
-// allowed cuts p to what the stream may still take; a stream that is full ends with a line that says so.
+// allowed cuts p to the bytes that the stream may still take. It ends a full stream with a line that says so.
 func (s *logStream) allowed(p []byte) []byte {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *logStream) allowed(p []byte) []byte {
 	return p
 }
 
-// await lets go of j.mu until something was handed in or nothing can be any more.
+// await releases j.mu until some bytes have been sent, or none can be any more.
 func (j *journal) await() {
 	if j.moved == nil {
 		j.moved = make(chan struct{})
@@ -185,7 +185,7 @@ func (j *journal) close(err error) {
 	}
 }
 
-// flush hands in all that was written and waits for it. It is safe on a nil journal.
+// flush sends all that was written and waits for it. It is safe on a nil journal.
 func (j *journal) flush() {
 	if j == nil {
 		return
@@ -202,7 +202,7 @@ func (j *journal) flush() {
 	}
 }
 
-// cut turns what was written into chunks.
+// cut turns the bytes written so far into chunks.
 func (j *journal) cut() []flow.LogChunk {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,7 +225,7 @@ func (j *journal) cut() []flow.LogChunk {
 	return out
 }
 
-// handedIn makes room again.
+// handedIn notes that the engine has taken n bytes.
 func (j *journal) handedIn(n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -236,15 +236,14 @@ func (j *journal) handedIn(n int) {
 	}
 }
 
-// shipper carries the logs of a session to the engine. What is written while a call is under way goes together in the
-// next.
+// shipper sends the logs of a session to the engine. Output written during a call goes together in the next call.
 type shipper struct {
 	life   *life
 	mu     sync.Mutex
 	line   []*journal
-	unsent []flow.LogChunk // cut when the session ended
+	unsent []flow.LogChunk // chunks made but not sent when the session ended
 	signal chan struct{}   // capacity 1: the line is not empty
-	hurry  chan struct{}   // capacity 1: do not linger
+	hurry  chan struct{}   // capacity 1: send now, without linger
 }
 
 func (s *shipper) init(l *life) {
@@ -303,7 +302,7 @@ func (s *shipper) run() {
 // shipMost is about how many bytes one call carries.
 const shipMost = 2 << 20
 
-// ship hands in what the journals hold and reports whether the session goes on.
+// ship sends the chunks of journals and reports whether the session goes on.
 func (s *shipper) ship(line []*journal) bool {
 	for len(line) > 0 {
 		var chunks []flow.LogChunk
@@ -329,8 +328,8 @@ func (s *shipper) ship(line []*journal) bool {
 	return true
 }
 
-// place puts the bytes of a chunk into the blob store when the attempt has written more than belongs into rows. When
-// that fails they stay inline: a log is worth more than a tidy table.
+// place puts the bytes of a chunk into the blob store if the attempt has used up its inline bytes. If that fails they stay
+// inline, so that no output is lost.
 func (s *shipper) place(j *journal, c flow.LogChunk) flow.LogChunk {
 	blobs := s.life.w.Blobs
 	if blobs == nil || s.life.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {

@@ -11,11 +11,12 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// mostRefused is how often a call with logs is made that the engine refuses for what it says. It may have been damaged on its way; when it
-// was not, the next call would be refused as well, and everything behind it would wait for ever.
+// mostRefused is how often a call with logs is made that the engine refuses for its content. The call may have been damaged on
+// its way. If it was not, repeating it for ever would keep back all later output.
 const mostRefused = 3
 
-// hand gives chunks to the engine, as often as it takes; false when the session is over. Chunks that the engine refuses are dropped.
+// hand sends chunks to the engine until it takes them; false if the session has ended. Chunks that the engine refuses are
+// dropped.
 func (s *shipper) hand(chunks []flow.LogChunk) bool {
 	var tries backoff
 	for refused := 0; s.life.ctx.Err() == nil; {
@@ -32,14 +33,15 @@ func (s *shipper) hand(chunks []flow.LogChunk) bool {
 				return s.part(chunks, err)
 			}
 		}
-		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), telemetry.Err, err)
+		s.life.w.Log.Warn("send logs: trying again", "chunks", len(chunks), telemetry.Err, err)
 		tries.wait(s.life.ctx, s.life.w.Random)
 	}
 	s.keep(chunks)
 	return false
 }
 
-// part hands in the halves of chunks that were refused, so that the bad one among them stands alone in the end: that is dropped.
+// part sends the halves of refused chunks, and halves again those that are refused, until one bad chunk is left, which is
+// dropped.
 func (s *shipper) part(chunks []flow.LogChunk, why error) bool {
 	if n := len(chunks) / 2; n > 0 {
 		if !s.hand(chunks[:n]) {
@@ -51,10 +53,10 @@ func (s *shipper) part(chunks []flow.LogChunk, why error) bool {
 	return s.drop(s.life.ctx, chunks[0], why)
 }
 
-// drop hands in a note in the place of a chunk that the engine refuses, as often as it takes; false when the session is over. The chunk is done
-// with also when the note is refused.
+// drop sends a note in place of a chunk that the engine refuses, until the engine takes or refuses the note; false if the
+// session has ended.
 func (s *shipper) drop(ctx context.Context, c flow.LogChunk, why error) bool {
-	s.life.w.Log.Error("a part of a log is refused, and dropped", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
+	s.life.w.Log.Error("the engine refuses a part of a log: dropping it", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
 		"stream", c.Stream, "offset", c.Offset, "bytes", c.Size, telemetry.Err, why)
 	note := []flow.LogChunk{noted(c)}
 	var tries backoff
@@ -67,14 +69,14 @@ func (s *shipper) drop(ctx context.Context, c flow.LogChunk, why error) bool {
 			s.life.end(err)
 			return false
 		}
-		s.life.w.Log.Warn("hand in a note in the place of a part of a log: trying again", telemetry.Err, err)
+		s.life.w.Log.Warn("send a note in place of a refused part of a log: trying again", telemetry.Err, err)
 		tries.wait(ctx, s.life.w.Random)
 	}
 	s.keep(note)
 	return false
 }
 
-// noted is a chunk with a note in the place of its bytes, and as many: what follows keeps its offset.
+// noted is a chunk in which a note replaces the bytes. It has the same length, so the offsets behind it stay right.
 func noted(c flow.LogChunk) flow.LogChunk {
 	note := fmt.Sprintf("\n[%d bytes of the log were refused by the server]", c.Size)
 	note += strings.Repeat(" ", int(max(0, c.Size-int64(len(note))-1))) + "\n"
@@ -89,8 +91,8 @@ func (s *shipper) keep(chunks []flow.LogChunk) {
 	s.unsent = append(s.unsent, chunks...)
 }
 
-// rest hands in what attempts have written and a session that could not be renewed in time has not: it goes before their
-// end. It returns false when that is of no use any more.
+// rest sends the output of attempts whose session could not be renewed in time; it must be sent before their end is reported.
+// It returns false if the engine does not take it any more.
 func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
 	s.mu.Lock()
 	chunks := s.unsent
@@ -105,7 +107,7 @@ func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
 		}
 	}
 	var tries backoff
-	refused := 0     // of the first chunk alone
+	refused := 0     // refusals of the first chunk alone
 	most := shipMost // bytes in one call
 	for len(chunks) > 0 {
 		n, size := 0, 0

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// After a call of Take has failed, what it may have claimed is asked for 1.25 s later, and then four times after twice the pause before,
-// over 39 s in all, or over 1.3 leases where that is shorter: the engine may not have noticed that the call's connection is broken, and claim for it for as long
-// as it holds a call.
+// A call of Take that failed may have claimed work. The worker asks for it after 1.25 s, and then four times with doubling
+// pauses: over 39 s in all, or over 1.3 leases if that is shorter. Once is not enough, because the engine may not have noticed
+// that the connection is broken, and may still claim work for the call.
 const (
 	missedFirst = 1250 * time.Millisecond
 	missedLooks = 5
@@ -22,18 +22,19 @@ const (
 func (l *life) doubt() {
 	select {
 	case l.doubts <- struct{}{}:
-	default: // noted already
+	default: // already noted
 	}
 }
 
-// lookForMissed asks for the work that failed calls of Take have claimed, and begins the work that the hand-off brings without a call. Once ctx
-// has ended it gives that work back, until the session ends: a server may not know that the calls under way were given up, and claims for them.
+// lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off brings without a call.
+// Once ctx has ended it gives such work back, until the session ends, because a server may not know that running calls were
+// given up, and may still claim work for them.
 func (l *life) lookForMissed(ctx context.Context) {
 	var strays <-chan handoff.Stray
 	if s, ok := l.w.Handoff.(handoff.Straying); ok {
 		strays = s.Strays()
 	}
-	var due <-chan time.Time // nil: nothing is in doubt
+	var due <-chan time.Time // nil: no call has failed lately
 	left := 0
 	look := func() {
 		if due = nil; left > 0 {
@@ -64,7 +65,7 @@ func (l *life) lookForMissed(ctx context.Context) {
 	}
 }
 
-// missed begins the work whose answer was lost, and reports whether the engine answered.
+// missed starts work whose hand-off was lost, and reports whether the engine answered.
 func (l *life) missed(begin func([]handoff.Assignment)) bool {
 	work, err := l.w.Handoff.Missed(l.ctx, l.session, l.holding())
 	switch {
@@ -73,13 +74,13 @@ func (l *life) missed(begin func([]handoff.Assignment)) bool {
 	case err != nil:
 		l.w.Log.Debug("look for missed work: trying again", telemetry.Err, err)
 	case len(work) > 0:
-		l.w.Log.Info("an answer with work was lost: taking the work up now", telemetry.Session, l.session.Text(flow.SessionPrefix), "executions", len(work))
+		l.w.Log.Info("a hand-off of work was lost: starting the work now", telemetry.Session, l.session.Text(flow.SessionPrefix), "executions", len(work))
 		begin(work)
 	}
 	return err == nil
 }
 
-// holding names the attempts that this session holds.
+// holding are the ids of the attempts that this session holds.
 func (l *life) holding() []flow.AttemptID {
 	l.mu.Lock()
 	defer l.mu.Unlock()

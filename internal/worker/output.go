@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// clean turns an output that cannot be recorded into a failure, before it can spoil a whole batch.
+// clean replaces an output that cannot be recorded by a failure. Otherwise the engine would refuse the whole report that
+// contains it.
 func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 	e, ok := errors.AsType[*task.Error](err)
 	if ok {
@@ -22,7 +23,7 @@ func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 			most int
 		}{{e.Output, flow.MostOutput}, {e.Details, flow.MostData}} {
 			if fault := check(given.raw, given.most); fault != nil {
-				return nil, task.Errorf(flow.CodeHandlerError, "%s: %s; and what the handler gave with that cannot be recorded: %v", e.Code, e.Message, fault)
+				return nil, task.Errorf(flow.CodeHandlerError, "%s: %s; the output that came with this error cannot be recorded: %v", e.Code, e.Message, fault)
 			}
 		}
 	}
@@ -35,7 +36,7 @@ func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 	return storable(output), err
 }
 
-// storable replaces what not every database can keep in a text: bytes that are not UTF-8, and NUL.
+// storable replaces characters that not every database can keep in a text: NUL, and bytes that are not UTF-8.
 func storable(raw json.RawMessage) json.RawMessage {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, replacement)
@@ -52,7 +53,7 @@ func storable(raw json.RawMessage) json.RawMessage {
 		case bytes.HasPrefix(raw[i:], nul):
 			out = append(out, replacement...)
 			i += len(nul) - 1
-		default: // a backslash and what it escapes go together
+		default: // a backslash and the character that it escapes stay together
 			out = append(out, raw[i], raw[i+1])
 			i++
 		}
@@ -64,16 +65,16 @@ const replacementText = "\uFFFD"
 
 var replacement = []byte(replacementText)
 
-// mostDepth bounds what a handler gives back: deeper JSON could not be read again within an event of a report.
+// mostDepth is how deep a handler's JSON may be nested. Deeper JSON could not be read within the event of a report.
 const mostDepth = 1000
 
-// check says why JSON of a handler cannot be recorded.
+// check says why a handler's JSON cannot be recorded.
 func check(raw json.RawMessage, most int) error {
 	switch {
 	case len(raw) == 0:
 		return nil
 	case len(raw) > most:
-		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), most)
+		return fmt.Errorf("it has %d bytes (at most %d): store it elsewhere and return its name", len(raw), most)
 	case !json.Valid(raw):
 		return fmt.Errorf("it is not JSON: %.40q", raw)
 	case strictjson.DeeperThan(raw, mostDepth) >= 0:
@@ -82,13 +83,13 @@ func check(raw json.RawMessage, most int) error {
 	return nil
 }
 
-// The bounds of an error's texts. They are an event's data as well, where one byte may take six.
+// The most bytes of an error's texts. The texts are in an event's data as well, where one byte may become six.
 const (
 	mostCode    = 200
 	mostMessage = 8 << 10
 )
 
-// brief makes a text fit to be recorded.
+// brief makes a text short and valid enough to be recorded.
 func brief(text string, most int) string {
 	text = strings.ToValidUTF8(text, replacementText)
 	if len(text) <= most {

@@ -7,15 +7,16 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// remembered knows the attempts again that a session has been done with for a lease at least: an answer that hands one over may come
-// twice, and the second one long after the first. It keeps the attempts of the latest third of a lease and of the three thirds
-// before, and of each only eight bytes: a worker that ends 46,000 attempts a second has 1.8 million of them.
+// remembered recognises attempts that the session has finished, for at least a lease: the same hand-off may come twice, the
+// second time much later. It keeps the attempts of the current third of a lease and of the three thirds before, eight bytes of
+// each, because a worker that ends 46,000 attempts a second has 1.8 million of them.
 type remembered struct {
-	parts [4]map[uint64]struct{} // the latest first
-	since time.Time              // when the latest was begun
+	parts [4]map[uint64]struct{} // the current one first
+	since time.Time              // when the current one was begun
 }
 
-// trace is what is kept of an attempt: the last eight bytes of the execution's id, which are random, and the attempt's number.
+// trace is the part of an attempt that is kept: the last eight bytes of the execution's id, which are random, combined with the
+// attempt's number.
 func trace(a flow.AttemptID) uint64 {
 	return binary.BigEndian.Uint64(a.Execution[8:]) ^ uint64(a.Attempt)<<48
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// reporter carries events to the engine. A single event goes at once. While as many reports are under way as the hand-off bears, further
-// events wait and go together in the next report. Reports of one attempt go one after another.
+// reporter sends events to the engine. A single event is sent at once. While as many reports are under way as the hand-off
+// allows, further events wait and go together in the next report. At most one report of an attempt is under way.
 type reporter struct {
 	life   *life
 	mu     sync.Mutex
@@ -20,7 +20,7 @@ type reporter struct {
 	signal chan struct{} // capacity 1: the line is not empty
 }
 
-// A report carries at most this many attempts and about as many bytes, so that no call grows without bounds.
+// The most attempts in a report, and about the most bytes, so that calls stay bounded.
 const (
 	reportMost      = 1000
 	reportMostBytes = 4 << 20
@@ -30,7 +30,7 @@ func (r *reporter) init(l *life) {
 	r.life, r.signal = l, make(chan struct{}, 1)
 }
 
-// add puts attempts that have events to report into the line.
+// add puts attempts with events to report into the queue.
 func (r *reporter) add(as ...*attempt) {
 	if len(as) == 0 {
 		return
@@ -46,7 +46,7 @@ func (r *reporter) add(as ...*attempt) {
 	r.wake()
 }
 
-// sent puts attempts that had more to say while their reports were under way into the line.
+// sent puts attempts that have got more events while their reports were under way into the queue.
 func (r *reporter) sent(as []*attempt) {
 	r.mu.Lock()
 	for _, a := range as {
@@ -108,15 +108,15 @@ func (r *reporter) run() {
 	}
 }
 
-// lastWords goes on reporting what was finished in a session that could not be renewed in time, until ctx ends: unless the
-// engine has recovered it meanwhile, it need not be done again.
+// lastWords goes on reporting the ends of attempts whose session could not be renewed in time, until ctx ends. An end that
+// arrives before the engine has recovered the attempt saves a repetition.
 func (r *reporter) lastWords(ctx context.Context) {
 	var tries backoff
 	for {
 		as, reports := r.gather()
 		if len(as) == 0 {
 			select {
-			case <-r.signal: // something that was still running has ended after all
+			case <-r.signal: // an attempt that was still running has ended
 				continue
 			case <-r.life.emptied():
 				return
@@ -145,7 +145,7 @@ func (r *reporter) lastWords(ctx context.Context) {
 	}
 }
 
-// gather takes the line's head and what it has to say.
+// gather takes attempts from the front of the queue, and their events.
 func (r *reporter) gather() ([]*attempt, []flow.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *reporter) gather() ([]*attempt, []flow.Report) {
 	if r.line = r.line[taken:]; len(r.line) == 0 {
 		r.line = nil
 	} else {
-		r.wake() // another may send the rest
+		r.wake() // so that another goroutine sends the rest
 	}
 	return as, reports
 }

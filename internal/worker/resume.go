@@ -11,24 +11,24 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Memory keeps the name of a worker's session where the next process of the worker finds it.
+// Memory keeps the session of a worker for the worker's next process.
 type Memory interface {
-	// Earlier is the session of the process before this one, which is dead, and when its lease ends without a renewal. Both are zero
-	// when that process left no session.
+	// Earlier is the session of the previous process, which must be dead, and when its lease ends if it is not renewed.
+	// Both are zero if there is none.
 	Earlier() (session flow.ID, until time.Time)
-	// Keep remembers the session and until when its lease lasts, in place of what was kept.
+	// Keep replaces the remembered session by this one, with the time until which its lease lasts.
 	Keep(session flow.ID, until time.Time) error
-	// Forget says that no session is left to be resumed.
+	// Forget says that there is no session to resume any more.
 	Forget() error
 }
 
-// past is the session that the process before may have left.
+// past is what the previous process may have left.
 type past struct {
 	session flow.ID // zero: no session
 	until   time.Time
 }
 
-// open begins a session. The first one takes over what is left of the process before.
+// open begins a session. The first one takes over the attempts of the previous process.
 func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error) {
 	asked := time.Now()
 	ctx, stop := outlasting(ctx, openWithin)
@@ -38,16 +38,16 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 	if err != nil {
 		return flow.ID{}, nil, err
 	}
-	w.remember(id, asked.Add(handoff.Lease)) // before anything is begun; the first renewal knows the lease
+	w.remember(id, asked.Add(handoff.Lease)) // before any attempt is started; the first renewal knows the lease
 	w.settle(work)
 	return id, work, nil
 }
 
-// openWithin is how long a session that is being opened may take after the worker was stopped. The worker needs its id to close it: a
-// session that stays open looks like that of a dead worker until its lease has run out.
+// openWithin is how long a session that is being opened may take after the worker was told to stop. The worker waits for its id
+// to close it, because a session that is left open looks like that of a dead worker until its lease has run out.
 const openWithin = 2 * time.Second
 
-// outlasting gives a context that ends some time after ctx.
+// outlasting returns a context that ends some time after ctx.
 func outlasting(ctx context.Context, after time.Duration) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(after, cancel) })
@@ -65,16 +65,16 @@ func (w *Worker) reopen(ctx context.Context, s handoff.Session) (flow.ID, []hand
 			return id, work, err
 		}
 		p.session = flow.ID{}
-		w.settle(nil) // now, and not only when there is a session again
+		w.settle(nil) // now, and not when there is a session again, which may be late
 	}
 	id, err := w.Handoff.Open(ctx, s)
 	return id, nil, err
 }
 
-// lookWithin bounds the search for what goes on without a worker: the lease runs meanwhile.
+// lookWithin bounds the search for runs that outlived their worker, because their lease runs meanwhile.
 const lookWithin = 5 * time.Second
 
-// outlived names the attempts that can be taken up again.
+// outlived are the attempts that can be resumed.
 func (w *Worker) outlived(ctx context.Context) []flow.AttemptID {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -86,14 +86,14 @@ func (w *Worker) outlived(ctx context.Context) []flow.AttemptID {
 		}
 		found, err := lasting.Outlived(ctx)
 		if err != nil {
-			w.Log.Warn("look for what the process before has left: its attempts are given up", telemetry.Kind, kind, telemetry.Err, err)
+			w.Log.Warn("look for runs of the previous process: its attempts are given up", telemetry.Kind, kind, telemetry.Err, err)
 		}
 		all = append(all, found...)
 	}
 	return all
 }
 
-// settle tells the handlers what is taken up again, once.
+// settle tells the handlers, once, which attempts are resumed.
 func (w *Worker) settle(work []handoff.Assignment) {
 	if w.past == nil {
 		return
@@ -110,7 +110,7 @@ func (w *Worker) settle(work []handoff.Assignment) {
 		}
 	}
 	if resumed {
-		w.Log.Info("resumed the session of the process before", telemetry.Worker, w.Name, "kept", len(work))
+		w.Log.Info("resumed the session of the previous process", telemetry.Worker, w.Name, "kept", len(work))
 	}
 }
 
@@ -119,7 +119,7 @@ func (w *Worker) remember(session flow.ID, until time.Time) {
 		return
 	}
 	if err := w.Memory.Keep(session, until); err != nil {
-		w.Log.Warn("remember the session: should this process die, what it holds is recovered when its lease runs out", telemetry.Err, err)
+		w.Log.Warn("remember the session: if this process dies, its attempts are recovered only when the lease runs out", telemetry.Err, err)
 	}
 }
 
@@ -132,7 +132,8 @@ func (w *Worker) forget() {
 	}
 }
 
-// resume goes on with an attempt that the process before began. An attempt whose program still runs is taken up even if only to be ended.
+// resume goes on with an attempt that the previous process began. An attempt whose program still runs is resumed even if only
+// to be ended.
 func (a *attempt) resume(order *handoff.Order) {
 	if !a.resumed.Running {
 		a.begin()

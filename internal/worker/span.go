@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// spans are those of one attempt; all nil when it is not traced. report and the ends are guarded by the attempt.
+// spans are the spans of one attempt, all nil if it is not traced. The attempt's mutex guards report and the ends.
 type spans struct{ attempt, report *telemetry.Span }
 
-// begin starts the attempt's span where its hand-off ended, by the clock that both share as far as they agree.
+// begin starts the attempt's span where its hand-off ended, by the engine's clock if it is not ahead of this process's.
 func (s *spans) begin(t *telemetry.Tracer, a *task.Task, claimed time.Time) {
 	if !t.Wanted(a.Traceparent) {
 		return
@@ -38,7 +38,7 @@ func (s *spans) run(t *task.Task) *telemetry.Span {
 	return run
 }
 
-// reporting notes how the attempt ended, and that its end is on its way.
+// reporting notes how the attempt ended, and that its end is being reported.
 func (s *spans) reporting(err error) {
 	if s.attempt == nil {
 		return
@@ -55,7 +55,7 @@ func (s *spans) reporting(err error) {
 	s.report = s.attempt.Child(telemetry.SpanReport)
 }
 
-// end ends the spans that are open; why says what kept the attempt's end from being recorded.
+// end ends the spans that are open; why says what prevented the attempt's end from being recorded.
 func (s *spans) end(why string) {
 	if s.attempt == nil {
 		return

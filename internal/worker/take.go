@@ -33,7 +33,7 @@ func (l *life) take(ctx context.Context) {
 	wg.Wait()
 }
 
-// takeFor claims work for its share of the slots, one call of Take after another.
+// takeFor claims work for its share of the slots, with one call of Take after another.
 func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	var tries backoff
 	for {
@@ -61,19 +61,19 @@ func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	}
 }
 
-// room reports whether the worker may take more. When the engine is slow, ends wait for their acknowledgement: with 32 slots no more than
-// 192 attempts are held.
+// room reports whether the worker may take more. When the engine is slow, ended attempts wait for their acknowledgement; with
+// 32 slots at most 192 attempts are held.
 func (l *life) room() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.held) < 4*l.w.Slots+64
 }
 
-// start runs assignments: the instant ones one after another in one slot, before it returns, the others each in its own. There are
-// slots for all that a call of Take brings, since no more was claimed than were free, unless what an earlier call had claimed has come
-// late and has them. Instant ones take microseconds, and the next call of Take asks for their slots,
-// too: with 4 slots, in calls for 3 and 1 by turns, 4,000 no-ops took 1.4 times as long. Assignments of a kind that this worker has
-// no handler for are given back, and so are those for which there is no slot.
+// start runs assignments: the instant ones one after another in one slot, before it returns, the others each in a slot of its
+// own. Every call claims for free slots only, so there is a slot for each, unless work that an earlier call had claimed came
+// late and has taken some. Instant ones take microseconds and keep no slot, so the next call of Take asks for theirs too;
+// without that, with 4 slots and calls for 3 and 1 by turns, 4,000 no-ops took 1.4 times as long. Assignments without a handler
+// or without a slot are given back.
 func (l *life) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
 	var said, instant []*attempt
@@ -92,7 +92,7 @@ func (l *life) start(work []handoff.Assignment) {
 		}
 		over := l.over()
 		if over && a.resumed == nil {
-			l.forget(a) // claimed while the session was ending: recovery has it
+			l.forget(a) // claimed while the session ended: the engine recovers it
 			continue
 		}
 		if a.resumed != nil {
@@ -133,7 +133,7 @@ func (l *life) start(work []handoff.Assignment) {
 	}
 }
 
-// turnAway gives back assignments that come after the worker has begun to shut down, except those that it holds or has ended.
+// turnAway gives back assignments that come while the worker shuts down, except those that it holds or has ended.
 func (l *life) turnAway(work []handoff.Assignment) {
 	var declined []flow.AttemptID
 	l.mu.Lock()
@@ -151,7 +151,7 @@ func (l *life) turnAway(work []handoff.Assignment) {
 	}
 }
 
-// refuse remembers an assignment as done, so that a second hand-off of it does not begin it.
+// refuse remembers an assignment as finished, so that a second hand-off does not start it.
 func (l *life) refuse(w *handoff.Assignment) flow.AttemptID {
 	id := flow.AttemptID{Execution: w.Execution, Attempt: w.Attempt}
 	l.mu.Lock()
@@ -162,7 +162,7 @@ func (l *life) refuse(w *handoff.Assignment) flow.AttemptID {
 
 // giveBack gives up an attempt for which no slot is free.
 func (l *life) giveBack(a *attempt) flow.AttemptID {
-	l.w.Log.Info("work came late and finds no free slot: giving it back", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt)
+	l.w.Log.Info("work came late and no slot is free: giving it back", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt)
 	a.mu.Lock()
 	a.gone = true
 	a.spans.end("given back: no slot is free")
@@ -171,8 +171,8 @@ func (l *life) giveBack(a *attempt) flow.AttemptID {
 	return a.id()
 }
 
-// decline gives attempts back. If the engine does not answer before the session ends, it recovers them with the session, or as hand-offs
-// that never arrived.
+// decline gives attempts back. If the engine does not answer before the session ends, it recovers them together with the
+// session, or as hand-offs that never arrived.
 func (l *life) decline(attempts []flow.AttemptID) {
 	var tries backoff
 	for l.ctx.Err() == nil {

@@ -1,6 +1,6 @@
-// Package worker is the worker's shell: it takes work for its free slots, runs it, numbers its events, carries its logs
-// and its reports to the engine, and stops it when told to. It owns an attempt from the moment it was claimed for its
-// session until the engine has acknowledged its last event.
+// Package worker is the worker: it claims work for its free slots, runs it, numbers its events, sends its logs and reports to
+// the engine, and stops it on an order. It owns an attempt from the claim for its session until the engine has acknowledged the
+// attempt's last event.
 package worker
 
 import (
@@ -24,39 +24,39 @@ import (
 type Options struct {
 	Handoff  handoff.Handoff
 	Handlers task.Handlers
-	Slots    int               // how many attempts run at once; 0: 1
-	Queues   []string          // which queues are served; empty: "default"
-	Labels   map[string]string // what executions may ask for with their worker_labels; see flow.CheckLabels
-	Name     string            // for people; empty: the host's name and the process id
+	Slots    int               // attempts that run at once; 0: 1
+	Queues   []string          // queues to serve; empty: "default"
+	Labels   map[string]string // labels that executions may require with worker_labels; see flow.CheckLabels
+	Name     string            // shown to people; empty: the host's name and the process id
 	Log      *slog.Logger
-	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
-	// Memory keeps the session for the next process of this worker. nil: what this process held is recovered when its lease runs out.
+	Tracer   *telemetry.Tracer // records attempts of executions that were submitted within a trace; nil: none
+	// Memory keeps the session for the next process of this worker. nil: the engine recovers this process's attempts when
+	// the lease runs out.
 	Memory Memory
-	// Blobs are where files and large logs go. nil: files go through the hand-off where it carries blobs, and logs stay
+	// Blobs is the store of files and large logs. nil: files go through the hand-off if it carries blobs, and logs stay
 	// inline.
 	Blobs blob.Access
-	// InlineLogs keeps large logs inline all the same: where rows and blobs lie in one database, a blob for every chunk
-	// gains nothing.
+	// InlineLogs keeps large logs inline. If rows and blobs are in one database, a blob for every chunk gains nothing.
 	InlineLogs bool
-	Grace      time.Duration  // how long running work may go on after Run was told to end; then it is stopped and let go
-	Serving    func()         // called when the engine has accepted the worker for the first time; nil: nothing is
+	Grace      time.Duration  // how long running work may go on after Run was told to end; then it is stopped and given up
+	Serving    func()         // called when the engine has accepted the worker for the first time; may be nil
 	Random     func() float64 // numbers in [0, 1) for jitter; nil: the global generator
 }
 
-// Worker runs attempts. Use New; it is run once.
+// Worker runs attempts. It is made by New and run once.
 type Worker struct {
 	Options
 	kinds []string
-	past  *past // nil once it is settled
+	past  *past // nil once the handlers know which attempts are resumed
 
-	lives  context.Context // ends with LetGo, and every life with it
+	lives  context.Context // ends with LetGo, and ends every life
 	endAll context.CancelCauseFunc
 
 	mu      sync.Mutex
 	free    int
 	asked   int       // free slots for which calls of Take are under way
-	flood   bool      // the latest call asked for a share of the slots or more, and got work for all of them
-	changed sync.Cond // free, asked or flood has changed, or the result of ask's room
+	flood   bool      // the latest call asked for at least its share of the slots, and got work for all of them
+	changed sync.Cond // signals a change of free, asked, flood or the result of ask's room
 }
 
 // New checks the options.
@@ -84,7 +84,7 @@ func New(o Options) (*Worker, error) {
 		o.Queues = []string{"default"}
 	}
 	if o.Name == "" {
-		host, _ := os.Hostname() // a name for people: without one the process id must do
+		host, _ := os.Hostname() // the name is for people; without the host's name the process id must do
 		o.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	if o.Log == nil {
@@ -107,9 +107,10 @@ func New(o Options) (*Worker, error) {
 	return w, nil
 }
 
-// Run serves until ctx ends, and opens a new session whenever one is lost. When ctx has ended it takes no more work, gives what is running
-// its grace, stops what is left and gives that up, so that the engine recovers it at once. It returns when every handler has returned and
-// everything that could be reported has been. It returns an error only where the engine refuses the worker.
+// Run serves until ctx ends, and opens a new session whenever one is lost. When ctx has ended it takes no more work, lets
+// running attempts go on for the grace, stops and gives up the rest, so that the engine recovers them at once. It returns when
+// every handler has returned and everything that could be reported has been reported. It returns an error only if the engine
+// refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	var pause backoff
 	var away outage
@@ -140,16 +141,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// sayAwayAgain is how often an outage is logged while its reason stays the same.
+// sayAwayAgain is how often an outage is logged while its cause stays the same.
 const sayAwayAgain = time.Minute
 
-// outage is a time in which the engine cannot be reached.
+// outage is a time during which the engine cannot be reached.
 type outage struct {
 	reason string
 	said   time.Time
 }
 
-// worthSaying reports whether a failure is to be logged: the first, one for another reason, and one in every minute.
+// worthSaying reports whether a failure is to be logged: the first, one for another reason, and one every minute.
 func (o *outage) worthSaying(err error, now time.Time) bool {
 	if err.Error() == o.reason && now.Sub(o.said) < sayAwayAgain {
 		return false
@@ -158,13 +159,14 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 	return true
 }
 
-// LetGo ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of an attempt
-// that completes meanwhile: the engine recovers all of them. Run returns when every handler has.
+// LetGo ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of
+// an attempt that completes meanwhile, and the engine recovers all attempts. Run returns when every handler has returned.
 func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
-// ask waits for free slots that no call of Take asks for yet, and returns for how many the caller is to ask. Each of the goroutines that
-// take has a share of the slots, as 8 of 32. While the queue has more work than a share, the first one asks for all free slots: one call for
-// many executions costs less than many calls. ask returns 0 once ctx has ended and tell was called.
+// ask waits for free slots for which no call of Take asks yet, and returns how many of them the caller is to ask for. Each
+// goroutine that takes has a share of the slots, such as 8 of 32. While the queue has more work than a share, the first
+// goroutine asks for all free slots, because one call for many executions costs less than many calls. ask returns 0 once ctx
+// has ended and tell was called.
 func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +187,7 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 	return 0
 }
 
-// answered ends a call for n slots. The executions that it brought have occupied their slots by now.
+// answered ends a call for n slots. The executions that it brought occupy their slots already.
 func (w *Worker) answered(n, given, share int) {
 	w.mu.Lock()
 	w.asked -= n
@@ -220,7 +222,7 @@ func (w *Worker) release() {
 
 // tell wakes the goroutines that wait in ask, after a change that mu does not guard.
 func (w *Worker) tell() {
-	w.mu.Lock() // a goroutine that has just found no slot waits by now
+	w.mu.Lock() // a goroutine that has just found no slot is waiting by the time that this lock is held
 	defer w.mu.Unlock()
 	w.changed.Broadcast()
 }
@@ -234,8 +236,8 @@ func (w *Worker) allFree() {
 	}
 }
 
-// backoff is the pause between tries: it doubles up to its cap, with full jitter, so that many workers do not come back
-// in step.
+// backoff is the pause between tries. It doubles up to a cap and has full jitter, so that many workers do not return at the
+// same moment.
 type backoff struct{ next time.Duration }
 
 const (

@@ -1,4 +1,5 @@
-// Package outgoing has the handlers that call others over HTTP: http, llm and webhook, and what decides which addresses they may connect to.
+// Package outgoing has the handlers that send HTTP requests (http, llm and webhook), and the check of the addresses to which
+// they may connect.
 package outgoing
 
 import (
@@ -14,17 +15,17 @@ import (
 	"time"
 )
 
-// EgressOptions says where http and llm tasks may connect to beside the public internet. It is the operator's to give:
-// nothing in a task can widen it.
+// EgressOptions says where these tasks may connect beside the public internet. The operator sets it; nothing in a task can
+// widen it.
 type EgressOptions struct {
 	// AllowPrivate lets tasks reach private, loopback, link-local and metadata addresses.
 	AllowPrivate bool
-	// Allow lists single places among those: "host", "host:port", an address or a prefix in CIDR notation.
+	// Allow lists exceptions: "host", "host:port", an address or a prefix in CIDR notation.
 	Allow []string
 }
 
-// Egress is the one way out for tasks. Addresses are checked when a connection is dialled, after the name was resolved,
-// so a name that changes its mind between a check and its use gains nothing.
+// Egress makes all connections of tasks. It checks the address that is dialled, after the name was resolved, so a name that
+// resolves to another address after the check does not get around it.
 type Egress struct {
 	options  EgressOptions
 	hosts    []string
@@ -32,7 +33,7 @@ type Egress struct {
 	client   *http.Client
 }
 
-// ErrRefusedAddress means that a task wanted to connect to a place that is not public and not allowed.
+// ErrRefusedAddress means that a task tried to connect to an address that is neither public nor allowed.
 var ErrRefusedAddress = errors.New("address refused")
 
 const mostRedirects = 10
@@ -57,7 +58,7 @@ func NewEgress(o EgressOptions) (*Egress, error) {
 	}
 	e.client = &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy would connect for the task to where the task may not
+			Proxy:                  nil, // a proxy would connect to addresses that the task may not reach
 			DialContext:            e.dial,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    16,
@@ -84,14 +85,14 @@ func (e *Egress) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.DialContext(ctx, network, addr)
 }
 
-// named reports whether the operator has allowed a place by its name.
+// named reports whether the operator has allowed a host by its name.
 func (e *Egress) named(addr string) bool {
 	addr = strings.ToLower(addr)
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && (slices.Contains(e.hosts, addr) || slices.Contains(e.hosts, host))
 }
 
-// check refuses a resolved address that is not public. wanted is what the task asked for.
+// check refuses a resolved address that is not public. wanted is the host that the task named.
 func (e *Egress) check(wanted, address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -104,7 +105,7 @@ func (e *Egress) check(wanted, address string) error {
 	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it, with the setting allow_hosts", ErrRefusedAddress, wanted, ip)
 }
 
-// special are the blocks that are not the public internet and that netip does not name.
+// special are blocks that are not the public internet and for which netip has no predicate.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
 	"100.64.0.0/10",    // shared by carriers, and a cloud's metadata

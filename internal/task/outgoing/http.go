@@ -24,8 +24,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// HTTP makes one HTTP request. Every attempt carries the execution's idempotency key, so that a service that knows the
-// header does the work once.
+// HTTP makes one HTTP request. All attempts of an execution send the same idempotency key, so a service that knows the header
+// does the work once.
 type HTTP struct{ Egress *Egress }
 
 // responseTimeout bounds a request, unless the payload or the attempt has a timeout.
@@ -35,7 +35,7 @@ const responseTimeout = time.Minute
 type response struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"` // names in lower case
-	// Body is a JSON value or a string; bytes that are no text are in BodyBase64.
+	// Body is a JSON value or a string; bytes that are not text are in BodyBase64.
 	Body       any    `json:"body"`
 	BodyBase64 []byte `json:"body_base64,omitempty"`
 }
@@ -91,7 +91,7 @@ func (h HTTP) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// deadline bounds a call by what was asked for, else by the attempt's timeout, else by the default.
+// deadline bounds a call by the time asked for, else by the attempt's timeout, else by the default.
 func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (context.Context, context.CancelFunc) {
 	d := asked
 	if d == 0 {
@@ -137,7 +137,8 @@ func build(ctx context.Context, r *payload.Request, t *task.Task) (*http.Request
 	return req, nil
 }
 
-// read writes the response in the form that was asked for. The error says that it is not of that form.
+// read makes the output from the response, in the form that the request asked for. The error says that the response has another
+// form.
 func read(r *payload.Request, res *http.Response, body []byte) (*response, *task.Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {
@@ -163,7 +164,7 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 	return out, nil
 }
 
-// errTooLarge means that a response is larger than was allowed.
+// errTooLarge means that a response is larger than allowed.
 var errTooLarge = errors.New("the response is too large")
 
 func readAtMost(r io.Reader, most int64) ([]byte, error) {
@@ -174,7 +175,7 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 	return b, err
 }
 
-// statusError is the failure for a status that was not expected: http_429, http_503.
+// statusError is the failure for a status that was not expected, with a code such as http_429.
 func statusError(res *http.Response, body []byte) *task.Error {
 	e := task.Errorf(fmt.Sprintf("http_%d", res.StatusCode), "%s %s answered %s", res.Request.Method, res.Request.URL.Redacted(), res.Status)
 	if first := strings.TrimSpace(string(body[:min(len(body), 300)])); first != "" && api.IsText([]byte(first)) {
@@ -193,7 +194,7 @@ func statusError(res *http.Response, body []byte) *task.Error {
 	return e
 }
 
-// retryIn reads Retry-After, which has seconds or a date, as seconds.
+// retryIn reads Retry-After, which is in seconds or a date, and returns seconds.
 func retryIn(after string, now time.Time) (seconds int64, ok bool) {
 	if n, err := strconv.ParseUint(after, 10, 31); err == nil {
 		return int64(n), true
@@ -204,7 +205,7 @@ func retryIn(after string, now time.Time) (seconds int64, ok bool) {
 	return 0, false
 }
 
-// callError says why a call gave no answer.
+// callError says why a call failed without an answer.
 func callError(ctx context.Context, err error) error {
 	if te, ok := errors.AsType[*task.Error](err); ok {
 		return te
@@ -215,7 +216,7 @@ func callError(ctx context.Context, err error) error {
 	if te, ok := errors.AsType[*task.Error](context.Cause(ctx)); ok {
 		return te
 	}
-	// The URL in a *url.Error may hold a password; the log line names the place.
+	// The URL in a *url.Error may hold a password, so the error is taken out of it.
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}

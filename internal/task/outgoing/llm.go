@@ -23,14 +23,14 @@ import (
 // LLMOptions configures the handler of kind "llm".
 type LLMOptions struct {
 	Egress *Egress
-	// Keys are the environment variables of the worker that tasks may name as their api_key_env, each as "NAME" or, to
-	// send it to one server only, as "NAME@host" or "NAME@host:port". A key for a host goes over https, or to a loopback
-	// address, and to that port; without one, to that of the scheme. A key without a host goes to any server that a workflow
-	// names, over http as well.
+	// Keys are the environment variables of the worker that tasks may name as their api_key_env: "NAME", or, to send the
+	// key to one server only, "NAME@host" or "NAME@host:port". A key for a host is sent over https or to a loopback address
+	// only, to the port given or else that of the scheme. A key without a host is sent to any server that a workflow names,
+	// over http as well.
 	Keys []string
 }
 
-// LLM asks a model through an OpenAI-compatible chat endpoint. The answer is streamed into the log while it comes.
+// LLM asks a model through an OpenAI-compatible chat endpoint. The answer is written to the log while it arrives.
 type LLM struct {
 	LLMOptions
 	keys secret.Grants
@@ -54,7 +54,7 @@ type completion struct {
 	Usage        usage           `json:"usage"`
 }
 
-// usage counts tokens as the server did; zero when it does not tell.
+// usage counts tokens as the server reports them; zero if it does not.
 type usage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
@@ -79,14 +79,14 @@ func (l *LLM) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 		return nil, err
 	}
 	client := *l.Egress.client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a key goes to one place
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key is sent to one server only
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		body, _ := readAtMost(res.Body, 64<<10) // what there is of it helps; the status is the error
+		body, _ := readAtMost(res.Body, 64<<10) // the beginning of the body helps; the status is the error
 		return nil, statusError(res, body)
 	}
 	out := &completion{Model: c.Model}
@@ -140,7 +140,7 @@ func (l *LLM) request(ctx context.Context, c *payload.Chat, t *task.Task) (*http
 	return req, nil
 }
 
-// delta is a piece of a streamed answer, or a whole answer when the server does not stream.
+// delta is a piece of a streamed answer, or a whole answer if the server does not stream.
 type delta struct {
 	Model   string `json:"model"`
 	Choices []struct {
@@ -195,7 +195,7 @@ func (out *completion) stream(r io.Reader, log io.Writer) error {
 	return nil
 }
 
-// whole reads an answer that comes at once.
+// whole reads an answer that is not streamed.
 func (out *completion) whole(r io.Reader, log io.Writer) error {
 	var d delta
 	if err := json.NewDecoder(r).Decode(&d); err != nil {
@@ -212,7 +212,7 @@ func (out *completion) whole(r io.Reader, log io.Writer) error {
 	return err
 }
 
-// take notes what comes beside the text.
+// take notes the fields of an answer beside its text.
 func (out *completion) take(d *delta) error {
 	if len(d.Error) > 0 && string(d.Error) != "null" {
 		return task.Errorf("llm_error", "the server broke off: %.300s", d.Error)

@@ -20,12 +20,12 @@ import (
 // WebhookOptions configures the handler of kind "webhook".
 type WebhookOptions struct {
 	Egress *Egress
-	// Secrets are the variables and files of the worker that tasks may name, each as secret.Parse reads it.
+	// Secrets are the variables and files of the worker that tasks may name, each in the form that secret.Parse reads.
 	Secrets []string
 }
 
-// Webhook sends an event to a URL, signed as Standard Webhooks says. Each attempt of an execution has the execution's id as its
-// webhook-id and the same body, so that a receiver that has it already answers at once.
+// Webhook sends an event to a URL, signed as Standard Webhooks specifies. All attempts of an execution send its id as
+// webhook-id and the same body, so a receiver can recognise a repetition and answer at once.
 type Webhook struct {
 	egress  *Egress
 	secrets secret.Grants
@@ -41,8 +41,8 @@ func NewWebhook(o WebhookOptions) (*Webhook, error) {
 }
 
 const (
-	webhookTimeout = 30 * time.Second // of an answer: what Standard Webhooks recommends at most
-	answerLimit    = 64 << 10         // bytes of an answer that are read; a receiver's answer says nothing but its status
+	webhookTimeout = 30 * time.Second // for an answer: the most that Standard Webhooks recommends
+	answerLimit    = 64 << 10         // bytes of an answer that are read; only its status matters
 )
 
 // delivered is the output.
@@ -64,7 +64,7 @@ func (h *Webhook) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		return nil, err
 	}
 	client := *h.egress.client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the receiver was named by its URL
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the URL names the receiver
 	began := time.Now()
 	say := func(what any) {
 		fmt.Fprintf(t.Log("log"), "%s → %s: %v (%d ms)\n", n.Event, req.URL.Redacted(), what, time.Since(began).Milliseconds())
@@ -76,7 +76,7 @@ func (h *Webhook) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		return nil, err
 	}
 	defer res.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, answerLimit)) // what there is of it helps people; the status decides
+	body, _ := io.ReadAll(io.LimitReader(res.Body, answerLimit)) // the beginning of the body helps people; the status decides
 	say(res.Status)
 	switch {
 	case res.StatusCode/100 == 2:
@@ -101,7 +101,7 @@ func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *task.Task) 
 	}
 	key, err := h.secrets.For(n.Secret(), req.URL)
 	if no, ok := errors.AsType[*secret.Error](err); ok {
-		if no.Absent { // it may be there at the next attempt
+		if no.Absent { // the variable or file may exist at the next attempt
 			return nil, task.Errorf("secret_unavailable", "%s: %s", n.Secret(), no)
 		}
 		return nil, task.Errorf(flow.CodeInvalidInput, "%s: %s", n.Secret(), no)
