@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// New gives workers of this process the engine. Their sessions are marked as embedded: they end with the process.
-// Workers get at blobs through it where the engine carries them.
+// New gives the engine to workers of this process. Their sessions are marked as embedded: they end with the process. If the
+// engine carries blobs, so does the hand-off.
 func New(engine handoff.Handoff) handoff.Handoff {
 	if carrier, ok := engine.(handoff.BlobCarrier); ok {
 		return carrying{embedded{engine}, carrier}

@@ -15,9 +15,9 @@ import (
 // Broker is an Office with connections of its own, which every backend opens by a URL.
 type Broker interface {
 	Office
-	// Health looks at the broker.
+	// Health asks the broker how it is.
 	Health(ctx context.Context) (Health, error)
-	// Close ends the connections. Mailboxes are closed by their owners before.
+	// Close ends the connections. Mailboxes must be closed before, by their owners.
 	Close()
 }
 
@@ -26,12 +26,12 @@ type Health struct {
 	Product string // and its version
 	Lines   map[Line]Depth
 	Dead    int64
-	Concern string // what is wrong with how the broker is set up; empty: nothing
-	Remedy  string // what to do about it
+	Concern string // a fault in how the broker is set up; empty: none
+	Remedy  string // how to mend it
 }
 
-// ParseURL reads a broker's URL, of one of these schemes, and takes the namespace out of it. Its errors do not have the URL in them, which may
-// hold a password; example is a URL that they show.
+// ParseURL reads a broker's URL with one of the schemes, and takes the namespace out of it. Its errors do not show the URL,
+// which may hold a password; they show example.
 func ParseURL(text, example string, schemes ...string) (*url.URL, string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
@@ -52,20 +52,20 @@ func ParseURL(text, example string, schemes ...string) (*url.URL, string, error)
 
 var namespaces = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// OtherInstallation is the error of a server in whose namespace the servers of another database are; remove says how that is undone when they
-// are gone.
+// OtherInstallation is the error of a server in whose namespace servers of another database are registered; remove says how to
+// undo that when they are gone.
 func OtherInstallation(namespace, remove string) error {
 	return fmt.Errorf("another installation of Pawl has the namespace %q of the broker, with another database: add ?namespace=NAME to the broker's URL of one of them, and of its workers (or, if the other is gone, %s)", namespace, remove)
 }
 
-// Explained says what to do about what a broker refuses; text is how it says that. login and rights are parts of the texts with which it refuses
-// a user, and what a user does.
+// Explained adds advice to an error of a broker. login and rights are parts of the texts with which the broker refuses a user,
+// or an operation of the user.
 func Explained(err error, login, rights []string) error {
 	is := func(part string) bool { return strings.Contains(err.Error(), part) }
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Errorf("nothing vouches for the broker's certificate: name a file with the certificate of its authority in the environment variable SSL_CERT_FILE: %w", err)
+		return fmt.Errorf("the broker's certificate is signed by an unknown authority: name a file with the certificate of its authority in the environment variable SSL_CERT_FILE: %w", err)
 	case slices.ContainsFunc(login, is):
 		return fmt.Errorf("the broker refuses the user or password of the broker's URL: %w", err)
 	case slices.ContainsFunc(rights, is):
@@ -74,8 +74,8 @@ func Explained(err error, login, rights []string) error {
 	return err
 }
 
-// Rehearse does once what servers and workers do all the time: it makes a mailbox, puts a message into it, reads it and deletes the mailbox. Its
-// error says what the broker, or its access rules, forbid.
+// Rehearse makes a mailbox, sends a message to it, reads the message and deletes the mailbox, as servers and workers do all the
+// time. Its error says what the broker or its access rules forbid.
 func Rehearse(ctx context.Context, office Office) error {
 	ctx, cancel := context.WithTimeout(ctx, rehearseWithin)
 	defer cancel()

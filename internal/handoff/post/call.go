@@ -15,17 +15,17 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// call is one call, under way.
+// call is one call under way.
 type call struct {
 	line    Line
 	kind    string
 	session flow.ID
 	body    []byte
 	key     []byte
-	public  []byte // goes with calls that open a session
+	public  []byte // public key, in calls that open a session
 	content io.Reader
-	// again: without an answer the call is sent again, under the same id, for as long as the caller waits. Where it is false the call
-	// ends after patience.
+	// again: if there is no answer, the call is sent again under the same id for as long as the caller waits. Otherwise the
+	// call ends after patience.
 	again    bool
 	patience time.Duration
 }
@@ -62,12 +62,12 @@ func (c *Client) ask(ctx context.Context, session flow.ID, kind string, how *cal
 	return f, nil
 }
 
-// exchange sends a call and waits for its answer, whose code says that all went well. Its error is ErrSessionLost, ErrNotHeld,
-// ErrUnavailable (which may be ErrRefused as well) or the like, or ctx's own.
+// exchange sends a call and waits for an answer that reports success. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable
+// (which may be ErrRefused as well) or another of package handoff, or ctx's own.
 func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 	id := newID()
 	w := c.correlator.await(id, mostAnswers, func(f *frame) bool {
-		// A server that cannot read a call that opens a session cannot sign its answer either.
+		// A server that cannot read a call which opens a session has no key to sign its answer with.
 		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
 	})
 	var answer *frame // nil: none has come
@@ -78,7 +78,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		c.correlator.forget(id)
 		for {
 			select {
-			case f := <-w.frames: // it came in between
+			case f := <-w.frames: // it came just before that
 				c.strayed(f)
 			default:
 				return
@@ -100,7 +100,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		}
 		f, err := c.send(ctx, k, h, w)
 		if k.again && k.content == nil && errors.Is(err, errStalled) {
-			continue // the letter was lost, or the server that read what follows it
+			continue // the letter was lost, or the server that read the body behind it
 		}
 		if err != nil {
 			return nil, unavailable(ctx, err)
@@ -140,7 +140,8 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 
 const mostRest = 200 * time.Millisecond
 
-// rest is a random pause: workers that have lost their mailboxes at the same time, as when a broker restarts, come back one after another.
+// rest waits for a random time, because workers that have lost their mailboxes at the same moment, as when a broker restarts,
+// should not all return at once.
 func (c *Client) rest(ctx context.Context) {
 	t := time.NewTimer(time.Duration(c.random() * float64(mostRest)))
 	defer t.Stop()
@@ -150,12 +151,12 @@ func (c *Client) rest(ctx context.Context) {
 	}
 }
 
-// send gives a call to the broker. What is too large for a letter, and the content of a blob, follows as a transfer, whose call may be
-// answered before it ends.
+// send gives a call to the broker. A body that is too large for a letter, and the content of a blob, follow as a transfer. The
+// call may be answered before its transfer ends.
 func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, error) {
 	line, body, content := k.line, k.body, k.content
 	if content == nil && len(body) > MostLetter {
-		content, body, line = bytes.NewReader(k.body), nil, Asks // a line that keeps it would keep a call without its body
+		content, body, line = bytes.NewReader(k.body), nil, Asks // other lines keep letters, and would keep a call whose body is gone
 	}
 	if content != nil {
 		h.Pipe = newID()
@@ -171,18 +172,18 @@ func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, 
 	select {
 	case err := <-sent:
 		stop()
-		if errors.Is(err, errStopped) { // the answer says why
+		if errors.Is(err, errStopped) { // the answer says why the receiver stopped
 			err = nil
 		}
 		return nil, err
 	case f := <-w.frames:
 		stop()
-		<-sent // it reads the content
+		<-sent // the transfer reads the content
 		return f, nil
 	}
 }
 
-// finish reads an answer, and the transfer that follows it where the answer is too large for a message.
+// finish reads an answer, and the transfer behind it if the answer is too large for a message.
 func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) {
 	if f.Code != "" {
 		return nil, errorOf(f.Code, f.Say)
@@ -200,7 +201,7 @@ func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) 
 	return f, nil
 }
 
-// unavailable makes ErrUnavailable of an error that says nothing else.
+// unavailable turns an error without a meaning of its own into ErrUnavailable.
 func unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Client is the hand-off of a worker behind a broker. It is safe for concurrent use. What cannot be delivered just now is
+// Client is the hand-off of a worker behind a broker. It is safe for concurrent use. A call that cannot be delivered returns
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
 	office     Office
@@ -28,10 +28,10 @@ type Client struct {
 
 	mu      sync.Mutex
 	secrets map[flow.ID]string
-	left    map[string]*leftCall // calls of Take that are over, by their ids
-	swept   int                  // how many there were after the last look for old ones
+	left    map[string]*leftCall // calls of Take that have ended, by their ids
+	swept   int                  // how many there were after the last search for old ones
 	takes   int64                // calls of Take that were made
-	taken   map[pollerKey]int64  // of each the number of the last call whose answer has come
+	taken   map[pollerKey]int64  // for each poller the number of its last call whose answer has come
 	lease   time.Duration        // as the last renewal said
 	pollers [mostCalls]bool
 }
@@ -42,16 +42,16 @@ var (
 	_ handoff.BlobCarrier = (*Client)(nil)
 )
 
-// mostCalls is how many calls of Take, and of Report, a worker has under way: the way through a broker is longer than a call over
-// HTTP, and while one is under way the other is answered.
+// mostCalls is how many calls of Take, and of Report, a worker has under way. A call takes longer through a broker than over
+// HTTP; with two, one is answered while the other is under way.
 const mostCalls = 2
 
 const (
-	// mostHold is how long a server holds Take and Input at the most, and holdOrders is how long it holds Orders, before it answers
-	// "nothing yet".
+	// mostHold is how long a server waits at most before it answers Take and Input with "nothing yet"; holdOrders is the
+	// same for Orders.
 	mostHold   = 10 * time.Second
 	holdOrders = time.Minute
-	// slack is how long an answer may take beyond that.
+	// slack is how long an answer may take beyond the time that the server waits.
 	slack = 5 * time.Second
 	// openWithin is how long a call that opens a session may take.
 	openWithin = 15 * time.Second
@@ -59,17 +59,17 @@ const (
 	mostPause = 40 * time.Second
 )
 
-// NewClient gives the worker's side of an office. token is the one that servers ask for, or empty. Nothing is sent yet.
+// NewClient makes the worker's side of an office. token is the one that the servers require, or empty. Nothing is sent yet.
 func NewClient(office Office, token string) *Client {
 	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
 	c.correlator = newCorrelator(office, c.strayed)
 	return c
 }
 
-// Random makes the client draw its pauses from another source of numbers in [0, 1). It is called before the first call.
+// Random sets the source of numbers in [0, 1) for pauses. It must be called before the first call.
 func (c *Client) Random(source func() float64) { c.random = source }
 
-// Stop ends the client; its mailbox is deleted.
+// Stop ends the client and deletes its mailbox.
 func (c *Client) Stop() { c.correlator.stop() }
 
 // Calls implements handoff.Concurrent.
@@ -78,19 +78,19 @@ func (c *Client) Calls() int { return mostCalls }
 // Strays implements handoff.Straying.
 func (c *Client) Strays() <-chan handoff.Stray { return c.strays }
 
-// leftCall is a call of Take that is over. An answer may still come: the call has ended without one, or its letter came to two servers,
-// which have both claimed work for it. It comes soon: later the work that it hands over is another's, and what comes is a repetition by
-// a process that has read the broker.
+// leftCall is a call of Take that has ended. An answer to it may still come: the call ended without one, or two servers got its
+// letter and have both claimed work for it. Such an answer comes soon. After that its work belongs to another session, and an
+// answer can only be a repetition by a process that has read the broker.
 type leftCall struct {
 	session flow.ID
 	until   time.Time
-	answers [][]byte // codes of those that have come
+	answers [][]byte // codes of the answers that have come
 }
 
-// mostAnswers is how many answers to one call are read: two servers may both have got its letter and claimed work for it.
+// mostAnswers is how many answers to one call are read, since two servers may have got its letter and claimed work for it.
 const mostAnswers = 4
 
-// leave remembers a call that is over, and its answer; nil: there was none.
+// leave remembers a call that has ended, and its answer, or nil if there was none.
 func (c *Client) leave(id string, session flow.ID, answer *frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Client) leave(id string, session flow.ID, answer *frame) {
 	c.left[id] = l
 }
 
-// strayed takes an answer to a call that is over, when it hands work over and has not come before.
+// strayed takes an answer to a call that has ended, if the answer hands over work and has not come before.
 func (c *Client) strayed(f *frame) {
 	c.mu.Lock()
 	l := c.left[f.ID]
@@ -134,36 +134,36 @@ func (c *Client) strayed(f *frame) {
 	}
 	select {
 	case c.strays <- handoff.Stray{Session: session, Work: a.Work}:
-	default: // it is missed
+	default: // not taken: the engine's Missed returns the work
 	}
 }
 
-// Secret proves that a call comes from the worker that opened the session. A process that resumes the session must know it.
+// Secret proves that a call comes from the worker that opened the session. A process needs it to resume the session.
 func (c *Client) Secret(session flow.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.secrets[session]
 }
 
-// Recall makes the client know the secret of a session that another process has opened.
+// Recall tells the client the secret of a session that another process has opened.
 func (c *Client) Recall(session flow.ID, secret string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.secrets[session] = secret
 }
 
-// holdFor is how long a server holds Take and Input: for a fifth of a lease, so that work that was claimed for a call whose answer
-// is lost is missed while the engine still waits for it to begin.
+// holdFor is how long a server holds Take and Input: a fifth of a lease. If the answer is lost, the worker can then still ask
+// for the claimed work before the engine recovers it.
 func holdFor(lease time.Duration) time.Duration { return min(mostHold, lease/5) }
 
 // held is how long a call that a server holds may take.
 func (c *Client) held() time.Duration { return holdFor(c.leased()) + min(slack, c.leased()/10) }
 
-// overdue is after how long without an answer a call that is not held is sent again: soon, for a worker stops whose renewals, or the
-// answers to them, are lost for two thirds of a lease.
+// overdue is the time after which a call that the server does not hold is sent again. It is short, because a worker stops when
+// its renewals, or their answers, have been lost for two thirds of a lease.
 func (c *Client) overdue() time.Duration { return min(slack, c.leased()/20) }
 
-// silence is for how long nothing comes into a mailbox that is given up when an answer is overdue.
+// silence is how long nothing may have come into a mailbox before it is given up when an answer is overdue.
 func (c *Client) silence() time.Duration { return min(slack, c.leased()/6) }
 
 func (c *Client) leased() time.Duration {
@@ -194,7 +194,7 @@ func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return id, err
 }
 
-// signingToken is the key of calls that open a session: never nil, for that would mean no code.
+// signingToken is the key of calls that open a session. It is never nil, since that would mean an unsigned call.
 func (c *Client) signingToken() []byte { return tokenKey(c.token) }
 
 func tokenKey(token []byte) []byte { return append([]byte("token\n"), token...) }
@@ -213,8 +213,8 @@ func (c *Client) opened(body []byte) (flow.ID, []handoff.Assignment, error) {
 	return id, out.Work, nil
 }
 
-// Resume implements handoff.Handoff. The secret of the session before must be known; see Recall. The answer has the new session's
-// secret: it is encrypted as that of Open is.
+// Resume implements handoff.Handoff. The secret of the previous session must be known; see Recall. The answer holds the new
+// session's secret and is encrypted like that of Open.
 func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
 	secret := c.Secret(before)
 	if secret == "" {
@@ -243,8 +243,8 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	return id, work, err
 }
 
-// Take implements handoff.Handoff. Without an answer in time its error is ErrUnavailable: what was claimed meanwhile comes as a stray,
-// or is missed.
+// Take implements handoff.Handoff. If no answer comes in time its error is ErrUnavailable; work that was claimed meanwhile
+// comes as a stray or through Missed.
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	poller := c.acquirePoller()
 	defer c.releasePoller(poller)
@@ -261,13 +261,13 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 }
 
-// pollerKey is one of the calls of Take that a session may have under way at a time, by its number.
+// pollerKey names one of the calls of Take that a session may have under way at once, by its number.
 type pollerKey struct {
 	session flow.ID
 	poller  int
 }
 
-// number is that of the next call of Take, and that of the poller's last call whose answer has come; 0: there is none.
+// number returns the numbers of the next call of Take and of the poller's last call whose answer has come; 0: none has.
 func (c *Client) number(k pollerKey) (next, answered int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +275,7 @@ func (c *Client) number(k pollerKey) (next, answered int64) {
 	return c.takes, c.taken[k]
 }
 
-// answered notes that the answer to a call of Take has come, of a session that is not closed.
+// answered notes that the answer to a call of Take has come, if its session is still open.
 func (c *Client) answered(k pollerKey, number int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +284,7 @@ func (c *Client) answered(k pollerKey, number int64) {
 	}
 }
 
-// forget drops the secret of a session and the numbers of its calls.
+// forget drops a session's secret and the numbers of its calls.
 func (c *Client) forget(session flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,7 +294,8 @@ func (c *Client) forget(session flow.ID) {
 	}
 }
 
-// acquirePoller finds a poller that no other call of Take uses; a call too many shares the last one.
+// acquirePoller finds a poller that no other call of Take uses. If there is none it returns the last one, which two calls then
+// share.
 func (c *Client) acquirePoller() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

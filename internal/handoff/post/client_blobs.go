@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// blobCall is the body of a call for a blob, and stored of the answer to one that puts it.
+// blobCall is the body of a call about a blob; stored is the answer's to one that puts it.
 type blobCall struct {
 	Execution flow.ID `json:"execution"`
 	Attempt   int     `json:"attempt"`
@@ -64,7 +64,7 @@ func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	return from, nil
 }
 
-// faulty remembers the error of the reader whose bytes are sent: it is the caller's own.
+// faulty remembers the error of the caller's reader, to tell it from errors of the transfer.
 type faulty struct {
 	from io.Reader
 	err  error

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// What an answer says went wrong.
+// The codes of failures in answers.
 const (
 	codeLost        = "session_lost"
 	codeNotHeld     = "not_held"
@@ -24,7 +24,7 @@ var codes = map[string]error{
 	codeRefused: handoff.ErrRefused, codeBadCall: handoff.ErrBadCall, codeUnavailable: handoff.ErrUnavailable,
 }
 
-// codeFor is the code of an error that a call has ended with.
+// codeFor is the code of the error with which a call has ended.
 func codeFor(err error) string {
 	for _, code := range []string{codeLost, codeNotHeld, codeNoBlob, codeBlobRefused, codeBadCall} {
 		if errors.Is(err, codes[code]) {
@@ -40,7 +40,7 @@ func passing(err error) bool {
 		(errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// errorOf is the error that an answer stands for.
+// errorOf is the error for the code of an answer.
 func errorOf(code, say string) error {
 	switch known := codes[code]; {
 	case code == codeRefused || code == codeBadCall:

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Connect opens an office at a URL, or at the one in $PAWL_BROKER where that is empty, and gives the worker's side of it. token is the one that
-// servers ask for, or empty. hangUp closes both.
+// Connect opens an office at a URL (or at $PAWL_BROKER if that is empty), and makes the worker's side of it. token is the one
+// that the servers require, or empty. hangUp closes both.
 func Connect[O interface {
 	Office
 	Close()

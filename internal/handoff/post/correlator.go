@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// correlator has the mailbox of a process, and gives each message that comes into it to the call that waits for it, by its id. A mailbox that is gone, or out of which nothing comes any more, is
-// given up for one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
-// messages with numbers that it has seen before.
+// correlator owns the mailbox of a process, and gives each message to the call that waits for it, by its id. A mailbox that is
+// gone, or that has been silent for too long, is replaced by one with a new name. With the old name a broker that was restarted
+// empty would number its messages from the beginning, and a reader could wait for ever for numbers that it has not seen.
 type correlator struct {
 	office Office
-	ctx    context.Context // ends with stop
+	ctx    context.Context // ends when the correlator is stopped
 	stop   context.CancelFunc
-	stray  func(*frame) // takes answers for which no call waits; nil: they are dropped
+	stray  func(*frame) // takes answers for which no call waits; nil: such answers are dropped
 
 	opening chan struct{} // capacity 1: full while a mailbox is being made
 
 	mu      sync.Mutex
 	box     *mailbox // nil: there is none
 	waiting map[string]*waiter
-	boxes   int64 // how many mailboxes were made
+	boxes   int64 // mailboxes made so far
 }
 
-// mailbox is the one that the correlator reads; a mailbox that is given up is followed by another.
+// mailbox is a mailbox that the correlator reads. One that is given up is replaced.
 type mailbox struct {
 	Box
-	dead  chan struct{} // closed when it was given up
-	heard atomic.Int64  // when something came last, in nanoseconds since 1970
+	dead  chan struct{} // closed when it is given up
+	heard atomic.Int64  // when the last message came, in nanoseconds since 1970
 }
 
-// waiter waits for frames of one id. It gets those that are genuine.
+// waiter waits for the frames of one id. It gets only those whose signature is right.
 type waiter struct {
 	frames  chan *frame
 	genuine func(*frame) bool
@@ -44,7 +44,7 @@ func newCorrelator(office Office, stray func(*frame)) *correlator {
 	return &correlator{office: office, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
 }
 
-// at is the mailbox, which is made when there is none.
+// at returns the mailbox, and makes one if there is none.
 func (d *correlator) at(ctx context.Context) (*mailbox, error) {
 	for {
 		if m := d.current(); m != nil {
@@ -93,10 +93,10 @@ func (d *correlator) open(ctx context.Context) (*mailbox, error) {
 	return m, nil
 }
 
-// readAgain is the pause after a mailbox could not be read.
+// readAgain is the pause after reading a mailbox has failed.
 const readAgain = 100 * time.Millisecond
 
-// read delivers what comes into a mailbox until that is given up.
+// read delivers the messages of a mailbox until the mailbox is given up.
 func (d *correlator) read(m *mailbox) {
 	defer m.Close()
 	reading, stop := context.WithCancel(d.ctx)
@@ -110,7 +110,7 @@ func (d *correlator) read(m *mailbox) {
 	}()
 	for {
 		raw, err := m.Next(reading)
-		if errors.Is(err, ErrUnavailable) && reading.Err() == nil { // what is in the mailbox may be there still
+		if errors.Is(err, ErrUnavailable) && reading.Err() == nil { // the mailbox and its messages may still exist
 			t := time.NewTimer(readAgain)
 			select {
 			case <-t.C:
@@ -141,7 +141,7 @@ func (d *correlator) deliver(f *frame) {
 		select {
 		case w.frames <- f:
 			return
-		default: // as much as it expects is there already
+		default: // it has as many frames as it expects
 		}
 	}
 	if d.stray != nil && f.Kind == kindAnswer {
@@ -149,7 +149,7 @@ func (d *correlator) deliver(f *frame) {
 	}
 }
 
-// giveUp ends the use of a mailbox; the next call makes another.
+// giveUp ends the use of a mailbox; the next call makes a new one.
 func (d *correlator) giveUp(m *mailbox) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,14 +163,14 @@ func (d *correlator) giveUp(m *mailbox) {
 	}
 }
 
-// silent gives a mailbox up into which nothing has come for as long as an answer is overdue.
+// silent gives up a mailbox into which nothing has come for the time after which an answer is overdue.
 func (d *correlator) silent(m *mailbox, overdue time.Duration) {
 	if time.Since(time.Unix(0, m.heard.Load())) >= overdue {
 		d.giveUp(m)
 	}
 }
 
-// await lets frames of an id be collected, up to room of them, until forget.
+// await collects the frames of an id, at most room of them, until forget.
 func (d *correlator) await(id string, room int, genuine func(*frame) bool) *waiter {
 	w := &waiter{make(chan *frame, room), genuine}
 	d.mu.Lock()

@@ -9,21 +9,22 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Figures are what a server tells of its broker: what lies there as of a few seconds ago, and what has passed through this server.
+// Figures are what a server reports about its broker: the lines as of a few seconds ago, and counts of what passed through this
+// server.
 type Figures struct {
 	Up          bool
 	Lines       map[Line]Depth
 	Letters     map[Line]int64 // delivered
-	Redelivered int64          // of these, not for the first time
+	Redelivered int64          // of these, not delivered for the first time
 	Dead        int64          // buried by this server
-	Rebuilt     int64          // mailboxes of this server that were given up for another
+	Rebuilt     int64          // mailboxes of this server that were replaced
 }
 
 // gauge keeps a server's figures.
 type gauge struct {
 	mu      sync.Mutex
 	figures Figures
-	met     map[flow.ID]time.Time // sessions whose calls came through the broker, and when the last did
+	met     map[flow.ID]time.Time // sessions whose calls came through the broker, and when the last call came
 }
 
 func newGauge() *gauge {
@@ -35,7 +36,7 @@ const (
 	lookWithin = 3 * time.Second
 )
 
-// watch looks at the broker until ctx ends.
+// watch asks the broker for its figures again and again, until ctx ends.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, lookWithin)
@@ -55,7 +56,8 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// looked notes the figures of the broker, or that it did not answer. While it answers, sessions that have sent nothing for long are forgotten.
+// looked notes the figures of the broker, or that it did not answer. If it answers, sessions that have sent nothing for long
+// are forgotten.
 func (g *gauge) looked(lines map[Line]Depth, err error, before time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +89,7 @@ func (g *gauge) heard(session flow.ID) {
 	g.met[session] = time.Now()
 }
 
-// Figures are those of this moment.
+// Figures returns the latest figures.
 func (s *Server) Figures() Figures {
 	s.gauge.mu.Lock()
 	defer s.gauge.mu.Unlock()
@@ -99,7 +101,7 @@ func (s *Server) Figures() Figures {
 	return f
 }
 
-// Cut reports whether a session's worker is behind the broker, and the broker does not answer.
+// Cut reports whether the broker does not answer and a session's worker is behind it.
 func (s *Server) Cut(session flow.ID) bool {
 	s.gauge.mu.Lock()
 	defer s.gauge.mu.Unlock()

@@ -14,36 +14,36 @@ import (
 	"fmt"
 )
 
-// version is that of everything below. Either side refuses any other.
+// version is the version of this format. Each side refuses any other.
 const version = 1
 
-// A frame is what letters and messages consist of: a code that proves who wrote it, a head of one line, and a body.
+// A frame is the content of a letter or message: a code that proves who wrote it, a head of one line, and a body.
 //
 //	32 bytes HMAC-SHA256 of what follows │ head as JSON, "\n" │ body
 //
-// The key is the session's secret, which only its worker and the servers know, so that a process that can read the broker, or write to
-// it, cannot speak for a worker or a server. A frame that opens a session is signed with the token. A replayed frame is a
-// repeated call, which is harmless: one for work is passed over by servers that have had it or a later one, and what another
-// claims for it goes to the same worker. A replayed answer is not obeyed.
+// The key is the session's secret, which only its worker and the servers know. A process that can read or write in the broker
+// therefore cannot speak for a worker or a server. A frame that opens a session is signed with the token. A replayed call is
+// harmless: servers that have had the call, or a later one, skip it, and if another server claims work for it the work goes to
+// the same worker. A replayed answer is ignored.
 type frame struct {
 	head
 	body   []byte
-	signed []byte // what the code is of
+	signed []byte // the bytes that the code signs
 	code   []byte
 }
 
 type head struct {
 	V       int    `json:"v"`
 	ID      string `json:"id"`                // of the call, or of the transfer
-	Kind    string `json:"kind"`              // a call of package wire, or one of those below
-	Session string `json:"session,omitempty"` // of calls
-	To      string `json:"to,omitempty"`      // the mailbox for the answer
-	Key     []byte `json:"key,omitempty"`     // public, of the worker that opens a session and of the server that answers
-	Code    string `json:"code,omitempty"`    // of answers: what went wrong
-	Say     string `json:"say,omitempty"`     // and why
-	Pipe    string `json:"pipe,omitempty"`    // the transfer that brings the body
-	Seq     int64  `json:"seq,omitempty"`     // of pieces, and of what an acknowledgement expects next
-	Last    bool   `json:"last,omitempty"`    // of pieces, and of an acknowledgement after which no more is wanted
+	Kind    string `json:"kind"`              // a call of package wire, or one of the kinds below
+	Session string `json:"session,omitempty"` // of a call
+	To      string `json:"to,omitempty"`      // of a call: the mailbox for the answer
+	Key     []byte `json:"key,omitempty"`     // public key, of the worker that opens a session or of the server that answers
+	Code    string `json:"code,omitempty"`    // of an answer: the kind of failure
+	Say     string `json:"say,omitempty"`     // of an answer: the text of the failure
+	Pipe    string `json:"pipe,omitempty"`    // the transfer that carries the body
+	Seq     int64  `json:"seq,omitempty"`     // of a piece: its number; of an acknowledgement: the number of the piece expected next
+	Last    bool   `json:"last,omitempty"`    // of a piece: it is the last; of an acknowledgement: no more pieces are wanted
 }
 
 // Kinds of frames beside the calls of package wire.
@@ -55,7 +55,7 @@ const (
 	kindGet    = "get" // a call: a blob is read
 )
 
-// The signers. Their codes differ, so that a message that a worker has signed cannot pass for a server's.
+// The signers. A worker's code differs from a server's, so a message that a worker has signed cannot pass for a server's.
 const (
 	byWorker = "worker\n"
 	byServer = "server\n"
@@ -73,7 +73,7 @@ func pack(h head, body, key []byte, by string) []byte {
 	h.V = version
 	line, err := json.Marshal(h)
 	if err != nil {
-		panic(err) // texts and numbers always have a JSON form
+		panic(err) // strings and numbers always have a JSON form
 	}
 	out := make([]byte, sha256.Size, sha256.Size+len(line)+1+len(body))
 	out = append(append(append(out, line...), '\n'), body...)
@@ -111,8 +111,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// The answer to a worker that opens a session has the session's secret in it. It is encrypted for the key that came with the call, so
-// that it is not there for every process that can read the broker.
+// The answer to a worker that opens a session holds the session's secret. It is encrypted for the public key in the call, so
+// that other processes which can read the broker do not learn the secret.
 
 func newKey() *ecdh.PrivateKey {
 	k, err := ecdh.X25519().GenerateKey(rand.Reader)
@@ -122,7 +122,7 @@ func newKey() *ecdh.PrivateKey {
 	return k
 }
 
-// sealer is the cipher that both ends of an exchange of keys come to. Its key is used once.
+// sealer is the cipher from the key exchange, which both ends compute. Its key is used once.
 func sealer(own *ecdh.PrivateKey, others []byte, id string) (cipher.AEAD, error) {
 	public, err := ecdh.X25519().NewPublicKey(others)
 	if err != nil {

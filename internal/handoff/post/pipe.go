@@ -11,36 +11,38 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// What is too large for a letter goes as a transfer between two mailboxes: pieces with numbers, of which a few are under way
-// until the receiver acknowledges them. The receiver begins with an acknowledgement that expects piece 0 and names its mailbox.
+// A body that is too large for a letter goes as a transfer between two mailboxes, in numbered pieces. A few of them are under
+// way before the receiver has acknowledged them. The receiver begins with an acknowledgement that expects piece 0 and names its
+// mailbox.
 const (
 	mostPiece = 128 << 10
 	window    = 8
-	// resendPiece is after how long without progress unacknowledged pieces, or the acknowledgement, are sent again.
+	// resendPiece is the time without progress after which unacknowledged pieces, or the acknowledgement, are sent again.
 	resendPiece = 2 * time.Second
-	// stallAfter is after how long without progress a transfer is given up.
+	// stallAfter is the time without progress after which a transfer is given up.
 	stallAfter = 30 * time.Second
-	// unheardAfter is after how long a sender gives up whose receiver has never been heard of: it says every two seconds what it expects.
+	// unheardAfter is the time after which a sender gives up if it has never heard of the receiver, which sends an
+	// acknowledgement every two seconds.
 	unheardAfter = 6 * time.Second
 	// stopWithin bounds the message with which a receiver ends a transfer early.
 	stopWithin = time.Second
 )
 
-// errStopped means that the receiver of a transfer wants no more of it.
+// errStopped means that the receiver of a transfer has ended it.
 var errStopped = fmt.Errorf("%w: the receiver has ended the transfer", handoff.ErrUnavailable)
 
-// errTwice means that a transfer is read already: the letter that announces it came twice.
+// errTwice means that the transfer is being read already, because the letter that announces it came twice.
 var errTwice = fmt.Errorf("%w: the transfer is read already", handoff.ErrUnavailable)
 
 var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
 
-// transmit sends what r gives until EOF through a transfer, and returns when all of it was acknowledged.
+// transmit sends the bytes of r until EOF as a transfer, and returns when all of them are acknowledged.
 func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, from string, r io.Reader) error {
 	w := d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindAck && f.by(key, from) })
 	defer d.forget(pipe)
 	var (
 		to     string
-		sent   [][]byte // the pieces that are not acknowledged, the first of which has the number acked
+		sent   [][]byte // unacknowledged pieces; the first has the number acked
 		acked  int64
 		ending bool
 		buf    = make([]byte, mostPiece)
@@ -49,7 +51,7 @@ func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, 
 		if err := d.office.Put(ctx, to, piece); err != nil && !errors.Is(err, ErrUnavailable) {
 			return fmt.Errorf("%w: send a piece: %w", handoff.ErrUnavailable, err)
 		}
-		return ctx.Err() // what could not be sent just now is sent again
+		return ctx.Err() // pieces that could not be sent are sent again
 	}
 	moved := time.Now()
 	for {
@@ -73,7 +75,7 @@ func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, 
 		case f := <-w.frames:
 			again.Stop()
 			if f.Seq < acked {
-				continue // late, or of a receiver of the same call a second time, which cannot have all pieces any more
+				continue // late, or from a second receiver of the same call, which cannot get all pieces any more
 			}
 			if f.Last {
 				return errStopped
@@ -101,24 +103,24 @@ func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, 
 	}
 }
 
-// receiver is the reader of a transfer.
+// receiver reads a transfer.
 type receiver struct {
 	d         *correlator
 	ctx       context.Context
 	pipe      string
 	peer      string // the mailbox of the sender
 	key       []byte
-	by        string // the signer of what this side sends
+	by        string // who signs the frames of this side
 	w         *waiter
 	next      int64
-	early     map[int64]*frame // that have come before the next one
+	early     map[int64]*frame // pieces that came before the next one
 	left      []byte
 	last      bool
 	over      error
 	stopAfter func()
 }
 
-// receive begins to read a transfer. The reader must be closed.
+// receive begins to read a transfer. The caller must close the reader.
 func (d *correlator) receive(ctx context.Context, pipe, peer string, key []byte, by, from string) *receiver {
 	p := &receiver{d: d, ctx: ctx, pipe: pipe, peer: peer, key: key, by: by, early: map[int64]*frame{}, stopAfter: func() {}}
 	if d.awaits(pipe) {
@@ -130,7 +132,7 @@ func (d *correlator) receive(ctx context.Context, pipe, peer string, key []byte,
 	return p
 }
 
-// acknowledge sends the number of the piece that is expected next. It is sent again when no piece comes.
+// acknowledge sends the number of the piece expected next. It is repeated while no piece comes.
 func (p *receiver) acknowledge() {
 	m, err := p.d.at(p.ctx)
 	if err != nil {
@@ -139,7 +141,7 @@ func (p *receiver) acknowledge() {
 	_ = p.d.office.Put(p.ctx, p.peer, pack(head{ID: p.pipe, Kind: kindAck, Seq: p.next, To: m.Name()}, nil, p.key, p.by))
 }
 
-// Read implements io.Reader. What breaks off is ErrUnavailable.
+// Read implements io.Reader. If the transfer breaks off it returns ErrUnavailable.
 func (p *receiver) Read(b []byte) (int, error) {
 	for moved := time.Now(); len(p.left) == 0; {
 		if p.last {
@@ -178,7 +180,8 @@ func (p *receiver) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer. A sender that is not done is told to stop: it would wait for acknowledgements.
+// Close implements io.Closer. It tells a sender that has not finished to stop, because the sender would wait for
+// acknowledgements.
 func (p *receiver) Close() error {
 	if p.over == errTwice {
 		return nil
@@ -187,7 +190,7 @@ func (p *receiver) Close() error {
 	if !p.last {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), stopWithin)
 		defer cancel()
-		// Without this message the sender gives up by itself, later.
+		// If this message is lost the sender gives up by itself, later.
 		_ = p.d.office.Put(ctx, p.peer, pack(head{ID: p.pipe, Kind: kindAck, Seq: p.next, Last: true}, nil, p.key, p.by))
 	}
 	p.stopAfter()

@@ -1,11 +1,12 @@
-// Package post is the hand-off through a message broker, for workers that reach the broker and no server. The broker carries calls and
-// answers and decides nothing: claims, leases and reports are the engine's, so that every letter may be lost, doubled, late or out of
-// order. A worker sends letters to lines, which all servers read together; answers go to the mailbox of the process that asked.
+// Package post is the hand-off through a message broker, for workers that reach a broker but no server. The broker only carries
+// calls and answers. The engine alone decides about claims, leases and reports, so any letter may be lost, repeated, late or
+// out of order. A worker sends letters to lines, which all servers read together; answers go to the mailbox of the process that
+// asked.
 //
 //	worker ── ask, tell, log ──► one of the servers ──► engine
 //	worker ◄── its mailbox ───── that server
 //
-// Client is the worker's side, Server the server's, Office what a broker does for both. What is said is package wire's.
+// Client is the worker's side, Server the server's, and Office is the port to a broker for both. Package wire has the messages.
 package post
 
 import (
@@ -14,16 +15,16 @@ import (
 	"time"
 )
 
-// Line is a queue of letters that all servers read together. There are three, because in one a flood of logs would delay the renewals of
-// all sessions until their leases run out.
+// Line is a queue of letters that all servers read together. There are three, because with one a flood of logs would delay the
+// renewals of all sessions until their leases run out.
 type Line string
 
 const (
-	// Asks are calls whose caller waits and asks again. Each is delivered at most once, and is void when it is old.
+	// Asks are calls whose callers wait and ask again. Each is delivered at most once, and is ignored when it is old.
 	Asks Line = "ask"
-	// Tells are reports. Each is kept until it has been recorded.
+	// Tells are reports. Each is kept until it is recorded.
 	Tells Line = "tell"
-	// Logs are log chunks. Each is kept until it has been stored.
+	// Logs are log chunks. Each is kept until it is stored.
 	Logs Line = "log"
 )
 
@@ -31,42 +32,42 @@ const (
 func Lines() []Line { return []Line{Asks, Tells, Logs} }
 
 var (
-	// ErrUnavailable means that the broker cannot be reached, or refuses, just now.
+	// ErrUnavailable means that the broker cannot be reached, or refuses, at the moment.
 	ErrUnavailable = errors.New("broker unavailable")
-	// ErrBusy means that a line has no room: servers take letters out more slowly than workers put them in. It is ErrUnavailable as
-	// well.
+	// ErrBusy means that a line is full, because servers take letters out more slowly than workers put them in. It comes
+	// together with ErrUnavailable.
 	ErrBusy = errors.New("the line is full")
-	// ErrNoBox means that there is no mailbox of that name, or none any more.
+	// ErrNoBox means that a mailbox does not exist, or not any more.
 	ErrNoBox = errors.New("no such mailbox")
 )
 
-// MostLetter bounds the body of a letter and of a message to a mailbox. What is larger goes in pieces.
+// MostLetter is the most bytes of the body of a letter, and of a message to a mailbox. Larger bodies go as transfers.
 const MostLetter = 512 << 10
 
 // Letter is what a line delivers.
 type Letter struct {
-	ID    string // the broker's
+	ID    string // given by the broker
 	Body  []byte
-	Tries int           // deliveries so far, with this one
-	Age   time.Duration // since it was sent, by the broker's clock; 0 where the broker does not tell, and delivers no letter that is not valid
+	Tries int           // deliveries, including this one
+	Age   time.Duration // since it was sent, by the broker's clock; 0 if the broker does not tell, but then it delivers no letter whose validity has ended
 }
 
-// Buried is an error of Serve's take for a letter that no server can read: it is put among the dead letters.
+// Buried is an error of Serve's take for a letter that no server can read. The letter is put among the dead letters.
 type Buried struct{ Reason string }
 
 func (b *Buried) Error() string { return "the letter cannot be read: " + b.Reason }
 
-// MostTries is how often a letter of Tells and Logs is delivered before it is buried: one that ends the process that reads it would end
-// every server again and again.
+// MostTries is how often a letter of Tells and Logs is delivered before it is buried. A letter that makes the process crash
+// which reads it would otherwise crash every server, again and again.
 const MostTries = 5
 
-// Depth is how much lies in a line. A broker that tells only how many letters no server has been given does not have in Letters, Bytes and
-// Oldest what other servers have in hand.
+// Depth is the content of a line. Some brokers count only letters that no server has got yet; their Letters, Bytes and Oldest
+// leave out letters that other servers are handling.
 type Depth struct {
 	Letters int64
 	Bytes   int64         // -1: the broker does not tell
-	Oldest  time.Duration // age of the oldest letter, or more where the broker does not tell; 0: there is none
-	Unread  int64         // of Letters, those that no server has been given
+	Oldest  time.Duration // at least the age of the oldest letter; 0: there is none
+	Unread  int64         // those of Letters that no server has got yet
 }
 
 // DeadAction is what Dead does with dead letters.
@@ -74,7 +75,7 @@ type DeadAction int
 
 // The actions.
 const (
-	ListDead    DeadAction = iota // nothing
+	ListDead    DeadAction = iota // leaves them
 	RedriveDead                   // puts them back into their lines; asks are deleted, since their workers have asked again
 	DropDead                      // deletes them
 )
@@ -89,32 +90,33 @@ type DeadLetter struct {
 	Size   int           // bytes of the letter
 }
 
-// Office is a broker. It is safe for concurrent use. It connects again by itself: its errors are of the moment.
+// Office is the port to a broker. It is safe for concurrent use and reconnects by itself, so its errors are temporary.
 type Office interface {
-	// Send puts a letter into a line. Nil means that the broker has it, which is no receipt: the broker may lose it. After valid the
-	// letter is of no use, and the broker may delete it; 0: it is of use for ever.
+	// Send puts a letter into a line. A nil error means that the broker has the letter, but the broker may still lose it.
+	// After the time valid the letter is useless and the broker may delete it; 0: it is useful for ever.
 	Send(ctx context.Context, line Line, body []byte, valid time.Duration) error
-	// Serve delivers letters of a line, at most that many at a time, each to a call of take in a goroutine of its own, until ctx ends
-	// and every take has returned. A letter of Tells and Logs for which take returns nil is deleted; for an error that is
-	// Buried it is put among the dead letters; for any other it is delivered again, here or to another server. The letters
-	// of a server that is gone are delivered to the others within 20 seconds.
+	// Serve delivers letters of a line until ctx ends, and returns when every take has returned. Each letter goes to a call
+	// of take in a goroutine of its own, at most "most" at once. If take returns nil for a letter of Tells or Logs, the
+	// letter is deleted; if it returns a Buried, the letter is put among the dead letters; after any other error it is
+	// delivered again, here or to another server. The letters of a server that has died are delivered to the others within
+	// 20 seconds.
 	Serve(ctx context.Context, line Line, most int, take func(context.Context, Letter) error)
-	// Box makes a mailbox of a name that was never used before. The broker deletes it some time after its owner is gone.
+	// Box makes a mailbox with a name that was never used before. The broker deletes it some time after its owner has died.
 	Box(ctx context.Context) (Box, error)
 	// Put puts a message into a mailbox.
 	Put(ctx context.Context, box string, message []byte) error
-	// Backlog tells what lies in the lines.
+	// Backlog returns the content of the lines.
 	Backlog(ctx context.Context) (map[Line]Depth, error)
-	// Dead returns dead letters, the oldest first and at most 1,000, after it has done with them what it is told.
+	// Dead does something with dead letters and returns them, the oldest first and at most 1,000.
 	Dead(ctx context.Context, do DeadAction) ([]DeadLetter, error)
 }
 
-// Box is a mailbox. One goroutine reads it.
+// Box is a mailbox, read by one goroutine.
 type Box interface {
 	Name() string
-	// Next waits for the next message. After ErrUnavailable it may be called again, and nothing is passed over; after any other error
-	// the mailbox is of no use any more.
+	// Next waits for the next message. After ErrUnavailable it may be called again and no message is skipped; after any
+	// other error the mailbox cannot be used any more.
 	Next(ctx context.Context) ([]byte, error)
-	// Close deletes it.
+	// Close deletes the mailbox.
 	Close()
 }

@@ -23,14 +23,14 @@ import (
 type ServerOptions struct {
 	Office  Office
 	Handoff handoff.Handoff
-	// Key makes the secrets of sessions; servers with the same key serve each other's sessions.
+	// Key is the key from which the secrets of sessions are made. Servers with the same key serve each other's sessions.
 	Key []byte
-	// Tokens are those of which a worker must know one; none: every process that can write to the broker may open a session.
+	// Tokens are the valid tokens. Without any, every process that can write to the broker may open a session.
 	Tokens []string
 	Log    *slog.Logger
 }
 
-// Server answers the letters of workers behind a broker, beside any number of others.
+// Server answers the letters of workers behind a broker. Any number of servers read the same lines.
 type Server struct {
 	office Office
 	wire   *wire.Server
@@ -47,24 +47,26 @@ type Server struct {
 const (
 	// mostAsks is how many calls wait at one server: three for each of some ten thousand workers.
 	mostAsks = 50_000
-	// mostTells and mostLogs are how many letters of each a server has in hand.
+	// mostTells and mostLogs are how many letters of each line a server handles at once.
 	mostTells = 64
 	mostLogs  = 16
-	// mostTransfers bounds what transfers hold in the broker: each has up to window pieces under way.
+	// mostTransfers bounds the memory that transfers need in the broker, where each has up to window pieces.
 	mostTransfers = 32
-	// keptTransfers is how many of these only answers that hand work over may have: their work is claimed already.
+	// keptTransfers is how many of these are reserved for answers that hand over work, because that work is claimed
+	// already.
 	keptTransfers = 8
-	// lastWords is for how long calls are still answered once the server ends.
+	// lastWords is how long calls are still answered after the server was told to end.
 	lastWords = 2 * time.Second
-	// voidAfter is the age from which a call is of no use: its caller has probably asked again. An old call for work would claim
-	// what its worker has no slot for any more, and one that opens a session of which no worker learns would cost a server that is behind
-	// with its work more than it can do, for every worker opens the next.
+	// voidAfter is the age from which a call is ignored, because its caller has probably asked again. An old call for work
+	// would claim work for slots that the worker has filled since. An old call that opens a session would open one that no
+	// worker uses, while the worker has sent the next such call; a server that is behind with its work would only fall back
+	// further.
 	voidAfter     = 20 * time.Second
 	voidTakeAfter = 3 * time.Second
 	voidOpenAfter = openWithin - 5*time.Second
 )
 
-// validFor is for how long a letter is of use.
+// validFor is how long a letter is useful.
 func validFor(line Line, kind string) time.Duration {
 	switch {
 	case line != Asks:
@@ -99,7 +101,7 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Run serves until ctx ends and what is in hand has been let go.
+// Run serves until ctx ends and running calls have returned.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.correlator.stop()
 	var wg sync.WaitGroup
@@ -111,7 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// guarded buries letters that panic, and counts.
+// guarded counts deliveries, and buries letters whose handling panics.
 func (s *Server) guarded(line Line, take func(context.Context, Letter) error) func(context.Context, Letter) error {
 	return func(ctx context.Context, l Letter) (err error) {
 		s.gauge.delivered(line, l)
@@ -130,8 +132,8 @@ func (s *Server) guarded(line Line, take func(context.Context, Letter) error) fu
 	}
 }
 
-// read checks a letter: that it is a call, of a session that its writer holds. A frame without an error is a call whose answer has
-// the key that is returned.
+// read checks that a letter is a call of a session that its writer holds. If it returns a frame without an error, the answer is
+// signed with the returned key.
 func (s *Server) read(ctx context.Context, l Letter) (f *frame, session flow.ID, key []byte, err error) {
 	f, err = unpack(l.Body)
 	if err != nil {
@@ -163,13 +165,13 @@ func (s *Server) read(ctx context.Context, l Letter) (f *frame, session flow.ID,
 	return f, session, key, nil
 }
 
-// refuse answers a call whose signature or version is not known, without a signature.
+// refuse answers a call with an unknown signature or version. The answer is not signed.
 func (s *Server) refuse(ctx context.Context, f *frame, say string) {
 	if f.To == "" {
 		return
 	}
 	if err := s.office.Put(ctx, f.To, pack(head{ID: f.ID, Kind: kindAnswer, Code: codeRefused, Say: say}, nil, nil, byServer)); err != nil {
-		s.log.Debug("a refusal finds no reader", "err", err)
+		s.log.Debug("a refused caller could not be told", "err", err)
 	}
 }
 
@@ -216,11 +218,11 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 	if err != nil {
 		return r.fail(answering, err)
 	}
-	_ = r.give(answering, out) // a caller that is gone asks again
+	_ = r.give(answering, out) // a caller that has died or given up does not need it
 	return nil
 }
 
-// outlast is a context that ends a while after ctx does.
+// outlast returns a context that ends a while after ctx.
 func outlast(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -233,7 +235,7 @@ func outlast(ctx context.Context, while time.Duration) (context.Context, context
 	}
 }
 
-// body reads what goes with a call: the letter's own body, or a transfer.
+// body reads the body of a call, from the letter itself or from a transfer.
 func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error {
 	body := f.body
 	if f.Pipe != "" {
@@ -257,7 +259,7 @@ func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error
 	return nil
 }
 
-// transfer counts a transfer, of which there may be that many with it.
+// transfer begins to count a transfer, if no more than that many are then under way.
 func (s *Server) transfer(most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +276,7 @@ func (s *Server) transferred() {
 	s.transfers--
 }
 
-// open answers a call that opens a session, of the age that its letter had. The answer is encrypted for the caller.
+// open answers a call that opens a session; age is that of its letter. The answer is encrypted for the caller.
 func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
 	begun := time.Now()
 	var out wire.Opened
@@ -293,7 +295,7 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 	if err != nil {
 		return r.fail(answering, err)
 	}
-	if f.Kind == wire.Open && age+time.Since(begun) >= openWithin { // its caller has given up, and opens another
+	if f.Kind == wire.Open && age+time.Since(begun) >= openWithin { // the caller has given up and opens another session
 		return s.close(answering, out.Session)
 	}
 	plain, err := wire.Encode(out)
@@ -306,12 +308,12 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 		return r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err))
 	}
 	if err := r.send(answering, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)); err != nil {
-		s.log.Warn("a session was opened and its worker could not be told: it expires", "session", out.Session, "err", err)
+		s.log.Warn("a session was opened but its worker did not get the answer: it expires", "session", out.Session, "err", err)
 	}
 	return nil
 }
 
-// close closes a session of which no worker learns.
+// close closes a session that no worker knows.
 func (s *Server) close(ctx context.Context, session string) error {
 	id, err := flow.ParseID(flow.SessionPrefix, session)
 	if err == nil {
@@ -323,9 +325,9 @@ func (s *Server) close(ctx context.Context, session string) error {
 	return nil
 }
 
-// record hands in a report or log chunks. The letter is deleted after they were committed and answered: when this process dies in
-// between, another server gets the letter and finds a repetition. While the store does not take them the letter stays in hand:
-// delivered again and again it would be taken for one that no server can read.
+// record commits a report or log chunks. The letter is deleted only after the commit and the answer; if this process dies in
+// between, another server gets the letter and finds it recorded. While the store is unavailable the letter is not given back,
+// since a letter that is delivered too often is buried as unreadable.
 func (s *Server) record(ctx context.Context, l Letter) error {
 	f, session, key, err := s.read(ctx, l)
 	if err != nil {
@@ -339,21 +341,21 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 	defer stop()
 	var in wire.Asked
 	if err := json.Unmarshal(f.body, &in); err != nil {
-		_ = r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err)) // a worker without the answer sends the same again
+		_ = r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err)) // a worker that gets no answer sends the call again
 		return &Buried{err.Error()}
 	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		out, err := s.wire.Do(ctx, f.Kind, session, &in)
 		switch {
 		case err == nil:
-			_ = r.give(answering, out) // a worker without the answer sends the same again
+			_ = r.give(answering, out) // a worker that gets no answer sends the call again
 			failpoint.Hit(failpoint.BeforeSettle)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !passing(err):
 			if !errors.Is(err, handoff.ErrSessionLost) {
-				s.log.Warn("what a worker handed in through the broker is refused, and dropped", "call", f.Kind, "session", f.Session, "err", err)
+				s.log.Warn("a worker's report or log is refused, and dropped", "call", f.Kind, "session", f.Session, "err", err)
 			}
 			return r.fail(answering, err)
 		}
@@ -366,8 +368,8 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 	}
 }
 
-// spread is a part of most that follows from what a worker has said. A commit that fails fails every letter that was in it: with one
-// pause for all, their calls would come back in the same instant. It is no random number, so that a simulated run can be repeated.
+// spread is a part of most that depends on the frame. A commit that fails fails every letter in it; with the same pause for
+// all, they would be tried again in the same instant. It is not random, so that a simulated run can be repeated.
 func spread(most time.Duration, f *frame) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(f.Session))
@@ -403,7 +405,7 @@ type reply struct {
 	key  []byte
 }
 
-// give answers a call. Its error means that the caller does not have the answer.
+// give answers a call. An error means that the caller does not get the answer.
 func (r *reply) give(ctx context.Context, a any) error {
 	body, err := wire.Encode(a)
 	if err != nil {
@@ -414,7 +416,7 @@ func (r *reply) give(ctx context.Context, a any) error {
 	return r.send(ctx, head{}, body)
 }
 
-// send answers with a body, which goes as a transfer when it is too large for a message.
+// send answers with a body, as a transfer if the body is too large for a message.
 func (r *reply) send(ctx context.Context, h head, body []byte) error {
 	if len(body) <= MostLetter {
 		return r.put(ctx, h, body)
@@ -431,7 +433,7 @@ func (r *reply) send(ctx context.Context, h head, body []byte) error {
 	return r.transmit(ctx, h, bytes.NewReader(body))
 }
 
-// transmit answers with a transfer, and returns when that is over.
+// transmit answers with a transfer, and returns when the transfer has ended.
 func (r *reply) transmit(ctx context.Context, h head, content io.Reader) error {
 	m, err := r.s.correlator.at(ctx)
 	if err != nil {
@@ -451,20 +453,20 @@ func (r *reply) transmit(ctx context.Context, h head, content io.Reader) error {
 	return <-sent
 }
 
-// fail answers that a call has failed. Its error is nil: the call is done with.
+// fail answers that a call has failed. It returns nil, because the call is finished.
 func (r *reply) fail(ctx context.Context, err error) error {
 	if errors.Is(err, errTwice) {
-		return nil // the first one of the same letters is answered
+		return nil // another delivery of the same letter is answered
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_ = r.put(ctx, head{Code: codeFor(err), Say: err.Error()}, nil) // a caller without the answer asks again
+	_ = r.put(ctx, head{Code: codeFor(err), Say: err.Error()}, nil) // a caller that gets no answer asks again
 	return nil
 }
 
-// tryPut is for how long an answer is tried to be given while the broker does not answer. The work that it may hand over is missed
-// after that.
+// tryPut is how long it tries to deliver an answer while the broker does not answer. After that the worker asks for the work in
+// it with Missed.
 const tryPut = 5 * time.Second
 
 // put puts an answer into the caller's mailbox.

@@ -44,6 +44,6 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 	if err != nil {
 		return r.fail(ctx, err)
 	}
-	_ = r.give(ctx, stored{Size: size}) // a caller that is gone puts it again
+	_ = r.give(ctx, stored{Size: size}) // a caller that gets no answer puts the blob again
 	return nil
 }

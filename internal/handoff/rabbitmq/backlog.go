@@ -10,8 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// Backlog implements post.Office. RabbitMQ tells over AMQP how many letters of a queue it has given to no reader, and nothing else: neither what
-// others have in hand, nor bytes, nor ages. The oldest undelivered letter is at most as old as the last look that found none.
+// Backlog implements post.Office. Over AMQP RabbitMQ tells only how many letters of a queue it has given to no reader. It does
+// not tell how many other servers are handling, nor bytes, nor ages. The oldest undelivered letter is at most as old as the
+// last look that found none.
 func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) {
 	all := map[post.Line]post.Depth{}
 	for _, line := range post.Lines() {
@@ -35,7 +36,7 @@ func (f *Office) depth(line post.Line, unread int64) post.Depth {
 		d.Bytes, d.Oldest = -1, now.Sub(f.filled[line])
 	}
 	if line == post.Asks {
-		return d // they are settled when they are received
+		return d // asks are settled when they are received
 	}
 	for _, l := range f.hand[line] {
 		d.Letters++
@@ -47,7 +48,7 @@ func (f *Office) depth(line post.Line, unread int64) post.Depth {
 	return d
 }
 
-// unread is how many messages of a queue have not been delivered, and whether there is such a queue.
+// unread is how many messages of a queue have not been delivered, and whether the queue exists.
 func (f *Office) unread(ctx context.Context, queue string) (int64, bool, error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 // mostUnread is how many messages the broker pushes before their reader has taken the first.
 const mostUnread = 100
 
-// box is a mailbox: a queue that outlives the connection of its owner. Its owner reads it exclusively: a reader of a connection that the broker
-// does not know to be lost would get a part of the messages.
+// box is a mailbox: a queue that outlives its owner's connection. The owner reads it exclusively, since otherwise the reader of
+// a lost connection, which the broker does not know to be lost, would get some of the messages.
 type box struct {
 	f          *Office
 	name       string
 	c          *connection
 	ch         *amqp.Channel
-	deliveries <-chan amqp.Delivery // nil: nothing is read
+	deliveries <-chan amqp.Delivery // nil: not being read
 }
 
 // Box implements post.Office.
@@ -72,7 +72,8 @@ func (b *box) Next(ctx context.Context) ([]byte, error) {
 	for {
 		if b.deliveries == nil {
 			err := b.subscribe(ctx)
-			// It is gone, or the broker still takes an earlier connection of this process for its reader.
+			// The queue does not exist any more, or the broker still takes an earlier connection of this process
+			// for its reader.
 			if code(err) == amqp.NotFound || code(err) == amqp.AccessRefused {
 				return nil, post.ErrNoBox
 			}
@@ -83,10 +84,10 @@ func (b *box) Next(ctx context.Context) ([]byte, error) {
 		select {
 		case d, ok := <-b.deliveries:
 			if ok {
-				_ = d.Ack(false) // without it the message comes again, which does no harm
+				_ = d.Ack(false) // if this fails the message comes again, which does no harm
 				return d.Body, nil
 			}
-			b.c.shut(b.ch) // the connection is lost, or the queue is
+			b.c.shut(b.ch) // the connection or the queue is lost
 			b.deliveries = nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -94,7 +95,7 @@ func (b *box) Next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Close implements post.Box. Without a connection the broker deletes the mailbox when its time is over.
+// Close implements post.Box. Without a connection the broker deletes the mailbox when its life is over.
 func (b *box) Close() {
 	if b.deliveries == nil || b.ch.IsClosed() {
 		return

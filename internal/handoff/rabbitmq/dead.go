@@ -14,7 +14,8 @@ import (
 // mostListed is how many dead letters are listed.
 const mostListed = 1000
 
-// Dead implements post.Office. It fetches the letters, and gives those that stay back at the end. Meanwhile other readers do not see them.
+// Dead implements post.Office. It fetches the letters and gives back those that are to stay. Meanwhile other readers do not see
+// them.
 func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {
@@ -24,8 +25,8 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	if err != nil {
 		return nil, err
 	}
-	defer c.shut(ch)                           // gives back what was fetched
-	for most := mostListed; len(all) < most; { // those that are there at the first look: a letter that is sent again may be buried again at once
+	defer c.shut(ch)                           // gives back the letters that were fetched
+	for most := mostListed; len(all) < most; { // only those counted at the first look, because a letter that is sent again may be buried again at once
 		var d amqp.Delivery
 		there := false
 		err := c.do(ctx, "list dead letters", func() (err error) {
@@ -33,7 +34,7 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 			return err
 		})
 		if code(err) == amqp.NotFound {
-			return nil, nil // nothing was ever buried here
+			return nil, nil // no letter was ever buried in this namespace
 		}
 		if err != nil || !there {
 			return all, err
@@ -50,19 +51,19 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	return all, nil
 }
 
-// deadLetter reads a letter that a server has buried, or the broker after it was delivered too often.
+// deadLetter reads a letter that a server has buried, or that the broker has buried after too many deliveries.
 func (f *Office) deadLetter(d amqp.Delivery) post.DeadLetter {
 	l := post.DeadLetter{ID: d.MessageId, Size: len(d.Body)}
 	buried := d.Timestamp
 	if line, ok := d.Headers["line"].(string); ok {
 		l.Line = post.Line(line)
-		l.Reason, _ = d.Headers["why"].(string) // it is what bury has written, as is all of this
+		l.Reason, _ = d.Headers["why"].(string) // bury has written these headers
 		n, _ := d.Headers["tries"].(int64)
 		size, _ := d.Headers["size"].(int64)
 		l.Tries, l.Size = int(n), int(size)
 	} else if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {
 		if death, ok := deaths[0].(amqp.Table); ok {
-			queue, _ := death["queue"].(string) // it is what the broker has written
+			queue, _ := death["queue"].(string) // the broker has written this
 			l.Line = post.Line(strings.TrimPrefix(queue, f.prefix))
 			buried, _ = death["time"].(time.Time)
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// oldest is the first version whose quorum queues let messages expire and give dead letters away without losing any.
+// oldest is the first version whose quorum queues let messages expire and dead-letter them without loss.
 var oldest = [2]int{3, 10}
 
-// checkVersion looks whether the broker will do.
+// checkVersion reports whether the broker can be used.
 func checkVersion(properties amqp.Table) error {
 	product, _ := properties["product"].(string)
 	version, _ := properties["version"].(string)
@@ -26,7 +26,7 @@ func checkVersion(properties amqp.Table) error {
 	var got [2]int
 	for i, part := range strings.SplitN(version, ".", 3) {
 		if i < len(got) {
-			got[i], _ = strconv.Atoi(part) // what is no number is old
+			got[i], _ = strconv.Atoi(part) // something that is not a number counts as old
 		}
 	}
 	if got[0] < oldest[0] || got[0] == oldest[0] && got[1] < oldest[1] {
@@ -42,14 +42,14 @@ func (f *Office) arguments(line post.Line) amqp.Table {
 		return args
 	}
 	args["x-max-length-bytes"] = f.o.MostBytes
-	args["x-delivery-limit"] = int64(mostTries - 1) // of deliveries after the first
+	args["x-delivery-limit"] = int64(mostTries - 1) // deliveries after the first
 	args["x-dead-letter-exchange"] = ""
 	args["x-dead-letter-routing-key"] = f.queue("dead")
 	args["x-dead-letter-strategy"] = "at-least-once"
 	return args
 }
 
-// declareAll makes the lines and says whose they are.
+// declareAll makes the lines and registers the installation as their owner.
 func (f *Office) declareAll(ctx context.Context) error {
 	for _, line := range post.Lines() {
 		if err := f.declareLine(ctx, line); err != nil {
@@ -59,20 +59,22 @@ func (f *Office) declareAll(ctx context.Context) error {
 	return nil
 }
 
-// declareLine makes a line where there is none, and what it needs.
+// declareLine makes a line, and the queues that it needs, unless they exist.
 func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return err
 	}
-	// The broker compares the arguments of a queue that is there with those of a declaration: of two installations the second is refused,
-	// whatever the order in which they come. The queue is always empty, so that nothing ever goes to the key that its argument names.
+	// The broker compares the arguments of an existing queue with those of a declaration. Of two installations the second
+	// is therefore refused, in whatever order they start. The queue is always empty, so no message ever goes to the key
+	// that its argument names.
 	err = f.declare(ctx, c, f.queue("owner"), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f.o.Installation})
 	if unequal(err) {
 		return post.OtherInstallation(f.namespace, "delete the queue "+f.queue("owner"))
 	}
 	if err == nil {
-		// Listing dead letters counts as a delivery, and beyond a limit RabbitMQ would delete them: 20 from version 4.0 on, where none is set.
+		// Listing dead letters counts as a delivery, and RabbitMQ deletes letters beyond a limit: 20 from version 4.0
+		// on, unless one is set.
 		err = f.declare(ctx, c, f.queue("dead"), amqp.Table{"x-queue-type": "quorum", "x-overflow": "drop-head", "x-max-length": int64(mostDead),
 			"x-max-length-bytes": int64(mostDeadBytes), "x-message-ttl": keepDead.Milliseconds(), "x-delivery-limit": int64(1_000_000)})
 	}
@@ -82,11 +84,12 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 	return err
 }
 
-// remakeWithin is for how long the deletion of a queue that does not answer may take: RabbitMQ itself waits 5 s for the queue.
+// remakeWithin is how long deleting a queue that does not answer may take: RabbitMQ itself waits 5 s for the queue.
 const remakeWithin = 20 * time.Second
 
-// remake deletes a line and makes it again. RabbitMQ that was killed may leave a quorum queue without a leader for good: it accepts no messages and delivers
-// none until it is deleted. The letters that are lost with it are sent again, since each has a sender that waits for an answer.
+// remake deletes a line and makes it again. A RabbitMQ that was killed may leave a quorum queue without a leader for good: the
+// queue accepts and delivers no messages until it is deleted. Its letters are sent again, since each has a sender that waits
+// for an answer.
 func (f *Office) remake(ctx context.Context, line post.Line) error {
 	c, err := f.reading.at(ctx)
 	if err != nil {
@@ -107,7 +110,7 @@ func (f *Office) remake(ctx context.Context, line post.Line) error {
 }
 
 func (f *Office) declare(ctx context.Context, c *connection, queue string, args amqp.Table) error {
-	ch, err := c.channel(ctx) // one of its own: a refusal closes it
+	ch, err := c.channel(ctx) // of its own, because a refusal closes it
 	if err != nil {
 		return err
 	}
@@ -124,7 +127,7 @@ func (f *Office) declare(ctx context.Context, c *connection, queue string, args 
 
 func unequal(err error) bool { return code(err) == amqp.PreconditionFailed }
 
-// code is the code with which the broker refuses something; 0: it does not.
+// code is the code with which the broker refuses a command; 0 for other errors.
 func code(err error) int {
 	if e, ok := errors.AsType[*amqp.Error](err); ok {
 		return e.Code
@@ -132,7 +135,7 @@ func code(err error) int {
 	return 0
 }
 
-// failed makes ErrUnavailable of an error that the broker, or the way to it, gave.
+// failed turns an error of the broker, or of the connection to it, into ErrUnavailable.
 func failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -140,7 +143,7 @@ func failed(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, post.Explained(err, nil, []string{"ACCESS_REFUSED"}))
 }
 
-// refused explains why the broker refuses the connection.
+// refused explains why the broker refuses a connection.
 func refused(err error) error {
 	if code(err) == amqp.NotAllowed {
 		return fmt.Errorf("the vhost of the broker's URL, which is what follows the host and a slash, is not there, or its user may not use it: %w", err)

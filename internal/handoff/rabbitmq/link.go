@@ -15,17 +15,17 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// link is a connection that is made again whenever it is lost.
+// link is a connection that is opened again whenever it is lost.
 type link struct {
 	f         *Office
 	publishes bool
 	name      string        // shown in the broker's list of connections
-	over      chan struct{} // closed when the office is closed and so is the connection
+	over      chan struct{} // closed when the office is closed, and with it the connection
 
 	mu      sync.Mutex
 	now     *connection   // nil: there is none
-	changed chan struct{} // closed when there is one
-	why     error         // why there is none
+	changed chan struct{} // closed when there is a connection
+	why     error         // why there is no connection
 }
 
 // connection is one connection of a link.
@@ -34,24 +34,24 @@ type connection struct {
 	l         *link
 	raw       net.Conn
 	gone      chan struct{} // closed when the connection is lost
-	why       error         // why, once gone is closed
-	blocked   atomic.Bool   // the broker accepts no messages over it
-	turn      chan struct{} // capacity 1: full while a publication is written
-	publisher *publisher    // used while turn is full; nil on a connection that publishes nothing
+	why       error         // set when gone is closed
+	blocked   atomic.Bool   // the broker accepts no messages on it
+	turn      chan struct{} // capacity 1: full while a publication is being written
+	publisher *publisher    // used while turn is full; nil on a connection that does not publish
 }
 
 const (
-	// dialWithin is for how long a connection may be under way.
+	// dialWithin is how long connecting may take.
 	dialWithin = 5 * time.Second
-	// writeWithin is for how long the broker may read nothing of what is written.
+	// writeWithin is how long a write may wait for the broker to read.
 	writeWithin = 10 * time.Second
-	// waitForLink is for how long a call waits for a connection that is lost: another one is there at once after most losses.
+	// waitForLink is how long a call waits for a lost connection, since most are replaced at once.
 	waitForLink = time.Second
 	// mostRest is the longest pause between two attempts to connect.
 	mostRest = 2 * time.Second
 )
 
-// open connects for the first time and keeps connected from then on.
+// open connects for the first time, and keeps the connection from then on.
 func (f *Office) open(ctx context.Context, publishes bool, name string) (*link, error) {
 	l := &link{f: f, publishes: publishes, name: name, over: make(chan struct{}), changed: make(chan struct{})}
 	c, err := l.connect(ctx)
@@ -74,7 +74,7 @@ func (l *link) set(c *connection, why error) {
 	}
 }
 
-// at is the connection, for which a call waits a moment.
+// at returns the connection. Without one it waits a moment.
 func (l *link) at(ctx context.Context) (*connection, error) {
 	l.mu.Lock()
 	c, changed := l.now, l.changed
@@ -98,8 +98,8 @@ func (l *link) at(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// keep connects again whenever the connection is lost. The pauses are random, so that the workers that were cut off together do not come
-// back together.
+// keep connects again whenever the connection is lost. The pauses are random, so that workers that were cut off together do not
+// all return at once.
 func (l *link) keep(c *connection) {
 	defer close(l.over)
 	for {
@@ -128,8 +128,8 @@ func (l *link) keep(c *connection) {
 	}
 }
 
-// connect makes a connection to the first node that answers. Where there are several they are tried from a random one on, so that the workers that the
-// loss of a node has cut off do not all go to the same one.
+// connect connects to the first node that answers. It tries several nodes from a random one on, so that workers that have lost
+// a node do not all go to the same other one.
 func (l *link) connect(ctx context.Context) (c *connection, err error) {
 	var failures []error
 	for i, from := 0, rand.IntN(len(l.f.urls)); i < len(l.f.urls); i++ {
@@ -160,7 +160,7 @@ func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 	conn, err := amqp.DialConfig(url, config)
 	if err != nil {
 		if c.raw != nil {
-			_ = c.raw.Close() // the library closes it as well, in most cases
+			_ = c.raw.Close() // in most cases the library has closed it
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -170,7 +170,7 @@ func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 	c.Connection = conn
 	closed, blocked := conn.NotifyClose(make(chan *amqp.Error, 1)), conn.NotifyBlocked(make(chan amqp.Blocking, 8))
 	go func() {
-		for b := range blocked { // it is closed with the connection
+		for b := range blocked { // the channel is closed with the connection
 			c.blocked.Store(b.Active)
 			if b.Active {
 				l.f.log.Warn("the broker accepts no messages", "why", b.Reason)
@@ -193,7 +193,7 @@ func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 	return c, nil
 }
 
-// drop closes a connection over which the broker does not answer. Calls wait for the next one from then on.
+// drop closes a connection on which the broker does not answer. Calls wait for the next connection.
 func (c *connection) drop() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *connection) drop() {
 	_ = c.raw.Close()
 }
 
-// end closes a connection in good order, or drops it when the broker takes long.
+// end closes a connection in good order, or drops it if the broker takes long.
 func (c *connection) end() {
 	defer time.AfterFunc(time.Second, c.drop).Stop()
 	_ = c.CloseDeadline(time.Now().Add(time.Second)) // it may be closed already
@@ -214,7 +214,7 @@ func (c *connection) end() {
 // errNoAnswer means that the broker has not answered a command in time.
 var errNoAnswer = errors.New("it does not answer")
 
-// do makes a call of the library that has no context and waits for the broker's answer.
+// do runs a call of the library that has no context, and waits for the broker's answer.
 func (c *connection) do(ctx context.Context, what string, call func() error) error {
 	return c.doWithin(ctx, answerWithin, what, call)
 }
@@ -235,7 +235,7 @@ func (c *connection) doWithin(ctx context.Context, limit time.Duration, what str
 	return nil
 }
 
-// shut closes a channel. A refusal, and the loss of the connection, have closed it already.
+// shut closes a channel. After a refusal, or on a lost connection, the channel is closed already.
 func (c *connection) shut(ch *amqp.Channel) {
 	_ = c.do(context.Background(), "close a channel", ch.Close)
 }
@@ -249,7 +249,7 @@ func (c *connection) channel(ctx context.Context) (ch *amqp.Channel, err error) 
 	return ch, err
 }
 
-// limited is a connection of which every write has an end: a publication has none of its own.
+// limited is a connection on which every write has a time limit, since a publication has none of its own.
 type limited struct{ net.Conn }
 
 func (l *limited) Write(b []byte) (int, error) {

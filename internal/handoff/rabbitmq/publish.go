@@ -13,24 +13,25 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// errNoQueue means that there is no queue of that name.
+// errNoQueue means that the queue does not exist.
 var errNoQueue = errors.New("no such queue")
 
-// channelLife is for how long publications go over one channel. RabbitMQ 3.10 keeps in a channel where it is in each queue, by the queue's name: when
-// the queue is deleted and made again at once, it confirms what comes over that channel and delivers none of it.
+// channelLife is how long publications use one channel. RabbitMQ 3.10 keeps in a channel its position in each queue, by the
+// queue's name. If a queue is deleted and made again at once, it confirms messages that come over that channel but does not
+// deliver them.
 const channelLife = 10 * time.Second
 
-// publisher publishes over a channel and gives each publication the broker's answer to it: confirmed, refused for lack of room, or returned
-// because there is no such queue.
+// publisher publishes over a channel and passes the broker's answer to each publication: confirmed, refused because the queue
+// is full, or returned because there is no such queue.
 type publisher struct {
 	c     *connection
 	ch    *amqp.Channel
-	until time.Time // another one takes its place then
+	until time.Time // then another publisher replaces it
 
 	mu      sync.Mutex
-	waiting map[uint64]*publication // by their numbers
-	stale   bool                    // a queue was not there: it is made again now
-	retired bool                    // another one has taken its place; it is closed once all of its publications are confirmed
+	waiting map[uint64]*publication // by their numbers on the channel
+	stale   bool                    // a queue did not exist, and is being made
+	retired bool                    // another publisher has replaced it; it is closed when all its publications are confirmed
 	over    bool                    // the channel is closed
 	why     error
 }
@@ -38,7 +39,7 @@ type publisher struct {
 type publication struct {
 	said     chan error // capacity 1
 	returned bool
-	late     *time.Timer // gives it up, also when no caller waits any more
+	late     *time.Timer // ends the wait, even if no caller waits any more
 }
 
 func newPublisher(ctx context.Context, c *connection) (*publisher, error) {
@@ -56,7 +57,7 @@ func newPublisher(ctx context.Context, c *connection) (*publisher, error) {
 	return p, nil
 }
 
-// listen takes what the broker says of publications until the channel is closed. Of a publication that is returned the broker says so before
+// listen takes the broker's answers until the channel is closed. For a publication that is returned the broker says so before
 // it confirms it.
 func (p *publisher) listen(closed <-chan *amqp.Error, returns <-chan amqp.Return, confirms <-chan amqp.Confirmation) {
 	for confirms != nil {
@@ -90,7 +91,7 @@ func (p *publisher) listen(closed <-chan *amqp.Error, returns <-chan amqp.Return
 		w.late.Stop()
 		w.said <- failed(context.Background(), "publish", why)
 	}
-	if !p.retired { // A channel is closed on its own when the user may not publish. Without a publisher the connection is of no use.
+	if !p.retired { // A channel alone is closed when the user may not publish. Without a publisher the connection is useless.
 		p.c.drop()
 	}
 }
@@ -98,7 +99,7 @@ func (p *publisher) listen(closed <-chan *amqp.Error, returns <-chan amqp.Return
 func (p *publisher) returned(r amqp.Return) {
 	seq, err := strconv.ParseUint(r.CorrelationId, 10, 64)
 	if err != nil {
-		return // it is what publish has written
+		return // publish has written it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +118,7 @@ func (p *publisher) forget(seq uint64) *publication {
 		delete(p.waiting, seq)
 	}
 	if p.retired && len(p.waiting) == 0 {
-		go p.c.shut(p.ch) // it waits for an answer, for which listen has to be free
+		go p.c.shut(p.ch) // shut waits for an answer, and for that listen must be free
 	}
 	return w
 }
@@ -131,7 +132,7 @@ func (p *publisher) retire() {
 	}
 }
 
-// aged reports whether another channel has to be taken.
+// aged reports whether the channel has been used for long enough.
 func (p *publisher) aged() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +173,8 @@ func (f *Office) publish(ctx context.Context, queue string, m amqp.Publishing) e
 	}
 }
 
-// notConfirmed gives a publication up. A broker that has blocked the connection confirms nothing over it and says so; otherwise the connection, or the
-// queue behind it, is stuck.
+// notConfirmed gives a publication up. If the broker has blocked the connection, it has said so and confirms nothing; otherwise
+// the connection, or the queue, is stuck.
 func (p *publisher) notConfirmed(seq uint64) {
 	w := p.forget(seq)
 	if w == nil {

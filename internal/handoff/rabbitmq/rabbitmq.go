@@ -1,15 +1,16 @@
-// Package rabbitmq makes a post office of RabbitMQ, version 3.10 or later. Nothing that it keeps there is needed to recover: a RabbitMQ that
-// has lost everything costs a pause.
+// Package rabbitmq is a post office on RabbitMQ, version 3.10 or later. Nothing in RabbitMQ is needed to recover: if it loses
+// everything, work pauses and goes on.
 //
 // A namespace NS has these queues, all of them at the default exchange:
 //
 //	pawl.NS.ask, .tell, .log   the lines, quorum queues
 //	pawl.NS.dead               dead letters, a quorum queue
 //	pawl.NS.owner              always empty: one of its arguments says which installation the namespace belongs to
-//	pawl.NS.to.USER.BOX        a mailbox, a classic queue that its owner alone reads, deleted by RabbitMQ a while after that is gone
+//	pawl.NS.to.USER.BOX        a mailbox, a classic queue that its owner alone reads, deleted by RabbitMQ a while after the owner
+// has died
 //
-// Servers make all of them but the mailboxes; workers make their mailboxes. Every publication is confirmed by the broker, and is returned when
-// there is no such queue.
+// Servers make all queues except the mailboxes, which workers make. The broker confirms every publication, and returns one
+// whose queue does not exist.
 package rabbitmq
 
 import (
@@ -32,13 +33,15 @@ import (
 
 // Options configure an Office.
 type Options struct {
-	// URL is amqp://[user:password@]host[:port][/vhost], or amqps:// for TLS; ?namespace=NAME tells several installations in one vhost apart,
-	// addr=host[:port] names another node of the same cluster, and cacertfile, certfile, keyfile and server_name_indication are as everywhere with RabbitMQ.
+	// URL is amqp://[user:password@]host[:port][/vhost], or amqps:// for TLS. ?namespace=NAME separates several
+	// installations in one vhost, addr=host[:port] names another node of the same cluster, and cacertfile, certfile,
+	// keyfile and server_name_indication have their usual meaning for RabbitMQ.
 	URL string
 	Log *slog.Logger
-	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it and make no lines.
+	// Installation names the database behind the servers that share a namespace. It is empty for workers, which neither
+	// check it nor make lines.
 	Installation string
-	// MostBytes bounds the letters of Tells and of Logs; 0: 256 MB. All servers must say the same.
+	// MostBytes is the most bytes of letters in Tells and in Logs; 0: 256 MB. All servers must use the same number.
 	MostBytes int64
 }
 
@@ -48,36 +51,38 @@ type Office struct {
 	urls      []string // of the nodes, without the namespace
 	namespace string
 	prefix    string
-	boxes     string // the beginning of mailboxes' names: the user's, so that access rules can tell users' mailboxes apart
+	boxes     string // prefix of mailboxes' names with the user in it, so that access rules can separate users
 	log       *slog.Logger
 
-	ctx  context.Context // of the office
+	ctx  context.Context // ends when the office is closed
 	stop context.CancelFunc
-	// While the broker has no memory or no disk left it does not read from connections that publish. So a server reads lines over a connection
-	// over which it publishes nothing, and goes on taking letters out. A worker has one connection for both.
+	// A broker that has no memory or disk left does not read from connections that publish. So a server reads lines over a
+	// connection on which it publishes nothing, and can go on taking letters out. A worker has one connection for both.
 	sending, reading *link
 
 	mu     sync.Mutex
-	hand   map[post.Line]map[string]*letter // what takes are at, by id
-	filled map[post.Line]time.Time          // since when a line is not known to have been without unread letters
+	hand   map[post.Line]map[string]*letter // letters that takes are handling, by id
+	filled map[post.Line]time.Time          // when a line was last known to have no unread letters
 }
 
 const (
-	// mostBytes bounds Tells and Logs, mostAskBytes and mostDeadBytes the others.
+	// mostBytes is the bound on Tells and on Logs; mostAskBytes and mostDeadBytes are those on the others.
 	mostBytes     = 256 << 20
 	mostAskBytes  = 64 << 20
 	mostDeadBytes = 64 << 20
 	mostDead      = 10_000
 	keepDead      = 7 * 24 * time.Hour
-	// mostTries is how often a letter is delivered before RabbitMQ buries it. Unlike Redis it counts each loss of a connection, also of letters
-	// that lay in a buffer: with post.MostTries good reports would be buried while connections come and go.
+	// mostTries is how often a letter is delivered before RabbitMQ buries it. It is higher than post.MostTries because
+	// RabbitMQ, unlike Redis, counts each loss of a connection, even for letters that no take had begun: good reports would
+	// be buried when a connection is lost several times.
 	mostTries = 16
-	// boxLife is how long a mailbox stays without a reader: as long as two leases. messageLife is how long a message stays: by then the process
-	// that waits for it has asked again.
+	// boxLife is how long a mailbox exists without a reader: two leases. messageLife is how long a message exists: the
+	// process that waits for it has asked again by then.
 	boxLife     = time.Minute
 	messageLife = 30 * time.Second
 	mostBox     = 16 << 20
-	// answerWithin is how long the broker may take to answer a command or confirm a publication. Without an answer the connection is dropped.
+	// answerWithin is how long the broker may take to answer a command or confirm a publication before the connection is
+	// dropped.
 	answerWithin = 5 * time.Second
 	heartbeat    = 10 * time.Second
 )
@@ -96,7 +101,7 @@ func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
 	u.RawQuery = q.Encode()
 	for name := range u.Query() {
 		if !parameters.MatchString(name) {
-			// It is not shown: where a password has a ? that is not escaped, it is a part of that.
+			// The URL is not shown: if a password has an unescaped "?", the parameter is a part of the password.
 			return nil, "", errors.New("the broker's URL has another parameter than namespace, addr, cacertfile, certfile, keyfile and server_name_indication; write a ? of a password as %3F")
 		}
 	}
@@ -104,15 +109,16 @@ func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
 		node := *u
 		node.Host = host
 		if _, err := amqp.ParseURI(node.String()); err != nil {
-			return nil, "", errors.New("the broker's URL cannot be read: write amqp://user:password@host:port/vhost?namespace=NAME, with what is special in user and password as %-escapes, and &addr=host:port for each further node of a cluster")
+			return nil, "", errors.New("the broker's URL cannot be read: write amqp://user:password@host:port/vhost?namespace=NAME, with special characters of user and password as %-escapes, and &addr=host:port for each further node of a cluster")
 		}
 		nodes = append(nodes, &node)
 	}
 	return nodes, namespace, nil
 }
 
-// Open connects. Its error says what is wrong with the broker at the URL: that it does not answer, refuses the password, is too old, has no such
-// vhost, has queues with other arguments, or that another installation has the namespace. Close it.
+// Open connects. Its error says what is wrong with the broker at the URL: it does not answer, refuses the password, is too old,
+// has no such vhost or has queues with other arguments, or another installation has the namespace. The caller must close the
+// office.
 func Open(ctx context.Context, o Options) (*Office, error) {
 	nodes, namespace, err := parseURL(o.URL)
 	if err != nil {
@@ -159,7 +165,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// server reports whether this is a server's office, which makes what is not there.
+// server reports whether this is a server's office, which makes missing queues.
 func (f *Office) server() bool { return f.o.Installation != "" }
 
 // Close implements post.Broker.
@@ -194,8 +200,8 @@ func (f *Office) Send(ctx context.Context, line post.Line, body []byte, valid ti
 	return f.send(ctx, line, m)
 }
 
-// publishOrMake publishes to a line, or to the dead letters. Where there is no such queue a server makes it: the broker has lost it, or an operator
-// has deleted it.
+// publishOrMake publishes to a line, or to the dead letters. If the queue does not exist, a server makes it: the broker has
+// lost it, or an operator has deleted it.
 func (f *Office) publishOrMake(ctx context.Context, line post.Line, queue string, m amqp.Publishing) error {
 	err := f.publish(ctx, queue, m)
 	if errors.Is(err, errNoQueue) && f.server() {

@@ -14,24 +14,26 @@ import (
 )
 
 const (
-	// mostPrefetch is how many asks the broker pushes before it waits for acknowledgements. These are sent on receipt.
+	// mostPrefetch is how many asks the broker pushes before it waits for acknowledgements, which are sent on receipt.
 	mostPrefetch = 512
-	// againAfter is the pause before a letter that a take could not deal with goes back: the broker delivers it again at once.
+	// againAfter is the pause before a letter that a take could not handle is given back, because the broker delivers it
+	// again at once.
 	againAfter = 100 * time.Millisecond
 	// mostWait is the longest pause before a line is read again.
 	mostWait = time.Second
-	// mostSilent is how often in a row a queue may not answer a reader before it is deleted and made again: 4 times are 20 s. Before the last time each
-	// server waits another while, up to remakeApart, so that one of them does it.
+	// mostSilent is how often in a row a queue may fail to answer a reader before it is deleted and made again: 4 times are
+	// 20 s. Before the last time each server waits another while, up to remakeApart, so that only one of them does it.
 	mostSilent  = 4
 	remakeApart = 10 * time.Second
 )
 
-// settleWithin is for how long a channel over which nothing more is read stays for what takes settle over it. Then it is closed, and their letters come
-// again over another one, which counts as a try: of mostTries, so that reports may wait for a database that is away for an hour. Tests shorten it.
+// settleWithin is how long a channel stays open, after reading over it has ended, so that takes can settle their letters. Then
+// it is closed, and the letters are delivered again over another channel. That counts as one of mostTries, so reports may wait
+// for a database that is away for an hour. Tests shorten it.
 var settleWithin = 5 * time.Minute
 
-// letter is a letter that a take is dealing with. When the connection is lost meanwhile the broker delivers it again; the take goes on, and what it
-// says settles the latest delivery.
+// letter is a letter that a take is handling. If the connection is lost meanwhile the broker delivers the letter again; the
+// take goes on, and its result settles the latest delivery.
 type letter struct {
 	latest amqp.Delivery
 	size   int
@@ -44,7 +46,7 @@ type counter struct {
 	ctx  context.Context
 	line post.Line
 	most int
-	room chan struct{} // has an element for each take
+	room chan struct{} // one element for each running take
 	take func(context.Context, post.Letter) error
 	hand sync.WaitGroup
 }
@@ -69,7 +71,7 @@ func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(
 	c.hand.Wait()
 }
 
-// heal counts how often in a row the queue has not answered, and has it made again when that does not end.
+// heal counts how often in a row the queue has not answered, and makes the queue anew if that does not end.
 func (c *counter) heal(err error, silent int) int {
 	if !errors.Is(err, errNoAnswer) || !c.f.server() {
 		return 0
@@ -78,7 +80,7 @@ func (c *counter) heal(err error, silent int) int {
 	case mostSilent - 1:
 		post.Pause(c.ctx, rand.N(remakeApart))
 	case mostSilent:
-		c.f.log.Warn("a line of the broker does not answer: it is deleted and made again, and what was in it is sent again", "line", c.line)
+		c.f.log.Warn("a line of the broker does not answer: deleting it and making it again; its letters will be sent again", "line", c.line)
 		if err := c.f.remake(c.ctx, c.line); err != nil && c.ctx.Err() == nil {
 			c.f.log.Warn("a line of the broker cannot be made again; trying again", "line", c.line, "err", err)
 			return mostSilent - 1
@@ -88,9 +90,10 @@ func (c *counter) heal(err error, silent int) int {
 	return silent
 }
 
-// read reads the line until ctx, the connection, the queue or the life of its channel is over. It reports whether it could subscribe. RabbitMQ 3.10 subscribes
-// the reader of a queue that is deleted and made again at once to the new queue by itself, and takes the messages of that, which are numbered from 0
-// again, for ones that the reader has had: they lie there until the channel is closed.
+// read reads the line until ctx ends, or until the connection, the queue or the life of its channel has ended. It reports
+// whether it could subscribe. If a queue is deleted and made again at once, RabbitMQ 3.10 subscribes the reader to the new
+// queue by itself. It then takes the new queue's messages, numbered from 0 again, for ones that the reader has had, and keeps
+// them back until the channel is closed.
 func (c *counter) read() (bool, error) {
 	conn, ch, deliveries, err := c.subscribe()
 	if err != nil {
@@ -98,11 +101,11 @@ func (c *counter) read() (bool, error) {
 	}
 	ctx := context.WithoutCancel(c.ctx)
 	cancel := func() {
-		_ = conn.do(ctx, "end a subscription", func() error { return ch.Cancel(consumer, false) }) // an error means that the channel is gone
+		_ = conn.do(ctx, "end a subscription", func() error { return ch.Cancel(consumer, false) }) // an error means that the channel is closed
 	}
 	life := time.NewTimer(channelLife)
 	defer life.Stop()
-	var hand sync.WaitGroup // takes of what came over this channel
+	var hand sync.WaitGroup // takes of letters that came over this channel
 	for ended := false; ; {
 		select {
 		case d, ok := <-deliveries:
@@ -111,7 +114,7 @@ func (c *counter) read() (bool, error) {
 				c.deliver(d, &hand)
 				continue
 			case !ended:
-				conn.shut(ch) // the broker delivers again what is not settled
+				conn.shut(ch) // the broker delivers unsettled letters again
 				return true, amqp.ErrClosed
 			}
 			c.hand.Go(func() {
@@ -130,10 +133,11 @@ func (c *counter) read() (bool, error) {
 			})
 			return true, nil
 		case <-life.C:
-			cancel() // what was delivered until then comes before deliveries is closed
+			cancel() // letters delivered until then come before deliveries is closed
 			ended = true
 		case <-c.ctx.Done():
-			// What was delivered after the last letter that a take was given goes back with the channel, once the takes have settled theirs.
+			// Letters behind the last one that was given to a take go back with the channel, once the takes have
+			// settled theirs.
 			cancel()
 			c.hand.Wait()
 			conn.shut(ch)
@@ -144,7 +148,7 @@ func (c *counter) read() (bool, error) {
 
 const consumer = "server"
 
-// subscribe makes the line where it is gone, and begins to read it.
+// subscribe begins to read the line, and makes it if it does not exist.
 func (c *counter) subscribe() (conn *connection, ch *amqp.Channel, deliveries <-chan amqp.Delivery, err error) {
 	f, ctx := c.f, c.ctx
 	if f.server() {
@@ -171,10 +175,10 @@ func (c *counter) subscribe() (conn *connection, ch *amqp.Channel, deliveries <-
 	return conn, ch, deliveries, err
 }
 
-// deliver begins a take. Where there is none free it waits.
+// deliver starts a take. If too many are running it waits.
 func (c *counter) deliver(d amqp.Delivery, hand *sync.WaitGroup) {
 	if c.line == post.Asks {
-		_ = d.Ack(false) // it may come again, and is then known by that
+		_ = d.Ack(false) // it may be delivered again, and is recognised then
 		if d.Redelivered {
 			return
 		}
@@ -196,13 +200,13 @@ func (c *counter) deliver(d amqp.Delivery, hand *sync.WaitGroup) {
 	})
 }
 
-// tries is how often a letter was delivered, with this time.
+// tries is how often a letter has been delivered, including this time.
 func tries(d amqp.Delivery) int {
-	n, _ := d.Headers["x-delivery-count"].(int64) // there is none at the first time
+	n, _ := d.Headers["x-delivery-count"].(int64) // the first delivery has no such header
 	return int(n) + 1
 }
 
-// rejoin reports whether a take is at a letter that is delivered again.
+// rejoin reports whether a take is already handling a letter that is delivered again.
 func (f *Office) rejoin(line post.Line, d amqp.Delivery) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,18 +234,19 @@ func (f *Office) release(line post.Line, l *letter) amqp.Delivery {
 	return l.latest
 }
 
-// settle does with a letter what its take says. What cannot be settled is delivered again.
+// settle acknowledges a letter, buries it or gives it back, as its take has decided. If that fails the letter is delivered
+// again.
 func (c *counter) settle(l *letter, taken error) {
 	if buried, dead := errors.AsType[*post.Buried](taken); dead {
 		if taken = c.bury(l, buried.Reason); taken != nil {
-			c.f.log.Debug("a letter is buried later: the broker does not answer", "line", c.line, "err", taken)
+			c.f.log.Debug("an unreadable letter will be delivered again: the broker does not answer", "line", c.line, "err", taken)
 		}
 	}
 	if taken != nil && c.line != post.Asks {
 		post.Pause(c.ctx, againAfter)
 	}
 	d := c.f.release(c.line, l)
-	switch { // an error means that the channel is gone, and then the letter comes again
+	switch { // an error means that the channel is closed, and then the letter is delivered again
 	case c.line == post.Asks:
 	case taken == nil:
 		_ = d.Ack(false)
@@ -250,7 +255,7 @@ func (c *counter) settle(l *letter, taken error) {
 	}
 }
 
-// bury puts a letter among the dead ones. Of an ask, which is never sent again, the text is not kept.
+// bury puts a letter among the dead letters. The text of an ask is not kept, because asks are never sent again.
 func (c *counter) bury(l *letter, reason string) error {
 	c.f.mu.Lock()
 	d := l.latest

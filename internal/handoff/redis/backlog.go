@@ -29,13 +29,13 @@ func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) 
 			if len(first) > 0 {
 				d.Oldest = f.age(first[0].ID)
 			}
-			// A line that was never used, or whose group is lost, holds nothing that was counted.
+			// A line that was never used, or whose group is lost, has no count of bytes.
 			if text, err := f.do(ctx, "HGET", f.key("bytes"), string(line)).ToString(); err == nil {
-				d.Bytes, _ = strconv.ParseInt(text, 10, 64) // it is what scripts have written
+				d.Bytes, _ = strconv.ParseInt(text, 10, 64) // scripts have written it
 			}
 			d.Unread = d.Letters
 			if pending, err := f.do(ctx, "XPENDING", f.line(line), group).ToArray(); err == nil && len(pending) > 0 {
-				n, _ := pending[0].AsInt64() // the first part is a number
+				n, _ := pending[0].AsInt64() // the first element is a number
 				d.Unread -= n
 			}
 		}
@@ -44,7 +44,8 @@ func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) 
 	return all, nil
 }
 
-// Of dead letters, mostListed are listed, deadPage in one answer of Redis: each may have half a megabyte.
+// At most mostListed dead letters are listed. One answer of Redis has at most deadPage of them, because each may have half a
+// megabyte.
 const (
 	mostListed = 1000
 	deadPage   = 20
@@ -62,7 +63,7 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	if len(newest) == 0 {
 		return nil, nil
 	}
-	// What is buried meanwhile, put back letters that still cannot be read among it, is not listed.
+	// Letters that are buried meanwhile are not listed, including those that were just put back and still cannot be read.
 	for from, to := "-", newest[0].ID; len(all) < mostListed; {
 		entries, err := f.do(ctx, "XRANGE", f.key("dead"), from, to, "COUNT", strconv.Itoa(deadPage)).AsXRange()
 		if err != nil {
@@ -84,7 +85,7 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 
 func (f *Office) deadLetter(m rueidis.XRangeEntry) post.DeadLetter {
 	v := m.FieldValues
-	tries, _ := strconv.Atoi(v["tries"]) // it is what scripts have written, as is the size
+	tries, _ := strconv.Atoi(v["tries"]) // scripts have written it, and the size
 	size, err := strconv.Atoi(v["size"])
 	if err != nil {
 		size = len(v["l"])

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// mostMessages is how many messages one read of a mailbox brings: each may have half a megabyte, and what does not arrive in time is
-// read again.
+// mostMessages is how many messages one read of a mailbox returns: each may have half a megabyte, and messages that do not
+// arrive in time are read again.
 const mostMessages = 8
 
 // box is a mailbox: a stream that its owner alone reads, without a group.
@@ -22,14 +22,14 @@ type box struct {
 	f       *Office
 	name    string
 	key     string
-	last    string // id of the last message that was read
+	last    string // id of the last message read
 	waiting [][]byte
 	touched time.Time
-	read    int // bytes that were read and are in Redis still
+	read    int // bytes that were read and are still in Redis
 }
 
-// Box implements post.Office. The name is random: the stream of a mailbox of an old name might give its messages lower ids than its
-// reader has seen, and XREAD would pass over them.
+// Box implements post.Office. The name is random. In a stream with the name of an old mailbox, messages could get lower ids
+// than its reader has seen, and XREAD would skip them.
 func (f *Office) Box(ctx context.Context) (post.Box, error) {
 	raw := make([]byte, 16)
 	rand.Read(raw) // never fails on the systems that Go supports
@@ -60,7 +60,7 @@ func (b *box) Next(ctx context.Context) ([]byte, error) {
 	return message, nil
 }
 
-// touch keeps the mailbox, and finds out whether it is there still.
+// touch prolongs the life of the mailbox, and finds out whether it still exists.
 func (b *box) touch(ctx context.Context) error {
 	if time.Since(b.touched) < boxTouch {
 		return nil
@@ -87,7 +87,7 @@ func (b *box) fetch(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		b.touched = time.Time{} // a Redis that has started again may have lost it, and would let its reader wait
+		b.touched = time.Time{} // a restarted Redis may have lost the mailbox, and its reader would wait for ever
 		return failed(ctx, "read the mailbox", err)
 	}
 	for _, m := range streams[b.key] {
@@ -103,11 +103,11 @@ func (b *box) fetch(ctx context.Context) error {
 	return nil
 }
 
-// mostKept is how many bytes of a mailbox are kept in Redis after they were read. Deleting after each read would make each message wait
-// for one more answer of Redis.
+// mostKept is how many bytes of a mailbox stay in Redis after they were read. Deleting after each read would make every message
+// wait for one more answer of Redis.
 const mostKept = 256 << 10
 
-// trim deletes what was read. Its failure costs memory until the next.
+// trim deletes messages that were read. If it fails they occupy memory until the next call.
 func (b *box) trim(ctx context.Context) {
 	if b.read == 0 {
 		return
@@ -117,7 +117,7 @@ func (b *box) trim(ctx context.Context) {
 	}
 }
 
-// after is the first id behind one.
+// after is the lowest id behind one.
 func after(id string) string {
 	ms, n, ok := cutID(id)
 	if !ok {
@@ -130,5 +130,5 @@ func after(id string) string {
 func (b *box) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = b.f.do(ctx, "DEL", b.key).Error() // or Redis deletes it when its time is over
+	_ = b.f.do(ctx, "DEL", b.key).Error() // if this fails, Redis deletes it when its life is over
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// oldest is the first major version whose XAUTOCLAIM passes over what was deleted, instead of returning nothing for it.
+// oldest is the first major version whose XAUTOCLAIM skips deleted entries, instead of returning nothing for them.
 const oldest = 7
 
-// check looks whether this Redis, or Valkey, will do.
+// check reports whether this server, a Redis or a Valkey, can be used.
 func (f *Office) check(ctx context.Context) error {
 	info, err := f.info(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *Office) info(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// limits says which of Redis's own limits is near: connections and memory, of which more than four fifths are taken.
+// limits says which of Redis's own limits is near, that is more than four fifths used: connections or memory.
 func limits(info map[string]string) (concern, remedy string) {
 	near := func(used, most string) bool {
 		u, err := strconv.ParseInt(info[used], 10, 64)
@@ -63,18 +63,18 @@ func limits(info map[string]string) (concern, remedy string) {
 	return "", ""
 }
 
-// claimNamespace notes that the namespace is this installation's, unless it is another one's.
+// claimNamespace registers the namespace for this installation, unless another one has it.
 func (f *Office) claimNamespace(ctx context.Context) error {
 	if f.o.Installation == "" {
 		return nil
 	}
 	meta := f.key("meta")
 	if err := f.do(ctx, "HSETNX", meta, "installation", f.o.Installation).Error(); err != nil {
-		return failed(ctx, "note whose the namespace is", err)
+		return failed(ctx, "register the namespace", err)
 	}
 	owner, err := f.do(ctx, "HGET", meta, "installation").ToString()
 	if err != nil {
-		return failed(ctx, "look whose the namespace is", err)
+		return failed(ctx, "read the owner of the namespace", err)
 	}
 	if owner != f.o.Installation {
 		return post.OtherInstallation(f.namespace, "delete the key "+meta)

@@ -1,11 +1,11 @@
-// Package redis makes a post office of a Redis server, version 7 or later, with streams. Nothing that it keeps there is needed to recover:
-// a Redis that is emptied costs a pause.
+// Package redis is a post office on a Redis server, version 7 or later, with streams. Nothing in Redis is needed to recover: if
+// it is emptied, work pauses and goes on.
 //
 // A namespace NS has these keys:
 //
 //	pawl:{NS}:ask, :tell, :log   streams: the lines, read by the group "servers"
 //	pawl:{NS}:bytes              hash: how many bytes of letters each line holds
-//	pawl:{NS}:to:BOX             stream: a mailbox, read by its owner alone, deleted by Redis a while after that is gone
+//	pawl:{NS}:to:BOX             stream: a mailbox, read by its owner alone, deleted by Redis a while after the owner has died
 //	pawl:{NS}:dead               stream: dead letters
 //	pawl:{NS}:meta               hash: which installation the namespace belongs to
 package redis
@@ -31,16 +31,17 @@ import (
 
 // Options configure an Office.
 type Options struct {
-	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS; ?namespace=NAME tells several installations on one Redis
-	// apart. &master_set=NAME makes it that of a sentinel, and &addr=HOST:PORT, several times, names more sentinels, or more nodes of a cluster.
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. ?namespace=NAME separates several installations
+	// on one Redis. &master_set=NAME makes the URL that of a sentinel, and &addr=HOST:PORT, which may be repeated, names
+	// more sentinels, or more nodes of a cluster.
 	URL string
 	Log *slog.Logger
 	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it.
 	Installation string
-	// MostBytes bounds the letters of a line; 0: 256 MB.
+	// MostBytes is the most bytes of letters in a line; 0: 256 MB.
 	MostBytes int64
-	// Stale is after how long a letter whose server is silent is delivered to another; 0: 15 s. A server that has a letter in hand says so
-	// three times in that time.
+	// Stale is the time after which a letter whose server is silent is delivered to another one; 0: 15 s. A server that
+	// handles a letter says so three times in that time.
 	Stale time.Duration
 }
 
@@ -50,14 +51,14 @@ type Office struct {
 	client    rueidis.Client
 	namespace string
 	prefix    string
-	name      string // of this process, as a consumer
+	name      string // of this process, which is a consumer of the group
 	log       *slog.Logger
 
-	ahead atomic.Int64 // of Redis's clock before this process's, in nanoseconds
+	ahead atomic.Int64 // difference of Redis's clock to this process's, in nanoseconds
 	timed atomic.Bool  // ahead is known
 
 	mu   sync.Mutex
-	hand map[post.Line]map[string]bool // ids of letters that takes are at
+	hand map[post.Line]map[string]bool // ids of letters that takes are handling
 }
 
 const (
@@ -66,17 +67,17 @@ const (
 	mostAsks   = 100_000
 	mostDead   = 64 << 20 // bytes of dead letters
 	staleAfter = 15 * time.Second
-	// oldAsk is the age at which asks are removed, in seconds. Servers take none that is older than 20 s.
+	// oldAsk is the age in seconds at which asks are removed. Servers ignore those older than 20 s.
 	oldAsk = 30
-	// blockFor is how long Redis holds a read of a line before it answers that there is nothing, and boxBlock that of a mailbox, of which
-	// there are as many as workers. A mailbox that was deleted is noticed after that.
+	// blockFor is how long Redis holds a read of a line before it answers that there is nothing. boxBlock is the same for a
+	// mailbox and is longer, since there are as many mailboxes as workers; a deleted mailbox is noticed after that time.
 	blockFor = time.Second
 	boxBlock = 4 * time.Second
-	// connBuffer is how many bytes a connection buffers in each direction. Of a worker two connections are mostly idle.
+	// connBuffer is how many bytes a connection buffers in each direction. Two connections of a worker are mostly idle.
 	connBuffer = 64 << 10
-	// boxLife is how long a mailbox stays after its owner's last word: as long as two leases.
+	// boxLife is how long a mailbox exists after its owner has last touched it: two leases.
 	boxLife = time.Minute
-	// boxTouch is how often an owner looks whether its mailbox is there still.
+	// boxTouch is how often an owner touches its mailbox.
 	boxTouch = 2 * time.Second
 )
 
@@ -93,8 +94,8 @@ func parseURL(text string) (rueidis.ClientOption, string, error) {
 	return o, namespace, nil
 }
 
-// Open connects. Its error says what is wrong with the server at the URL: that it does not answer, refuses the password, is too old, or
-// that another installation has the namespace. Close it.
+// Open connects. Its error says what is wrong with the server at the URL: it does not answer, refuses the password, is too old,
+// or another installation has the namespace. The caller must close the office.
 func Open(ctx context.Context, o Options) (*Office, error) {
 	co, namespace, err := parseURL(o.URL)
 	if err != nil {
@@ -115,8 +116,8 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	co.Sentinel.Dialer, co.Sentinel.TLSConfig = co.Dialer, co.TLSConfig
 	co.ClientName = "pawl"
 	co.BlockingPoolSize = 64
-	// One connection carries all commands that do not block. The library's default is up to four, opened when a command first needs them: at
-	// Redis's maxclients Health then failed with EOF in the place of saying so.
+	// One connection carries all commands that do not block. The library's default is up to four, opened when a command
+	// first needs them. When Redis was at its maxclients, Health then failed with EOF instead of saying so.
 	co.PipelineMultiplex = -1
 	co.ReadBufferEachConn, co.WriteBufferEachConn = connBuffer, connBuffer
 	client, err := rueidis.NewClient(co)
@@ -134,19 +135,19 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	return f, nil
 }
 
-// explained says what to do about what Redis refuses.
+// explained adds advice to an error of Redis.
 func explained(err error) error {
 	return post.Explained(err, []string{"WRONGPASS", "NOAUTH", "AUTH called without"}, []string{"NOPERM"})
 }
 
-// Close ends the connections. Mailboxes are deleted by their owners before.
+// Close ends the connections. Mailboxes must be closed before, by their owners.
 func (f *Office) Close() { f.client.Close() }
 
 func (f *Office) key(name string) string { return f.prefix + name }
 
 func (f *Office) line(l post.Line) string { return f.key(string(l)) }
 
-// do is one command.
+// do runs one command.
 func (f *Office) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	b := f.client.B().Arbitrary(words[0])
 	if len(words) > 1 {
@@ -156,7 +157,7 @@ func (f *Office) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	return f.client.Do(ctx, b.Build())
 }
 
-// failed makes ErrUnavailable of an error that Redis, or the way to it, gave.
+// failed turns an error of Redis, or of the connection to it, into ErrUnavailable.
 func failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -164,7 +165,7 @@ func failed(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, explained(err))
 }
 
-// Send implements post.Office. Servers see a letter's age; asks are deleted when they are older than any is valid.
+// Send implements post.Office. Servers see the age of letters; asks are deleted at an age at which none is valid.
 func (f *Office) Send(ctx context.Context, line post.Line, body []byte, _ time.Duration) error {
 	most := int64(1 << 40)
 	if line == post.Asks {

@@ -2,9 +2,11 @@ package redis
 
 import "github.com/redis/rueidis"
 
-// The scripts are what must happen in one step. All keys of an office have one hash tag, so that a cluster keeps them together.
+// Each script does in one step what must not be interrupted. All keys of an office have one hash tag, so that a cluster keeps
+// them together.
 
-// sendScript puts a letter into a line that has room. An empty line counts as having no bytes, also where its counter says otherwise: an operator may have deleted the line.
+// sendScript puts a letter into a line unless the line is full. An empty line counts as having no bytes, whatever its counter
+// says, because an operator may have deleted the line.
 //
 //	KEYS line, bytes   ARGV name of the line, letter, most bytes, most letters
 var sendScript = rueidis.NewLuaScript(`
@@ -20,8 +22,8 @@ redis.call('XADD', KEYS[1], '*', 'l', ARGV[2])
 redis.call('HINCRBY', KEYS[2], ARGV[1], #ARGV[2])
 return 1`)
 
-// settleScript deletes letters that have been dealt with. It runs also while Redis has reached maxmemory: or nothing could be taken
-// out of lines that are full.
+// settleScript deletes letters that have been handled. It must run even when Redis has reached maxmemory, because otherwise
+// full lines could not be emptied.
 //
 //	KEYS line, bytes   ARGV name of the line, group, and of each letter its id and its length
 var settleScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
@@ -36,8 +38,8 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// buryScript moves a letter to the dead ones, of which there are at most 10,000, with so many bytes, and none from more than 7 days ago: the
-// oldest make room. Of an ask, which is never sent again, the text is not kept.
+// buryScript moves a letter to the dead letters. Of these it keeps at most 10,000, at most so many bytes, and none older than 7
+// days; the oldest are deleted first. The text of an ask is not kept, because asks are never sent again.
 //
 //	KEYS line, bytes, dead   ARGV name of the line, group, id, letter, reason, tries, most bytes
 var buryScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
@@ -69,7 +71,7 @@ for i = 1, 1000 do
 end
 return 1`)
 
-// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped: their workers have asked again.
+// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped, because their workers have asked again.
 //
 //	KEYS dead, line, bytes   ARGV id, name of the line, letter, "1" to put it back
 var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
@@ -94,7 +96,7 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// boxScript makes a mailbox that goes away by itself.
+// boxScript makes a mailbox that Redis deletes by itself when it is not touched.
 //
 //	KEYS mailbox   ARGV milliseconds
 var boxScript = rueidis.NewLuaScript(`
@@ -102,8 +104,8 @@ local id = redis.call('XADD', KEYS[1], '*', 'hello', '')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return id`)
 
-// forgetScript deletes consumers of processes that are gone. One with letters that it was given and has not settled stays until others have
-// claimed these: deleted with it they would never be delivered again.
+// forgetScript deletes the consumers of dead processes. One that has letters stays until others have claimed these, because
+// deleting it would lose them.
 //
 //	KEYS line   ARGV group, idle milliseconds
 var forgetScript = rueidis.NewLuaScript(`#!lua flags=allow-oom

@@ -15,24 +15,24 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-// delivery is a letter on its way to a take.
+// delivery is a letter that is being delivered.
 type delivery struct {
 	id    string
 	body  string
 	tries int
 }
 
-// counter is where the letters of one call of Serve wait for a take.
+// counter holds the letters of one call of Serve, which wait for a take.
 type counter struct {
 	f    *Office
 	ctx  context.Context // of Serve
 	line post.Line
-	room chan struct{} // has an element for each take
+	room chan struct{} // one element for each running take
 	take func(context.Context, post.Letter) error
 	hand sync.WaitGroup
 
 	mu       sync.Mutex
-	spent    []delivery // that are to be deleted
+	spent    []delivery // letters to be deleted
 	deleting bool
 }
 
@@ -46,13 +46,13 @@ func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(
 	c.hand.Wait()
 }
 
-// free is for how many more letters there are takes, up to how many are read at once.
+// free is how many more takes may start, but no more than are read at once.
 func (c *counter) free() int { return min(cap(c.room)-len(c.room), mostRead) }
 
 const mostRead = 100
 
-// deliver begins a take. Where there is none free it waits; a letter that waits when ctx ends stays this process's, and goes to another
-// when it is stale.
+// deliver starts a take. If too many are running it waits. A letter that still waits when ctx ends stays assigned to this
+// process, and goes to another one when it is stale.
 func (c *counter) deliver(d delivery) {
 	select {
 	case c.room <- struct{}{}:
@@ -61,7 +61,7 @@ func (c *counter) deliver(d delivery) {
 	}
 	if !c.f.grasp(c.line, d.id) {
 		<-c.room
-		return // a take is at it
+		return // a take is handling it
 	}
 	c.hand.Go(func() {
 		defer func() { <-c.room }()
@@ -95,7 +95,8 @@ func (f *Office) inHand(line post.Line) (ids []string) {
 	return ids
 }
 
-// settle does with a letter what its take says. It tries for a few seconds and no longer: what is not settled is delivered again.
+// settle deletes a letter, buries it or leaves it, as its take has decided. It tries for a few seconds only; a letter that it
+// leaves is delivered again.
 func (c *counter) settle(d delivery, taken error) {
 	buried, dead := errors.AsType[*post.Buried](taken)
 	switch {
@@ -103,22 +104,22 @@ func (c *counter) settle(d delivery, taken error) {
 		settling, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWithin)
 		defer cancel()
 		if err := c.f.bury(settling, c.line, d, buried.Reason); err != nil {
-			c.f.log.Debug("a letter that cannot be read is delivered again: Redis does not answer", "line", c.line, "err", err)
+			c.f.log.Debug("an unreadable letter will be delivered again: Redis does not answer", "line", c.line, "err", err)
 		}
-	case taken == nil && c.line != post.Asks: // an ask is deleted when it is delivered
+	case taken == nil && c.line != post.Asks: // an ask was deleted on delivery
 		c.delete(d)
 	}
 }
 
 const (
 	settleWithin = 5 * time.Second
-	// settleAfter is how long letters that are dealt with wait for others, to be deleted by one script: deleting a letter by itself costs
-	// Redis as much as receiving it did. No caller waits for it.
+	// settleAfter is how long a handled letter waits so that several can be deleted by one script, since deleting one alone
+	// costs Redis as much as receiving it did. No caller waits for this.
 	settleAfter = 10 * time.Millisecond
-	mostDeleted = 500 // letters in one script
+	mostDeleted = 500 // letters deleted by one script
 )
 
-// delete lets letters be deleted, together with those that are dealt with a moment later.
+// delete arranges that letters are deleted, together with those that are handled a moment later.
 func (c *counter) delete(all ...delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,8 +149,8 @@ func (c *counter) deleteSpent() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWithin)
 		err := c.f.remove(ctx, c.line, spent...)
 		cancel()
-		if err != nil { // asks are deleted by their age
-			c.f.log.Debug("letters were dealt with and are delivered again: Redis does not answer", "line", c.line, "letters", n, "err", err)
+		if err != nil { // asks that stay are deleted at a certain age
+			c.f.log.Debug("handled letters will be delivered again: Redis does not answer", "line", c.line, "letters", n, "err", err)
 		}
 	}
 }
@@ -175,10 +176,10 @@ func (f *Office) bury(ctx context.Context, line post.Line, d delivery, reason st
 		[]string{string(line), group, d.id, d.body, reason, strconv.Itoa(d.tries), strconv.Itoa(mostDead)}).Error()
 }
 
-// readLine delivers new letters until ctx ends.
+// readLine reads new letters and delivers them, until ctx ends.
 func (f *Office) readLine(ctx context.Context, c *counter) {
 	for failures := 0; ctx.Err() == nil; {
-		select { // a letter that is read and finds no take is kept from other servers
+		select { // reads only when a take is free: a letter that waits here is kept from other servers
 		case c.room <- struct{}{}:
 			<-c.room
 		case <-ctx.Done():
@@ -207,7 +208,7 @@ func (f *Office) readLine(ctx context.Context, c *counter) {
 	}
 }
 
-// fresh waits for new letters, for a second.
+// fresh waits up to a second for new letters.
 func (f *Office) fresh(ctx context.Context, line post.Line, most int) ([]delivery, error) {
 	asking, cancel := context.WithTimeout(ctx, blockFor+5*time.Second)
 	defer cancel()
@@ -230,7 +231,7 @@ func (f *Office) fresh(ctx context.Context, line post.Line, most int) ([]deliver
 	return all, nil
 }
 
-// makeGroup makes a line, and the group that reads it from its beginning: Redis was new, or has lost it.
+// makeGroup makes a line, and the group that reads it from its beginning. Redis was new or has lost them.
 func (f *Office) makeGroup(ctx context.Context, line post.Line) error {
 	err := f.do(ctx, "XGROUP", "CREATE", f.line(line), group, "0", "MKSTREAM").Error()
 	if err != nil && !strings.Contains(err.Error(), "BUSYGROUP") {
@@ -239,8 +240,8 @@ func (f *Office) makeGroup(ctx context.Context, line post.Line) error {
 	return nil
 }
 
-// tend does, a few times in the time after which a letter is stale, what a line needs beside its readers: it says of letters that are in
-// hand that they are, and takes over those of servers that are gone.
+// tend looks after a line, a few times in the time after which a letter is stale: it renews this server's claim on the letters
+// that it handles, and takes over those of dead servers.
 func (f *Office) tend(ctx context.Context, c *counter) {
 	every := f.o.Stale / 3
 	for ctx.Err() == nil {
@@ -249,7 +250,7 @@ func (f *Office) tend(ctx context.Context, c *counter) {
 			return
 		}
 		if err := f.tendOnce(ctx, c); err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "NOGROUP") {
-			f.log.Debug("a line at the broker is tended later", "line", c.line, "err", err)
+			f.log.Debug("stale letters of a line are taken over later", "line", c.line, "err", err)
 		}
 	}
 }
@@ -266,7 +267,7 @@ func (f *Office) tendOnce(ctx context.Context, c *counter) error {
 	}
 	if line == post.Asks {
 		if err := f.claimNamespace(asking); err != nil && !errors.Is(err, post.ErrUnavailable) {
-			f.log.Error("the broker's namespace has come to another installation", "err", err)
+			f.log.Error("the broker's namespace now belongs to another installation", "err", err)
 		}
 		return trimScript.Exec(asking, f.client, []string{f.line(line), f.key("bytes")}, []string{string(line), strconv.Itoa(oldAsk)}).Error()
 	}
@@ -279,9 +280,9 @@ func (f *Office) tendOnce(ctx context.Context, c *counter) error {
 	return f.takeOver(asking, c)
 }
 
-// takeOver delivers the letters of which no server has said for long that it has them in hand. A call looks at some of what is pending
-// and returns from where the next has to look; only at 0-0 has all of it been looked at. While every take of this server has a letter, as
-// in an outage of the store, nothing is taken over: each time counts towards the tries of a letter.
+// takeOver delivers letters whose servers have not renewed their claim for too long. A call looks at a part of the pending
+// letters, and the next one goes on from there; at 0-0 all have been looked at. While all takes of this server are busy, as in
+// an outage of the store, it takes nothing over, because every delivery counts towards the tries of a letter.
 func (f *Office) takeOver(ctx context.Context, c *counter) error {
 	line := c.line
 	for cursor := "0-0"; c.free() > 0; {
@@ -320,14 +321,14 @@ func (f *Office) takeOver(ctx context.Context, c *counter) error {
 	return nil
 }
 
-// tries is how often a letter was delivered.
+// tries is how often a letter has been delivered.
 func (f *Office) tries(ctx context.Context, line post.Line, id string) (int, error) {
 	rows, err := f.do(ctx, "XPENDING", f.line(line), group, id, id, "1").ToArray()
 	if err != nil {
 		return 0, failed(ctx, "count deliveries", err)
 	}
 	if len(rows) == 0 {
-		return 1, nil // settled meanwhile
+		return 1, nil // it was settled meanwhile
 	}
 	row, err := rows[0].ToArray()
 	if err != nil || len(row) < 4 {

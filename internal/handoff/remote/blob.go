@@ -19,12 +19,12 @@ import (
 
 var _ handoff.BlobCarrier = (*Client)(nil)
 
-// stored answers a PUT.
+// stored is the answer to a PUT.
 type stored struct {
 	Size int64 `json:"size"`
 }
 
-// blobs begins a call for a blob; false when it has been refused.
+// blobs begins a call about a blob; false if it has refused the call.
 func (s *server) blobs(w http.ResponseWriter, r *http.Request) (carrier handoff.BlobCarrier, session flow.ID, q handoff.BlobQuery, ok bool) {
 	query := r.URL.Query()
 	if session, ok = s.session(w, r, query.Get("session")); !ok {
@@ -54,7 +54,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	deadline := http.NewResponseController(w) // not every writer has one to set
+	deadline := http.NewResponseController(w) // not every writer has a deadline to set
 	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
 	n, err := carrier.PutBlob(r.Context(), session, q, readPieces(r.Body, func() {
 		_ = deadline.SetReadDeadline(time.Now().Add(blobStall))
@@ -64,7 +64,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	_ = write(w, http.StatusOK, stored{Size: n}) // a caller that is gone puts it again
+	_ = write(w, http.StatusOK, stored{Size: n}) // a caller that gets no answer puts the blob again
 }
 
 func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
 	if err := sendPieces(w, from, later); err != nil {
-		panic(http.ErrAbortHandler) // the caller sees that it broke off, and asks for the rest
+		panic(http.ErrAbortHandler) // the caller sees that the transfer broke off, and asks for the rest
 	}
 }
 
@@ -128,7 +128,7 @@ func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	return &arriving{ctx: ctx, pieces: readPieces(res.Body, w.moved), body: res.Body, stop: w.stop}, nil
 }
 
-// askBlob makes one call; what is not OK is an error.
+// askBlob makes one call. Any status but 200 is an error.
 func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q handoff.BlobQuery, body io.Reader) (*http.Response, error) {
 	query := url.Values{"session": {session.Text(flow.SessionPrefix)}, "execution": {q.Execution.String()}, "attempt": {strconv.Itoa(q.Attempt)}, "name": {q.Name}}
 	if q.From != 0 {
@@ -141,7 +141,7 @@ func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q 
 	}
 	if method == http.MethodPut {
 		req.Header.Set("Content-Type", "application/octet-stream")
-		req.Header.Set("Expect", "100-continue") // a refusal is to come before the bytes have gone
+		req.Header.Set("Expect", "100-continue") // so that a refusal comes before the bytes are sent
 	}
 	c.introduce(req, c.Secret(session))
 	res, err := c.http.Do(req)
@@ -156,7 +156,7 @@ func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q 
 	return nil, blobRefusal(res, raw)
 }
 
-// blobRefusal says why a call for a blob was not answered.
+// blobRefusal says why a call about a blob was refused.
 func blobRefusal(res *http.Response, raw []byte) error {
 	var a wire.Answer
 	said := json.Unmarshal(raw, &a) == nil && a.Error != ""
@@ -176,7 +176,7 @@ func blobRefusal(res *http.Response, raw []byte) error {
 	return refusal(res, raw)
 }
 
-// lost makes ErrUnavailable of an error that says nothing else.
+// lost turns an error without a meaning of its own into ErrUnavailable.
 func lost(ctx context.Context, err error) error {
 	for _, known := range []error{handoff.ErrSessionLost, handoff.ErrNotHeld, handoff.ErrNoBlob, handoff.ErrBlobRefused, handoff.ErrUnavailable} {
 		if errors.Is(err, known) {
@@ -189,7 +189,7 @@ func lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 }
 
-// faulty remembers the error of the reader whose bytes are sent: it is the caller's own.
+// faulty remembers the error of the caller's reader, to tell it from errors of the connection.
 type faulty struct {
 	from io.Reader
 	err  error
@@ -203,7 +203,7 @@ func (f *faulty) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watcher ends a call in which nothing moves for too long.
+// watcher ends a call on which no byte has moved for too long.
 type watcher struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
@@ -223,7 +223,7 @@ func (w *watcher) stop() {
 	w.cancel(nil)
 }
 
-// arriving is a blob on its way.
+// arriving is a blob that is being received.
 type arriving struct {
 	ctx context.Context
 	*pieces

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Client is the hand-off of a worker elsewhere. It is safe for concurrent use. What cannot be delivered just now is
+// Client is the hand-off of a worker over HTTP. It is safe for concurrent use. A call that cannot be delivered returns
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
 	base  string
@@ -29,8 +29,8 @@ type Client struct {
 	secrets map[flow.ID]string
 }
 
-// Dial prepares a Client for the server at a URL such as "https://pawl.example.com". token may be empty for a server that
-// asks for none. Nothing is sent yet.
+// Dial prepares a Client for the server at a URL such as "https://pawl.example.com". token may be empty if the server requires
+// none. Nothing is sent yet.
 func Dial(server, token string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -47,7 +47,7 @@ func Dial(server, token string) (*Client, error) {
 	}, nil
 }
 
-// Over lets the client's calls go over another transport than TCP, before the first of them.
+// Over makes the client's calls use another transport than TCP. It must be called before the first call.
 func (c *Client) Over(t http.RoundTripper) { c.http = &http.Client{Transport: t} }
 
 // Open implements handoff.Handoff.
@@ -72,7 +72,7 @@ func (c *Client) opened(out wire.Opened) (flow.ID, error) {
 	return id, nil
 }
 
-// Resume implements handoff.Handoff. The secret of the session before must be known; see Recall.
+// Resume implements handoff.Handoff. The secret of the previous session must be known; see Recall.
 func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
 	var out wire.Opened
 	err := c.post(ctx, wire.Resume, c.Secret(before), wire.Asked{Session: before.Text(flow.SessionPrefix), Next: &s, Keep: keep}, &out)
@@ -89,14 +89,14 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	return id, out.Work, nil
 }
 
-// Secret proves that a call comes from the worker that opened the session. A process that resumes the session must know it.
+// Secret proves that a call comes from the worker that opened the session. A process needs it to resume the session.
 func (c *Client) Secret(session flow.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.secrets[session]
 }
 
-// Recall makes the client know the secret of a session that another process has opened.
+// Recall tells the client the secret of a session that another process has opened.
 func (c *Client) Recall(session flow.ID, secret string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 }
 
-// Missed implements handoff.Handoff. A server from before there was this call says that nothing was missed.
+// Missed implements handoff.Handoff. From an older server, which does not have this call, nothing is missed.
 func (c *Client) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
 	out, err := c.call(ctx, wire.Missed, session, wire.Asked{Attempts: have})
 	if errors.Is(err, errNoCall) {
@@ -197,7 +197,7 @@ func (c *Client) call(ctx context.Context, name string, session flow.ID, in wire
 	return out, nil
 }
 
-// introduce sets the headers that say the protocol's version, the caller's token and the session's secret.
+// introduce sets the headers with the protocol's version, the caller's token and the session's secret.
 func (c *Client) introduce(req *http.Request, secret string) {
 	req.Header.Set(versionHeader, Protocol)
 	if c.token != "" {
@@ -246,10 +246,10 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 	return refusal(res, raw)
 }
 
-// errNoCall means that the server is of a version that does not know the call.
+// errNoCall means that the server is too old or too new to know the call.
 var errNoCall = errors.New("no such call")
 
-// refusal says why a call was not answered.
+// refusal says why a call was refused.
 func refusal(res *http.Response, raw []byte) error {
 	var a wire.Answer
 	say := res.Status
@@ -260,7 +260,7 @@ func refusal(res *http.Response, raw []byte) error {
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%w: %w: %s", handoff.ErrSessionLost, errNoCall, say) // a session that cannot be resumed is begun anew
+		return fmt.Errorf("%w: %w: %s", handoff.ErrSessionLost, errNoCall, say) // the worker opens a new session instead of resuming
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:

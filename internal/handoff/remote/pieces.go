@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// A blob travels as pieces: each is its length in four bytes, most significant first, and then its bytes. One of length 0
-// is the last, and what follows it is the SHA-256 of all the bytes. So both sides know that what has arrived is the
-// whole, whatever lies in between.
+// A blob is sent in pieces: the length in four bytes, most significant first, and then the bytes. A piece of length 0 is the
+// last, and the SHA-256 of all bytes follows it. By it both sides know that the whole blob has arrived, even through a proxy
+// that cuts connections.
 const mostPiece = 256 << 10
 
-// sendPieces writes what r gives until EOF as pieces. moved is called whenever one has gone.
+// sendPieces writes the bytes of r until EOF as pieces. It calls moved after each one.
 func sendPieces(w io.Writer, r io.Reader, moved func()) error {
 	buf := make([]byte, 4+mostPiece)
 	sum := sha256.New()
@@ -42,12 +42,12 @@ func sendPieces(w io.Writer, r io.Reader, moved func()) error {
 	}
 }
 
-// pieces reads what sendPieces has written. It comes to EOF only when all of it has arrived, as it was sent; what does not
-// is ErrUnavailable: it is to be sent again.
+// pieces reads the output of sendPieces. It returns EOF only if all bytes have arrived unchanged, and otherwise ErrUnavailable:
+// the blob is to be sent again.
 type pieces struct {
 	from  io.Reader
 	moved func() // called before each wait
-	left  int    // of the piece that is being read
+	left  int    // of the current piece
 	sum   hash.Hash
 	over  error
 }

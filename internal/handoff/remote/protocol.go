@@ -1,6 +1,6 @@
-// Package remote is the hand-off over HTTP: Handler is the server's side, Client the worker's. Every call but
-// those for blobs is a POST of JSON (package wire); calls that wait are long polls. A lost answer is harmless: reports and logs may be sent
-// again, and a claim whose answer never arrived is missed, or recovered.
+// Package remote is the hand-off over HTTP: Handler is the server's side, Client the worker's. Every call except those for
+// blobs is a POST of JSON (package wire); calls that wait are long polls. A lost answer is harmless: reports and logs may be
+// sent again, and a claim whose answer is lost is returned by Missed, or recovered.
 package remote
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Protocol is the version of what the two sides say to each other. Either refuses any other.
+// Protocol is the version of the protocol. Each side refuses any other.
 const Protocol = "1"
 
 // Prefix is where a server mounts the Handler.
@@ -21,17 +21,16 @@ const (
 	secretHeader = "Pawl-Session-Secret"
 )
 
-// blobPath is where blobs are put and got: PUT and GET of blobPath?session=…&execution=…&attempt=…&name=…, with
-// &from=… for an offset. Their bytes go as pieces do (pieces.go). Servers from before there was this answer 404 without a reason;
-// workers from before never ask.
+// blobPath is where blobs are put and got: PUT and GET of blobPath?session=…&execution=…&attempt=…&name=…, with &from=… for an
+// offset. Their bytes are sent in pieces (pieces.go). Older servers answer 404 without a reason; older workers never ask.
 const blobPath = Prefix + "blob"
 
 const (
 	// pollFor is how long the server lets a call wait before it answers "nothing yet".
 	pollFor = 20 * time.Second
-	// answerWithin is how long the worker waits for the answer to a call, beyond what the call may wait.
+	// answerWithin is how long the worker waits for an answer, beyond the time that the call may wait.
 	answerWithin = 15 * time.Second
-	// blobStall is how long either side waits for the next piece of a blob, and for the answer when there is none left.
+	// blobStall is how long each side waits for the next piece of a blob, and for the answer after the last one.
 	blobStall = time.Minute
 )
 

@@ -16,9 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Handler serves workers elsewhere over h; mount it at Prefix, behind the check of the caller's token. It is safe for
-// concurrent use. The secrets of sessions are made from key, so that only the worker that has opened a session can call for it. Servers with the
-// same key serve each other's sessions. An empty key is a random one: then sessions end with the Handler.
+// Handler serves workers in other processes over h; mount it at Prefix, behind the check of the caller's token. It is safe for
+// concurrent use. The secrets of sessions are made from key, so that only the worker that has opened a session can make calls
+// for it. Servers with the same key serve each other's sessions. An empty key is replaced by a random one: then sessions end
+// with the Handler.
 func Handler(h handoff.Handoff, key []byte) http.Handler {
 	s := &server{wire.NewServer(h, key, holds)}
 	mux := http.NewServeMux()
@@ -32,7 +33,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("GET "+blobPath, s.getBlob)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, Protocol)
-		waits(w) // the connection's call before may have left a deadline
+		waits(w) // an earlier call on the connection may have left a deadline
 		if v := r.Header.Get(versionHeader); v != Protocol {
 			refuse(w, http.StatusUpgradeRequired, fmt.Sprintf("this server speaks worker protocol %s and the worker speaks %q: run the same version of Pawl on both sides", Protocol, v))
 			return
@@ -59,7 +60,7 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 	_ = write(w, http.StatusOK, out) // if the answer is lost, the session expires
 }
 
-// resume opens a session in the place of another, whose secret the caller must know.
+// resume opens a session in place of another one, whose secret the caller must know.
 func (s *server) resume(w http.ResponseWriter, r *http.Request) {
 	var in wire.Asked
 	before, ok := s.begin(w, r, &in)
@@ -81,7 +82,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := s.Take(r.Context(), id, &in, func(_ context.Context, a wire.Answer) error {
-		if err := r.Context().Err(); err != nil { // its connection is gone
+		if err := r.Context().Err(); err != nil { // the caller's connection is closed
 			return err
 		}
 		return write(w, http.StatusOK, a)
@@ -91,7 +92,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// call is a call of a session that is answered with what it returns.
+// call returns the handler of a call of a session that wire's Do answers.
 func (s *server) call(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in wire.Asked
@@ -104,11 +105,11 @@ func (s *server) call(name string) http.HandlerFunc {
 			fail(w, err)
 			return
 		}
-		_ = write(w, http.StatusOK, out) // a caller that is gone asks again
+		_ = write(w, http.StatusOK, out) // a caller that gets no answer asks again
 	}
 }
 
-// begin reads and checks what all calls of a session have in common.
+// begin reads a call of a session and checks what all of them have in common.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, in *wire.Asked) (flow.ID, bool) {
 	if !read(w, r, in) {
 		return flow.ID{}, false
@@ -117,17 +118,17 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, in *wire.Asked) (
 	if !ok {
 		return flow.ID{}, false
 	}
-	waits(w) // its body may have taken a while
+	waits(w) // reading the body may have taken a while
 	return id, true
 }
 
-// waits lets the answer to a call wait: a server's own write deadline is meant for answers that do not. Not every writer has
-// one to set.
+// waits removes the write deadline of the server, which is meant for answers that do not wait. Not every writer has a deadline
+// to set.
 func waits(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
 }
 
-// session is the session of that name, if the caller is the one that opened it.
+// session is the session of that name, if the caller is the worker that opened it.
 func (s *server) session(w http.ResponseWriter, r *http.Request, name string) (flow.ID, bool) {
 	id, err := flow.ParseID(flow.SessionPrefix, name)
 	if err != nil {

@@ -32,8 +32,8 @@ type Server struct {
 	pollers map[pollerKey]*poller
 }
 
-// NewServer serves h. key makes the secrets that sessions are told, so that no other process can speak for them: servers with the
-// same key serve each other's sessions. An empty key is a random one: then sessions end with the Server.
+// NewServer serves h. The secrets of sessions are made from key, so that no other process can speak for them: servers with the
+// same key serve each other's sessions. An empty key is replaced by a random one: then sessions end with the Server.
 func NewServer(h handoff.Handoff, key []byte, holds Holds) *Server {
 	if len(key) == 0 {
 		key = make([]byte, 32)
@@ -42,20 +42,20 @@ func NewServer(h handoff.Handoff, key []byte, holds Holds) *Server {
 	return &Server{handoff: h, key: key, holds: holds, pollers: map[pollerKey]*poller{}}
 }
 
-// Carrier carries blobs; nil where the hand-off carries none.
+// Carrier carries blobs; nil if the hand-off carries none.
 func (s *Server) Carrier() handoff.BlobCarrier {
 	carrier, _ := s.handoff.(handoff.BlobCarrier)
 	return carrier
 }
 
-// Secret is what only the opener of a session was told.
+// Secret is the secret that the opener of a session was told.
 func (s *Server) Secret(session flow.ID) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(session[:])
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Lease is how long attempts are waited for.
+// Lease is how long the engine waits for an attempt to begin.
 func (s *Server) Lease() time.Duration {
 	if l, ok := s.handoff.(handoff.Leased); ok && l.Lease() > 0 {
 		return l.Lease()
@@ -63,7 +63,7 @@ func (s *Server) Lease() time.Duration {
 	return handoff.Lease
 }
 
-// Open answers Open. A session of which no worker hears expires.
+// Open answers Open. A session whose answer is lost expires.
 func (s *Server) Open(ctx context.Context, session handoff.Session) (Opened, error) {
 	if err := checked(session); err != nil {
 		return Opened{}, err
@@ -75,10 +75,10 @@ func (s *Server) Open(ctx context.Context, session handoff.Session) (Opened, err
 	return Opened{Session: id.Text(flow.SessionPrefix), Secret: s.Secret(id)}, nil
 }
 
-// Bounds of a session: lists of workers show the names that it gives.
+// Bounds of a session. Its names are shown in lists of workers.
 const (
 	mostNames = 1000 // queues, and kinds
-	mostName  = 512  // bytes of one, and of the session's own
+	mostName  = 512  // bytes of one name, and of the session's own
 
 	mostStream = 64 // bytes of the name of a stream of logs
 )
@@ -101,7 +101,7 @@ func checked(s handoff.Session) error {
 	return nil
 }
 
-// Resume opens a session in the place of another, whose secret the caller has shown.
+// Resume opens a session in place of another one, whose secret the caller has shown.
 func (s *Server) Resume(ctx context.Context, before flow.ID, in *Asked) (Opened, error) {
 	err := fmt.Errorf("%w: it resumes a session and does not say as which", handoff.ErrBadCall)
 	if in.Next != nil {
@@ -118,7 +118,7 @@ func (s *Server) Resume(ctx context.Context, before flow.ID, in *Asked) (Opened,
 	return Opened{Session: id.Text(flow.SessionPrefix), Secret: s.Secret(id), Work: work}, nil
 }
 
-// calls are those of a session that are answered with what they return.
+// calls are the calls of a session that Do answers.
 var calls = map[string]func(*Server, context.Context, flow.ID, *Asked) (Answer, error){
 	Missed: (*Server).missed, Report: (*Server).report, Decline: (*Server).decline, Log: (*Server).log,
 	Input: (*Server).input, Renew: (*Server).renew, Orders: (*Server).orders, Close: (*Server).close,
@@ -133,7 +133,7 @@ func Calls() []string {
 	return all
 }
 
-// Do answers a call of a session whose secret the caller has shown: any but Open, Resume and Take.
+// Do answers any call of a session but Open, Resume and Take. The caller has shown the session's secret.
 func (s *Server) Do(ctx context.Context, call string, session flow.ID, in *Asked) (Answer, error) {
 	do := calls[call]
 	if do == nil {
@@ -144,7 +144,7 @@ func (s *Server) Do(ctx context.Context, call string, session flow.ID, in *Asked
 
 func (s *Server) missed(ctx context.Context, session flow.ID, in *Asked) (Answer, error) {
 	work, err := s.handoff.Missed(ctx, session, in.Attempts)
-	return Answer{Work: work[:portion(work)]}, err // the rest is missed still, and asked for again
+	return Answer{Work: work[:portion(work)]}, err // the rest is returned by the next Missed
 }
 
 func (s *Server) report(ctx context.Context, session flow.ID, in *Asked) (Answer, error) {
@@ -162,8 +162,8 @@ func (s *Server) decline(ctx context.Context, session flow.ID, in *Asked) (Answe
 func (s *Server) log(ctx context.Context, session flow.ID, in *Asked) (Answer, error) {
 	for i := range in.Chunks {
 		c := &in.Chunks[i]
-		if c.Blob != "" { // it might be another execution's, and is read as this one's
-			return Answer{}, fmt.Errorf("%w: chunk %d of %s names blob %.80s: hand in the bytes themselves", handoff.ErrBadCall, c.Seq, c.Execution, c.Blob)
+		if c.Blob != "" { // the name might be that of another execution's blob, which would then be read as this one's
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s names blob %.80s: send the bytes themselves", handoff.ErrBadCall, c.Seq, c.Execution, c.Blob)
 		}
 		if c.Size != int64(len(c.Data)) {
 			return Answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", handoff.ErrBadCall, c.Seq, c.Execution, c.Size, len(c.Data))

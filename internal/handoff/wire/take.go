@@ -12,24 +12,26 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// poller is one of the calls of Take that a session has side by side, and the work that waits for it. A connection may break while it waits, and the server notices only later: what was
-// claimed meanwhile is kept for the session's next call instead of being lost until it is missed.
+// poller is one of the calls of Take that a session may have under way, and the work that is kept for it. The connection of a
+// waiting call may break, and the server notices only later. Work that was claimed meanwhile is kept for the session's next
+// call, instead of being lost until Missed returns it.
 type poller struct {
 	turn  chan struct{}        // capacity 1: full while a call takes
-	kept  []handoff.Assignment // and what did not fit into an answer
-	since time.Time            // when the Take returned that claimed kept
-	each  int                  // bytes of input that what was claimed last had on average
-	asked time.Time            // when it was last looked for; the server's
-	// Of an answer that was given up its worker may have it all the same: unsure is how much of kept was in the answer to call number to.
+	kept  []handoff.Assignment // claimed work of a lost answer, or that did not fit into one
+	since time.Time            // when the Take returned that claimed it
+	each  int                  // average bytes of input of the latest claims
+	asked time.Time            // when the last call came, for the server's map of pollers
+	// The worker may have received an answer that was given up. The first unsure assignments of kept were in the answer to
+	// call number "to".
 	unsure int
 	to     int64
 
 	mu     sync.Mutex
-	latest context.CancelFunc // ends the call before
+	latest context.CancelFunc // ends the previous call
 	number int64              // of the latest call
 }
 
-// pollerKey names a poller: a session has one for each call of Take that it has under way.
+// pollerKey names a poller: a session has one for each call of Take that it may have under way.
 type pollerKey struct {
 	session flow.ID
 	n       int
@@ -44,7 +46,8 @@ func (s *Server) poller(session flow.ID, n int) *poller {
 	key := pollerKey{session, n}
 	t := s.pollers[key]
 	if t == nil {
-		// Workers die without a word. What was kept for one that has not asked for so long is not its own any more.
+		// Workers may die without closing their session. Work kept for a poller that has not asked for so long is
+		// another session's by now.
 		maps.DeleteFunc(s.pollers, func(_ pollerKey, other *poller) bool { return time.Since(other.asked) > s.holds.Take+s.Lease() })
 		t = &poller{turn: make(chan struct{}, 1)}
 		s.pollers[key] = t
@@ -61,9 +64,9 @@ func (s *Server) forget(session flow.ID) {
 	}
 }
 
-// collect returns what was kept back and did not come with the answer to the call of that number, unless it is too old: the engine takes an attempt back that has not begun within a
-// lease of its claim, and an attempt that begins shortly before that would run twice. What is dropped here the engine
-// recovers.
+// collect returns the kept work that did not come with the answer to the call of that number, unless the work is too old. The
+// engine takes an attempt back that has not begun within a lease of its claim; an attempt that begins shortly before that would
+// run twice. The engine recovers the work that is dropped here.
 func (t *poller) collect(most time.Duration, answered int64) []handoff.Assignment {
 	work := t.kept
 	if answered != 0 && answered == t.to {
@@ -76,7 +79,7 @@ func (t *poller) collect(most time.Duration, answered int64) []handoff.Assignmen
 	return work
 }
 
-// portion is how much of the work goes into one answer.
+// portion is how many assignments go into one answer.
 func portion(work []handoff.Assignment) int {
 	size := 0
 	for i := range work {
@@ -87,7 +90,7 @@ func portion(work []handoff.Assignment) int {
 	return len(work)
 }
 
-// weight is how many bytes the inputs of work have.
+// weight is how many bytes of input assignments have.
 func weight(work []handoff.Assignment) int {
 	n := 0
 	for i := range work {
@@ -96,8 +99,8 @@ func weight(work []handoff.Assignment) int {
 	return n
 }
 
-// supersede ends the call that waited so far: a worker makes one call at a time for a poller, so its connection is gone. It reports whether the
-// call of that number is the latest.
+// supersede ends the call that has waited so far. A worker makes one call at a time for a poller, so the connection of that
+// call must be broken. It reports whether the call of that number is the latest.
 func (t *poller) supersede(number int64, cancel context.CancelFunc) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,9 +114,9 @@ func (t *poller) supersede(number int64, cancel context.CancelFunc) bool {
 	return true
 }
 
-// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the poller. The context
-// of answer ends when another call comes to the poller, and not with ctx: a server that ends may still hand over what it has claimed. The
-// error of Take says why answer was not called.
+// Take answers Take by calling answer. Work that answer does not deliver, or that does not fit, is kept for the poller's next
+// call. The context of answer ends when another call comes to the poller, and not with ctx: a server that shuts down may still
+// hand over work that it has claimed. If answer was not called, the error says why.
 func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(context.Context, Answer) error) error {
 	if in.N < 1 {
 		return fmt.Errorf("%w: take %d executions: ask for at least 1", handoff.ErrBadCall, in.N)
@@ -134,18 +137,19 @@ func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer fu
 	}
 	select {
 	case t.turn <- struct{}{}:
-	case <-ctx.Done(): // another call has come, or the caller has left
+	case <-ctx.Done(): // another call has come, or the caller has gone
 		if err := nothingYet(ctx, ctx.Err()); err != nil {
 			return err
 		}
-		_ = answer(latest, Answer{}) // the caller asks again, also without this answer
+		_ = answer(latest, Answer{}) // a caller that gets no answer asks again
 		return nil
 	}
 	defer func() { <-t.turn }()
 	work, err := t.collect(s.Lease()/2, in.Answered), error(nil)
 	if len(work) == 0 {
 		work, err = s.handoff.Take(ctx, session, min(in.N, MostTaken, max(1, MostWork/max(1, t.each))))
-		// Not before the Take: it may have waited for longer than the half of a lease that kept work may be old.
+		// The time is taken after the Take: the call may have waited for longer than the half lease for which work is
+		// kept.
 		t.since = time.Now()
 		if len(work) > 0 {
 			t.each = weight(work) / len(work)

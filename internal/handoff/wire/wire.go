@@ -1,5 +1,5 @@
-// Package wire has the messages of workers in other processes and servers, which HTTP and brokers carry alike: the calls and their answers
-// as JSON, and a server's side of them. The hand-offs over HTTP and over brokers are ways to carry it.
+// Package wire has the messages between servers and workers in other processes, and the server's answers to them. The calls and
+// their answers are JSON. The hand-offs over HTTP and over brokers carry the same messages.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// The calls. Each is named as the method of handoff.Handoff that it carries.
+// The calls. Each has the name of the method of handoff.Handoff that it carries.
 const (
 	Open    = "open"
 	Resume  = "resume"
@@ -28,48 +28,49 @@ const (
 )
 
 const (
-	// MostTaken bounds how many executions one answer hands over.
+	// MostTaken is how many executions one answer hands over at most.
 	MostTaken = 1000
-	// MostWork is about how many bytes of inputs one answer holds: the rest of what was claimed comes with the next.
+	// MostWork is about how many bytes of input one answer holds; the rest of the claimed work comes with the next one.
 	MostWork = 16 << 20
-	// MostBody bounds a call: a report of the largest outputs and a call of the most log bytes stay below it.
+	// MostBody is the most bytes of a call. A report of the largest outputs and a call with the most log bytes are smaller.
 	MostBody = 64 << 20
-	// MostAnswer bounds an answer: one to a worker that resumes holds the inputs of all that it goes on with.
+	// MostAnswer is the most bytes of an answer. The answer to Resume holds the inputs of all attempts that the worker
+	// continues.
 	MostAnswer = 1 << 30
 )
 
-// ErrRepeated means that a call of Take has come before, or that its poller has made another since. The worker has the answer of
-// the first delivery, or does not wait for one any more.
+// ErrRepeated means that a call of Take has come before, or that its poller has made a later one. The worker has the answer of
+// the first delivery, or does not wait for it any more.
 var ErrRepeated = errors.New("the call has come before")
 
 // Opened answers Open and Resume.
 type Opened struct {
 	Session string `json:"session"`
 	Secret  string `json:"secret"`
-	// Work is what a session has taken over from the one before it.
+	// Work is the work that a session has taken over from the previous one.
 	Work []handoff.Assignment `json:"work,omitempty"`
 }
 
-// Asked is the body of every call but Open, whose body is the session; a call uses the fields that it needs.
+// Asked is the body of every call but Open, whose body is the session. A call uses the fields that it needs.
 type Asked struct {
 	Session string `json:"session"`
 	N       int    `json:"n,omitempty"`
-	Poller  int    `json:"seat,omitempty"` // which of the session's calls of Take this is; see Holds
-	// Number is greater than those of the poller's calls before, on ways on which calls may come again; 0: on none that may
+	Poller  int    `json:"seat,omitempty"` // number of the poller: which of the session's calls of Take this is
+	// Number is greater than those of the poller's earlier calls. It is 0 over HTTP, where a call cannot come again.
 	Number int64 `json:"number,omitempty"`
 	// Answered is the number of the poller's last call whose answer has come.
 	Answered int64               `json:"answered,omitempty"`
 	Reports  []flow.Report       `json:"reports,omitempty"`
 	Chunks   []flow.LogChunk     `json:"chunks,omitempty"`
 	Input    *handoff.InputQuery `json:"input,omitempty"`
-	// Attempts are those that the worker declines, or, of Missed, those that it has.
+	// Attempts are those that the worker declines or, in a call of Missed, those that it has.
 	Attempts []flow.AttemptID `json:"attempts,omitempty"`
-	// Next is the session that takes over from this one, and Keep what it wants of it.
+	// Next is the session that takes over from this one, and Keep the attempts that go to it.
 	Next *handoff.Session `json:"next,omitempty"`
 	Keep []flow.AttemptID `json:"keep,omitempty"`
 }
 
-// Answer is the body of every answer but that to Open and Resume.
+// Answer is the body of every answer except those to Open and Resume.
 type Answer struct {
 	Work     []handoff.Assignment `json:"work,omitempty"`
 	Receipts []flow.Receipt       `json:"receipts,omitempty"`
@@ -79,7 +80,7 @@ type Answer struct {
 	Error    string               `json:"error,omitempty"`
 }
 
-// Encode writes JSON as it is: what stands for "<" and its like in a page would make an input or output six times as long.
+// Encode writes JSON without escaping "<" and the like for HTML, which would make an input or output up to six times as long.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
