@@ -6,8 +6,7 @@
 //	pawl.NS.ask, .tell, .log   the lines, quorum queues
 //	pawl.NS.dead               dead letters, a quorum queue
 //	pawl.NS.owner              always empty: one of its arguments says which installation the namespace belongs to
-//	pawl.NS.to.USER.BOX        a mailbox, a classic queue that its owner alone reads, deleted by RabbitMQ a while after the owner
-// has died
+//	pawl.NS.to.USER.BOX        a mailbox, a classic queue that its owner alone reads, deleted by RabbitMQ after the owner has died
 //
 // Servers make all queues except the mailboxes, which workers make. The broker confirms every publication, and returns one
 // whose queue does not exist.
