@@ -7,7 +7,7 @@ type Attempt struct {
 	Execution string `json:"execution" doc:"Of which it is an attempt"`
 	Attempt   int    `json:"attempt"`
 	Action    string `json:"action" doc:"Name of the action, or the kind of ad-hoc work"`
-	Version   int    `json:"version,omitempty" doc:"Of the definition; absent for ad-hoc work"`
+	Version   int    `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
 	Kind      string `json:"kind"`
 
 	Workflow string `json:"workflow,omitempty" doc:"The execution that it is a task of"`

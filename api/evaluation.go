@@ -45,7 +45,7 @@ type RunningState struct {
 type SubmissionCheck struct {
 	Valid    bool         `json:"valid" doc:"It would be accepted as things are now"`
 	Action   string       `json:"action,omitempty" doc:"What would run"`
-	Version  int          `json:"version,omitempty" doc:"Of the definition; absent for ad-hoc work"`
+	Version  int          `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
 	Kind     string       `json:"kind,omitempty" doc:"Of what would run"`
 	Queue    string       `json:"queue,omitempty" doc:"Where it would wait for a worker"`
 	Key      string       `json:"key,omitempty" doc:"The concurrency key that it would need a slot of"`

@@ -39,7 +39,7 @@ type Submission struct {
 
 	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker; the action's own by default"`
 	Priority *int              `json:"priority,omitempty" doc:"-1000 to 1000, higher goes first"`
-	Labels   map[string]string `json:"labels,omitempty" doc:"To find it again"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
 	// WorkerLabels are those that a worker must have, all of them, to be given it; they come beside those that the action
 	// asks for, and in place of those with the same key.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`

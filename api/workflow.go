@@ -35,7 +35,7 @@ type TaskItems struct {
 
 // TaskItem is one execution of a task, in few bytes: a task may have 10,000.
 type TaskItem struct {
-	Index      int    `json:"index" doc:"Of the item, from 0"`
+	Index      int    `json:"index" doc:"Index of the item, from 0"`
 	ID         string `json:"id"`
 	Status     Status `json:"status"`
 	Attempt    int    `json:"attempt"`

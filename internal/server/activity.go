@@ -14,12 +14,12 @@ import (
 // activityKept is how many minutes are remembered: a day of them takes 80 KB.
 const activityKept = 24 * 60
 
-// activity is what this server's engine has done in each minute of the last day. It is in memory only: it begins anew with the process, as the
-// counters do of which it is made.
+// activity is the work of this server's engine in each minute of the last day. It is kept in memory only, and like the counters
+// from which it is made it begins anew with the process.
 type activity struct {
 	mu      sync.Mutex
 	minutes []api.ActivityStep // the oldest first
-	last    engine.Stats       // when the latest of them ended
+	last    engine.Stats       // the counters at the end of the latest minute
 }
 
 // run notes each minute until ctx ends.
@@ -39,7 +39,7 @@ func (a *activity) run(ctx context.Context, stats func() engine.Stats) {
 	}
 }
 
-// note ends a minute.
+// note adds the minute that has ended.
 func (a *activity) note(minute time.Time, s engine.Stats) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *activity) note(minute time.Time, s engine.Stats) {
 	a.last = s
 }
 
-// between is what was done between two readings of the counters.
+// between is the work between two readings of the counters.
 func between(at time.Time, from, to *engine.Stats) api.ActivityStep {
 	ended := func(s flow.Stage) int64 { return to.Ended[s] - from.Ended[s] }
 	return api.ActivityStep{
@@ -56,7 +56,8 @@ func between(at time.Time, from, to *engine.Stats) api.ActivityStep {
 	}
 }
 
-// steps are the latest n spans of a length, in whole minutes, the oldest first. The last one goes on: it has what was done until now.
+// steps are the latest n spans of a length in whole minutes, the oldest first. The last one is not over and has the work up to
+// now.
 func (a *activity) steps(now time.Time, s engine.Stats, length time.Duration, n int) []api.ActivityStep {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -30,7 +30,8 @@ func (c *call) moveAlias() error {
 	if err != nil {
 		return orNotFound(err)
 	}
-	// A submission that follows may come to another server; and an order that changes nothing may be one that was repeated just now.
+	// A submission that follows may reach another server, which must see the change. A move that changes nothing may repeat
+	// one that was made just now.
 	c.Engine.Settle(c.ctx())
 	out := renderAlias(&a)
 	out.Moved = moved

@@ -16,11 +16,12 @@ import (
 	"github.com/pawl-run/pawl/internal/form"
 )
 
-// answerPath is where the links lie by which people answer questions without a token: the link is their proof. To look at one
-// changes nothing, because mail scanners do so before people; only the form on it answers.
+// answerPath is the prefix of the links by which people answer questions without a token: the link itself is the proof. Opening
+// one changes nothing, because mail scanners open links before people do; only its form answers.
 const answerPath = "/answer/"
 
-// loggedPath is the path of a request as the log has it: without the token of a link, which lets its reader answer.
+// loggedPath is the path of a request for the log. It leaves out the token of a link, by which a reader of the log could
+// answer.
 func loggedPath(r *http.Request) string {
 	if before, _, is := strings.Cut(r.URL.Path, answerPath); is { // a proxy may have left its own prefix
 		return before + answerPath + "…"
@@ -33,7 +34,7 @@ const (
 	mediaForm = "application/x-www-form-urlencoded"
 )
 
-// answerView is what the page shows.
+// answerView is the content of the page.
 type answerView struct {
 	Title, Text, Say, Note, By, Foot string
 	Bad                              []string
@@ -41,13 +42,14 @@ type answerView struct {
 	Fields                           []answerField
 }
 
-// answerField is a field under a name of its own: those of the form are chosen by the document.
+// answerField is a field of the form. Its name is made by the server, because the document chooses the names of the form's
+// properties.
 type answerField struct {
 	form.Field
 	Key string
 }
 
-// answerBody is how many bytes a filled-in form may have.
+// answerBody is the most bytes of a filled-in form.
 const answerBody = 1 << 20
 
 func (c *call) answerPage() error {
@@ -91,7 +93,7 @@ func (c *call) answerByLink() error {
 		return c.showAnswer(http.StatusOK, viewOf(i, p))
 	}
 	refused := problemOf(err)
-	if v.Bad = []string{refused.Detail}; refused.Status == http.StatusServiceUnavailable { // its detail may have the database's address
+	if v.Bad = []string{refused.Detail}; refused.Status == http.StatusServiceUnavailable { // the detail may have the database's address
 		v.Bad = []string{"the server cannot take answers just now: send it again later"}
 	}
 	if len(refused.Errors) > 0 {
@@ -113,7 +115,7 @@ func viewOf(i *flow.Inquiry, p flow.Person) *answerView {
 	switch {
 	case i.Answer != nil && i.Answer.Defaulted:
 		v.Say = fmt.Sprintf("Nobody answered in time. At %s this became the answer: %s", clockText(i.ClosedAt), i.Answer.Value)
-	case i.Answer != nil && i.Answer.By != p.Name: // the link was for answering, not for what others have said
+	case i.Answer != nil && i.Answer.By != p.Name: // the link lets its holder answer, not read the answers of others
 		v.Text, v.Say = "", "This question is not open any more: it has an answer."
 	case i.Answer != nil:
 		v.Say = fmt.Sprintf("%s answered at %s: %s", i.Answer.By, clockText(i.Answer.At), i.Answer.Value)
@@ -132,7 +134,7 @@ func viewOf(i *flow.Inquiry, p flow.Person) *answerView {
 			v.Foot += " Until " + clockText(i.Due) + "."
 		}
 	}
-	for n, f := range form.Fields(i.Form) { // also of one that is answered: the same form may be sent again
+	for n, f := range form.Fields(i.Form) { // also when the question is answered, since the same form may be sent again
 		if f.Title == "" {
 			f.Title = "Answer"
 		}
@@ -143,7 +145,7 @@ func viewOf(i *flow.Inquiry, p flow.Person) *answerView {
 
 func clockText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// fill takes what was filled in as the answer, and shows it again.
+// fill reads the fields of a sent form as the answer, and shows them again.
 func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []string) {
 	v.Note = strings.TrimSpace(filled.Get("note"))
 	fields := make([]form.Field, len(v.Fields))
@@ -164,7 +166,7 @@ func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []strin
 	return value, bad
 }
 
-// saying names a field as the form does.
+// saying names a field by the label that the form shows.
 func (v *answerView) saying(path, message string) string {
 	for _, f := range v.Fields {
 		if path == "answer."+f.Name {
@@ -174,7 +176,7 @@ func (v *answerView) saying(path, message string) string {
 	return strings.TrimPrefix(path, "answer.") + ": " + message
 }
 
-// showLost shows that a link leads nowhere, or why that cannot be said just now.
+// showLost shows that a link is not valid, or that the server cannot tell at the moment.
 func (c *call) showLost(err error) error {
 	if errors.Is(err, engine.ErrBadLink) {
 		return c.showAnswer(http.StatusNotFound, &answerView{Title: "This link is not valid", Say: "It was not made by this server, or the question has been asked anew since: ask for another link."})
@@ -191,7 +193,7 @@ func (c *call) showAnswer(status int, v *answerView) error {
 	h := c.w.Header()
 	h.Set("Content-Type", mediaHTML+"; charset=utf-8")
 	h.Set("Content-Security-Policy", answerPolicy)
-	h.Set("Referrer-Policy", "same-origin") // with no-referrer browsers send Origin: null along with the form
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer browsers send Origin: null with the form
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Robots-Tag", "noindex")
 	c.send(c.w, status, []byte(v.page()))

@@ -20,13 +20,13 @@ import (
 const mediaTar = "application/x-tar"
 
 const (
-	// archivesAtOnce is how many archives are written or read at a time: each may hold some large rows.
+	// archivesAtOnce is how many archives may be written or read at once, since each may hold some large rows in memory.
 	archivesAtOnce = 4
-	// exportedIDs is how many executions one request names.
+	// exportedIDs is how many executions one request may name.
 	exportedIDs = 1000
 )
 
-// beginArchive takes one of the places; done gives it back.
+// beginArchive occupies one of the places, which done frees. If there is none it refuses.
 func (c *call) beginArchive() (done func(), err error) {
 	select {
 	case c.archives <- struct{}{}:
@@ -36,7 +36,7 @@ func (c *call) beginArchive() (done func(), err error) {
 	}
 }
 
-// exportExecutions streams an archive. What fails on the way cuts it off, and readers refuse what has no end.
+// exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.
 func (c *call) exportExecutions() error {
 	var q archives.Exporting
 	for _, text := range c.query["id"] {
@@ -81,7 +81,7 @@ func (c *call) exportExecutions() error {
 	defer stop()
 	defer context.AfterFunc(c.draining, stop)()
 	to := &pieces{c, http.NewResponseController(c.w)}
-	_ = to.rc.Flush() // a search for what ended long ago may take a while before there is anything to send
+	_ = to.rc.Flush() // a search for old executions may take a while before there is anything to send
 	err = c.Engine.Archives().Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
 	if err == nil {
 		return nil
@@ -89,7 +89,7 @@ func (c *call) exportExecutions() error {
 	if !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		c.log.Warn("an export was cut off", telemetry.Err, err)
 	}
-	panic(http.ErrAbortHandler) // a cut-off answer must not look whole
+	panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
 }
 
 func archiveName(ids []flow.ID) string {
@@ -99,7 +99,7 @@ func archiveName(ids []flow.ID) string {
 	return "executions.pawl"
 }
 
-// pieces writes to a reader that may be slow, and gives up one that takes nothing.
+// pieces writes to a client that may be slow, and gives up one that reads nothing.
 type pieces struct {
 	call *call
 	rc   *http.ResponseController
@@ -127,7 +127,7 @@ func (c *call) importExecutions() error {
 	out, err := c.Engine.Archives().Import(c.ctx(), body)
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	if err != nil {
-		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		c.w.Header().Set("Connection", "close") // the rest of the body is not read
 		switch {
 		case body.fault != nil:
 			return unreadable(api.FieldError{Message: "the archive did not arrive: " + body.fault.Error(), Fix: "send it again: what is here already is not stored twice"})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// attempt answers with what is recorded of one attempt.
+// attempt answers with the record of one attempt.
 func (c *call) attempt() error {
 	if err := c.checked(); err != nil {
 		return err
@@ -80,10 +80,10 @@ func (c *call) beginBytes() {
 	c.w.WriteHeader(http.StatusOK)
 }
 
-// typedAtOnce is how much of a stdin is read from the store at a time.
+// typedAtOnce is how many bytes of a stdin are read from the store at once.
 const typedAtOnce = 256 << 10
 
-// typed answers with what an execution has been given to read so far.
+// typed answers with the stdin that an execution has been given so far.
 func (c *call) typed() error {
 	if err := c.checked(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *call) typed() error {
 	for from, begun := int64(0), false; ; begun = true {
 		data, last, err := c.Engine.Reader().ReadInput(c.ctx(), x.ID, from, typedAtOnce)
 		if err != nil && begun {
-			panic(http.ErrAbortHandler) // a cut-off answer must not look whole
+			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
 		}
 		if err != nil {
 			return fmt.Errorf("stdin of %s: %w", x.ID, err)
@@ -105,7 +105,7 @@ func (c *call) typed() error {
 			c.beginBytes()
 		}
 		if gone := c.writePieces(rc, data); gone != nil {
-			return nil // the reader has gone
+			return nil // the client has gone
 		}
 		if from += int64(len(data)); last || len(data) == 0 {
 			return nil

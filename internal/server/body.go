@@ -17,18 +17,20 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// bodiesInFlight is how many bytes of large bodies may be in memory at a time. A request beyond that is answered with 429 and
+// bodiesInFlight is how many bytes of large bodies may be in memory at once. A request beyond that is answered with 429 and
 // Retry-After.
 const bodiesInFlight = 64 << 20
 
-// hookBodiesInFlight is the same of requests to webhooks, which need no token: what senders hold on to leaves the API its own.
+// hookBodiesInFlight is the same for requests to webhooks. They need no token, so they have a budget of their own, and cannot
+// use up the API's.
 const hookBodiesInFlight = 32 << 20
 
 const (
-	// smallBody is what a body of the API may have without being counted.
+	// smallBody is the size up to which a body of the API is not counted.
 	smallBody = 256 << 10
-	// hookFirst is how much of a body of a webhook is counted and read first; each part after it is twice as large, up to hookPart. All of a
-	// body counts: a client without a secret can send as many small ones slowly as there are connections. A connection that sends nothing counts 1 KB.
+	// hookFirst is how many bytes of a webhook's body are counted and read first. Each part after it is twice as large, up
+	// to hookPart. All bytes count, because a client without a secret can send many small bodies slowly, one on each
+	// connection; a connection that sends nothing counts 1 KB.
 	hookFirst = 1 << 10
 	hookPart  = 16 << 10
 )
@@ -36,8 +38,8 @@ const (
 // budget counts bytes in use.
 type budget struct {
 	limit int64
-	first int64 // bodies are read in parts, of which the first has so many bytes
-	part  int64 // and no part has more
+	first int64 // size of the first part in which a body is read
+	part  int64 // size of the largest part
 	free  bool  // the first part is not counted
 	used  atomic.Int64
 }
@@ -50,8 +52,8 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-// body reads the request's body, which must be of one of the media types ("" stands for none given), and hands it to use.
-// Memory grows with what has arrived, not with what was announced.
+// body reads the request's body, which must be of one of the media types ("" stands for none given), and passes it to use.
+// Memory grows with the bytes that have arrived, not with the announced length.
 func (c *call) body(media []string, use func(body []byte, media string) error) error {
 	kind, err := c.mediaType(media)
 	if err != nil {
@@ -60,7 +62,7 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 	return c.bytes(&c.bodies, c.BodyLimit, c.tooLarge, func(body []byte) error { return use(body, kind) })
 }
 
-// bytes reads a body of up to limit bytes as it is, counted among those of a budget, and hands it to use.
+// bytes reads a body of up to limit bytes, counts them in a budget, and passes them to use.
 func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func(body []byte) error) error {
 	if c.r.ContentLength > limit {
 		if c.r.ContentLength <= droppedMost && !c.waitsToBeAsked() {
@@ -95,7 +97,7 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 	}
 	from := http.MaxBytesReader(c.w, c.r.Body, limit)
 	for {
-		_, err := io.CopyN(&buf, from, part+1) // one more: the end is found with the last part
+		_, err := io.CopyN(&buf, from, part+1) // one byte more, so that the end is found with the last part
 		var beyond *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -114,8 +116,8 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 	}
 }
 
-// A body that is too large is read on and dropped, up to these bounds, before it is refused: many clients send all of it
-// before they read the answer, and a connection that is closed meanwhile is all that they would see.
+// A body that is too large is read and dropped, up to these bounds, before it is refused. Many clients read no answer before
+// they have sent all of it, and would only see that the connection was closed.
 const (
 	droppedMost = 64 << 20
 	droppedFor  = 10 * time.Second
@@ -123,7 +125,7 @@ const (
 
 func (c *call) dropBody() {
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(droppedFor))
-	_, _ = io.CopyN(io.Discard, c.r.Body, droppedMost) // the answer is 413 also when this fails
+	_, _ = io.CopyN(io.Discard, c.r.Body, droppedMost) // the answer is 413 even if this fails
 }
 
 func (c *call) tooLarge() error {
@@ -145,7 +147,7 @@ func (c *call) mediaType(allowed []string) (string, error) {
 	return kind, nil
 }
 
-// mediaJSON includes what curl sends when it is told nothing.
+// mediaJSON includes the type that curl sends by default.
 var mediaJSON = []string{"application/json", "", "application/x-www-form-urlencoded"}
 
 // decode reads a JSON body into out, which points to a struct of package api.

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BrokerFigures are what a server tells of the message broker between it and workers.
+// BrokerFigures are a server's figures about the message broker between it and its workers.
 type BrokerFigures struct {
 	Up          bool
 	Lines       map[string]BrokerLine
@@ -17,7 +17,7 @@ type BrokerFigures struct {
 
 // BrokerLine is one of the broker's lines.
 type BrokerLine struct {
-	Delivered int64 // to this server
+	Delivered int64 // letters that this server has received
 	Waiting   int64
 	Bytes     int64 // -1: the broker does not tell
 	Oldest    time.Duration
@@ -37,14 +37,14 @@ var (
 	brokerRebuilt     = described("broker_rebuilt_total", "Times that this server has made a new mailbox because the one before was gone.")
 )
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m brokerMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{brokerUp, brokerLetters, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead, brokerRebuilt} {
 		to <- d
 	}
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m brokerMetrics) Collect(to chan<- prometheus.Metric) {
 	f := m.figures()
 	up := 0.0

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// bulkAtOnce is how many executions of one bulk request are worked on at a time: their requests to the engine go together in few
-// commits, and other callers' requests are not held up behind a thousand.
+// bulkAtOnce is how many executions of one bulk request are handled at once. Their requests to the engine go together in few
+// commits, and other callers' requests do not wait behind a thousand.
 const bulkAtOnce = 64
 
 // bulk is one kind of bulk request.
 type bulk struct {
-	stages   []flow.Stage // of the executions that parameters without a status select
-	finished bool         // whether it is done to executions that have ended, or to the others
+	stages   []flow.Stage // of the executions to select when the parameters name no status
+	finished bool         // whether it applies to executions that have ended, or to the others
 	do       func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error)
 }
 
@@ -35,7 +35,7 @@ func (c *call) cancelMany() error {
 	})
 }
 
-// retryMany derives a key for each execution from that of the request: sent again, it starts nothing twice.
+// retryMany derives a key for each execution from the request's key, so that repeating the request starts nothing twice.
 func (c *call) retryMany() error {
 	return c.many(func(*api.BulkRequest) bulk {
 		return bulk{[]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled}, true, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
@@ -61,7 +61,7 @@ func unfinished() (all []flow.Stage) {
 	return all
 }
 
-// many does something to many executions, each on its own: what one is refused changes nothing for the others.
+// many applies a bulk operation to executions, each by itself: a refusal for one changes nothing for the others.
 func (c *call) many(kind func(*api.BulkRequest) bulk) error {
 	var in api.BulkRequest
 	if err := c.decodeOptional(&in); err != nil {
@@ -91,7 +91,7 @@ func (c *call) many(kind func(*api.BulkRequest) bulk) error {
 	return c.json(http.StatusOK, out)
 }
 
-// one does it to one execution.
+// one applies it to one execution.
 func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
 	entry := api.BulkEntry{Status: status(x.Stage)}
 	var err error
@@ -110,8 +110,8 @@ func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
 	return entry
 }
 
-// chosen loads the executions that a bulk request names, or those of a page of what its parameters select. at is set where the search
-// gave up: to the time of the execution up to which it has looked.
+// chosen loads the executions that a bulk request names, or a page of those that its parameters select. If the search gave up,
+// "at" is the creation time of the last execution at which it looked.
 func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.Execution, next string, at time.Time, err error) {
 	f, err := c.filter()
 	if err != nil {
@@ -129,10 +129,10 @@ func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.E
 		return nil, "", at, unreadable(api.FieldError{Path: "ids", Message: "the request says of no execution that it is meant",
 			Fix: "name executions in ids, or select them by parameters as the list takes them, such as ?label=team=docs or ?status=scheduled"})
 	}
-	if len(f.Stages) == 0 && (c.where == nil || c.where.Bounds().Stages == nil) { // nor does the condition name any
+	if len(f.Stages) == 0 && (c.where == nil || c.where.Bounds().Stages == nil) { // the condition names no stage either
 		f.Stages = stages
 	}
-	f.TopLevel = f.TopLevel || f.Workflow.IsZero() // tasks are their workflow's
+	f.TopLevel = f.TopLevel || f.Workflow.IsZero() // the tasks of a workflow belong to it
 	if c.query.Get("limit") == "" {
 		f.Limit = api.BulkLimit
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/query"
 )
 
-// call is one request on its way through its handler.
+// call is one request while its handler runs.
 type call struct {
 	*Server
 	w     http.ResponseWriter
@@ -31,7 +31,7 @@ type call struct {
 	begun time.Time
 	query url.Values
 	where *query.Query     // the condition of a list; nil: none
-	wrong []api.FieldError // what is wrong with the query
+	wrong []api.FieldError // the faults of the query
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -52,12 +52,11 @@ func (c *call) json(status int, v any) error {
 	return nil
 }
 
-// compressedFrom is the length from which an answer is compressed for clients that accept it: a page of 100 executions has 60 KB and
-// becomes 5 KB in 0.4 ms. Shorter answers fit a few packets as they are.
+// compressedFrom is the length from which an answer is compressed if the client accepts that: a page of 100 executions has 60
+// KB and becomes 5 KB in 0.4 ms. Shorter answers fit into a few packets anyway.
 const compressedFrom = 8 << 10
 
-// takesGzip reports whether a request accepts gzip. Clients that do not want it leave it out; one that lists it with q=0 is rare
-// enough to be read exactly.
+// takesGzip reports whether a request accepts gzip. It does not read q=0: clients that do not want gzip leave it out.
 func takesGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(part, ";")
@@ -69,7 +68,7 @@ func takesGzip(r *http.Request) bool {
 }
 
 var compressors = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid, so there is no error
 	return w
 }}
 
@@ -78,13 +77,13 @@ func compressed(body []byte) []byte {
 	defer compressors.Put(w)
 	var out bytes.Buffer
 	w.Reset(&out)
-	_, _ = w.Write(body) // into memory
+	_, _ = w.Write(body) // writing to memory does not fail
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// encode writes JSON with a newline behind it, for terminals and tools that read lines. Texts stay as they are: with what
-// encoding/json does for pages of HTML, an output of "<" would be six times as long.
+// encode writes JSON followed by a newline, for terminals and tools that read lines. It does not escape "<" for HTML as
+// encoding/json does, since an output full of them would be six times as long.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -93,10 +92,10 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// perMegabyte is how much longer a client may take for each megabyte of an answer.
+// perMegabyte is how much more time a client gets for each megabyte of an answer.
 const perMegabyte = 4 * time.Second
 
-// send writes a whole answer. A client that does not take it in time loses its connection.
+// send writes a whole answer. If the client does not read it in time, the connection is closed.
 func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -104,16 +103,16 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
-	// Where deadlines are not supported there is no connection that could be held.
+	// A writer without deadlines has no connection that a slow client could hold.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Patience + perMegabyte*time.Duration(len(body)>>20)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client has gone if it fails
+	_, _ = w.Write(body) // an error means that the client has gone
 }
 
 // execution reads the id in the path.
 func (c *call) execution() (flow.ID, error) { return executionNamed(c.r.PathValue("id")) }
 
-// executionNamed reads an execution's id, or says that there is none.
+// executionNamed reads an execution's id. An invalid one names no execution.
 func executionNamed(text string) (flow.ID, error) {
 	id, err := flow.ParseID(flow.ExecutionPrefix, text)
 	if err != nil {
@@ -138,7 +137,7 @@ func (c *call) get() (*flow.Execution, error) {
 	return x, nil
 }
 
-// readQuery parses the query and refuses what the route does not know.
+// readQuery parses the query and refuses parameters that the route does not have.
 func (c *call) readQuery() error {
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -181,7 +180,7 @@ func (c *call) fault(name, value, message, fix string) {
 	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: problem.Clip(value, 60), Message: message, Fix: fix})
 }
 
-// checked is the error about everything found wrong with the query so far.
+// checked is an error with all faults found in the query so far.
 func (c *call) checked() error {
 	if len(c.wrong) > 0 {
 		slices.SortFunc(c.wrong, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
@@ -228,7 +227,7 @@ func (c *call) time(name string) time.Time {
 	return t.UTC()
 }
 
-// wait reads how long the answer may be held back.
+// wait reads how long the client lets the answer be held back.
 func (c *call) wait() time.Duration {
 	return min(c.duration("wait", 0, "write it as in 30s, or as a number of seconds; at most "+maxWait.String()), maxWait)
 }

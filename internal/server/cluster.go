@@ -40,7 +40,7 @@ func (c *call) queues() error {
 	}
 	known := map[string]*api.Queue{}
 	queue := func(lane string) *api.Queue {
-		lane = flow.PutBack(lane) // what waits because its action is paused waits in the queue, too
+		lane = flow.PutBack(lane) // executions that wait because their action is paused are in the queue, too
 		if known[lane] == nil {
 			name, needs := flow.NeedsOf(lane)
 			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
@@ -57,7 +57,7 @@ func (c *call) queues() error {
 	for i, s := range sessions {
 		reaches[i] = flow.ReachOf(s.Queues, s.Kinds)
 		for _, lane := range reaches[i].Shown() {
-			queue(lane) // the others only while something waits there
+			queue(lane) // other parts of a queue are shown only while executions wait there
 		}
 	}
 	named := map[string]bool{}
@@ -66,7 +66,7 @@ func (c *call) queues() error {
 	}
 	for _, name := range declared {
 		if !named[name] {
-			queue(name) // no worker serves it and nothing waits in it
+			queue(name) // no worker serves it and no execution waits in it
 		}
 	}
 	for i, s := range sessions {
@@ -89,8 +89,8 @@ func (c *call) queues() error {
 	return c.json(http.StatusOK, out)
 }
 
-// cut says which part of a list is asked for. It is for lists that are put together anew for each page, from the live
-// sessions and the depths of the queues.
+// cut says which part of a list is asked for. It is for lists that are made anew for each page, from live sessions and the
+// lengths of queues.
 type cut struct {
 	after string
 	limit int
@@ -105,8 +105,8 @@ func (c *call) cut() (cut, error) {
 	return cut{string(after), int(c.number("limit", 1000, 1, 10_000))}, c.checked()
 }
 
-// cutPage returns the items whose keys come next, in the order of their keys, and the cursor when there are more. The page
-// ends for its bytes as the pages of a store do: a worker may name 1,000 queues and kinds, of 512 bytes each.
+// cutPage returns the items with the next keys, sorted by key, and a cursor if there are more. The page is bounded in bytes
+// like the pages of a store: a worker may name 1,000 queues and kinds of 512 bytes each.
 func cutPage[T any](items map[string]T, p cut) (page []T, next string, err error) {
 	page = []T{}
 	size := 0
@@ -190,7 +190,7 @@ func (c *call) readyz() error {
 			c.log.Warn("the server is not ready", telemetry.Err, err)
 		}
 		detail := err.Error()
-		if !c.known(c.r) { // the driver's words name the database's host and user
+		if !c.known(c.r) { // the driver's message names the database's host and user
 			detail = "the database does not answer or takes no writes: the server's log says more, and this answer to a request with a token"
 		}
 		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, detail)

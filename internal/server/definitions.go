@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// mediaDocument are the types that a definition may be sent as. All are read alike.
+// mediaDocument are the types with which a definition may be sent. All are read alike.
 var mediaDocument = []string{"application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/x-www-form-urlencoded", ""}
 
 // parsed reads the definitions in the body.
@@ -29,7 +29,8 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 	return defs, err
 }
 
-// knowsLanguage accepts a language that cannot be looked up just now: the worker refuses it if it does not know it.
+// knowsLanguage accepts a language also when it cannot be looked up at the moment: a worker that does not know it will refuse
+// it.
 func (c *call) knowsLanguage(name string) bool {
 	known, err := c.Engine.Languages().Knows(c.ctx(), name)
 	return known || err != nil
@@ -46,7 +47,7 @@ func (c *call) define() error {
 		return fmt.Errorf("define: %w", err)
 	}
 	if order.Alias != "" || slices.ContainsFunc(stored, func(d engine.Defined) bool { return d.Created || d.Moved }) {
-		c.Engine.Settle(c.ctx()) // a submission that follows may come to another server
+		c.Engine.Settle(c.ctx()) // so that a submission to another server finds them
 	}
 	out := api.Defined{Definitions: []api.DefinedVersion{}}
 	for _, d := range stored {
@@ -102,7 +103,7 @@ func (c *call) definitions() error {
 	}
 }
 
-// definitionPage answers with definitions, and says which of them are retired or paused.
+// definitionPage answers with definitions, and marks those that are retired or paused.
 func (c *call) definitionPage(page api.DefinitionPage) error {
 	if err := c.markStopped(page.Definitions); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (c *call) definitionPage(page api.DefinitionPage) error {
 	return c.json(http.StatusOK, page)
 }
 
-// markStopped says of definitions which are retired or paused.
+// markStopped marks definitions that are retired or paused.
 func (c *call) markStopped(all []api.Definition) error {
 	names := make([]string, len(all))
 	for i := range all {
@@ -142,7 +143,7 @@ func (c *call) retire() error {
 	if _, err := c.Engine.Retire(c.ctx(), name, in.Undo, in.By, in.Reason); err != nil {
 		return orNotFound(err)
 	}
-	c.Engine.Settle(c.ctx()) // a submission that follows may come to another server
+	c.Engine.Settle(c.ctx()) // so that a submission to another server sees it
 	return c.answerDefinition(name, 0)
 }
 
@@ -158,7 +159,7 @@ func (c *call) answerDefinition(name string, version int) error {
 	return c.json(http.StatusOK, out[0])
 }
 
-// isDefinition tells definitions from the other things whose versions the store keeps.
+// isDefinition tells actions and workflows from the other documents whose versions the store keeps.
 func isDefinition(d store.Definition) bool {
 	return d.Kind == string(definition.KindWorkflow) || d.Kind == string(definition.KindAction)
 }

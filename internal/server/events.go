@@ -55,7 +55,7 @@ func (c *call) events() error {
 	return c.json(http.StatusOK, page)
 }
 
-// addEvents adds the next piece of a history to the stream, with ids that say how far after has come.
+// addEvents adds the next piece of a history to the stream. The ids of its messages say how far "after" has come.
 func (c *call) addEvents(s *sse, of flow.ID, after *int64, id func() string) (bool, error) {
 	events, err := c.Engine.Reader().Events(c.ctx(), of, *after, eventsAtOnce)
 	if err != nil {

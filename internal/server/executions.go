@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// awaited is the execution that the request names, at its end or when the wait is over.
+// awaited is the execution that the request names, once it has ended or the wait is over.
 func (c *call) awaited(wait time.Duration) (*flow.Execution, error) {
 	if err := c.checked(); err != nil {
 		return nil, err
@@ -43,7 +43,8 @@ func (c *call) getExecution() error {
 	return c.json(http.StatusOK, render(x))
 }
 
-// etag changes whenever the execution does: every change of state has an event, except orders and moves between waits.
+// etag changes with every change of the execution. A change of state has an event; orders and moves between waits have none, so
+// they are part of it.
 func etag(x *flow.Execution) string {
 	ordered := 0
 	if x.State.Cancel != nil {
@@ -62,7 +63,7 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// awaitEnd returns the execution when it has ended, or as it stands when the wait is over or the server is told to stop.
+// awaitEnd returns the execution once it has ended, or as it is when the wait is over or the server is told to stop.
 func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error) {
 	end := c.Engine.Ending(id)
 	defer end.Close()
@@ -226,7 +227,7 @@ func (c *call) retry() error {
 	})
 }
 
-// again submits an execution that runs a finished one again, and answers with the new one.
+// again submits an execution that repeats a finished one, and answers with the new one.
 func (c *call) again(submit func() (engine.Submitted, error)) error {
 	for {
 		again, err := submit()
@@ -248,7 +249,7 @@ func (c *call) again(submit func() (engine.Submitted, error)) error {
 	}
 }
 
-// evaluation wraps a handler that is for executions of code only: others are not found.
+// evaluation makes a handler answer for executions of code only; others are not found.
 func evaluation(handle func(*call) error) func(*call) error {
 	return func(c *call) error {
 		x, err := c.get()

@@ -9,10 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// parts are what one stream of an execution may have.
+// parts are the parts that a stream of an execution may have.
 var parts = []string{"tasks", "events", "logs"}
 
-// stream follows the tasks, the history and the logs of an execution on one connection: browsers allow a page six of them to a host.
+// stream follows the tasks, the history and the logs of an execution on one connection, because a browser opens only six
+// connections to a host.
 func (c *call) stream() error {
 	of := c.parts()
 	q, skip := c.logQuery(), c.skip()
@@ -45,14 +46,14 @@ func (c *call) stream() error {
 		if more || !of["tasks"] || x.Kind != flow.KindWorkflow {
 			return more, nil
 		}
-		if err := s.flush(); err != nil { // what there is does not wait for the next message about the tasks
+		if err := s.flush(); err != nil { // logs and events do not wait for the next message about the tasks
 			return false, err
 		}
 		return false, c.addTasks(s, x, &tasks, at())
 	})
 }
 
-// parts reads which parts a stream has; without the parameter, all.
+// parts reads which parts a stream is to have; without the parameter it has all.
 func (c *call) parts() map[string]bool {
 	of := map[string]bool{}
 	text := c.query.Get("of")
@@ -68,7 +69,8 @@ func (c *call) parts() map[string]bool {
 	return of
 }
 
-// afterAll reads where a stream of several parts goes on: e12,l1.42 is behind event 12 and chunk 42 of attempt 1. The tasks begin anew.
+// afterAll reads where a stream of several parts goes on: e12,l1.42 means behind event 12 and behind chunk 42 of attempt 1. The
+// tasks are sent anew.
 func (c *call) afterAll() (event int64, attempt int, seq int64) {
 	name, text := c.resume()
 	if text == "" {

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// mediaFile is the type that files are sent as: their content is unknown.
+// mediaFile is the type with which files are sent, since their content is unknown.
 const mediaFile = "application/octet-stream"
 
-// file answers with the bytes of a file that a program left, wherever they lie.
+// file answers with the bytes of a file that a program left, from the output or from the blob store.
 func (c *call) file() error {
 	if err := c.checked(); err != nil {
 		return err
@@ -60,18 +60,19 @@ func (c *call) pass(from io.Reader) {
 	for {
 		n, err := from.Read(buf)
 		if gone := c.writePieces(rc, buf[:n]); gone != nil {
-			return // the reader has gone
+			return // the client has gone
 		}
 		if err == io.EOF {
 			return
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // a cut-off answer must not look whole
+			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
 		}
 	}
 }
 
-// inert marks an answer as bytes that others wrote: a browser that is led to them runs nothing of them, and no other site can embed them.
+// inert marks an answer as bytes that others wrote: a browser that opens it runs no script in it, and no other site can embed
+// it.
 func inert(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
@@ -82,7 +83,7 @@ func inert(h http.Header) {
 func collected(x *flow.Execution) []api.ResultFile {
 	var output struct{ Files []api.ResultFile }
 	if x.Outcome == nil || json.Unmarshal(x.Outcome.Output, &output) != nil {
-		return nil // it is no code's
+		return nil // not the output of code
 	}
 	return output.Files
 }
@@ -103,7 +104,8 @@ func namesOf(all []api.ResultFile) string {
 	return "it left " + strings.Join(names, ", ")
 }
 
-// open opens a file. A blob of another execution is refused, although the output names it: a program can write any name into its output.
+// open opens a file. The blob of another execution is refused even if the output names it, because a program can write any name
+// into its output.
 func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 	switch {
 	case f.Content != nil:
@@ -127,7 +129,7 @@ func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 	return from, nil
 }
 
-// escapeFilename writes a name as RFC 8187 has it.
+// escapeFilename encodes a name as RFC 8187 says.
 func escapeFilename(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// graph answers with the tasks of a workflow laid out. One layout is made at a time, so that many requests for the widest
-// workflow (10,000 tasks with 200,000 needs take 0.2 s) keep one core busy, and the others serve.
+// graph answers with the tasks of a workflow laid out. Only one layout is made at a time, so that requests for the widest
+// workflow (10,000 tasks with 200,000 needs take 0.2 s) occupy one core and leave the others.
 func (c *call) graph() error {
 	version := int(c.number("version", 0, 1, 1<<31-1))
 	if err := c.checked(); err != nil {
@@ -28,7 +28,7 @@ func (c *call) graph() error {
 	if d.Workflow != nil {
 		c.laidOut(&out, d.Workflow.Tasks)
 	}
-	if version > 0 { // which never changes
+	if version > 0 { // a version never changes
 		c.w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
 	return c.json(http.StatusOK, out)

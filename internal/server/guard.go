@@ -14,7 +14,7 @@ import (
 // minToken is how many characters a token must have at least.
 const minToken = 16
 
-// CheckToken says what is wrong with a token that a server is to ask for.
+// CheckToken says what is wrong with a token that a server is to require.
 func CheckToken(token string) error {
 	if len(token) < minToken {
 		return fmt.Errorf("a token of %d characters is too easy to guess: use at least %d, as from: openssl rand -hex 24", len(token), minToken)
@@ -29,12 +29,12 @@ func CheckToken(token string) error {
 //     browser on this machine could otherwise reach the API by a name of its own that resolves to 127.0.0.1;
 //  3. requests with a token.
 //
-// Requests to webhooks are judged by their signatures.
+// Requests to webhooks are judged by their signatures instead.
 //
-// Requests that change something must not come from another site's page.
+// Requests that change something must not come from a page of another site.
 func (s *Server) guard(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || strings.HasPrefix(r.URL.Path, hooksPath) { // webhooks have signatures instead
+	if !ok || strings.HasPrefix(r.URL.Path, hooksPath) { // webhooks check signatures instead
 		return nil
 	}
 	if len(s.tokens) > 0 {
@@ -56,7 +56,7 @@ func (s *Server) guard(r *http.Request) error {
 				"the Host header does not name this machine's loopback interface: call the server by 127.0.0.1 or localhost, or start it with a token")
 		}
 	}
-	if r.URL.Path == verifyPath { // it changes nothing, but it is too much work for a picture on another site's page
+	if r.URL.Path == verifyPath { // it changes nothing, but is too much work to be started by an image tag on another site's page
 		write := *r
 		write.Method = http.MethodPost
 		r = &write
@@ -70,13 +70,13 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// open reports whether a request needs no token: probes have none, the page's files are the same for all, and a session
-// begins with a token in its body.
+// open reports whether a request needs no token: probes send none, the page's files are the same for all, and a session begins
+// with a token in its body.
 func (s *Server) open(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz", path == sessionPath:
 		return true
-	case strings.HasPrefix(path, answerPath): // the link is the proof
+	case strings.HasPrefix(path, answerPath): // the link itself is the proof
 		return true
 	case s.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return path == "/" || strings.HasPrefix(path+"/", pagePath)
@@ -84,18 +84,18 @@ func (s *Server) open(r *http.Request) bool {
 	return false
 }
 
-// known reports whether a request comes from a client that may use the API: where there are tokens, one that has one.
+// known reports whether a request comes from a client that may use the API. If there are tokens, it must have one.
 func (s *Server) known(r *http.Request) bool {
 	return len(s.tokens) == 0 || s.knownToken(r.Header.Get("Authorization")) || s.inSession(r)
 }
 
-// inSession reports whether a browser has logged in. A request with a token is judged by the token alone.
+// inSession reports whether a browser has logged in. If the request has a token, only the token counts.
 func (s *Server) inSession(r *http.Request) bool {
 	_, ok := s.sessionOf(r)
 	return ok && r.Header.Get("Authorization") == ""
 }
 
-// knownToken compares digests, and all of them, so that the time taken tells nothing.
+// knownToken compares digests, and all of them, so that the time taken reveals nothing.
 func (s *Server) knownToken(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -34,7 +34,7 @@ func webhookRoutes() []route {
 	}
 }
 
-// Reasons of refusals beside those of package signature.
+// Reasons of refusals, beside those of package signature.
 const (
 	hookSecret      = "secret"
 	hookTooLarge    = "too_large"
@@ -45,11 +45,11 @@ const (
 	hookUnknown     = "unknown"
 )
 
-// hookError refuses a request to a webhook.
+// hookError is the refusal of a request to a webhook.
 type hookError struct {
 	reason  string
-	problem *api.Problem // what the sender is told
-	more    error        // what the log and the list of the webhook's refusals say of it; nil: the same
+	problem *api.Problem // the answer to the sender
+	more    error        // for the log and the list of refusals; nil: the same as for the sender
 }
 
 func (e *hookError) Error() string {
@@ -65,20 +65,21 @@ func hookFailure(reason string, status int, kind, detail string) *hookError {
 	return &hookError{reason: reason, problem: refusal(status, kind, detail)}
 }
 
-// withoutSecret is answered with 503, so that the provider tries again. The answer does not name the secret that is missing: the log does.
+// withoutSecret is answered with 503, so that the provider tries again. The log names the missing secret; the answer does not.
 func withoutSecret(err error) *hookError {
 	return hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later").because(err)
 }
 
 const hookLater = "the server cannot take requests to webhooks just now: send the request again later"
 
-// because adds what the sender is not told.
+// because adds details that the sender does not see.
 func (e *hookError) because(err error) *hookError {
 	e.more = err
 	return e
 }
 
-// receive takes a request to a webhook in: it answers once the signal is committed, and stores nothing of a request that it refuses.
+// receive takes a request to a webhook. It answers once the signal is committed, and stores nothing of a request that it
+// refuses.
 func (c *call) receive() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.Webhook(c.ctx(), name)
@@ -93,7 +94,7 @@ func (c *call) receive() error {
 		return nil
 	}
 	if w == nil {
-		c.refusals.add("", hookUnavailable, "", "", time.Time{}) // whether there is a webhook of the name is not known
+		c.refusals.add("", hookUnavailable, "", "", time.Time{}) // it is not known whether there is a webhook of that name
 		return hookFailure(hookUnavailable, http.StatusServiceUnavailable, api.ProblemUnavailable, hookLater).because(err)
 	}
 	reason, message := hookUnavailable, problemOf(err).Detail
@@ -101,7 +102,7 @@ func (c *call) receive() error {
 		reason, message = h.reason, h.Error()
 	} else if p := problemOf(err); p.Status == http.StatusUnprocessableEntity {
 		reason = hookInvalid
-	} else if p.Status == http.StatusServiceUnavailable { // its detail may have the database's address, which is not the sender's business
+	} else if p.Status == http.StatusServiceUnavailable { // the detail may have the database's address, which the sender must not learn
 		err = hookFailure(hookUnavailable, p.Status, p.Type, hookLater).because(err)
 	}
 	remote, _, _ := net.SplitHostPort(c.r.RemoteAddr)
@@ -167,16 +168,16 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	}
 	status := http.StatusAccepted
 	if out.Existing || differs {
-		status = http.StatusOK // the provider is not to send it again
+		status = http.StatusOK // so that the provider does not send it again
 	}
 	return c.json(status, api.Received{Signal: out.Signal.Text(flow.SignalPrefix), Existing: out.Existing, Differs: differs, Replayed: out.Replayed})
 }
 
-// forwarded are the headers by which proxies say that a request is another's.
+// forwarded are the headers by which a proxy says that it passes on a request.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
 
-// fromHere refuses what did not come from a program on this machine: nothing else tells where a request without a signature comes from. A
-// proxy on this machine sends what comes from elsewhere, so where the server has tokens, one is needed here as well.
+// fromHere refuses requests from anywhere but this machine, for webhooks without signatures. A proxy on this machine passes on
+// requests from elsewhere, so if the server has tokens, a token is required here as well.
 func (c *call) fromHere() error {
 	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)
 	through := slices.ContainsFunc(forwarded, func(name string) bool { return c.r.Header.Get(name) != "" })
@@ -190,7 +191,7 @@ func (c *call) fromHere() error {
 		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost, through no proxy, and with a token where the server has tokens")
 }
 
-// secrets reads the secrets of a webhook, and says why others cannot be read.
+// secrets reads the secrets of a webhook, and collects the errors of those that cannot be read.
 func (c *call) secrets(hook *definition.Webhook) (all []string, missing []error) {
 	for _, name := range hook.Secrets {
 		value, err := "", errors.New("this server has no secrets")

@@ -135,7 +135,7 @@ func (c *call) inquiryID() (flow.ID, error) {
 	return id, nil
 }
 
-// answerInquiry answers with an inquiry, or what err means.
+// renderedInquiry answers with an inquiry, or with the problem that err stands for.
 func (c *call) renderedInquiry(i *flow.Inquiry, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return notFound("inquiry", c.r.PathValue("id"))

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// itemsLooked is how many executions of a task one page looks at for those with the statuses asked for: twenty reads of a thousand rows.
+// itemsLooked is how many executions of a task one page looks at to find those with the statuses asked for: twenty reads of a
+// thousand rows.
 const itemsLooked = 20_000
 
 // items answers with the executions of one task, a page at a time.
@@ -56,7 +57,7 @@ func (c *call) items() error {
 		}
 		for i := range rows {
 			r := &rows[i]
-			if r.Task != name { // what follows are the executions of the next task
+			if r.Task != name { // the rows behind are those of the next task
 				return c.json(http.StatusOK, out)
 			}
 			if len(out.Items) == limit || looked == itemsLooked {

@@ -14,14 +14,14 @@ import (
 
 const (
 	linePage = 1000
-	// lineLooked is how many places of a line are looked at for labels: 10,000 take 60 ms on SQLite.
+	// lineLooked is how many places of a line are looked at to find labels: 10,000 take 60 ms on SQLite.
 	lineLooked = 10_000
 	// lineLanes bounds how many parts of a queue an answer has, and lineRows how many executions all of them together.
 	lineLanes = 100
 	lineRows  = 5000
 )
 
-// lineQuery is what a request wants to know of lines.
+// lineQuery are the parameters of a request about lines.
 type lineQuery struct {
 	limit  int
 	labels map[string]string
@@ -37,7 +37,8 @@ func (c *call) lineQuery() lineQuery {
 	return q
 }
 
-// line reads the first places of a line, or those of executions with labels. looked is at how many places it has looked.
+// line reads the first places of a line, or those of executions with labels. looked is the number of places at which it has
+// looked.
 func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, looked int, err error) {
 	line = []api.Standing{}
 	most := q.limit
@@ -116,7 +117,7 @@ func (c *call) queueLine() error {
 				return err
 			}
 		}
-		lane.Ready = max(lane.Ready, lane.Looked) // it was counted before
+		lane.Ready = max(lane.Ready, lane.Looked) // it was counted before the look
 		rows += len(lane.Line)
 		out.Lanes = append(out.Lanes, lane)
 	}
@@ -140,12 +141,12 @@ func (c *call) keyLine() error {
 	if out.Line, out.Looked, err = c.line(store.LineQuery{Key: key}, q); err != nil {
 		return err
 	}
-	// How many wait is how many would go before the last one of all.
+	// The number of waiting executions is the number ahead of a made-up last one.
 	last := flow.Execution{Request: flow.Request{Key: key, Priority: -1 << 20}, State: flow.State{Place: flow.Waiting}}
 	if out.Waiting, err = c.Engine.Reader().Ahead(c.ctx(), &last); err != nil {
 		return fmt.Errorf("count the line: %w", err)
 	}
-	out.Waiting = max(out.Waiting, out.Looked) // it was counted after
+	out.Waiting = max(out.Waiting, out.Looked) // it was counted after the look
 	for _, x := range holders[:min(len(holders), q.limit)] {
 		out.Limit = x.KeyLimit
 		out.Holders = append(out.Holders, render(x))
@@ -208,7 +209,7 @@ func (c *call) workers() error {
 	return c.json(http.StatusOK, out)
 }
 
-// held says what workers hold.
+// held adds the executions that workers hold.
 func (c *call) held(workers []api.Worker) error {
 	var size store.Page
 	for i := range workers {

@@ -22,7 +22,7 @@ func (c *call) countEvaluations() error { return c.count(onlyEvaluations) }
 // onlyEvaluations selects ad-hoc code.
 func onlyEvaluations(f *store.Filter) { f.Action, f.TopLevel = string(flow.KindCode), true }
 
-// selected reads the filter of a request that may wait, and waits.
+// selected reads the filter of a request, and waits if the request asks for that.
 func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished *int, err error) {
 	wait := c.wait()
 	if wait > 0 && len(c.query["label"]) == 0 {
@@ -46,14 +46,15 @@ func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished 
 	return f, unfinished, nil
 }
 
-// The pause between two looks at everything with a label: at least setPause, and setPauseRatio times as long as one look takes.
+// The pause between two looks at the executions with a label is at least setPause, and setPauseRatio times as long as one look
+// takes.
 const (
 	setPause      = 50 * time.Millisecond
 	setPauseRatio = 4
 )
 
-// awaitAll waits until all executions with the filter's labels have ended, and returns how many have not when the wait is over. The
-// filter's status, verdict and times do not narrow what is waited for.
+// awaitAll waits until all executions with the filter's labels have ended, and returns how many have not ended when the wait is
+// over. It ignores the filter's status, verdict and times.
 func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err error) {
 	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow}
 	for _, s := range flow.Stages() {
@@ -61,7 +62,7 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 			open.Stages = append(open.Stages, s)
 		}
 	}
-	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
 	defer stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -89,7 +90,7 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 	}
 }
 
-// untilChanged waits for a hint, for as long as most, or for the end of a wait, and reports whether the request goes on.
+// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether the request goes on.
 func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) bool {
 	tick := time.NewTimer(most)
 	defer tick.Stop()
@@ -117,7 +118,7 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	}
 	within(&f)
 	limit := f.Limit
-	f.Limit++ // to see whether there is another page
+	f.Limit++ // one more, to see whether there is another page
 	found, searched, searchedTo, err := c.search(f)
 	if err != nil {
 		return err
@@ -154,10 +155,11 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	return c.json(http.StatusOK, page)
 }
 
-// namedMost is how many executions a list may be asked for by their ids: their row is in an address, which most proxies let be 8 kB long.
+// namedMost is how many executions a list may be asked for by their ids. The ids are in the URL, and most proxies accept one of
+// 8 kB.
 const namedMost = 200
 
-// idRange reads the parameters of a list that say which ids it is about, and returns what narrows a filter to them.
+// idRange reads the parameters of a list that concern ids, and returns a function that narrows a filter accordingly.
 func (c *call) idRange() (narrow func(*store.Filter)) {
 	var ids []flow.ID
 	named := c.query["id"]
@@ -203,14 +205,15 @@ func (c *call) idRange() (narrow func(*store.Filter)) {
 	}
 }
 
-// reach is Options.Reach unless that is given: some 100 ms. A search by a condition, which reads what it decides about, ends after searchFor:
-// 7,000 of these take 58 ms on SQLite and 166 ms on PostgreSQL.
+// reach is the value of Options.Reach if none is given: looking so far takes some 100 ms. A search by a condition that needs
+// the payloads ends after searchFor: reading 7,000 executions with theirs takes 58 ms on SQLite and 166 ms on PostgreSQL.
 const (
 	reach     = 40_000
 	searchFor = 75 * time.Millisecond
 )
 
-// search finds executions. searched is where it gave up, with the time of that execution, and zero where it looked at all of them.
+// search finds executions. If it gave up, searched is the last execution at which it looked and "at" that one's creation time;
+// searched is zero if it looked at all.
 func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, at time.Time, err error) {
 	f.Reach = cmp.Or(c.Reach, reach)
 	var found store.Found
@@ -226,15 +229,16 @@ func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, 
 	return found.Executions, found.Searched, found.At, nil
 }
 
-// The time between two messages of a stream of changes: at least changedEvery, and at most changedAnyway. Hints of what other replicas
-// commit may be late or missing, and the removal of old executions gives none.
+// The time between two messages of a stream of changes: at least changedEvery, and at most changedAnyway, because hints of
+// other replicas' commits may be late or lost, and the removal of old executions gives none.
 const (
 	changedEvery  = time.Second
 	changedAnyway = 5 * time.Second
 )
 
-// watchExecutions streams that executions may have changed: at once, so that what came before the stream is looked at, and then after
-// every hint. The parameters of the list are checked and do not narrow the hints, which name executions and not what they are like.
+// watchExecutions streams hints that executions may have changed: one at once, so that the client looks at the state before the
+// stream, and one after every change. The parameters of the list are checked but do not narrow the stream, because hints name
+// executions and not their properties.
 func (c *call) watchExecutions() error {
 	if c.query.Has("wait") {
 		c.fault("wait", c.query.Get("wait"), "a stream of changes does not wait for an end", "leave wait out, or follow executions:outcomes")
@@ -242,7 +246,7 @@ func (c *call) watchExecutions() error {
 	if _, err := c.filter(); err != nil {
 		return err
 	}
-	changed, stop := c.Engine.WatchAll() // before the first message, so that nothing falls between
+	changed, stop := c.Engine.WatchAll() // before the first message, so that no change is missed
 	defer stop()
 	s, err := c.openStream(mediaEvents)
 	for err == nil {
@@ -253,17 +257,17 @@ func (c *call) watchExecutions() error {
 			break
 		}
 	}
-	return nil // the reader has gone, or the server drains
+	return nil // the client has gone, or the server drains
 }
 
-// shown is what rows of a list have beside the sums.
+// shown are the columns that rows of a list have beside the summary.
 type shown struct {
 	outputs bool
-	cases   bool // how each case of code ended
+	cases   bool // the verdict of each case of code
 }
 
-// rows renders executions for a list: the first of them, where the outputs that are read for it fill a page. The outputs of code say
-// how it ended; they are part of the rows only where they are asked for, as are the others.
+// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise code;
+// they are part of the rows only if asked for, as are the other columns.
 func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, error) {
 	wanted := func(x *flow.Execution) bool { return x.Outcome != nil && (shown.outputs || x.Kind == flow.KindCode) }
 	var ids []flow.ID
@@ -296,7 +300,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 			read = read[1:]
 		}
 		if row.Error != nil {
-			const most = 1000 // bytes; a program's last words may be long
+			const most = 1000 // a program's last line may be long
 			row.Error.Message = problem.Clip(row.Error.Message, most)
 		}
 		out = append(out, row)
@@ -304,7 +308,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	return out, nil
 }
 
-// countedEnds is how many executions with a label are counted that have ended, unless Options.Reach says another number.
+// countedEnds is how many ended executions with a label are counted, unless Options.Reach has another number.
 const countedEnds = 10_000
 
 func (c *call) count(narrow func(*store.Filter)) error {

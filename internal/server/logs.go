@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// logsAtOnce is how many bytes of logs are read and sent at a time, about.
+// logsAtOnce is about how many bytes of logs are read and sent at once.
 const logsAtOnce = 256 << 10
 
 var streams = []string{"stdout", "stderr", "log"}
@@ -70,7 +70,7 @@ func (c *call) logs() error {
 	return c.json(http.StatusOK, page)
 }
 
-// logQuery reads what of the logs is asked for, but where it begins.
+// logQuery reads which part of the logs is asked for, except where it begins.
 func (c *call) logQuery() store.LogQuery {
 	q := store.LogQuery{
 		Attempt: int(c.number("attempt", 0, 1, 1<<31-1)),
@@ -91,7 +91,7 @@ func (c *call) logQuery() store.LogQuery {
 	return q
 }
 
-// skip reports whether a stream of logs leaves out what is more than the tail behind.
+// skip reports whether a stream of logs, when it falls behind by more than the tail, leaves out the rest.
 func (c *call) skip() bool {
 	skip := c.flag("skip")
 	if skip && (!c.wantsStream() || !c.query.Has("tail")) {
@@ -100,7 +100,8 @@ func (c *call) skip() bool {
 	return skip
 }
 
-// logPage reads a page of chunks. What comes before a place, and is behind none, is read from its end.
+// logPage reads a page of chunks. With a place before which the page is to end, and none after which it is to begin, it reads
+// backwards from that place.
 func (c *call) logPage(q store.LogQuery) (page api.LogPage, err error) {
 	page.Chunks = []api.LogChunk{}
 	fromEnd := q.AfterAttempt == 0 && q.AfterSeq == 0 && (q.Tail > 0 || q.BeforeAttempt > 0)
@@ -145,7 +146,8 @@ func chunkID(attempt int, seq int64) string {
 	return strconv.Itoa(attempt) + "." + strconv.FormatInt(seq, 10)
 }
 
-// skipAhead moves the cursor of a stream to the tail of the logs, where that lies further on, and says what is left out.
+// skipAhead moves the cursor of a stream to the tail of the logs, if the tail begins further on, and tells the client what is
+// left out.
 func (c *call) skipAhead(s *sse, q *store.LogQuery, id func() string) error {
 	at := *q
 	at.AfterAttempt, at.AfterSeq, at.Limit = 0, 0, 1
@@ -174,8 +176,8 @@ func (c *call) skipAhead(s *sse, q *store.LogQuery, id func() string) error {
 	return s.add(api.StreamGap, id(), gap)
 }
 
-// addChunks adds the next piece of the logs to the stream, with ids that say how far q has come. Before it has sent anything, and with skip at any
-// time, it leaves out what comes before the tail that q asks for.
+// addChunks adds the next piece of the logs to the stream. The ids of its messages say how far q has come. Before its first
+// message, and with skip at any time, it leaves out what comes before the tail that q asks for.
 func (c *call) addChunks(s *sse, q *store.LogQuery, skip bool, id func() string) (bool, error) {
 	if q.Tail > 0 && (skip || q.AfterAttempt == 0 && q.AfterSeq == 0) {
 		if err := c.skipAhead(s, q, id); err != nil {
@@ -204,7 +206,7 @@ func (c *call) addChunks(s *sse, q *store.LogQuery, skip bool, id func() string)
 	return len(chunks) > 0, nil
 }
 
-// chunkBytes are the bytes of a chunk, from its row or from the blob store. Where the blob is gone, a note stands in their place.
+// chunkBytes are the bytes of a chunk, from its row or from the blob store. If the blob is gone, a note replaces them.
 func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	if l.Blob == "" {
 		return l.Data, nil
@@ -228,8 +230,8 @@ func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	return data, nil
 }
 
-// rawLog answers with the bytes of one stream of one attempt from an offset on, or its tail: as many as there are now, or as the
-// request's limit allows.
+// rawLog answers with the bytes of one stream of one attempt from an offset on, or with its tail: all bytes that there are now,
+// or as many as the request's limit allows.
 func (c *call) rawLog(q store.LogQuery) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -247,7 +249,7 @@ func (c *call) rawLog(q store.LogQuery) error {
 		q.Offset = at
 		chunks, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
 		if err != nil && sent {
-			panic(http.ErrAbortHandler) // a cut-off answer must not look whole
+			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
 		}
 		if err != nil {
 			return fmt.Errorf("read logs: %w", err)
@@ -269,7 +271,7 @@ func (c *call) rawLog(q store.LogQuery) error {
 			at, left = max(at, l.Offset+l.Size), left-int64(len(data))
 			sent = true
 			if err := c.writePieces(rc, data); err != nil {
-				return nil // the reader has gone
+				return nil // the client has gone
 			}
 		}
 	}

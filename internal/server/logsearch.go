@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// The bounds of one call that searches logs. Where one of them is met the answer has a cursor to go on from.
+// The bounds of one search of logs. If one of them is reached, the answer has a cursor to go on from.
 const (
 	searchBytes = 32 << 20
 	searchTime  = time.Second
@@ -29,11 +29,11 @@ const (
 	shownBefore  = 200      // of them before the match
 	longestQuery = 1000     // bytes
 
-	// mostInstructions bounds a compiled expression. A match takes up to instructions × bytes steps: 80 million for a line, below a second.
-	// Repetitions such as (…){1000} make a short expression long.
+	// mostInstructions bounds a compiled expression. A match takes up to instructions × bytes steps: 80 million for the
+	// longest line, which is less than a second. Repetitions such as (…){1000} make a short expression long.
 	mostInstructions = 5000
 
-	// mostOpen bounds what a cursor makes the server read again: a line and a chunk are less.
+	// mostOpen bounds how many bytes a cursor can make the server read again; a line and a chunk are less.
 	mostOpen = 8 << 20
 )
 
@@ -49,7 +49,7 @@ func (c *call) searchLogs() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	x, err := c.get() // before the logs: those of an execution that has ended are complete
+	x, err := c.get() // before the logs, because those of an ended execution are complete
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *call) searchLogs() error {
 			return fmt.Errorf("read logs: %w", err)
 		}
 		if len(chunks) == 0 {
-			// Nothing ends these lines any more.
+			// No further byte ends these lines.
 			more = (x.Stage.Terminal() || s.attempt < x.Attempt) && !s.endLines()
 			break
 		}
@@ -94,7 +94,8 @@ func (c *call) searchLogs() error {
 	return c.json(http.StatusOK, out)
 }
 
-// pattern reads what is searched for: a function that returns where the first match begins and ends, or nil.
+// pattern reads the parameters of a search. It returns a function that finds where the first match begins and ends, or nil if
+// there is none.
 func (c *call) pattern() func([]byte) []int {
 	text, isRegexp := c.query.Get("q"), c.flag("regexp")
 	switch {
@@ -140,7 +141,8 @@ type lineSearch struct {
 	found   []api.LogMatch
 }
 
-// openLine is what has been read of a stream and not been searched: a line without its end, and after a full search what follows as well.
+// openLine are the bytes of a stream that have been read and not searched: a line without its end and, after a search that has
+// reached a bound, the bytes behind it.
 type openLine struct {
 	offset int64 // of the first byte of text
 	text   []byte
@@ -150,17 +152,17 @@ type openLine struct {
 // linePart says which chunk begins at an offset.
 type linePart struct{ offset, seq int64 }
 
-// goesOn reports whether the bounds of the search leave room for more.
+// goesOn reports whether the bounds of the search are not reached yet.
 func (s *lineSearch) goesOn() bool { return len(s.found) < s.limit && time.Now().Before(s.until) }
 
-// feed searches the next chunk, and reports whether all of it has been searched and the search may go on.
+// feed searches the next chunk. It reports whether the whole chunk has been searched and the search may go on.
 func (s *lineSearch) feed(l *flow.LogChunk, data []byte) bool {
 	s.attempt, s.seq = l.Attempt, l.Seq
 	s.add(l, data)
 	return s.drain(l.Stream) && s.goesOn()
 }
 
-// add puts a chunk behind the open line of its stream.
+// add appends a chunk to the open line of its stream.
 func (s *lineSearch) add(l *flow.LogChunk, data []byte) {
 	if int64(len(data)) != l.Size { // its bytes are gone
 		delete(s.open, l.Stream)
@@ -175,7 +177,7 @@ func (s *lineSearch) add(l *flow.LogChunk, data []byte) {
 	o.parts = append(o.parts, linePart{l.Offset, l.Seq})
 }
 
-// drain searches the complete lines of a stream, and reports whether it came to their end.
+// drain searches the complete lines of a stream, and reports whether it has searched all of them.
 func (s *lineSearch) drain(stream string) bool {
 	for o := s.open[stream]; o != nil; {
 		n := bytes.IndexByte(o.text, '\n')
@@ -198,7 +200,7 @@ func (s *lineSearch) drainAll() bool {
 	return !slices.ContainsFunc(streams, func(stream string) bool { return !s.drain(stream) })
 }
 
-// endLines searches the lines that have no end, because nothing follows them, and reports whether it searched all.
+// endLines searches the open lines when no more bytes can come, and reports whether it has searched all of them.
 func (s *lineSearch) endLines() bool {
 	if !s.drainAll() {
 		return false
@@ -215,7 +217,7 @@ func (s *lineSearch) endLines() bool {
 	return true
 }
 
-// line searches the first n bytes of an open line and takes the bytes before end away.
+// line searches the first n bytes of an open line, and removes the bytes before end.
 func (s *lineSearch) line(stream string, o *openLine, n, end int) {
 	for len(o.parts) > 1 && o.parts[1].offset <= o.offset {
 		o.parts = o.parts[1:]
@@ -233,7 +235,8 @@ func (s *lineSearch) line(stream string, o *openLine, n, end int) {
 	o.text, o.offset = o.text[end:], o.offset+int64(end)
 }
 
-// cursor is where the search goes on: behind the last chunk, and in streams with an open line at its beginning, as in 1.42,stdout:1029.
+// cursor is where the search goes on: behind the last chunk, and for a stream with an open line at the beginning of that line,
+// as in 1.42,stdout:1029.
 func (s *lineSearch) cursor() string {
 	text := chunkID(s.attempt, s.seq)
 	for _, stream := range streams {
@@ -273,7 +276,7 @@ func (c *call) searchCursor() searchPlace {
 	return p
 }
 
-// reopen reads the lines again that were open at a cursor.
+// reopen reads the open lines of a cursor again.
 func (c *call) reopen(s *lineSearch, q store.LogQuery, p searchPlace) error {
 	s.attempt, s.seq = p.attempt, p.seq
 	for stream, offset := range p.open {

@@ -9,10 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// summedAttempts is of how many attempts the latest are summed up: each costs two looks at every stream.
+// summedAttempts is how many attempts are summed up, the latest ones. Each costs two reads for every stream.
 const summedAttempts = 50
 
-// logSummary answers with how much each attempt has written to each stream. It reads the ends of the streams and not what is between them.
+// logSummary answers with how many bytes each attempt has written to each stream. It reads only the first and last chunk of a
+// stream.
 func (c *call) logSummary() error {
 	only := int(c.number("attempt", 0, 1, 1<<31-1))
 	if err := c.checked(); err != nil {
@@ -42,7 +43,7 @@ func (c *call) logSummary() error {
 	return c.json(http.StatusOK, out)
 }
 
-// sumStream looks at the first and the last chunk of a stream: offsets are dense, so the last one says how much there is.
+// sumStream reads the first and the last chunk of a stream. Offsets have no gaps, so the last one gives the length.
 func (c *call) sumStream(x *flow.Execution, attempt int, name string) (s api.LogStream, err error) {
 	q := store.LogQuery{Execution: x.ID, Attempt: attempt, Stream: name, Limit: 1}
 	for _, q.Tail = range []int64{1, 0} {

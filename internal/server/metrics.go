@@ -20,7 +20,7 @@ import (
 
 const mediaOpenAPI = "application/openapi+json"
 
-// metrics are what /metrics tells: the engine's counters, the requests, and the process.
+// metrics are the content of /metrics: the engine's counters, the requests, and the process.
 type metrics struct {
 	server   *Server
 	page     http.Handler
@@ -29,7 +29,7 @@ type metrics struct {
 	streams  prometheus.Gauge
 }
 
-// engineFigure is one of the engine's figures under its metric's name.
+// engineFigure is one of the engine's figures and the name of its metric.
 type engineFigure struct {
 	name  string
 	kind  prometheus.ValueType
@@ -42,7 +42,7 @@ func count(name, help string, value func(engine.Stats) int64) engineFigure {
 		value: func(s engine.Stats) (float64, bool) { return float64(value(s)), true }}
 }
 
-// described is a metric of Pawl's.
+// described is the description of one of Pawl's metrics.
 func described(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(telemetry.MetricPrefix+name, help, labels, nil)
 }
@@ -107,12 +107,13 @@ var engineDistributions = []struct {
 		func(d *engine.Distributions) *telemetry.Distribution { return &d.Lag }},
 }
 
-// ticksMissed has a series for each reason from the start, as executionsFinished has.
+// ticksMissed has a series for each reason from the start, for the same cause as executionsFinished.
 var ticksMissed = described("ticks_missed_total", "Ticks of schedules that were due and started no execution, by why.", "why")
 
 const finished = "executions_finished"
 
-// executionsFinished has a series for each status from the start: Prometheus sees no increase in a series that begins at 1.
+// executionsFinished has a series for each status from the start, because Prometheus sees no increase in a series that begins
+// at 1.
 var executionsFinished = described(finished+"_total", "Executions that ended, by status.", "status")
 
 var (
@@ -143,7 +144,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range engineFigures {
 		to <- f.desc
@@ -158,7 +159,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- buildInfo
 }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.server.Engine.Stats()
 	for _, f := range engineFigures {
@@ -201,7 +202,7 @@ func (m *metrics) counters() map[string]float64 {
 	return out
 }
 
-// request begins to measure a request; the function it returns ends that.
+// request begins to measure a request; the returned function ends it.
 func (m *metrics) request(r *http.Request, w *seenWriter) (done func()) {
 	begun := time.Now()
 	waits := r.URL.Query().Has("wait") || strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -209,7 +210,7 @@ func (m *metrics) request(r *http.Request, w *seenWriter) (done func()) {
 		m.streams.Inc()
 	}
 	return func() {
-		route := r.Pattern // the mux has set it by now; its number is bounded, unlike that of paths
+		route := r.Pattern // set by the mux; unlike paths, patterns are bounded in number
 		if route == "" {
 			route = "none"
 		}
@@ -235,7 +236,7 @@ func knownMethod(m string) string {
 }
 
 func (c *call) metricsPage() error {
-	c.surveys.look() // which may take a while, and is not the client's fault
+	c.surveys.look() // a survey may take a while, which is not counted as a slow client
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
 	c.metrics.page.ServeHTTP(c.w, c.r)
 	return nil
@@ -272,7 +273,7 @@ func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func newRequestID() string { return rand.Text() }
 
-// plainID reports whether a request's id from outside is fit to be passed on and logged.
+// plainID reports whether a request id from the client may be passed on and logged.
 func plainID(id string) bool {
 	if id == "" || len(id) > 128 {
 		return false
@@ -287,7 +288,7 @@ func plainID(id string) bool {
 
 func stack() string { return string(debug.Stack()) }
 
-// residentBytes is the memory of this process that is in RAM; 0 where that cannot be told.
+// residentBytes is how much memory of this process is in RAM, or 0 if the system does not tell.
 func residentBytes() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// headerDocs are what request headers mean, where their names do not say it.
+// headerDocs explain request headers whose names do not.
 var headerDocs = map[string]string{
 	"Idempotency-Key": "The same request again gives the same executions, another one under the same key is refused with 422. " +
 		"Of a batch it is the key of the whole request; items with an idempotency_key of their own keep that",

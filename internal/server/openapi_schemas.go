@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// schemas makes the schemas of package api's types: those of what is asked and those of what is answered. They differ: a request
-// may write a duration as a number and must not have fields that are unknown, an answer has durations as text, and clients must
-// expect fields that are added later.
+// schemas makes the schemas of package api's types, separately for requests and answers. They differ: a request may give a
+// duration as a number and must not have unknown fields; an answer has durations as text, and clients must expect further
+// fields in later versions.
 type schemas struct{ in, out huma.Registry }
 
 const schemaPrefix = "#/components/schemas/"
 
-// newSchemas makes the schemas of all answers. A type that is part of requests as well has a second schema, whose name says so.
+// newSchemas makes the schemas of all answers. A type that also occurs in requests has a second schema with another name.
 func newSchemas(routes []route) schemas {
 	s := schemas{out: huma.NewMapRegistry(schemaPrefix, huma.DefaultSchemaNamer)}
 	register(s.out)
@@ -42,12 +42,12 @@ func newSchemas(routes []route) schemas {
 	return s
 }
 
-// inRequests ends the names of schemas of requests where answers have one of the same type.
+// inRequests is the suffix of the schema of a request's type that occurs in answers too.
 const inRequests = "Request"
 
 var problemType = reflect.TypeFor[api.Problem]()
 
-// register says how those types are written that write themselves as JSON.
+// register sets the schemas of types that encode themselves as JSON.
 func register(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[api.Size](), reflect.TypeFor[sizeSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[api.Content](), reflect.TypeFor[contentSchema]())
@@ -55,7 +55,7 @@ func register(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[api.Status](), reflect.TypeFor[statusSchema]())
 }
 
-// finished puts the schemas of requests beside those of answers, once all are made, and returns all of them.
+// finished adds the schemas of requests to those of answers and returns all; it is called when all are made.
 func (s schemas) finished() huma.Registry {
 	for _, schema := range s.in.Map() {
 		neverNull(schema)
@@ -71,7 +71,8 @@ func (s schemas) finished() huma.Registry {
 	return s.out
 }
 
-// neverNull says that the lists of an object are lists: an answer has no null, and a request leaves out what it does not give.
+// neverNull marks the lists of an object as never null: an answer has no null, and a request leaves out lists that it does not
+// set.
 func neverNull(s *huma.Schema) {
 	for _, p := range s.Properties {
 		if p.Type == huma.TypeArray {
@@ -80,7 +81,7 @@ func neverNull(s *huma.Schema) {
 	}
 }
 
-// describeFields gives the fields of a schema their descriptions that have none by a tag.
+// describeFields sets the descriptions of fields that have none by a tag.
 func describeFields(name string, s *huma.Schema) {
 	for field, p := range s.Properties {
 		if p.Description != "" {
@@ -141,7 +142,7 @@ func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
 	}}}}
 }
 
-// Schema is that of an execution's status; a task has two more (api.Task).
+// Schema is the schema of an execution's status; a task has two more statuses (api.Task).
 func (statusSchema) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}
 	for _, status := range api.Statuses() {

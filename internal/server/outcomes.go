@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// endsAtOnce is how many outcomes a stream reads and sends at a time; fewer where their outputs fill a page.
+// endsAtOnce is how many outcomes a stream reads and sends at once; fewer if their outputs fill a page.
 const endsAtOnce = 500
 
 const mediaLines = "application/x-ndjson"
@@ -21,7 +21,7 @@ const mediaLines = "application/x-ndjson"
 func (c *call) executionOutcomes() error  { return c.outcomes("") }
 func (c *call) evaluationOutcomes() error { return c.outcomes(string(flow.KindCode)) }
 
-// outcomes streams what executions with a label have ended with, until all of them have.
+// outcomes streams the outcomes of executions with a label, until all of them have ended.
 func (c *call) outcomes(action string) error {
 	l := store.Label{Action: action}
 	if text := c.query.Get("label"); text == "" {
@@ -33,7 +33,7 @@ func (c *call) outcomes(action string) error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
 	defer stop()
 	page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
 	if err != nil {
@@ -62,14 +62,15 @@ func (c *call) outcomes(action string) error {
 		}
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status line has been sent, so the error cannot be told. The connection breaks off: the reader comes back and gets the error then.
+		// The status line has been sent, so the client cannot be told of the error. The connection is closed; the
+		// client asks again and gets the error as the answer.
 		c.log.Warn("stream of outcomes broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// sendEnds sends outcomes, the first of them where their outputs fill a page, and returns the cursor behind them.
+// sendEnds sends outcomes, and returns the cursor behind the last one sent. It ends early if their outputs fill a page.
 func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, err error) {
 	found := make([]*flow.Execution, len(page))
 	for i := range page {
@@ -89,7 +90,7 @@ func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, 
 	return after, s.flush()
 }
 
-// untilNews waits for a hint, or for pollEvery, and keeps a quiet stream alive.
+// untilNews waits for a hint, or for pollEvery, and sends keep-alives in a quiet stream.
 func (c *call) untilNews(s *sse, changed <-chan struct{}) error {
 	if !c.untilChanged(changed, pollEvery, nil) {
 		return errGone

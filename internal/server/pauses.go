@@ -18,7 +18,7 @@ func renderPause(p *store.Pause) api.Pause {
 	return api.Pause{Number: p.Generation, Kind: p.Of.String(), Name: p.Name, Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
 }
 
-// pausedBy finds the pauses that hold now, by kind and name.
+// pausedBy finds the current pauses, by kind and name.
 func (c *call) pausedBy() (func(of store.PauseKind, name string) *api.Pause, error) {
 	all, err := c.Engine.Paused(c.ctx())
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) resumeWork(of store.PauseKind) error {
 	return c.answerPause(&p, err)
 }
 
-// renderExecutionPause is the pause of an execution; nil: it has none.
+// renderExecutionPause is the pause of an execution; nil if it has none.
 func renderExecutionPause(x *flow.Execution) *api.Pause {
 	p := x.State.Pause
 	if p == nil {
@@ -110,7 +110,7 @@ func (c *call) answerPause(p *store.Pause, err error) error {
 	return c.json(http.StatusOK, renderPause(p))
 }
 
-// orNotFound makes an *fault.NoSuch an answer.
+// orNotFound turns a *fault.NoSuch into an answer.
 func orNotFound(err error) error {
 	var none *fault.NoSuch
 	if errors.As(err, &none) {

@@ -21,7 +21,7 @@ import (
 
 const mediaProblem = "application/problem+json"
 
-// retryAfter is how many seconds a client is asked to wait when the server cannot take its request just now.
+// retryAfter is how many seconds a client is asked to wait when the server cannot take its request at the moment.
 const retryAfter = 1
 
 var titles = map[string]string{
@@ -50,7 +50,7 @@ func refusal(status int, kind, detail string, errs ...api.FieldError) *api.Probl
 	return &api.Problem{Type: kind, Title: titles[kind], Status: status, Detail: detail, Errors: errs}
 }
 
-// unreadable refuses a request that cannot be parsed; invalid refuses one that can, and asks for something impossible.
+// unreadable refuses a request that cannot be parsed; invalid refuses one that can be parsed but asks for something impossible.
 func unreadable(errs ...api.FieldError) *api.Problem {
 	return refusal(http.StatusBadRequest, api.ProblemInvalid, summary(errs), errs...)
 }
@@ -73,7 +73,7 @@ func notFound(what, name string) *api.Problem {
 	return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
 }
 
-// problemOf says in the API's words what err means. It is the only place where errors become status codes.
+// problemOf turns an error into a problem of the API. It is the only place where errors become status codes.
 func problemOf(err error) *api.Problem {
 	var (
 		p        *api.Problem
@@ -89,7 +89,7 @@ func problemOf(err error) *api.Problem {
 		return invalid(fieldErrors(refused.Problems)...)
 	case errors.As(err, &unread) && unread.Syntax:
 		return unreadable(fieldErrors(unread.Problems)...)
-	case errors.As(err, &document): // of a body, too
+	case errors.As(err, &document): // also for a document in the body
 		return invalid(fieldErrors(document)...)
 	case errors.As(err, &differs):
 		return refusal(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch, differs.Error()+": send it with another key, or as it was")
@@ -125,7 +125,7 @@ func problemOf(err error) *api.Problem {
 	return refusal(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
 }
 
-// reason is what an error about an inquiry says behind the names of what was called.
+// reason is the message of an error about an inquiry, without the names of the functions that were called.
 func reason(err error) string {
 	for next := errors.Unwrap(err); next != nil && errors.Unwrap(next) != nil; next = errors.Unwrap(next) {
 		err = next
@@ -133,7 +133,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// executionID finds the execution in the errors of engine and stores, each of which names it in words of its own.
+// executionID finds the execution in errors of the engine and the stores, which name it in different words.
 var executionID = regexp.MustCompile(`\bex_[0-9a-z]{26}\b`)
 
 func fieldErrors(ps problem.List) []api.FieldError {
@@ -144,7 +144,7 @@ func fieldErrors(ps problem.List) []api.FieldError {
 	return out
 }
 
-// refuse answers with the problem that err means.
+// refuse answers with the problem that err stands for.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")
@@ -155,7 +155,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	body, err := encode(p)
-	if err != nil { // it consists of texts and numbers
+	if err != nil { // it consists of strings and numbers, so there is none
 		s.log.Error("encode problem", telemetry.Err, err)
 	}
 	w.Header().Set("Content-Type", mediaProblem)

@@ -14,15 +14,15 @@ import (
 // refusalsKept is how many refusals of one webhook are remembered.
 const refusalsKept = 100
 
-// refusals remembers what webhooks have refused, in memory only: a client without the secret must not be able to write rows. Only webhooks that
-// exist have an entry.
+// refusals remembers the requests that webhooks have refused. It is in memory only, because a client without the secret must
+// not be able to write rows. Only existing webhooks have an entry.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string][]api.HookRefusal // by webhook, the oldest first
 	sums map[[2]string]int64          // by webhook and reason
 }
 
-// add counts a refusal, and remembers it under the webhook's name; "" is for requests to webhooks that there are not.
+// add counts a refusal and remembers it under the webhook's name; "" is for requests to webhooks that do not exist.
 func (k *refusals) add(hook, reason, message, remote string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,10 +51,10 @@ func (k *refusals) of(hook string) []api.HookRefusal {
 
 var webhooksRefused = described("webhooks_refused_total", "Requests that webhooks refused; without a webhook those to names that there are not.", "hook", "reason")
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (k *refusals) Describe(to chan<- *prometheus.Desc) { to <- webhooksRefused }
 
-// Collect is for prometheus.
+// Collect implements prometheus.Collector.
 func (k *refusals) Collect(to chan<- prometheus.Metric) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

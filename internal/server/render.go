@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// render says in the API's words how an execution stands.
+// render makes the API's form of an execution.
 func render(x *flow.Execution) api.Execution {
 	again := x.AsRerun()
 	out := api.Execution{
@@ -37,7 +37,7 @@ func render(x *flow.Execution) api.Execution {
 	return out
 }
 
-// renderRun sums up how code ended, from its output.
+// renderRun adds the summary of a run of code, from its output.
 func renderRun(out *api.Execution, x *flow.Execution, output json.RawMessage) {
 	if x.Kind != flow.KindCode {
 		return
@@ -61,12 +61,12 @@ func renderRun(out *api.Execution, x *flow.Execution, output json.RawMessage) {
 	}
 }
 
-// caseVerdicts reads how the cases ended from the output of code.
+// caseVerdicts reads the verdicts of the cases from the output of code.
 func caseVerdicts(output json.RawMessage) []api.CaseVerdict {
 	var run struct {
 		Cases []api.CaseVerdict `json:"cases"`
 	}
-	if json.Unmarshal(output, &run) != nil { // an output that code did not make has no cases
+	if json.Unmarshal(output, &run) != nil { // an output that is not code's has no cases
 		return nil
 	}
 	return run.Cases
@@ -85,7 +85,7 @@ func renderEvent(e flow.Event) api.Event {
 	return api.Event{Seq: e.Seq, Attempt: e.Attempt, Type: string(e.Type), At: e.At, Data: e.Data}
 }
 
-// renderChunk gives the bytes of a chunk as text where they are text.
+// renderChunk makes the API's form of a chunk. Bytes that are text become text.
 func renderChunk(l flow.LogChunk, data []byte) api.LogChunk {
 	out := api.LogChunk{Attempt: l.Attempt, Seq: l.Seq, Stream: l.Stream, Offset: l.Offset, Size: l.Size, At: l.At}
 	if utf8.Valid(data) {

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/replay"
 )
 
-// replaysAtOnce is how many histories are replayed at a time: each may hold 64 MB of a workflow's inputs and outputs.
+// replaysAtOnce is how many histories may be replayed at once: each may hold 64 MB of a workflow's inputs and outputs.
 const replaysAtOnce = 4
 
-// beginReplay takes one of the places; done gives it back.
+// beginReplay occupies one of the places, which done frees. If there is none it refuses.
 func (c *call) beginReplay() (done func(), err error) {
 	select {
 	case c.replays <- struct{}{}:

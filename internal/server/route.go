@@ -15,24 +15,24 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// route is one operation of the API. The same row makes the handler and the OpenAPI document.
+// route is one operation of the API. The handler and the OpenAPI document are made from the same row.
 type route struct {
 	method  string
 	path    string
-	aliases []string // other paths that do the same
+	aliases []string // other paths of the same operation
 	name    string   // operation id
 	tag     string
 	summary string
 	params  []param // of the query
-	// anyQuery says that the query is the caller's own.
+	// anyQuery says that the client may send any query.
 	anyQuery bool
-	headers  []string     // request headers that mean something here
+	headers  []string     // request headers that the route reads
 	body     reflect.Type // of the JSON body; nil: none
 	// document says that the body is a definition document instead, in YAML or JSON.
 	document bool
-	// raw says that the body is bytes as they are.
+	// raw says that the body is bytes of any content.
 	raw bool
-	// form says that the body is a form as browsers send it.
+	// form says that the body is a form of a browser.
 	form     bool
 	optional bool // the body may be left out
 	answers  []answer
@@ -48,11 +48,11 @@ type param struct {
 	choices   []string
 }
 
-// answer is one way in which a route answers when all is well.
+// answer is a successful answer of a route.
 type answer struct {
 	status int
 	doc    string
-	body   reflect.Type // nil: none, or no JSON
+	body   reflect.Type // nil: no body, or one that is not JSON
 	media  []string     // instead of application/json
 }
 
@@ -60,12 +60,12 @@ func ok(t reflect.Type, media ...string) answer {
 	return answer{http.StatusOK, "As asked for", t, media}
 }
 
-// onlyEvents reports whether the route answers with nothing but server-sent events.
+// onlyEvents reports whether the route answers only with server-sent events.
 func (rt *route) onlyEvents() bool {
 	return len(rt.answers) == 1 && rt.answers[0].body == nil && slices.Equal(rt.answers[0].media, []string{mediaEvents})
 }
 
-// routed is the handler of everything: the routes, what lies around them, and problems for all else.
+// routed is the handler of all requests: the routes, the checks before them, and problems for unknown paths.
 func (s *Server) routed() (http.Handler, error) {
 	routes := s.routes()
 	mux := http.NewServeMux()
@@ -118,11 +118,11 @@ func (s *Server) served(rt *route) http.Handler {
 	})
 }
 
-// pollGrace is how long what workers in other processes ask may go on once draining has begun: enough for a report to be
-// committed, and the end for those that wait for work.
+// pollGrace is how long calls of workers in other processes may go on once draining has begun: long enough to commit a report,
+// and calls that wait for work end then.
 const pollGrace = time.Second
 
-// lettingGo ends the requests to h soon after draining has begun.
+// lettingGo ends the requests to h a moment after draining has begun.
 func (s *Server) lettingGo(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -133,7 +133,7 @@ func (s *Server) lettingGo(h http.Handler) http.Handler {
 	})
 }
 
-// around does what every request needs: an id, the guard, a metric, and a problem where a handler panics.
+// around does what every request needs: an id, the guard, metrics, and a problem when the handler panics.
 func (s *Server) around(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
@@ -163,15 +163,15 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			done()
 			s.noteWorker(r, id, seen.status)
 			if v != nil {
-				panic(http.ErrAbortHandler) // a part of an answer may have been sent: the connection is cut, so that it does not pass for a whole one
+				panic(http.ErrAbortHandler) // a part of an answer may have been sent: closing the connection keeps the client from taking it for complete
 			}
 		}()
 		mux.ServeHTTP(seen, r)
 	})
 }
 
-// noteWorker logs that a worker elsewhere was turned away for what it is or says: also one whose session is over, as it
-// looks like one that speaks for another's.
+// noteWorker logs that a worker in another process was turned away: for its token, its version, or because its session has
+// ended, which looks like speaking for another's session.
 func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	switch status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
@@ -184,10 +184,10 @@ func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	}
 }
 
-// workersPath is where workers in other processes call.
+// workersPath is the prefix of the calls of workers in other processes.
 const workersPath = "/api/v1/workers/"
 
-// pagePath is where the web page lies.
+// pagePath is the prefix of the web page.
 const pagePath = "/ui/"
 
 // describe writes the OpenAPI document of the routes.

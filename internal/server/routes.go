@@ -28,41 +28,41 @@ var (
 	typeExecution = reflect.TypeFor[api.Execution]()
 
 	paramWait   = param{name: "wait", kind: "string", doc: "How long the answer may be held back for the end, such as 30s; at most 60s"}
-	paramLimit  = param{name: "limit", kind: "integer", doc: "Of the page; one of more than 4 MB ends before it has so many"}
+	paramLimit  = param{name: "limit", kind: "integer", doc: "Most items of the page, which ends earlier when it has 4 MB"}
 	paramCursor = param{name: "cursor", kind: "string", doc: "next_cursor of the page before"}
-	paramAfter  = param{name: "after", kind: "string", doc: "What comes behind this cursor; Last-Event-ID does the same for streams"}
-	paramStatus = param{name: "status", kind: "string", repeat: true, doc: "Any of these", choices: statusNames()}
+	paramAfter  = param{name: "after", kind: "string", doc: "Begin after this cursor; Last-Event-ID does the same for streams"}
+	paramStatus = param{name: "status", kind: "string", repeat: true, doc: "With any of these statuses", choices: statusNames()}
 
 	paramVerdict = param{name: "verdict", kind: "string", repeat: true, doc: "Ended with any of these: ok, or the code of the error, such as timeout"}
 	paramLabel   = param{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"}
 	paramSince   = param{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"}
 	paramUntil   = param{name: "until", kind: "string", doc: "Created before this time"}
 	paramWhere   = param{name: "where", kind: "string", doc: "Meeting this condition, as in label.team = docs and status = failed and created > -7d (docs/finding.md)"}
-	paramOutputs = param{name: "outputs", kind: "boolean", doc: "With what each has put out"}
-	paramCases   = param{name: "cases", kind: "boolean", doc: "With how each case of code has ended"}
+	paramOutputs = param{name: "outputs", kind: "boolean", doc: "Include the output of each"}
+	paramCases   = param{name: "cases", kind: "boolean", doc: "Include the verdict of each case of code"}
 	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
 
 	idParams = []param{
-		{name: "id", kind: "string", repeat: true, doc: "Any of these, at most 200; those that there are not are left out"},
-		{name: "q", kind: "string", doc: "Whose ids begin so, as in ex_01kb"},
-		{name: "after", kind: "string", doc: "Whose ids come behind this one, the oldest first: what is new since it was the newest"},
+		{name: "id", kind: "string", repeat: true, doc: "Any of these, at most 200; ids that do not exist are left out"},
+		{name: "q", kind: "string", doc: "With ids that begin with this text, such as ex_01kb"},
+		{name: "after", kind: "string", doc: "Created after this execution, the oldest first: what is new since it was the newest"},
 	}
 
 	paramItems = param{name: "items", kind: "integer", doc: "How many executions of one task are listed, 0 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000, and with 0 only those of tasks that have one"}
 
-	paramTail = param{name: "tail", kind: "integer", doc: "Begin where about so many bytes are left, at the start of a chunk; with after it does nothing. A stream says what it leaves out (gap)"}
-	paramSkip = param{name: "skip", kind: "boolean", doc: "Of a stream with a tail: leave out what is more than the tail behind, whenever the reader is that slow, and say so (gap)"}
+	paramTail = param{name: "tail", kind: "integer", doc: "Begin about so many bytes before the end, at the start of a chunk; ignored with after. A stream tells what it leaves out (gap)"}
+	paramSkip = param{name: "skip", kind: "boolean", doc: "For a stream with a tail: whenever the client is further behind than the tail, skip to the tail and say so (gap)"}
 
-	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
+	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Executions with this label, as name=value"}, paramOutputs, paramAfter}
 
 	logParams = []param{
-		{name: "stream", kind: "string", doc: "Of this stream only", choices: streams},
-		{name: "attempt", kind: "integer", doc: "Of this attempt only"},
+		{name: "stream", kind: "string", doc: "Only this stream", choices: streams},
+		{name: "attempt", kind: "integer", doc: "Only this attempt"},
 		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
 		paramAfter,
-		{name: "before", kind: "string", doc: "Of a page: what comes before this place, its last bytes first of all; prev_cursor goes on there"},
+		{name: "before", kind: "string", doc: "For a page: the part that ends before this place; pass prev_cursor to go further back"},
 		paramTail, paramSkip,
-		{name: "limit", kind: "integer", doc: "Bytes of the page, about; of text/plain exactly, and all there are by default"},
+		{name: "limit", kind: "integer", doc: "Bytes of the page, approximately; for text/plain exactly, and by default all"},
 	}
 
 	lineParams = []param{
@@ -71,18 +71,18 @@ var (
 	}
 
 	searchParams = []param{
-		{name: "q", kind: "string", required: true, doc: "What the lines have"},
+		{name: "q", kind: "string", required: true, doc: "The text to find"},
 		{name: "regexp", kind: "boolean", doc: "q is a regular expression in the syntax of RE2; (?i) at its start ignores case"},
 		{name: "stream", kind: "string", doc: "In this stream only", choices: streams},
 		{name: "attempt", kind: "integer", doc: "In this attempt only"},
 		{name: "after", kind: "string", doc: "next_cursor of the answer before"},
-		{name: "limit", kind: "integer", doc: "Of the lines in the answer, 1 to 1000, 100 by default"},
+		{name: "limit", kind: "integer", doc: "Most lines in the answer, 1 to 1000, 100 by default"},
 	}
 
 	typeStdin    = reflect.TypeFor[api.Stdin]()
 	stdinAliases = []string{"/api/v1/evaluations/{id}/stdin", "/api/eval/{id}/stdin"}
 	stdinParams  = []param{
-		{name: "offset", kind: "integer", doc: "Of the body's first byte in the whole stdin: what is sent again at its offset is taken once; by default it goes to the end"},
+		{name: "offset", kind: "integer", doc: "Offset of the body's first byte in the whole stdin, so that bytes sent twice are taken once; by default the end"},
 		{name: "eof", kind: "boolean", doc: "Nothing follows the body: the program reads an end of file"},
 	}
 
@@ -136,7 +136,7 @@ func executionRoutes() []route {
 		{name: "workflow", kind: "string", doc: "Tasks of this execution"},
 		{name: "rerun_of", kind: "string", doc: "Reruns of this execution"},
 		paramLabel, paramVerdict, paramSince, paramUntil,
-		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
+		{name: "top_level", kind: "boolean", doc: "Leave out tasks of workflows"},
 	}
 	bulkParams := append(slices.Clip(listParams), paramWhere, paramLimit, paramCursor)
 	return []route{
@@ -148,11 +148,11 @@ func executionRoutes() []route {
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
 		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
-		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: hear when they may have changed",
+		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: be told when they may have changed",
 			params: slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
-		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow what was submitted with a label: a message for each that has ended, until all have",
+		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow the executions with a label: a message for each that has ended, until all have",
 			params: outcomeParams, headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaLines, mediaEvents)}, handle: (*call).executionOutcomes},
 		{method: "GET", path: "/api/v1/executions:export", name: "export-executions", tag: tagExecutions,
 			summary: "Get an archive of executions that have ended, with their tasks, histories, logs, blobs and definitions: those named, or those that the filters select",
@@ -164,30 +164,30 @@ func executionRoutes() []route {
 		{method: "GET", path: one, name: "get-execution", tag: tagExecutions, summary: "Get one execution",
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: (*call).getExecution},
-		{method: "GET", path: one + "/result", name: "get-result", tag: tagExecutions, summary: "Get what it ended with",
+		{method: "GET", path: one + "/result", name: "get-result", tag: tagExecutions, summary: "Get its result",
 			params: []param{paramWait}, answers: []answer{ok(reflect.TypeFor[api.Result]())}, handle: (*call).result},
 		{method: "GET", path: one + "/events", name: "events", tag: tagExecutions, summary: "Read or follow its history",
 			params: []param{paramAfter, paramLimit}, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.EventPage](), "text/event-stream")}, handle: (*call).events},
-		{method: "GET", path: one + "/logs", name: "logs", tag: tagExecutions, summary: "Read or follow what it wrote",
+		{method: "GET", path: one + "/logs", name: "logs", tag: tagExecutions, summary: "Read or follow its logs",
 			params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: (*call).logs},
-		{method: "GET", path: one + "/logs/summary", name: "sum-logs", tag: tagExecutions, summary: "See how much it wrote, by attempt and stream",
-			params: []param{{name: "attempt", kind: "integer", doc: "Of this attempt only"}}, answers: []answer{ok(reflect.TypeFor[api.LogSummary]())}, handle: (*call).logSummary},
-		{method: "GET", path: one + "/logs/search", name: "search-logs", tag: tagExecutions, summary: "Find lines of what it wrote; one call looks for about a second",
+		{method: "GET", path: one + "/logs/summary", name: "sum-logs", tag: tagExecutions, summary: "See how many bytes it wrote, by attempt and stream",
+			params: []param{{name: "attempt", kind: "integer", doc: "Only this attempt"}}, answers: []answer{ok(reflect.TypeFor[api.LogSummary]())}, handle: (*call).logSummary},
+		{method: "GET", path: one + "/logs/search", name: "search-logs", tag: tagExecutions, summary: "Find lines in its logs; one call searches for about a second",
 			params: searchParams, answers: []answer{ok(reflect.TypeFor[api.LogMatches]())}, handle: (*call).searchLogs},
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
-			params:  []param{paramItems, {name: "changes", kind: "boolean", doc: "Of a stream: messages behind the first have only the tasks that have changed"}},
+			params:  []param{paramItems, {name: "changes", kind: "boolean", doc: "For a stream: messages after the first have only the tasks that have changed"}},
 			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},
 		{method: "GET", path: one + "/tasks/{task}/items", name: "task-items", tag: tagExecutions, summary: "List the executions of one task of a workflow in few bytes, by index",
-			params:  []param{paramStatus, {name: "limit", kind: "integer", doc: "Of the page, 1 to 10,000, 1,000 by default; one page looks at 20,000"}, paramCursor},
+			params:  []param{paramStatus, {name: "limit", kind: "integer", doc: "Most items of the page, 1 to 10,000, 1,000 by default; it looks at 20,000 at most"}, paramCursor},
 			answers: []answer{ok(reflect.TypeFor[api.TaskItems]())}, handle: (*call).items},
 		{method: "GET", path: one + "/stream", name: "stream", tag: tagExecutions, summary: "Follow its tasks, its history and what it writes on one connection",
-			params: []param{{name: "of", kind: "string", doc: "Which of them, as in tasks,events,logs; all by default"}, paramItems, {name: "stream", kind: "string", doc: "Logs of this stream only", choices: streams},
+			params: []param{{name: "of", kind: "string", doc: "Parts of the stream, as in tasks,events,logs; all by default"}, paramItems, {name: "stream", kind: "string", doc: "Logs of this stream only", choices: streams},
 				{name: "attempt", kind: "integer", doc: "Logs of this attempt only"}, paramTail, paramSkip, paramAfter},
 			headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaEvents)}, handle: (*call).stream},
 		{method: "GET", path: one + "/timeline", name: "timeline", tag: tagExecutions, summary: "See when attempts waited and ran, and which worker had each: of a workflow those of its tasks",
-			params:  []param{{name: "limit", kind: "integer", doc: "Of how many executions, 1 to 1000, 200 by default; a page ends earlier where reading their histories takes half a second"}, paramCursor},
+			params:  []param{{name: "limit", kind: "integer", doc: "Most executions of the page, 1 to 1000, 200 by default; it ends earlier when reading their histories takes half a second"}, paramCursor},
 			answers: []answer{ok(reflect.TypeFor[api.Timeline]())}, handle: (*call).timeline},
 		{method: "GET", path: one + "/files/{file...}", name: "file", tag: tagExecutions, summary: "Get a file that it left, by its path in the output's files",
 			answers: []answer{ok(nil, mediaFile)}, handle: (*call).file},
@@ -203,11 +203,11 @@ func executionRoutes() []route {
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
 		{method: "POST", path: one + "/kill", name: "kill", tag: tagExecutions, summary: "Kill it: cancelled once nothing is left running",
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
-		{method: "GET", path: one + "/stdin", aliases: stdinAliases, name: "get-stdin", tag: tagExecutions, summary: "See how much an interactive evaluation has been given to read",
+		{method: "GET", path: one + "/stdin", aliases: stdinAliases, name: "get-stdin", tag: tagExecutions, summary: "See how many bytes of stdin an interactive evaluation has been given",
 			answers: []answer{ok(typeStdin)}, handle: (*call).stdin},
-		{method: "GET", path: one + "/stdin/bytes", name: "read-stdin", tag: tagExecutions, summary: "Read what an interactive evaluation has been given to read",
+		{method: "GET", path: one + "/stdin/bytes", name: "read-stdin", tag: tagExecutions, summary: "Read the stdin that an interactive evaluation has been given",
 			answers: []answer{ok(nil, mediaFile)}, handle: (*call).typed},
-		{method: "POST", path: one + "/stdin", aliases: stdinAliases, name: "send-stdin", tag: tagExecutions, summary: "Give an interactive evaluation something to read while it runs",
+		{method: "POST", path: one + "/stdin", aliases: stdinAliases, name: "send-stdin", tag: tagExecutions, summary: "Send stdin to an interactive evaluation while it runs",
 			params: stdinParams, raw: true, answers: []answer{ok(typeStdin)}, handle: (*call).feed},
 		{method: "POST", path: one + "/retry", name: "retry", tag: tagExecutions, summary: "Submit the request of a finished execution anew",
 			headers: []string{"Idempotency-Key"}, answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil},
@@ -217,7 +217,7 @@ func executionRoutes() []route {
 				{http.StatusOK, "The same call has made it before, under this idempotency key", typeExecution, nil}}, handle: (*call).rerun},
 		{method: "POST", path: one + "/rerun/plan", name: "plan-rerun", tag: tagExecutions, summary: "See what a rerun would reuse and what would run, and why; nothing happens",
 			body: reflect.TypeFor[api.RerunRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RerunPlan]())}, handle: (*call).planRerun},
-		{method: "GET", path: one + "/replay", name: "replay", tag: tagExecutions, summary: "Let the rules decide its history once more, and see what in it does not follow from them; nothing happens",
+		{method: "GET", path: one + "/replay", name: "replay", tag: tagExecutions, summary: "Decide its history again by the rules, and see what in it does not follow from them; changes nothing",
 			params:  []param{{name: "at", kind: "integer", doc: "Replay up to the event with this number, and see the state there; all of it by default"}},
 			answers: []answer{ok(reflect.TypeFor[api.Replay]())}, handle: (*call).replay},
 		{method: "POST", path: one + "/replay", name: "compare-replay", tag: tagExecutions, summary: "See where a run of a workflow would have gone another way under another definition; nothing happens",
@@ -245,7 +245,7 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}),
+			summary: "List evaluations, newest first; as a stream: be told when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:validate", name: "check-evaluation", tag: tagEvaluations, summary: "Check an evaluation, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Evaluation](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkEvaluation},
@@ -260,7 +260,7 @@ func evaluationRoutes() []route {
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: evaluation((*call).getExecution)},
 		{method: "GET", path: one + "/logs", aliases: []string{short + "/logs"}, name: "evaluation-logs", tag: tagEvaluations,
-			summary: "Read or follow what it wrote", params: logParams, headers: []string{"Last-Event-ID"},
+			summary: "Read or follow its logs", params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: evaluation((*call).logs)},
 		{method: "POST", path: one + "/kill", aliases: []string{short + "/kill"}, name: "kill-evaluation", tag: tagEvaluations,
 			summary: "Kill it: cancelled once nothing is left running", params: []param{paramWait},
@@ -283,11 +283,11 @@ func blobRoutes() []route {
 }
 
 func definitionRoutes() []route {
-	file := []param{{name: "file", kind: "string", doc: "The name that problems are reported with"}}
+	file := []param{{name: "file", kind: "string", doc: "Name of the document in problems"}}
 	return []route{
 		{method: "POST", path: "/api/v1/definitions", name: "define", tag: tagDefinitions, summary: "Register definitions, all of them or none",
-			params: append(slices.Clip(file), param{name: "alias", kind: "string", doc: "Moved to what is registered; a name without @ goes on to stand for what it stands for"},
-				param{name: "by", kind: "string", doc: "Who does it, for the moves of aliases"}),
+			params: append(slices.Clip(file), param{name: "alias", kind: "string", doc: "Alias to move to the registered versions; a name without @ still stands for the same version"},
+				param{name: "by", kind: "string", doc: "Who moves the alias, for its history"}),
 			document: true, answers: []answer{ok(reflect.TypeFor[api.Defined]())}, handle: (*call).define},
 		{method: "POST", path: "/api/v1/definitions:validate", name: "validate", tag: tagDefinitions, summary: "Check definitions and store nothing",
 			params: file, document: true, answers: []answer{ok(reflect.TypeFor[api.Validation]())}, handle: (*call).validate},
@@ -321,14 +321,14 @@ func scheduleRoutes() []route {
 		{method: "GET", path: one, name: "get-schedule", tag: tagSchedules, summary: "Get one schedule",
 			answers: []answer{ok(typeSchedule)}, handle: (*call).schedule},
 		{method: "POST", path: "/api/v1/schedules:preview", name: "preview-schedules", tag: tagSchedules, summary: "See when schedules would come next, and what they make of clock changes; nothing is stored",
-			params: []param{{name: "file", kind: "string", doc: "The name that problems are reported with"}, {name: "from", kind: "string", doc: "After this time (RFC 3339); now by default"},
+			params: []param{{name: "file", kind: "string", doc: "Name of the document in problems"}, {name: "from", kind: "string", doc: "After this time (RFC 3339); now by default"},
 				{name: "count", kind: "integer", doc: "How many times, 1 to 1000; 10 by default"}},
 			document: true, answers: []answer{ok(reflect.TypeFor[api.SchedulePreviews]())}, handle: (*call).previewSchedules},
 		{method: "GET", path: one + "/why", name: "why-schedule", tag: tagSchedules, summary: "Ask how it stands, what became of its last times and what would let it go on",
 			answers: []answer{ok(reflect.TypeFor[api.ScheduleWhy]())}, handle: (*call).whySchedule},
 		{method: "GET", path: one + "/ticks", name: "ticks", tag: tagSchedules, summary: "List what became of its times, the latest first",
 			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.TickPage]())}, handle: (*call).ticks},
-		{method: "POST", path: one + "/pause", name: "pause-schedule", tag: tagSchedules, summary: "Let it fire no more until it is resumed",
+		{method: "POST", path: one + "/pause", name: "pause-schedule", tag: tagSchedules, summary: "Stop it from firing until it is resumed",
 			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).pauseSchedule},
 		{method: "POST", path: one + "/resume", name: "resume-schedule", tag: tagSchedules, summary: "Let it fire again",
 			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).resumeSchedule},
@@ -395,7 +395,7 @@ func ruleRoutes() []route {
 	}
 }
 
-// pausing are the routes by which something is paused and resumed.
+// pausing are the routes that pause and resume something.
 func pausing(path, name, tag, what string, pause, resume func(*call) error) []route {
 	done := []answer{ok(reflect.TypeFor[api.Pause]())}
 	return []route{
@@ -426,15 +426,15 @@ func serverRoutes() []route {
 			{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers",
 				params:  []param{paramLimit, paramCursor, {name: "executions", kind: "boolean", doc: "With what each holds"}, {name: "lost", kind: "boolean", doc: "With the sessions that were lost lately"}},
 				answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
-			{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
+			{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's totals",
 				answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
 			{method: "GET", path: "/api/v1/activity", name: "activity", tag: tagCluster, summary: "See what this server has done lately, minute by minute, within the last day",
 				params: []param{{name: "step", kind: "duration", doc: "How long each step is: whole minutes, 1m by default"},
 					{name: "limit", kind: "integer", doc: "How many steps, 60 by default"}},
 				answers: []answer{ok(reflect.TypeFor[api.Activity]())}, handle: (*call).activity},
 			{method: "GET", path: verifyPath, name: "verify", tag: tagCluster, summary: "Check every row of the store against what Pawl promises",
-				params: []param{{name: "replay", kind: "boolean", doc: "Let the rules decide every history once more as well"},
-					{name: "last", kind: "boolean", doc: "Look at nothing, and answer what this server found the last time; 404 where it has not looked since it started"}},
+				params: []param{{name: "replay", kind: "boolean", doc: "Also decide every history again by the rules"},
+					{name: "last", kind: "boolean", doc: "Check nothing, and answer with this server's last result; 404 if it has not checked since it started"}},
 				answers: []answer{ok(reflect.TypeFor[api.Verification]())}, handle: (*call).verify},
 			{method: "GET", path: sessionPath, name: "get-session", tag: tagServer, summary: "Ask whether a browser has to log in",
 				answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).session},
@@ -444,7 +444,7 @@ func serverRoutes() []route {
 				answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logOut},
 			{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
 				answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
-			{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",
+			{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether the server is ready to take work",
 				answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).readyz},
 			{method: "GET", path: "/metrics", name: "metrics", tag: tagServer, summary: "Metrics for Prometheus",
 				answers: []answer{ok(nil, "text/plain")}, handle: (*call).metricsPage},

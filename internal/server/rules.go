@@ -55,7 +55,7 @@ func (c *call) rules() error {
 	return c.json(http.StatusOK, list)
 }
 
-// answerRule answers with how a rule stands after err.
+// answerRule answers with the state of a rule, or with the problem of err.
 func (c *call) answerRule(err error) error {
 	name := c.r.PathValue("name")
 	if err == nil {
@@ -87,7 +87,7 @@ func (c *call) resumeRule() error {
 	return c.steerRule(c.Engine.ResumeRule(c.ctx(), c.r.PathValue("name")))
 }
 
-// steerRule answers once every server goes by the change.
+// steerRule answers once every server follows the change.
 func (c *call) steerRule(err error) error {
 	if err == nil {
 		c.Engine.Settle(c.ctx())

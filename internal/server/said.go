@@ -8,13 +8,13 @@ import (
 // saidAgain is how often the log repeats a message about requests that need no token.
 const saidAgain = time.Minute
 
-// said remembers when the log has said something last. What it is asked about are webhooks that there are, and parts of the server.
+// said remembers when each message was last logged. Its keys are existing webhooks and parts of the server, so it stays small.
 type said struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// due reports whether the log may say a message now: it has not for saidAgain.
+// due reports whether a message may be logged now, because it was not logged within saidAgain.
 func (k *said) due(what string, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// renderSchedule says in the API's words how far a schedule is.
+// renderSchedule makes the API's form of a schedule.
 func renderSchedule(k *store.Schedule, d *definition.Definition) api.Schedule {
 	moment := func(t time.Time) *time.Time {
 		if t.IsZero() {
@@ -55,7 +55,7 @@ func (c *call) schedules() error {
 	return c.json(http.StatusOK, page)
 }
 
-// answerSchedule answers with how a schedule stands after err.
+// answerSchedule answers with the state of a schedule, or with the problem of err.
 func (c *call) answerSchedule(err error) error {
 	name := c.r.PathValue("name")
 	var k store.Schedule
@@ -153,7 +153,7 @@ func (c *call) whySchedule() error {
 	return c.json(http.StatusOK, api.ScheduleWhy{Name: name, Waiting: w.Waiting, Summary: w.Summary, Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...)})
 }
 
-// previewTimes is how many times of one schedule a preview has at most.
+// previewTimes is the most times of one schedule in a preview.
 const previewTimes = 1000
 
 func (c *call) previewSchedules() error {

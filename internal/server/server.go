@@ -1,5 +1,5 @@
-// Package server offers the engine over HTTP: its API and streams, the checks of tokens and cookies, and its metrics. It
-// reads requests strictly, lets the engine decide, and answers in the words of package api.
+// Package server offers the engine over HTTP: the API with its streams, the checks of tokens and cookies, and metrics. It
+// checks requests strictly, lets the engine decide, and answers with the types of package api.
 package server
 
 import (
@@ -25,38 +25,40 @@ type Options struct {
 	Log    *slog.Logger
 	// Tracer records submissions, in the trace of the request or in one of their own; nil: none.
 	Tracer *telemetry.Tracer
-	// Version is what the server says of itself.
+	// Version is the version that the server reports.
 	Version string
-	// Tokens are the bearer tokens that are let in. None: every request over a loopback address is let in, and no other.
+	// Tokens are the bearer tokens that give access. Without any, all requests over a loopback address have access, and no
+	// others.
 	Tokens []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
-	// Broker tells of the message broker between this server and workers; nil: there is none.
+	// Broker returns the figures of the message broker between this server and its workers; nil: there is none.
 	Broker func() BrokerFigures
-	// Secret reads a secret that a webhook names: a variable or a file of this process. Nil: there are none.
+	// Secret reads a secret that a webhook names, from a variable or a file of this process; nil: there are none.
 	Secret func(name string) (string, error)
-	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files are served without a token: they say nothing about
-	// executions: what the page shows it asks the API for.
+	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files need no token, because they hold no
+	// data: the page asks the API for that.
 	Page http.Handler
-	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.
+	// BodyLimit is the most bytes of a request's body; 0: 16 MB.
 	BodyLimit int64
-	// UploadLimit is how many bytes one upload may have; 0: 1 GiB.
+	// UploadLimit is the most bytes of one upload; 0: 1 GiB.
 	UploadLimit int64
-	// Reach is how many executions a list looks at one by one before it gives up and says how far it looked; 0: 40,000.
+	// Reach is how many executions a list looks at one by one before it gives up and tells how far it has looked; 0:
+	// 40,000.
 	Reach int
-	// Patience is how long a client may take to take in one answer, or 64 KB of a stream, before it is dropped (from a
-	// stream: to resume); 0: 15 s.
+	// Patience is how long a client may take to read one answer, or 64 KB of a stream, before its connection is closed (a
+	// stream can be resumed); 0: 15 s.
 	Patience time.Duration
-	// Grace is how long requests under way may take to finish once the server is told to stop; 0: 10 s.
+	// Grace is how long running requests may take to finish once the server is told to stop; 0: 10 s.
 	Grace time.Duration
 }
 
-// Times that bound what a client can hold on to.
+// Time limits on the parts of a request.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute // to send a request's body
 	idleTimeout   = 2 * time.Minute
-	maxWait       = time.Minute // of ?wait=
+	maxWait       = time.Minute // for ?wait=
 )
 
 // Server answers the HTTP API. It is safe for concurrent use.
@@ -72,11 +74,11 @@ type Server struct {
 	surveys      surveys
 	done         activity
 	verifies     sync.Mutex                       // held while the store is verified
-	lastVerified atomic.Pointer[api.Verification] // the latest
+	lastVerified atomic.Pointer[api.Verification] // the latest result
 	replays      chan struct{}
 	archives     chan struct{}
 	bodies       budget
-	// hookBodies are those of requests to webhooks.
+	// hookBodies is the budget of requests to webhooks.
 	hookBodies budget
 	said       said
 	plans      plans
@@ -127,12 +129,12 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers requests. Requests that came over a network are let in by the rule of Options.Tokens;
-// requests that a program in this process makes itself (which have no local address) always are.
+// Handler answers requests. Requests over a network have access by the rule of Options.Tokens; requests that a program in this
+// process makes (which have no local address) always have.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Serve answers on l until ctx ends, then stops gracefully: no longer ready, streams and waits end, requests under way
-// finish. It closes l. Without tokens it refuses an l that other machines can reach.
+// Serve answers on l until ctx ends, then stops in order: the server is no longer ready, streams and waits end, running
+// requests finish. It closes l. Without tokens it refuses an l that other machines can reach.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if len(s.tokens) == 0 && !isLocal(l.Addr()) {
 		_ = l.Close()
@@ -164,6 +166,5 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Drain makes the server no longer ready and ends its streams and waits; requests are still answered. Calling it again
-// does nothing.
+// Drain makes the server no longer ready and ends streams and waits; requests are still answered. A second call does nothing.
 func (s *Server) Drain() { s.drain() }

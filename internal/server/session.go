@@ -15,25 +15,26 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// A session lets a browser in by a cookie instead of the token: the page's scripts never hold what opens the API. The cookie
-// holds its own end and a code over it under a key derived from the token, so every server with the same token knows it, none
-// stores it, and it ends when the token is taken away.
+// A session gives a browser access by a cookie instead of the token, so that the page's scripts never hold the token. The
+// cookie holds its time of expiry and a MAC under a key derived from the token. So every server with the same token accepts it,
+// no server stores it, and it ends when the token is removed.
 const (
 	sessionPath   = "/api/v1/session"
 	sessionLasts  = 12 * time.Hour
-	sessionHeader = "X-Pawl-UI" // a page of another origin cannot send it: the API answers no preflight
+	sessionHeader = "X-Pawl-UI" // a page of another origin cannot send this header, because the API answers no preflight
 	loginBody     = 16 << 10    // bytes of a request to log in, which needs no token
 )
 
-// sessionKey is the key of the sessions of a token, by the token's digest.
+// sessionKey is the key of the sessions of a token, derived from the token's digest.
 func sessionKey(digest [sha256.Size]byte) []byte {
 	m := hmac.New(sha256.New, digest[:])
 	m.Write([]byte("pawl session"))
 	return m.Sum(nil)
 }
 
-// sessionName is the name of a token's cookie. Browsers send cookies to every port of a host: with one name for all, logging in
-// to a second Pawl would log out of the first. Over https the prefix __Host- keeps other hosts of the domain from setting it.
+// sessionName is the name of a token's cookie. Browsers send cookies to every port of a host, so with one name for all, logging
+// in to a second Pawl would log out of the first. Over https the prefix __Host- keeps other hosts of the domain from setting
+// it.
 func sessionName(key []byte, secure bool) string {
 	id := sha256.Sum256(key)
 	name := "pawl-" + hex.EncodeToString(id[:4])
@@ -50,7 +51,7 @@ func sealed(key []byte, end time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(b))
 }
 
-// opened is the end of a session, or false when the cookie was not made with this key or has ended.
+// opened is the end of a session, or false if the cookie was not made with this key or has expired.
 func opened(key []byte, value string, now time.Time) (time.Time, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil || len(b) != 8+sha256.Size {
@@ -62,9 +63,8 @@ func opened(key []byte, value string, now time.Time) (time.Time, bool) {
 	return end, hmac.Equal(m.Sum(nil), b[8:]) && now.Before(end)
 }
 
-// sessionOf finds the session that a request's cookies open. A request that changes something must carry the page's header, and
-// where the browser says which page has made the request it must be one of this origin: cookies alone are sent by pages of
-// other ports too.
+// sessionOf finds the session of a request's cookies. A request that changes something must have the page's header, and if the
+// browser names the origin of the request it must be this one, because browsers send cookies from pages of other ports too.
 func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return time.Time{}, false
@@ -85,7 +85,7 @@ func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// session answers whether this browser is logged in, or needs to be.
+// session answers whether this browser is logged in, or has to log in.
 func (c *call) session() error {
 	out := api.Session{Tokens: len(c.tokens) > 0, Open: true}
 	if out.Tokens {
@@ -100,7 +100,8 @@ func (c *call) session() error {
 	return c.json(http.StatusOK, out)
 }
 
-// logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, so that it tells nothing about tokens.
+// logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, which therefore reveals nothing
+// about tokens.
 func (c *call) logIn() error {
 	var in api.Login
 	if _, err := c.mediaType(mediaJSON); err != nil {
@@ -121,12 +122,12 @@ func (c *call) logIn() error {
 		return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")
 	}
 	key, end := sessionKey(sha256.Sum256([]byte(strings.TrimSpace(in.Token)))), time.Now().Add(sessionLasts).Truncate(time.Second)
-	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // behind a proxy that ends TLS
+	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // TLS may end at a proxy
 	c.setSession(sessionName(key, secure), sealed(key, end), secure, int(sessionLasts/time.Second))
 	return c.json(http.StatusOK, api.Session{Tokens: true, Open: true, ExpiresAt: end.UTC(), Version: c.Version})
 }
 
-// logOut takes the cookies of this server's tokens away. A copy of a cookie is good until its end, or until the token is changed.
+// logOut deletes the cookies of this server's tokens. A copy of a cookie stays valid until it expires or the token changes.
 func (c *call) logOut() error {
 	for _, digest := range c.tokens {
 		for _, secure := range []bool{true, false} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// submission says in the engine's words what is asked for.
+// submission is the engine's form of a submission.
 func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
 		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
@@ -41,7 +41,7 @@ func submission(in *api.Submission) engine.Submission {
 	return s
 }
 
-// evaluated is the submission that an evaluation stands for; code is what it has of a program.
+// evaluated is the submission for an evaluation; code is its program.
 func evaluated(in *api.Evaluation, code json.RawMessage) *api.Submission {
 	return &api.Submission{
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
@@ -51,7 +51,7 @@ func evaluated(in *api.Evaluation, code json.RawMessage) *api.Submission {
 	}
 }
 
-// renderSettings says in the API's words what an execution was asked to be like.
+// renderSettings adds the settings of a request to the API's form of its execution.
 func renderSettings(out *api.Execution, x *flow.Request) {
 	queue, needs := flow.NeedsOf(x.Queue)
 	out.Queue, out.Runtime, out.WorkerLabels, out.Priority, out.Labels = queue, needs.Runtime, needs.Labels, x.Priority, x.Labels

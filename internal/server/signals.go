@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// emission says in the engine's words what is emitted.
+// emission is the engine's form of an emission.
 func emission(in *api.Emission, chain []string) engine.Emission {
 	return engine.Emission{Rules: chain, Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
 }
@@ -109,9 +109,9 @@ func (c *call) emitBatch() error {
 	return c.json(http.StatusOK, out)
 }
 
-// renderSignal writes a signal in the API's words.
+// renderSignal makes the API's form of a signal.
 func renderSignal(s *flow.Signal) api.Signal {
-	if !json.Valid(s.Data) { // a damaged row hides no other one of a list
+	if !json.Valid(s.Data) { // a damaged row must not hide the others of a list
 		s.Data, _ = json.Marshal(string(s.Data))
 	}
 	return api.Signal{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, State: s.State.String(),
@@ -177,7 +177,7 @@ func (c *call) signals() error {
 		})
 	}
 	limit := f.Limit
-	f.Limit++ // to see whether there is another page
+	f.Limit++ // one more, to see whether there is another page
 	rows, err := c.Engine.Reader().Signals(c.ctx(), f)
 	if err != nil {
 		return fmt.Errorf("list signals: %w", err)
@@ -190,7 +190,7 @@ func (c *call) signals() error {
 		size.Signal(&rows[i])
 		page.Signals[i] = renderSignal(&rows[i])
 	}
-	if more || size.Full() { // behind a full page there may be none
+	if more || size.Full() { // behind a full page there may be no more
 		last := store.PlaceOf(&rows[len(rows)-1])
 		page.NextCursor = fmt.Sprintf("%d.%d", last.At.UnixMicro(), last.Number)
 	}

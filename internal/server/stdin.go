@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// stdinPiece is how much of a body is taken in at a time.
+// stdinPiece is how many bytes of a body are taken at once.
 const stdinPiece = 64 << 10
 
-// mediaBytes includes what curl sends when it is told nothing.
+// mediaBytes includes the type that curl sends by default.
 var mediaBytes = []string{"application/octet-stream", "text/plain", "", "application/x-www-form-urlencoded"}
 
-// stdin tells how much an execution has been given to read.
+// stdin answers with how many bytes an execution has been given to read.
 func (c *call) stdin() error {
 	x, err := c.reads()
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *call) given(x *flow.Execution, in flow.Input) error {
 	return c.json(http.StatusOK, api.Stdin{ID: x.ID.String(), Status: status(x.Stage), Offset: in.Size, Closed: in.Closed})
 }
 
-// reads loads the execution named in the path, which must be one that reads while it runs.
+// reads loads the execution named in the path, which must be interactive.
 func (c *call) reads() (*flow.Execution, error) {
 	x, err := c.get()
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *call) reads() (*flow.Execution, error) {
 	return x, nil
 }
 
-// feed gives an execution the body to read, piece by piece as it arrives. Pieces that have been taken in stay, also when the
-// connection breaks before the end.
+// feed gives the body to an execution as its input, piece by piece as the body arrives. Pieces that were taken stay, even if
+// the connection breaks later.
 func (c *call) feed() error {
 	at, last := c.number("offset", engine.AtEnd, 0, flow.InputLimit), c.flag("eof")
 	if err := c.checked(); err != nil {
@@ -66,7 +66,7 @@ func (c *call) feed() error {
 	if _, err := c.mediaType(mediaBytes); err != nil {
 		return err
 	}
-	// A body of unknown size may be typed by a person, who may pause for long; one of a known size is sent at once.
+	// A body of unknown size may be typed by a person, who may pause for long; one of a known size must arrive in time.
 	if c.r.ContentLength >= 0 {
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	} else {
@@ -74,7 +74,7 @@ func (c *call) feed() error {
 	}
 	in, err := c.feedFrom(c.r.Body, x.ID, at, last)
 	if err != nil {
-		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		c.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return err
 	}
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
@@ -106,7 +106,7 @@ func (c *call) feedFrom(body io.Reader, id flow.ID, at int64, last bool) (in flo
 	}
 }
 
-// cutOff says why the rest of a body was not read: mostly because the execution has ended.
+// cutOff says why the rest of a body was not read. Usually the execution has ended.
 func (c *call) cutOff(id flow.ID, fault error) error {
 	x, err := c.Engine.Reader().Get(context.WithoutCancel(c.ctx()), id)
 	if err == nil && x.Stage.Terminal() {
@@ -127,7 +127,7 @@ func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
 		for ctx.Err() == nil {
 			x, err := waiting.awaitEnd(id, maxWait)
 			if ctx.Err() == nil && (err != nil || x.Stage.Terminal() || c.draining.Err() != nil) {
-				// Where deadlines are not supported the client is in this process, and ends the body itself.
+				// Without deadlines the client is in this process, and ends the body itself.
 				_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
 				return
 			}

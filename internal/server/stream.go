@@ -16,28 +16,29 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// pollEvery is how often a stream reads the store without a hint. A hint of a commit makes it read at once; a lost hint costs pollEvery and no more.
+// pollEvery is how often a stream reads the store if it gets no hint. A hint of a commit makes it read at once, so a lost hint
+// costs at most pollEvery.
 const pollEvery = time.Second
 
-// keepAlive is how often a quiet stream says that it is alive; reconnectAfter is when a reader should come back.
+// keepAlive is how often a quiet stream sends a sign of life; reconnectAfter is when a client should connect again.
 const (
 	keepAlive      = 15 * time.Second
 	reconnectAfter = time.Second
 )
 
-// errGone means that the reader has gone, or is too slow and has been dropped: it resumes by the last id it saw.
+// errGone means that the client has gone, or was dropped because it was too slow. It resumes by the last id that it saw.
 var errGone = errors.New("the reader has gone")
 
 const mediaEvents = "text/event-stream"
 
-// sse writes one stream of server-sent events, or of lines of JSON. Nothing is kept for the reader: what it has not taken yet is still in the
-// store, and is read when it has taken what came before.
+// sse writes one stream of server-sent events, or of lines of JSON. It buffers nothing for a slow client: later messages are
+// read from the store once the client has taken the earlier ones.
 type sse struct {
 	call *call
 	rc   *http.ResponseController
 	buf  bytes.Buffer
-	sent time.Time // when something was sent last
-	// lines says that each message is its data in a line.
+	sent time.Time // when the last message was sent
+	// lines says that each message is one line with its data.
 	lines bool
 }
 
@@ -75,7 +76,7 @@ func (c *call) openStream(media string) (*sse, error) {
 	return s, s.flush()
 }
 
-// add puts a message into the next flush.
+// add adds a message to the next flush.
 func (s *sse) add(name, id string, data any) error {
 	body, err := encode(data)
 	if err != nil {
@@ -92,12 +93,12 @@ func (s *sse) add(name, id string, data any) error {
 		s.buf.WriteString(id)
 	}
 	s.buf.WriteString("\ndata: ")
-	s.buf.Write(body) // one line, with its end
+	s.buf.Write(body) // one line, with its newline
 	s.buf.WriteString("\n")
 	return nil
 }
 
-// flush sends what was added.
+// flush sends the messages that were added.
 func (s *sse) flush() error {
 	if s.buf.Len() == 0 {
 		return nil
@@ -111,7 +112,8 @@ func (s *sse) flush() error {
 	return nil
 }
 
-// alive sends an empty comment, or an empty line, when nothing has been sent for a while, so that proxies and readers keep the connection.
+// alive sends an empty comment, or an empty line, if nothing has been sent for a while, so that proxies and clients keep the
+// connection.
 func (s *sse) alive() error {
 	if time.Since(s.sent) < keepAlive {
 		return nil
@@ -124,11 +126,11 @@ func (s *sse) alive() error {
 	return s.flush()
 }
 
-// pieceSize is how much a reader has Options.Patience for.
+// pieceSize is how many bytes a client must read within Options.Patience.
 const pieceSize = 64 << 10
 
-// writePieces writes b with a deadline for each piece. The whole has none: a slow reader may take as long as it needs, and one that does
-// not read at all is dropped after the first piece.
+// writePieces writes b with a deadline for each piece. A slow client may take as long as it needs for the whole, and one that
+// reads nothing is dropped after the first piece.
 func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 	for len(b) > 0 {
 		if err := rc.SetWriteDeadline(time.Now().Add(c.Patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -143,10 +145,10 @@ func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 	return nil
 }
 
-// follow streams what more adds until the execution has ended and more has nothing to add. more adds one piece of bounded
-// size and reports whether there may be more at once.
+// follow streams the messages that more adds, until the execution has ended and more has nothing to add. more adds one piece of
+// bounded size, and reports whether there may be more at once.
 func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)) error {
-	changed, stop := c.Engine.Watch(id) // before the first look, so that nothing falls between
+	changed, stop := c.Engine.Watch(id) // before the first look, so that no change is missed
 	defer stop()
 	view := c.Engine.View(id)
 	if _, err := view.Look(c.ctx()); err != nil {
@@ -157,7 +159,8 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 		err = c.pump(s, view, changed, more)
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status line has been sent, so the error cannot be told. The connection breaks off: the reader comes back and gets the error then.
+		// The status line has been sent, so the client cannot be told of the error. The connection is closed; the
+		// client asks again and gets the error as the answer.
 		c.log.Warn("stream broken off", telemetry.Execution, id.String(), telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}
@@ -169,7 +172,7 @@ func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, more fun
 	defer tick.Stop()
 	defer quiet.Stop()
 	for {
-		// The state is looked at first: what more finds after an end is everything.
+		// The state is read before more is called, so after an end more finds everything.
 		x, err := view.Look(c.ctx())
 		if err != nil {
 			return err
@@ -214,7 +217,7 @@ func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, more fun
 	}
 }
 
-// resume is the cursor that a stream goes on from: the last id that the reader saw, or ?after=.
+// resume is the cursor from which a stream goes on: the last id that the client saw, or ?after=.
 func (c *call) resume() (name, value string) {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" && c.wantsStream() {
 		return "Last-Event-ID", last

@@ -49,7 +49,7 @@ func (c *call) evaluate() error {
 	return inBody(c.accept(sub, max(wait, min(time.Duration(in.Wait), maxWait))))
 }
 
-// evaluation says in the engine's words what is asked for.
+// evaluation is the engine's form of an evaluation.
 func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	code, err := json.Marshal(in.Code)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	return sub, nil
 }
 
-// inBody gives faults of an evaluation's input their places in the body, which has the input's fields as its own.
+// inBody changes the places of faults in an evaluation's input to those in the body, which has the input's fields as its own.
 func inBody(err error) error {
 	var refused *fault.Invalid
 	if !errors.As(err, &refused) {
@@ -75,7 +75,7 @@ func inBody(err error) error {
 	return &fault.Invalid{Problems: all}
 }
 
-// unknownLanguage refuses code in a language that there is no profile for.
+// unknownLanguage refuses code in a language that has no profile.
 func (c *call) unknownLanguage(code *api.Code) error {
 	for at, language := range payload.LanguagesUsed(code) {
 		if !c.knowsLanguage(language) {
@@ -86,7 +86,7 @@ func (c *call) unknownLanguage(code *api.Code) error {
 	return nil
 }
 
-// accept submits one execution and answers with it, waiting for its end if that is asked for.
+// accept submits one execution and answers with it, after its end if the request waits for that.
 func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
 		if sub.IdempotencyKey != "" && sub.IdempotencyKey != key {
@@ -121,8 +121,8 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	return c.json(status, out)
 }
 
-// submitOne submits, and loads what that made or found: x is nil where it is new and its end is not waited for, or where retention has removed it
-// since it ended.
+// submitOne submits, and loads the new or existing execution. x is nil if it is new and its end is not waited for, or if
+// retention has removed it meanwhile.
 func (c *call) submitOne(sub engine.Submission, wait time.Duration) (v engine.Submitted, x *flow.Execution, err error) {
 	span, trace := c.submitting(1)
 	sub.Traceparent = trace
@@ -148,8 +148,8 @@ func (c *call) submitOne(sub engine.Submission, wait time.Duration) (v engine.Su
 	return v, x, err
 }
 
-// forgotten reports whether what an idempotency key stood for was removed by retention before it could be loaded. The key went with it, so
-// submitting again makes a new execution, as it would have a moment later.
+// forgotten reports whether retention removed the execution of an idempotency key before it could be loaded. The key went with
+// it, so submitting again makes a new execution, as it would have a moment later.
 func forgotten(v engine.Submitted, err error) bool {
 	return v.Existing && errors.Is(err, store.ErrNotFound)
 }
@@ -166,7 +166,7 @@ func (c *call) submitBatch() error {
 	return c.acceptBatch("executions", subs, func(err error) error { return err })
 }
 
-// evaluateBatch submits many runs of code. Each is decoded by itself, so that a fault in one is the verdict on that one.
+// evaluateBatch submits many runs of code. Each is decoded by itself, so that a fault in one refuses that one only.
 func (c *call) evaluateBatch() error {
 	var in struct {
 		Evaluations []json.RawMessage `json:"evaluations"`
@@ -193,8 +193,8 @@ func (c *call) evaluateBatch() error {
 	return c.acceptBatch("evaluations", subs, inBody)
 }
 
-// acceptBatch submits what the items of a field ask for, and answers with the verdict on each. place gives the faults of a submission
-// their places in its item.
+// acceptBatch submits the items of a field, and answers with the verdict on each. place changes the places of faults in a
+// submission to those in its item.
 func (c *call) acceptBatch(field string, subs []engine.Submission, place func(error) error) error {
 	if n := len(subs); n == 0 || n > api.BatchLimit {
 		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
@@ -232,7 +232,7 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 	return c.json(http.StatusOK, out)
 }
 
-// submitAll submits a batch, as one request when it has an idempotency key.
+// submitAll submits a batch; if it has an idempotency key, as one request.
 func (c *call) submitAll(key string, subs []engine.Submission) ([]engine.Submitted, error) {
 	if key == "" {
 		return c.Engine.Submit(c.ctx(), subs)
@@ -243,7 +243,7 @@ func (c *call) submitAll(key string, subs []engine.Submission) ([]engine.Submitt
 // batchFaults is how many faults of one item are listed: a batch may have 10,000 items, and each a hundred faults.
 const batchFaults = 5
 
-// batchProblem says what is wrong with one item, by its place in the whole body.
+// batchProblem is the problem of one item, with places in the whole body.
 func batchProblem(at string, err error) *api.Problem {
 	p := *problemOf(err)
 	p.Errors = slices.Clone(p.Errors)
@@ -261,8 +261,8 @@ func batchProblem(at string, err error) *api.Problem {
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// submitting begins the span of a request that submits, and returns the place in its trace that the executions get: that
-// of the span, or the caller's when nothing is recorded here.
+// submitting begins the span of a request that submits. It returns the trace context for the executions: that of the span, or
+// the caller's if nothing is recorded here.
 func (c *call) submitting(executions int) (*telemetry.Span, string) {
 	trace := c.traceparent()
 	span := c.Tracer.Root(trace, telemetry.SpanSubmit, c.begun, slog.String(telemetry.Path, c.route.path),
@@ -273,7 +273,7 @@ func (c *call) submitting(executions int) (*telemetry.Span, string) {
 	return span, span.Traceparent()
 }
 
-// traceparent is the caller's place in a trace; what is no W3C trace context is dropped, as the standard has it.
+// traceparent is the caller's trace context. An invalid one is dropped, as the standard says.
 func (c *call) traceparent() string {
 	t := c.r.Header.Get("Traceparent")
 	if !traceparentForm.MatchString(t) {

@@ -14,33 +14,33 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Bounds of what /metrics asks of the store. A survey reads every unfinished execution. The next one begins surveyEvery after the
-// last one, or surveyShare times as long as that took where this is longer: surveys never take more than a twentieth of a core and of the
-// database's time.
+// Bounds on the work of /metrics in the store. A survey reads every unfinished execution. The next one begins surveyEvery after
+// the last one, or surveyShare times the duration of the last one if that is longer, so surveys never take more than a
+// twentieth of a core and of the database's time.
 const (
 	surveyEvery    = 5 * time.Second
 	surveyShare    = 20
-	surveyPatience = 2 * time.Second       // of a scrape; after it the one before is shown
-	surveyQuick    = 50 * time.Millisecond // the same where the one before took longer than this and is fresh: beside a million open waits it takes seconds
+	surveyPatience = 2 * time.Second       // how long a scrape waits for the survey; after that it shows the last one
+	surveyQuick    = 50 * time.Millisecond // the same if the last survey took longer than this and is fresh: with a million open waits one takes seconds
 	surveyFresh    = time.Minute
-	surveyTimeout  = 60 * time.Second // of a survey
+	surveyTimeout  = 60 * time.Second // for a survey
 	topKeys        = 20
 	mostQueues     = 200 // in the labels of one metric
 	mostLabel      = 100 // bytes of a label's value
 )
 
-// surveys collects what the store can tell about all replicas' work. Every replica tells the same: take the maximum over
-// them, not the sum.
+// surveys collects figures about the work of all replicas from the store. Every replica reports the same figures: take their
+// maximum, not their sum.
 type surveys struct {
 	server *Server
 
 	mu       sync.Mutex
 	last     *surveyed
-	ongoing  chan struct{} // closed when the survey under way has ended
+	ongoing  chan struct{} // closed when the running survey has ended
 	failures float64
 }
 
-// surveyed is what one survey found.
+// surveyed is the result of one survey.
 type surveyed struct {
 	at       time.Time
 	took     time.Duration
@@ -53,7 +53,7 @@ type surveyed struct {
 	bytes    int64
 }
 
-// look begins a survey when one is due, and gives it a while. Collect tells what the latest found.
+// look begins a survey if one is due, and waits a while for it. Collect uses the latest result.
 func (s *surveys) look() {
 	s.mu.Lock()
 	if s.ongoing == nil && (s.last == nil || time.Since(s.last.at) > max(surveyEvery, surveyShare*s.last.took)) {
@@ -130,7 +130,7 @@ var (
 	storeBytes      = described("store_bytes", "What the store takes.")
 )
 
-// Describe is for prometheus.
+// Describe implements prometheus.Collector.
 func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{surveyUp, surveyFailures, surveyTook, surveyAge, executions, queueReady, queueOldest, queueSlots,
 		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, inquiriesOpen, pausedNow, storeBytes} {
@@ -138,7 +138,7 @@ func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is for prometheus. When the store did not answer there is nothing to tell but that.
+// Collect implements prometheus.Collector. If the store did not answer, that is all it reports.
 func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -170,7 +170,7 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	for of, n := range paused {
 		gauge(pausedNow, float64(n), of.String())
 	}
-	keys := map[string]store.KeyUse{} // by label: long keys may have the same beginning
+	keys := map[string]store.KeyUse{} // by label, because long keys may be equal in the part that is shown
 	for key, u := range v.keys {
 		sum := keys[labelled(key)]
 		keys[labelled(key)] = store.KeyUse{Holders: sum.Holders + u.Holders, Waiting: sum.Waiting + u.Waiting}
@@ -188,14 +188,14 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	}
 	slots, all := map[string]int{}, 0
 	for _, q := range v.queues {
-		slots[q.Queue] = 0 // if it stays so, that is what one wants to hear of
+		slots[q.Queue] = 0 // a queue with executions and no slot shows 0, which is worth an alert
 	}
 	reaches := make([]flow.Reach, len(v.sessions))
 	for i, s := range v.sessions {
 		all += s.Slots
 		reaches[i] = flow.ReachOf(s.Queues, s.Kinds)
 		for _, q := range reaches[i].Shown() {
-			slots[q] += 0 // the others only while something waits there
+			slots[q] += 0 // other parts of a queue are shown only while executions wait there
 		}
 	}
 	for i, s := range v.sessions {
@@ -218,7 +218,7 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	}
 }
 
-// age is how old something from t on was at a moment; the database's clock may be a little ahead.
+// age is the time from t to "at"; it is never negative, although the database's clock may be a little ahead.
 func age(at, t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -226,7 +226,7 @@ func age(at, t time.Time) float64 {
 	return max(0, at.Sub(t).Seconds())
 }
 
-// labelled is text fit for a label.
+// labelled is text shortened and cleaned for a label.
 func labelled(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > mostLabel {

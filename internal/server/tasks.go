@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// tasksPause is the least time between two messages of a stream of tasks, and how much longer than making one took.
+// The least time between two messages of a stream of tasks is tasksPause, or a multiple of the time that making one took.
 const (
 	tasksPause      = 100 * time.Millisecond
 	tasksPauseRatio = 4
@@ -44,7 +44,7 @@ func (c *call) tasks() error {
 	return c.follow(x.ID, func(s *sse, now *flow.Execution) (bool, error) { return false, c.addTasks(s, now, &stream, "") })
 }
 
-// workflow is the execution that the request names, which is refused where it is no workflow.
+// workflow is the execution that the request names; it is refused if it is not a workflow.
 func (c *call) workflow() (*flow.Execution, error) {
 	if err := c.checked(); err != nil {
 		return nil, err
@@ -56,17 +56,17 @@ func (c *call) workflow() (*flow.Execution, error) {
 	return x, err
 }
 
-// taskStream is how far a stream of the tasks of a workflow has come.
+// taskStream is the progress of a stream of a workflow's tasks.
 type taskStream struct {
 	items   int
-	changes bool // messages behind the first have only what has changed
+	changes bool // messages behind the first have only the tasks that have changed
 	sent    []byte
-	tasks   [][]byte // each as it was sent last
+	tasks   [][]byte // each task as it was last sent
 	attempt int
 	next    time.Time // of the next message, at the earliest
 }
 
-// addTasks adds how far the tasks of a workflow are to the stream, if that has changed.
+// addTasks adds the state of a workflow's tasks to the stream, if it has changed.
 func (c *call) addTasks(s *sse, x *flow.Execution, t *taskStream, id string) error {
 	if !c.pauseUntil(t.next) {
 		return errGone
@@ -91,7 +91,8 @@ func (c *call) addTasks(s *sse, x *flow.Execution, t *taskStream, id string) err
 	return s.add(api.StreamTasks, id, json.RawMessage(body))
 }
 
-// addTaskChanges adds the tasks that are not as they were sent last. The first message, and that of another attempt, has all.
+// addTaskChanges adds the tasks that have changed since they were sent. The first message, and the first of another attempt,
+// has all.
 func (c *call) addTaskChanges(s *sse, now *api.Tasks, t *taskStream, id string) error {
 	changes := api.TaskChanges{Status: now.Status, Attempt: now.Attempt, Tasks: []api.TaskChange{}}
 	whole := now.Attempt != t.attempt || len(now.Tasks) != len(t.tasks)
@@ -121,7 +122,7 @@ func (c *call) addTaskChanges(s *sse, now *api.Tasks, t *taskStream, id string) 
 	}
 }
 
-// pauseUntil reports whether the stream goes on after t.
+// pauseUntil waits until t, and reports whether the stream goes on.
 func (c *call) pauseUntil(t time.Time) bool {
 	d := time.Until(t)
 	if d <= 0 {
@@ -139,10 +140,10 @@ func (c *call) pauseUntil(t time.Time) bool {
 	}
 }
 
-// mostTaskRows is about how many executions of its tasks an answer about a workflow lists: some 5 MB.
+// mostTaskRows is about how many executions an answer about a workflow's tasks lists: some 5 MB.
 const mostTaskRows = 20_000
 
-// share is how many executions of one task are listed: as many as are asked for, or fewer where the workflow has so many foreach tasks
+// share is how many executions of one task are listed: as many as asked for, or fewer if the workflow has so many foreach tasks
 // that the answer would list more than mostTaskRows.
 func share(plan *definition.Workflow, items int) int {
 	wide := 0
@@ -160,7 +161,7 @@ func share(plan *definition.Workflow, items int) int {
 // many reports whether a task can have more than one execution.
 func many(t *definition.Task) bool { return t.Foreach != nil || t.Repeat != nil }
 
-// taskStates puts together how far the tasks of a workflow are.
+// taskStates makes the state of a workflow's tasks.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
 	plan, err := c.plans.get(c, x)
@@ -204,15 +205,15 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	return out, nil
 }
 
-// taskSum sums up the executions of one task. It keeps few of them however many there are.
+// taskSum sums up the executions of one task. It holds only few of them at once.
 type taskSum struct {
-	most    int // to be listed
+	most    int // how many to list
 	counts  map[flow.Stage]int
 	created int
 	ended   int
 	reused  int
-	rerun   bool                 // the workflow is a rerun: nothing of it is out of the cache
-	given   func(index int) bool // whether the item was given its output by hand
+	rerun   bool                 // the workflow is a rerun, so nothing of it came from the cache
+	given   func(index int) bool // whether the item's output was given with the rerun
 	givens  int
 	started time.Time // the first start
 	over    time.Time // the last end
@@ -233,8 +234,8 @@ func (l *latest) add(r store.Child, most int) {
 
 func (l latest) last(n int) []store.Child { return l[len(l)-min(n, len(l)):] }
 
-// reused reports whether an execution of a task ended with the outcome of another one, or with an output that it was given: nothing else
-// completes without having been handed off.
+// reused reports whether an execution of a task took over the outcome of another one, or an output that was given. No other
+// execution completes without a hand-off.
 func reused(r *store.Child) bool { return r.Stage == flow.Completed && r.ClaimedAt.IsZero() }
 
 // add adds a row; rows come in the order of their index.
@@ -262,7 +263,7 @@ func (s *taskSum) add(r store.Child) {
 	s.finished.add(r, s.most)
 }
 
-// listed are the rows to be listed: the open ones, then the latest of those that have ended, in the order of their index.
+// listed are the rows to list: the open ones, then the latest of those that have ended, sorted by index.
 func (s *taskSum) listed() []store.Child {
 	open := s.open.last(s.most)
 	rows := slices.Concat(open, s.finished.last(s.most-len(open)))
@@ -270,7 +271,7 @@ func (s *taskSum) listed() []store.Child {
 	return rows
 }
 
-// sumTasks reads the rows of a workflow's attempt, a page at a time, and sums them up by task.
+// sumTasks reads the rows of a workflow's attempt page by page, and sums them up by task.
 func (c *call) sumTasks(x *flow.Execution, most func(task string) int) (map[string]*taskSum, error) {
 	const page = 1000
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
@@ -300,7 +301,7 @@ func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) 
 		t.Reused, t.Cached = 0, sum.reused
 	}
 	if e := renderError(mark.Error); e != nil {
-		const most = 1000 // bytes; an expression's error may quote what it was given
+		const most = 1000 // an expression's error may quote its data
 		e.Message = problem.Clip(e.Message, most)
 		t.Error = e
 	}
@@ -327,10 +328,10 @@ func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) 
 	t.More = len(t.Executions) < t.Created
 }
 
-// marked reports whether what was decided about a task beyond its executions is m.
+// marked reports whether m was decided about a task.
 func marked(mark store.Mark, m orchestration.Mark) bool { return mark.State == m.String() }
 
-// taskStatus sums up a task: what was decided about it, else where its executions stand, the worst outcome first.
+// taskStatus sums up a task: the decision about it, or else the states of its executions, the worst outcome first.
 func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
 	open := t.Created - t.Ended
 	switch {
@@ -381,7 +382,7 @@ func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map
 	return api.Running
 }
 
-// plans remembers decoded workflows. Versions never change.
+// plans caches decoded workflows, whose versions never change.
 type plans struct {
 	mu    sync.Mutex
 	known map[string]*definition.Workflow

@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// timelineFor is after how long a call that reads histories ends its page: it has read one history at least.
+// timelineFor is the time after which a call that reads histories ends its page. It reads at least one history.
 const timelineFor = 500 * time.Millisecond
 
-// timeline answers with the attempts of a workflow's tasks, or of an execution that is none.
+// timeline answers with the attempts of a workflow's tasks, or of an execution that is not a workflow.
 func (c *call) timeline() error {
 	limit := int(c.number("limit", 200, 1, 1000))
 	task, index := c.afterItem()
@@ -53,7 +53,7 @@ func (c *call) timeline() error {
 	return c.json(http.StatusOK, out)
 }
 
-// afterItem reads a cursor that names an item of a task.
+// afterItem reads a cursor that is an item of a task.
 func (c *call) afterItem() (task string, index int) {
 	text := c.query.Get("cursor")
 	if text == "" {
@@ -92,7 +92,7 @@ func (c *call) attemptsOf(child *store.Child) ([]api.TimelineAttempt, error) {
 
 var moves = flow.Moves()
 
-// takeIn adds what an event says about its attempt.
+// takeIn adds an event's information about its attempt.
 func takeIn(a *api.TimelineAttempt, e *flow.Event) {
 	var said struct {
 		Worker string `json:"worker"`

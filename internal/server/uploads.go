@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// defaultUploadLimit is how many bytes one upload may have when the options do not say.
+// defaultUploadLimit is the most bytes of one upload, unless the options have another number.
 const defaultUploadLimit = 1 << 30
 
 // sum reads the sum in the path.
@@ -29,7 +29,7 @@ func (c *call) sum() (blob.Sum, error) {
 	return sum, nil
 }
 
-// head tells whether an upload is there.
+// head answers whether an upload exists.
 func (c *call) head() error {
 	sum, err := c.sum()
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *call) head() error {
 	return nil
 }
 
-// upload takes in the body, piece by piece as it arrives. A content that is there already is kept for longer; its bytes
-// are not asked for when the client waits to be asked.
+// upload stores the body, piece by piece as it arrives. If the content exists already it is kept for longer, and a client that
+// waits with "Expect: 100-continue" need not send it.
 func (c *call) upload() error {
 	sum, err := c.sum()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *call) upload() error {
 	}
 	if !existed || !c.waitsToBeAsked() {
 		body := &uploadBody{call: c, from: http.MaxBytesReader(c.w, c.r.Body, c.UploadLimit)}
-		if existed { // most clients send all of it before they read the answer
+		if existed { // most clients send the whole body before they read the answer
 			err = uploads.CheckSum(sum, body)
 		} else {
 			u, existed, err = c.Engine.Uploads().Put(c.ctx(), sum, body)
@@ -89,7 +89,7 @@ func (c *call) waitsToBeAsked() bool {
 	return strings.EqualFold(c.r.Header.Get("Expect"), "100-continue")
 }
 
-// refuseUpload says why a body was not taken in: the fault in reading it, if there was one, or what the engine says.
+// refuseUpload says why a body was not stored: a fault in reading it, or the engine's error.
 func (c *call) refuseUpload(fault, err error) error {
 	var beyond *http.MaxBytesError
 	switch {
@@ -104,7 +104,7 @@ func (c *call) refuseUpload(fault, err error) error {
 	case errors.Is(err, uploads.ErrNoBlobs):
 		return refusal(http.StatusNotFound, api.ProblemNotFound, err.Error())
 	}
-	c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+	c.w.Header().Set("Connection", "close") // the rest of the body is not read
 	return fmt.Errorf("upload: %w", err)
 }
 
@@ -114,7 +114,7 @@ func (c *call) uploadTooLarge() error {
 		fmt.Sprintf("the content has more than the %d bytes that one upload may have: split it, or raise the server's setting upload_limit", c.UploadLimit))
 }
 
-// uploadBody reads a request's body, each piece of which may take bodyTimeout, and keeps what went wrong with it.
+// uploadBody reads a request's body, each piece of which may take bodyTimeout, and remembers its error.
 type uploadBody struct {
 	call  *call
 	from  io.Reader

@@ -10,7 +10,7 @@ import (
 
 const verifyPath = "/api/v1/verify"
 
-// verify answers with what a look at every row finds. There is one at a time: it reads the whole store.
+// verify answers with the result of checking every row. Only one verification runs at a time, since it reads the whole store.
 func (c *call) verify() error {
 	if c.flag("last") {
 		if err := c.checked(); err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// burstPages is how many pages of a list are read at one look until an item is met that was sent before.
+// burstPages is how many pages of a list are read at one look, until an item is found that was sent before.
 const burstPages = 10
 
-// watchList streams a list: the items of its first page at once, the oldest first, and then each that comes or changes while it is on that
-// page. next reads the following page, the latest item first; it begins anew after restart. Nothing is resumed: a reader that comes back is
-// sent the first page again.
+// watchList streams a list: the items of its first page at once, the oldest first, and then each that is new or changes while
+// it is on that page. next reads the following page, the latest item first; it begins anew after restart. A stream cannot be
+// resumed: a client that connects again gets the first page again.
 func watchList[T any](c *call, name string, key func(*T) string, restart func(), next func() ([]T, error)) error {
-	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
 	defer stop()
 	sent := map[string][sha256.Size]byte{}
 	look := func() (news []json.RawMessage, err error) {
@@ -73,7 +73,7 @@ func watchList[T any](c *call, name string, key func(*T) string, restart func(),
 		begun = time.Now()
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// Breaking off makes the reader come back and hear then what is wrong.
+		// Closing the connection makes the client ask again, and it gets the error then.
 		c.log.Warn("stream of a list broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}

@@ -21,7 +21,7 @@ func (c *call) why() error {
 	return c.json(http.StatusOK, renderWhy(&w))
 }
 
-// whyMany says of each of some executions what it waits for, one after the other: a workflow's answer may look at 40 others.
+// whyMany answers what each of some executions waits for, one after the other: a workflow's answer may look at 40 others.
 func (c *call) whyMany() error {
 	var in api.WhyRequest
 	if err := c.decode(&in); err != nil {
