@@ -137,6 +137,7 @@ type Execution struct {
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
 
 	RerunOf string `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
+	RetryOf string `json:"retry_of,omitempty" doc:"The execution whose request this one repeats as a whole"`
 	// Imported is set for what ran elsewhere and has come from an archive.
 	Imported *Imported `json:"imported,omitempty" doc:"Where it ran, if an archive has brought it here: nothing happens to it here"`
 	Only     []string  `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`

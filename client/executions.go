@@ -69,6 +69,7 @@ type Filter struct {
 	Action   string
 	Workflow string            // tasks of this execution
 	RerunOf  string            // reruns of this execution
+	RetryOf  string            // retries of this execution
 	TopLevel bool              // only what is no task of a workflow
 	Labels   map[string]string // all of them
 	Verdicts []string          // ended with any of these: api.VerdictOK, or the code of the error
@@ -92,6 +93,7 @@ func (f Filter) query() url.Values {
 	set(q, "action", f.Action)
 	set(q, "workflow", f.Workflow)
 	set(q, "rerun_of", f.RerunOf)
+	set(q, "retry_of", f.RetryOf)
 	set(q, "cursor", f.Cursor)
 	set(q, "where", f.Where)
 	set(q, "q", f.Prefix)

@@ -75,6 +75,7 @@ export interface Execution {
   signal?: string;
   rules?: string[];
   rerun_of?: string;
+  retry_of?: string;
   imported?: Imported;
   only?: string[];
   given_by?: string;

@@ -58,6 +58,7 @@ type Execution struct {
 	Beneath    []Beneath `json:"beneath,omitempty"`
 	KeptWith   flow.ID   `json:"kept_with,omitzero"`
 	KeptAs     string    `json:"kept_as,omitempty"`
+	RetryOf    flow.ID   `json:"retry_of,omitzero"`
 	ReusedOf   flow.ID   `json:"reused_of,omitzero"`
 	Cache      *Cache    `json:"cache,omitempty"`
 	NoCache    bool      `json:"no_cache,omitempty"`
@@ -153,7 +154,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
 		Input: Value(x.Input), With: Value(x.With), Labels: x.Labels, IdempotencyKey: x.IdempotencyKey, Traceparent: x.Traceparent,
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
-		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
+		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, GivenBy: again.GivenBy, RetryOf: again.RetryOf, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
 		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
 		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
 	}
@@ -172,7 +173,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 
 // rerun is what the execution asks for as a rerun, or has as an item of one; nil: nothing.
 func (e *Execution) rerun() (*flow.Rerun, error) {
-	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), GivenBy: e.GivenBy, KeptWith: e.KeptWith, KeptAs: e.KeptAs}
+	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), GivenBy: e.GivenBy, KeptWith: e.KeptWith, KeptAs: e.KeptAs, RetryOf: e.RetryOf}
 	if e.RerunFirst != e.RerunOf {
 		again.First = e.RerunFirst
 	}
@@ -183,7 +184,7 @@ func (e *Execution) rerun() (*flow.Rerun, error) {
 		}
 		again.Beneath = append(again.Beneath, b)
 	}
-	if again.First.IsZero() && len(again.Only) == 0 && again.GivenBy == "" && len(again.Beneath) == 0 && again.KeptWith.IsZero() {
+	if again.First.IsZero() && len(again.Only) == 0 && again.GivenBy == "" && len(again.Beneath) == 0 && again.KeptWith.IsZero() && again.RetryOf.IsZero() {
 		return nil, nil
 	}
 	return again, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Retry submits what a finished execution had asked for once more, as a new execution; the old one never changes. With an idempotency
+// Retry submits what a finished execution had asked for once more, as a new execution, which names the old one in RetryOf; the old one never changes. With an idempotency
 // key the same call again gives the same new execution; the key of another call is ErrIdempotencyMismatch. The result tells which
 // execution it is.
 func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, error) {
@@ -37,7 +37,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
-	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, nil, flow.ID{}
+	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, &flow.Rerun{RetryOf: id}, flow.ID{}
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err

@@ -68,8 +68,12 @@ func TestRerunOnly(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if x := r.ended(retried.Execution); x.Stage != flow.Completed || x.AsRerun().Only != nil {
-			r.Errorf("a retry is %s, of %v", x.Stage, x.AsRerun().Only)
+		if x := r.ended(retried.Execution); x.Stage != flow.Completed || x.AsRerun().Only != nil || x.RetryOf() != again {
+			r.Errorf("a retry is %s, of %v and %s", x.Stage, x.AsRerun().Only, x.RetryOf())
+		}
+		of, _ := r.rerun(retried.Execution, RerunOptions{})
+		if x := r.ended(of); !x.RetryOf().IsZero() || x.RerunOf != retried.Execution {
+			r.Errorf("a rerun of a retry is a retry of %s and a rerun of %s", x.RetryOf(), x.RerunOf)
 		}
 
 		for name, row := range map[string]struct {

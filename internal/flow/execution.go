@@ -60,7 +60,7 @@ type Request struct {
 
 	// RerunOf is the execution that this one runs again; zero for all others.
 	RerunOf ID
-	// Rerun is what it asks for besides; nil: nothing. Requests that are copied share it, so it is replaced and never changed.
+	// Rerun is what it asks for besides, and which execution it is a retry of; nil: nothing. Requests that are copied share it, so it is replaced and never changed.
 	Rerun *Rerun
 	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
 	// itself a task that did not.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Rerun is what a rerun asks for beside what it repeats, or what an item of one has from it. Few executions have any of it: a request
-// points to it, so that all the others are smaller by 160 bytes wherever they are loaded and copied.
+// Rerun is what a rerun asks for beside what it repeats, what an item of one has from it, or which execution a retry repeats. Few executions have any of it: a request
+// points to it, so that all the others are smaller by 176 bytes wherever they are loaded and copied.
 type Rerun struct {
 	// First is the execution with which the chain of reruns began, where it is not RerunOf; zero: it is.
 	First ID
@@ -25,6 +25,8 @@ type Rerun struct {
 	Beneath  []Beneath
 	KeptWith ID
 	KeptAs   string
+	// RetryOf is, of a retry, the execution whose request it repeats as a whole. It is no rerun then: RerunOf is zero.
+	RetryOf ID
 }
 
 // GivenOutput is an output that an item of a workflow ends with instead of running.
@@ -54,6 +56,9 @@ func (r *Request) AsRerun() Rerun {
 	}
 	return *r.Rerun
 }
+
+// RetryOf is the execution whose request this one repeats as a whole; zero for what is no retry.
+func (r *Request) RetryOf() ID { return r.AsRerun().RetryOf }
 
 // RerunFirst is the execution with which the chain of reruns began; zero for what is no rerun.
 func (r *Request) RerunFirst() ID {

@@ -51,7 +51,7 @@ func (c *call) exportExecutions() error {
 		return err
 	}
 	q.Filter = f
-	filtered := f.Action != "" || len(f.Labels) > 0 || len(f.Stages) > 0 || len(f.Verdicts) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.RerunOf.IsZero()
+	filtered := f.Action != "" || len(f.Labels) > 0 || len(f.Stages) > 0 || len(f.Verdicts) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.RerunOf.IsZero() || !f.RetryOf.IsZero()
 	switch {
 	case len(q.IDs) > exportedIDs:
 		return invalid(api.FieldError{Path: "id", Value: fmt.Sprint(len(q.IDs)), Message: fmt.Sprintf("one archive has at most %d executions by their ids", exportedIDs), Fix: "select them by a label, or write several archives"})

@@ -125,6 +125,7 @@ func (c *call) filter() (store.Filter, error) {
 	}
 	f.Workflow = c.id("workflow")
 	f.RerunOf = c.id("rerun_of")
+	f.RetryOf = c.id("retry_of")
 	f.Before = c.id("cursor")
 	if err := c.readWhere(); err != nil {
 		return f, err

@@ -17,7 +17,7 @@ func render(x *flow.Execution) api.Execution {
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
 		CreatedAt: x.CreatedAt, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
-		RerunOf: x.RerunOf.String(), Only: again.Only, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
+		RerunOf: x.RerunOf.String(), RetryOf: again.RetryOf.String(), Only: again.Only, GivenBy: again.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
 		Waiting: x.WaitsFor(), Seq: max(0, x.NextSeq-1),

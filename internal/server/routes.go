@@ -37,6 +37,8 @@ var (
 	paramLabel   = param{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"}
 	paramSince   = param{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"}
 	paramUntil   = param{name: "until", kind: "string", doc: "Created before this time"}
+	paramRerunOf = param{name: "rerun_of", kind: "string", doc: "Reruns of this execution"}
+	paramRetryOf = param{name: "retry_of", kind: "string", doc: "Retries of this execution"}
 	paramWhere   = param{name: "where", kind: "string", doc: "Meeting this condition, as in label.team = docs and status = failed and created > -7d (docs/finding.md)"}
 	paramOutputs = param{name: "outputs", kind: "boolean", doc: "Include the output of each"}
 	paramCases   = param{name: "cases", kind: "boolean", doc: "Include the verdict of each case of code"}
@@ -134,7 +136,7 @@ func executionRoutes() []route {
 		paramStatus,
 		{name: "action", kind: "string", doc: "Of this action"},
 		{name: "workflow", kind: "string", doc: "Tasks of this execution"},
-		{name: "rerun_of", kind: "string", doc: "Reruns of this execution"},
+		paramRerunOf, paramRetryOf,
 		paramLabel, paramVerdict, paramSince, paramUntil,
 		{name: "top_level", kind: "boolean", doc: "Leave out tasks of workflows"},
 	}
@@ -156,7 +158,7 @@ func executionRoutes() []route {
 			params: outcomeParams, headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaLines, mediaEvents)}, handle: (*call).executionOutcomes},
 		{method: "GET", path: "/api/v1/executions:export", name: "export-executions", tag: tagExecutions,
 			summary: "Get an archive of executions that have ended, with their tasks, histories, logs, blobs and definitions: those named, or those that the filters select",
-			params:  append([]param{{name: "id", kind: "string", repeat: true, doc: "These executions, at most 1,000; none: by the filters"}, {name: "rerun_of", kind: "string", doc: "Reruns of this execution"}, {name: "action", kind: "string", doc: "Of this action"}}, paramStatus, paramLabel, paramVerdict, paramSince, paramUntil),
+			params:  append([]param{{name: "id", kind: "string", repeat: true, doc: "These executions, at most 1,000; none: by the filters"}, paramRerunOf, paramRetryOf, {name: "action", kind: "string", doc: "Of this action"}}, paramStatus, paramLabel, paramVerdict, paramSince, paramUntil),
 			answers: []answer{ok(nil, mediaTar)}, handle: (*call).exportExecutions},
 		{method: "POST", path: "/api/v1/executions:import", name: "import-executions", tag: tagExecutions,
 			summary: "Store the executions of an archive, to be looked at: each with its tasks, whole or not at all", raw: true,

@@ -50,11 +50,16 @@ func TestSubmitAndWait(t *testing.T) {
 		}
 	}
 	again, err := h.client.Retry(t.Context(), x.ID)
-	if err != nil || again.ID == x.ID {
+	if err != nil || again.ID == x.ID || again.RetryOf != x.ID {
 		t.Fatalf("retry gave %+v, %v", again, err)
 	}
 	if again, err = h.client.Wait(t.Context(), again.ID); err != nil || string(again.Output) != `{"n":1}` {
 		t.Errorf("retried %+v, %v", again, err)
+	}
+	for of, want := range map[string]int{x.ID: 1, again.ID: 0} {
+		if page, err := h.client.List(t.Context(), client.Filter{RetryOf: of}); err != nil || len(page.Executions) != want || want > 0 && page.Executions[0].ID != again.ID {
+			t.Errorf("retries of %s: %+v, %v; want %d", of, page, err, want)
+		}
 	}
 }
 

@@ -105,6 +105,7 @@ type Filter struct {
 	Workflow flow.ID // children of it
 	TopLevel bool    // only what has no parent
 	RerunOf  flow.ID // reruns of it
+	RetryOf  flow.ID // retries of it
 	Labels   map[string]string
 	Verdicts []string  // ended with any of these: VerdictOK, or the code of the error
 	Since    time.Time // created at or after

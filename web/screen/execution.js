@@ -189,6 +189,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
     ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
     ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
+    ${x.retry_of ? html`<div><dt>Retry of</dt><dd><a class="mono" href=${`executions/${x.retry_of}`}>${line(x.retry_of)}</a></dd></div>` : null}
     ${x.imported ? html`<div><dt>Imported</dt><dd>from <span class="user">${line(x.imported.from, 80)}</span>, ${since(x.imported.at)}: nothing happens to it here</dd></div>` : null}
     ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
     ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}

@@ -24,6 +24,7 @@ type Selection struct {
 	Action   string
 	Workflow string
 	RerunOf  string
+	RetryOf  string
 	Labels   map[string]string
 	Verdicts []string
 	Outputs  bool
@@ -59,6 +60,7 @@ func (l *Selection) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Action, "action", "", "only executions of this action or workflow")
 	f.StringVar(&l.Workflow, "workflow", "", "only the tasks of this workflow execution")
 	f.StringVar(&l.RerunOf, "rerun-of", "", "only the reruns of this execution")
+	f.StringVar(&l.RetryOf, "retry-of", "", "only the retries of this execution")
 	f.StringToStringVar(&l.Labels, "label", nil, "only executions with this label, as in team=grading")
 	f.StringSliceVar(&l.Verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
 	f.StringVar(&l.Since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
@@ -68,7 +70,7 @@ func (l *Selection) Flags(f *pflag.FlagSet) {
 
 // Any reports whether a flag that selects executions was given.
 func (l *Selection) Any() bool {
-	return len(l.Status)+len(l.Labels)+len(l.Verdicts) > 0 || l.Action+l.Workflow+l.RerunOf+l.Since+l.Until+l.Where != ""
+	return len(l.Status)+len(l.Labels)+len(l.Verdicts) > 0 || l.Action+l.Workflow+l.RerunOf+l.RetryOf+l.Since+l.Until+l.Where != ""
 }
 
 // Filter is the selection in the words of the client.
@@ -76,7 +78,7 @@ func (l *Selection) Filter() (client.Filter, error) {
 	if l.Limit < 1 {
 		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
 	}
-	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
+	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
 	for _, s := range l.Status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
 			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))

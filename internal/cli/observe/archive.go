@@ -46,12 +46,12 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 			if err != nil {
 				return err
 			}
-			selects := l.Action != "" || len(l.Labels)+len(l.Status)+len(l.Verdicts) > 0 || l.Since != "" || l.Until != "" || l.RerunOf != ""
+			selects := l.Action != "" || len(l.Labels)+len(l.Status)+len(l.Verdicts) > 0 || l.Since != "" || l.Until != "" || l.RerunOf != "" || l.RetryOf != ""
 			switch {
 			case l.Where != "":
 				return exit.Usagef("--where is not for exports: pawl get executions --where '%s' -o name | xargs pawl export --file FILE", l.Where)
 			case len(ids) == 0 && !selects:
-				return exit.Usagef("name executions, or select some: --label, --action, --status, --verdict, --since, --until, --rerun-of")
+				return exit.Usagef("name executions, or select some: --label, --action, --status, --verdict, --since, --until, --rerun-of, --retry-of")
 			case len(ids) > 0 && selects:
 				return exit.Usagef("executions are named or selected by filters, and not both")
 			case file == "" && terminal.IsTerminal(a.Out):

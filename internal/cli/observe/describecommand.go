@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/automate"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -95,17 +96,23 @@ func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution)
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
 	}
 	field("Rerun of", x.RerunOf)
+	field("Retry of", x.RetryOf)
 	if i := x.Imported; i != nil {
 		field("Imported", fmt.Sprintf("from %s, %s: it ran there, and nothing happens to it here", i.From, i.At.Local().Format("2006-01-02 15:04:05")))
 	}
 	field("Given by", x.GivenBy)
 	field("Only", strings.Join(x.Only, ", "))
 	if x.Status.Terminal() {
-		again, err := steer.Reruns(ctx, s, x.ID)
+		reruns, err := steer.Again(ctx, s, client.Filter{RerunOf: x.ID})
 		if err != nil {
 			return err
 		}
-		field("Reruns", again)
+		field("Reruns", reruns)
+		retries, err := steer.Again(ctx, s, client.Filter{RetryOf: x.ID})
+		if err != nil {
+			return err
+		}
+		field("Retries", retries)
 	}
 	if x.Cached {
 		field("Cached", "outcome of "+x.ReusedOf+": it did not run")

@@ -227,8 +227,8 @@ func listEvaluations(ctx context.Context, a *app.App, c *client.Client, l *listi
 	if err != nil {
 		return nil, nil, err
 	}
-	if l.Action != "" || l.Workflow != "" || l.RerunOf != "" || l.Tasks {
-		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow, --rerun-of and --tasks, or list executions")
+	if l.Action != "" || l.Workflow != "" || l.RerunOf != "" || l.RetryOf != "" || l.Tasks {
+		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow, --rerun-of, --retry-of and --tasks, or list executions")
 	}
 	f.TopLevel = false // they all are
 	all, err := l.Pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })

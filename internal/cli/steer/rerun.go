@@ -229,12 +229,13 @@ func runs(k *api.RerunTask) string {
 	return fmt.Sprintf("%d: %s", k.Runs, strings.Join(which, " "))
 }
 
-// shownReruns is how many reruns of an execution are named.
-const shownReruns = 10
+// shownAgain is how many reruns and how many retries of an execution are named.
+const shownAgain = 10
 
-// Reruns names the reruns of an execution, the newest first.
-func Reruns(ctx context.Context, s *app.Session, id string) (string, error) {
-	page, err := s.List(ctx, client.Filter{RerunOf: id, Limit: shownReruns})
+// Again names what a filter selects, the newest first: the reruns of an execution, or its retries.
+func Again(ctx context.Context, s *app.Session, f client.Filter) (string, error) {
+	f.Limit = shownAgain
+	page, err := s.List(ctx, f)
 	if err != nil {
 		return "", err
 	}

@@ -154,6 +154,8 @@ func (w *Answer) rerun(x *flow.Execution) {
 		if len(again.Only) > 0 {
 			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(again.Only, ", "), leftOut(again.LeftOut)))
 		}
+	case !again.RetryOf.IsZero():
+		w.Facts = append(w.Facts, fmt.Sprintf("it is a retry of %s", again.RetryOf))
 	case again.GivenBy != "":
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", again.GivenBy))
 	case x.Cached():

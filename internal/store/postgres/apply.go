@@ -76,7 +76,7 @@ const (
 
 // writes are the columns that Apply fills. A transaction takes them over from the one before, with the memory that they have.
 type writes struct {
-	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, imports columns
+	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, retries, imports columns
 
 	x change // the draft that is being added
 }
@@ -118,6 +118,9 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 				reran = append(reran, x.ID)
 			}
 		}
+		if x.New && !x.RetryOf().IsZero() {
+			retries.add(&w.retries, x.Execution)
+		}
 		w.addInbox(x)
 		t.news.add(x)
 	}
@@ -147,6 +150,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.feed(d.Input)
 	t.putHolds(d.Holds)
 	t.put(qInsertReruns, &w.reruns)
+	t.put(qInsertRetries, &w.retries)
 	t.put(qInsertImports, &w.imports)
 	t.putReuses(d.Reuses)
 	if len(reran) > 0 {
@@ -280,6 +284,7 @@ func (w *writes) begin() {
 	dropped.begin(&w.dropKept)
 	inbox.begin(&w.keep)
 	reruns.begin(&w.reruns)
+	retries.begin(&w.retries)
 	imports.begin(&w.imports)
 }
 

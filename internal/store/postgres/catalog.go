@@ -184,11 +184,12 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		return nil, fmt.Errorf("find executions to remove: %w", err)
 	}
 	gone := make(map[flow.ID]bool, len(ids))
-	var labelled, keys, items, again columns
+	var labelled, keys, items, reran, retried columns
 	labels.begin(&labelled)
 	submittedWith.begin(&keys)
 	children.begin(&items)
-	reruns.begin(&again)
+	reruns.begin(&reran)
+	retries.begin(&retried)
 	var locks []string
 	var asks, waiting []flow.ID
 	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
@@ -212,7 +213,10 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 			locks = append(locks, x.Key)
 		}
 		if !x.RerunOf.IsZero() {
-			reruns.add(&again, &x)
+			reruns.add(&reran, &x)
+		}
+		if !x.RetryOf().IsZero() {
+			retries.add(&retried, &x)
 		}
 		switch x.Kind {
 		case flow.KindAsk:
@@ -229,7 +233,8 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	t.put(qDeleteLabels, &labelled)
 	t.put(qDeleteKeys, &keys)
 	t.put(qDeleteAsChild, &items)
-	t.put(qDeleteReruns, &again)
+	t.put(qDeleteReruns, &reran)
+	t.put(qDeleteRetries, &retried)
 	for _, q := range removals {
 		t.add(q, t.args().ids(ids), nil)
 	}

@@ -268,6 +268,7 @@ var tableRules = append(sharedRules(), []tableRule{
 	{25, sql(`SELECT v.id, 'idempotency key ' || v.key || ' names an execution that does not exist' FROM {s}.idempotency v
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT v.id, 'it runs another execution again and does not exist' FROM {s}.reruns v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT v.id, 'it is a retry and does not exist' FROM {s}.retries v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT v.id, 'it was imported and does not exist' FROM {s}.imports v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{60, sql(`SELECT DISTINCT v.workflow, 'it has ended, and outcomes are kept for it to reuse' FROM {s}.reuses v
 		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) LIMIT 1000`)},

@@ -281,6 +281,9 @@ func selection(schema string, f store.Filter) *listing {
 	if !f.RerunOf.IsZero() {
 		l.from("reruns", `b.original = ?`, true, func(a *args) { a.id(f.RerunOf) })
 	}
+	if !f.RetryOf.IsZero() {
+		l.from("retries", `b.original = ?`, true, func(a *args) { a.id(f.RetryOf) })
+	}
 	if len(f.IDs) > 0 {
 		l.and(`x.id = ANY (?::uuid[])`, func(a *args) { a.ids(f.IDs) })
 	}

@@ -14,6 +14,11 @@ var (
 		{"id", oidUUID, func(c *column, x *flow.Execution) { c.id(x.ID) }, nil},
 	}
 
+	retries = relation[*flow.Execution, none]{
+		{"original", oidUUID, func(c *column, x *flow.Execution) { c.id(x.RetryOf()) }, nil},
+		{"id", oidUUID, func(c *column, x *flow.Execution) { c.id(x.ID) }, nil},
+	}
+
 	reuses = relation[*store.Reuse, none]{
 		{"workflow", oidUUID, func(c *column, r *store.Reuse) { c.id(r.Workflow) }, nil},
 		{"task", oidText, func(c *column, r *store.Reuse) { c.text(r.Task) }, nil},
@@ -27,6 +32,9 @@ var (
 var (
 	qInsertReruns = sql(reruns.insert("reruns"))
 	qDeleteReruns = sql(`DELETE FROM {s}.reruns r USING ` + reruns.rows() + ` AS v WHERE ` + is("r.original", "v.original") + ` AND r.id = v.id`)
+
+	qInsertRetries = sql(retries.insert("retries"))
+	qDeleteRetries = sql(`DELETE FROM {s}.retries r USING ` + retries.rows() + ` AS v WHERE ` + is("r.original", "v.original") + ` AND r.id = v.id`)
 
 	qReuse = sql(`WITH v AS ` + reuses.rows() + `,
 		made AS (INSERT INTO {s}.reuses (workflow, task, idx, origin, hash, output)

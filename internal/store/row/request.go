@@ -39,6 +39,7 @@ const (
 	hasBeneath
 	hasKeptWith
 	hasNoCache // and no bytes
+	hasRetryOf
 )
 
 const defaultQueue = "default"
@@ -56,7 +57,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
 		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "", r.Imported != nil, r.Cache != nil,
-		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache} {
+		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache, !again.RetryOf.IsZero()} {
 		if is {
 			has |= 1 << bit
 		}
@@ -174,6 +175,9 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	if has&hasKeptWith != 0 {
 		w.id(again.KeptWith)
 		w.text(again.KeptAs)
+	}
+	if has&hasRetryOf != 0 {
+		w.id(again.RetryOf)
 	}
 	return w.b
 }
@@ -304,7 +308,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	if has&hasAlias != 0 {
 		r.Alias = d.text()
 	}
-	if has&(hasRerunFirst|hasOnly|hasGiven|hasBeneath|hasKeptWith) != 0 {
+	if has&(hasRerunFirst|hasOnly|hasGiven|hasBeneath|hasKeptWith|hasRetryOf) != 0 {
 		r.Rerun = new(flow.Rerun)
 	}
 	if has&hasRerunFirst != 0 {
@@ -336,6 +340,9 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasKeptWith != 0 {
 		r.Rerun.KeptWith, r.Rerun.KeptAs = d.id(), d.text()
+	}
+	if has&hasRetryOf != 0 {
+		r.Rerun.RetryOf = d.id()
 	}
 	return d.err
 }

@@ -251,6 +251,11 @@ func (t *tx) insert(x draft) error {
 			return fmt.Errorf("note what it runs again: %w", err)
 		}
 	}
+	if of := x.RetryOf(); !of.IsZero() {
+		if err := t.c.use(qInsertRetry).id(of).int(x.n).run(); err != nil {
+			return fmt.Errorf("note what it is a retry of: %w", err)
+		}
+	}
 	if x.Imported != nil && x.parent == 0 {
 		if err := t.c.use(qInsertImport).int(x.n).int(row.Micros(x.Imported.At)).run(); err != nil {
 			return fmt.Errorf("note when it was imported: %w", err)

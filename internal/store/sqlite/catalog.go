@@ -148,6 +148,11 @@ func (t *tx) removeOne(n int64) error {
 			return err
 		}
 	}
+	if of := x.RetryOf(); !of.IsZero() {
+		if err := t.c.use(qDeleteRetry).id(of).int(n).run(); err != nil {
+			return err
+		}
+	}
 	switch x.Kind {
 	case flow.KindAsk:
 		err = t.c.use(qDeleteInquiry).id(x.ID).run()

@@ -189,6 +189,9 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	if !f.RerunOf.IsZero() {
 		l.from("SELECT n FROM reruns WHERE original = ?", "", func(s *stmt) { s.id(f.RerunOf) })
 	}
+	if !f.RetryOf.IsZero() {
+		l.from("SELECT n FROM retries WHERE original = ?", "", func(s *stmt) { s.id(f.RetryOf) })
+	}
 	if len(f.IDs) > 0 {
 		l.from("SELECT n FROM ids WHERE id IN (?"+strings.Repeat(", ?", len(f.IDs)-1)+")", "", func(s *stmt) {
 			for _, id := range f.IDs {

@@ -12,6 +12,9 @@ var (
 	qInsertRerun = sql(`INSERT INTO reruns (original, n) VALUES (?, ?)`)
 	qDeleteRerun = sql(`DELETE FROM reruns WHERE original = ? AND n = ?`)
 
+	qInsertRetry = sql(`INSERT INTO retries (original, n) VALUES (?, ?)`)
+	qDeleteRetry = sql(`DELETE FROM retries WHERE original = ? AND n = ?`)
+
 	// OR FAIL: it writes one row, so there is nothing of the statement to be taken back, and SQLite keeps no journal of it.
 	qReuse = sql(`INSERT OR FAIL INTO reuses (workflow, task, idx, origin, hash, output)
 		SELECT ?, ?, ?, ?, ?, d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ? AND d.stage = 6`)

@@ -151,6 +151,47 @@ func reruns(b *bench) {
 	equal(b, "a rerun that was removed", len(listed), 0)
 }
 
+// retries checks that the retries of an execution are found as long as they are there, whether that execution is or not.
+func retries(b *bench) {
+	wf := b.workflow()
+	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: "oom", Message: "out of memory"}})
+	retry := func(of flow.ID) *flow.Draft {
+		d := b.submit(asWorkflow, func(r *flow.Request) { r.Rerun = &flow.Rerun{RetryOf: of} })
+		must(b, d.Schedule(9, b.now))
+		b.delta(store.Delta{Drafts: []*flow.Draft{d}})
+		return d
+	}
+	first := retry(wf)
+	second := retry(wf)
+	beyond := retry(first.ID)
+	listed := func(f store.Filter) []*flow.Execution {
+		b.Helper()
+		f.Limit = 10
+		all, err := store.List(b.ctx(), b.s, f)
+		must(b, err)
+		return all
+	}
+	equal(b, "what a retry is of", b.get(first.ID).RetryOf(), wf)
+	equal(b, "retries of it, the newest first", listed(store.Filter{RetryOf: wf}), []*flow.Execution{bare(second.Execution), bare(first.Execution)})
+	equal(b, "retries of the first", listed(store.Filter{RetryOf: first.ID}), []*flow.Execution{bare(beyond.Execution)})
+	equal(b, "retries of what has none", len(listed(store.Filter{RetryOf: beyond.ID})), 0)
+	equal(b, "a retry is no rerun", len(listed(store.Filter{RerunOf: wf})), 0)
+
+	remove := func(id flow.ID) {
+		b.update(func(ctx context.Context, t store.Tx) error {
+			_, err := t.Remove(ctx, []flow.ID{id})
+			return err
+		})
+	}
+	remove(wf)
+	equal(b, "retries of what was removed", len(listed(store.Filter{RetryOf: wf})), 2)
+	b.end(first.ID, flow.Completed, flow.Outcome{})
+	equal(b, "retries of it, one of which has ended", len(listed(store.Filter{RetryOf: wf})), 2)
+	remove(first.ID)
+	equal(b, "retries of it, one of which was removed", len(listed(store.Filter{RetryOf: wf})), 1)
+	b.clean()
+}
+
 // rerunViolations plants damage to what was reused, and looks whether Check finds it.
 func rerunViolations(b *bench) {
 	wf := b.workflow()
