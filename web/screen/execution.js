@@ -7,7 +7,7 @@ import { beside, list } from '../app/neighbours.js';
 import { poll } from '../app/stream.js';
 import { line, duration, clock } from '../app/text.js';
 import { members } from '../part/json.js';
-import { statusPill, open, verdictWord } from '../part/status.js';
+import { statusPill, look, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
 import { endingOf, interactive, silent } from './order.js';
@@ -175,6 +175,23 @@ function Beside({ x, at }) {
   return html`<span class="beside">${step(before, 'The one before', '[', 'M10 3.5 5.5 8l4.5 4.5')}${step(after, 'The one after', ']', 'M6 3.5 10.5 8 6 12.5')}</span>`;
 }
 
+/** How executions name the one that they run again, and what they are called. @type {[string, string][]} */
+const kinds = [['retry_of', 'Retries'], ['rerun_of', 'Reruns']];
+
+/** The executions that run an ended one again, where there are any: the latest by its state, the others in a list. @param {{id: string}} p */
+function RunAgain({ id }) {
+  const [found, set] = useState(/** @type {{by: string, word: string, last: Execution, more: boolean}[]} */ ([]));
+  useEffect(() => {
+    let mine = true;
+    Promise.all(kinds.map(async ([by, word]) => {
+      const page = /** @type {import('../types').ExecutionPage} */ (await getJSON('api/v1/executions' + query({ [by]: id, limit: 2 })));
+      return { by, word, last: page.executions[0], more: page.executions.length > 1 };
+    })).then((all) => { if (mine) set(all.filter((k) => k.last)); }, () => {}); // only the links are missing then
+    return () => { mine = false; };
+  }, [id]);
+  return found.map(({ by, word, last, more }) => html`<div key=${by}><dt>${word}</dt><dd><a class="mono" href=${`executions/${last.id}`}>${last.id}</a> <span class="muted">${look(last.status).word}</span>${more ? html`, <a href=${'executions' + query({ [by]: id, tasks: 'true' })}>all</a>` : null}</dd></div>`);
+}
+
 /** @param {{x: Execution, raw: Record<string, string>, again: () => void, at: string}} p */
 const head = ({ x, raw, again, at }) => html`<div class="head">
   <nav class="crumbs" aria-label="Where it belongs"><a href=${list.value.address} aria-keyshortcuts="Escape">Executions</a>
@@ -190,6 +207,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
     ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
     ${x.retry_of ? html`<div><dt>Retry of</dt><dd><a class="mono" href=${`executions/${x.retry_of}`}>${line(x.retry_of)}</a></dd></div>` : null}
+    ${open(x.status) ? null : h(RunAgain, { key: x.id, id: x.id })}
     ${x.imported ? html`<div><dt>Imported</dt><dd>from <span class="user">${line(x.imported.from, 80)}</span>, ${since(x.imported.at)}: nothing happens to it here</dd></div>` : null}
     ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
     ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}

@@ -36,6 +36,8 @@ function selected(q) {
     status: groups.filter((g) => chosen.includes(g.name)).flatMap((g) => g.status),
     action: q.get('action') || undefined,
     workflow: q.get('workflow') || undefined,
+    rerun_of: q.get('rerun_of') || undefined,
+    retry_of: q.get('retry_of') || undefined,
     verdict: q.getAll('verdict'),
     label: q.getAll('label'),
     since: q.get('since') || undefined,
@@ -141,7 +143,7 @@ function Filters({ look: again, error }) {
     setLabel('');
   };
   const chips = [...q.getAll('label').map((v) => ['label', v]), ...q.getAll('verdict').map((v) => ['verdict', v]),
-    ...['since', 'until', 'workflow'].filter((k) => q.get(k)).map((k) => [k, String(q.get(k))])];
+    ...['since', 'until', 'workflow', 'rerun_of', 'retry_of'].filter((k) => q.get(k)).map((k) => [k, String(q.get(k))])];
   const any = chips.length > 0 || chosen.length > 0 || q.get('action') || q.get('where');
   return html`<div class="filters" role="search" aria-label="Filter executions">
     <div class="toggles" role="group" aria-label="Status">${groups.map((g) => html`<button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
@@ -152,7 +154,7 @@ function Filters({ look: again, error }) {
       onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} /></form>
     <label class="check small" title="Also the executions that are tasks of a workflow"><input type="checkbox" checked=${q.get('tasks') === 'true'} onChange=${(/** @type {any} */ e) => set({ tasks: e.target.checked ? 'true' : undefined })} />Tasks too</label>
     ${chips.map(([k, v]) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set({ [k]: q.getAll(k).filter((o) => o !== v) })}>
-      <span class="user">${k === 'label' ? '' : `${k} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
+      <span class="user">${k === 'label' ? '' : `${k.replace('_', ' ')} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
     ${q.getAll('label').length === 1 ? html`<a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
     ${any && !faultOf(error) ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
