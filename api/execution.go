@@ -12,7 +12,6 @@ type Status string
 // The statuses in order. The last four are final.
 const (
 	Requested    Status = "requested"
-	Scheduling   Status = "scheduling"
 	Scheduled    Status = "scheduled"
 	Provisioning Status = "provisioning"
 	Running      Status = "running"
@@ -24,7 +23,7 @@ const (
 
 // Statuses lists every status in order.
 func Statuses() []Status {
-	return []Status{Requested, Scheduling, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
+	return []Status{Requested, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
 }
 
 // Terminal reports whether s is final.

@@ -64,7 +64,7 @@ type Task struct {
 	Repeat int `json:"repeat,omitempty" doc:"Of a task that runs in rounds, how many there are at most; round n is the execution with index n-1"`
 	// Status is pending or skipped, that of its only execution, or for a foreach task a summary: running while any item
 	// is open, else the worst of its items. Of a repeat it is running until it is decided that there is no further round.
-	Status     Status         `json:"status" enum:"pending,skipped,requested,scheduling,scheduled,provisioning,running,completed,failed,cancelled,timed_out"`
+	Status     Status         `json:"status" enum:"pending,skipped,requested,scheduled,provisioning,running,completed,failed,cancelled,timed_out"`
 	Total      int            `json:"total,omitempty"`   // items of a foreach task, once known
 	Created    int            `json:"created,omitempty"` // executions that exist
 	Ended      int            `json:"ended,omitempty"`   // of them

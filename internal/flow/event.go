@@ -11,7 +11,6 @@ type EventType string
 // The event types. Requested … TimedOut, EvReused and EvGiven move the stage (see Moves); the others leave it where it is.
 const (
 	EvRequested    EventType = "requested"    // an attempt was opened
-	EvScheduling   EventType = "scheduling"   // claimed by one engine replica
 	EvScheduled    EventType = "scheduled"    // placed in its queue
 	EvProvisioning EventType = "provisioning" // handed off: a worker session holds the attempt
 	EvRunning      EventType = "running"      // the work itself began

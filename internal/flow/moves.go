@@ -17,16 +17,15 @@ type Move struct {
 
 var moves = []Move{
 	{EvRequested, []Stage{0}, Requested, true, "accepted"},
-	{EvScheduling, []Stage{Requested}, Scheduling, false, "claimed by one engine replica while a decision spans transactions"},
-	{EvScheduled, []Stage{Requested, Scheduling}, Scheduled, false, "admitted and placed in its queue"},
+	{EvScheduled, []Stage{Requested}, Scheduled, false, "admitted and placed in its queue"},
 	{EvProvisioning, []Stage{Scheduled}, Provisioning, false, "handed off to a worker session"},
 	{EvRunning, []Stage{Provisioning}, Running, false, "the work began"},
 	{EvCompleted, []Stage{Running}, Completed, false, "the work succeeded"},
 	{EvReused, []Stage{Requested}, Completed, false, "it ended with the outcome of another execution, reused by a rerun or kept for others with the same to do: nothing ran"},
 	{EvGiven, []Stage{Requested}, Completed, false, "a task of a rerun ended with an output that its client has given: nothing ran"},
 	{EvFailed, []Stage{Provisioning, Running}, Failed, false, "the work failed, or its workers were lost too often"},
-	{EvCancelled, []Stage{Requested, Scheduling, Scheduled, Provisioning, Running}, Cancelled, false, "cancelled; after the hand-off only once nothing is left running"},
-	{EvTimedOut, []Stage{Requested, Scheduling, Scheduled, Provisioning, Running}, TimedOut, false, "a deadline passed"},
+	{EvCancelled, []Stage{Requested, Scheduled, Provisioning, Running}, Cancelled, false, "cancelled; after the hand-off only once nothing is left running"},
+	{EvTimedOut, []Stage{Requested, Scheduled, Provisioning, Running}, TimedOut, false, "a deadline passed"},
 	{EvRequested, []Stage{Failed, TimedOut, Provisioning, Running}, Requested, true, "the next attempt: a retry, or recovery from a lost owner"},
 }
 

@@ -10,7 +10,7 @@ type Stage uint8
 // The stages in order.
 const (
 	Requested Stage = 1 + iota
-	Scheduling
+	_               // 2 is unused: stages are stored by their numbers
 	Scheduled
 	Provisioning
 	Running
@@ -20,11 +20,11 @@ const (
 	TimedOut
 )
 
-var stageNames = [...]string{"", "requested", "scheduling", "scheduled", "provisioning", "running", "completed", "failed", "cancelled", "timed_out"}
+var stageNames = [...]string{"", "requested", "", "scheduled", "provisioning", "running", "completed", "failed", "cancelled", "timed_out"}
 
 // Stages lists every stage in order.
 func Stages() []Stage {
-	return []Stage{Requested, Scheduling, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
+	return []Stage{Requested, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
 }
 
 // String is the stage's name as users see it.
@@ -48,7 +48,7 @@ func ParseStage(name string) (Stage, error) {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("%.40q is not a status: one of requested, scheduling, scheduled, provisioning, running, completed, failed, cancelled, timed_out", name)
+	return 0, fmt.Errorf("%.40q is not a status: one of requested, scheduled, provisioning, running, completed, failed, cancelled, timed_out", name)
 }
 
 // MarshalText writes the stage's name.

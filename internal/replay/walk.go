@@ -79,8 +79,6 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 			return d, d.HoldBack(0, e.At)
 		}
 		return d, d.Schedule(0, e.At)
-	case flow.EvScheduling:
-		return w.pass(e), nil
 	case flow.EvProvisioning:
 		if w.x.Kind.ByEngine() && flow.HeldBack(&w.rec.Events[w.i-1]) {
 			return d, d.Begin(e.At)
@@ -288,13 +286,6 @@ func (w *walk) takeOver(e *flow.Event) {
 	if w.x.Stage.Terminal() {
 		w.x.Place, w.x.Owner, w.x.FinishedAt, w.x.EventAt = flow.Finished, flow.ID{}, e.At, time.Time{}
 	}
-}
-
-// pass takes an event over that no rule of this version records: only the table of moves is compared.
-func (w *walk) pass(e *flow.Event) *flow.Draft {
-	x := *w.x
-	x.Stage, x.NextSeq, x.EventAt = flow.Scheduling, e.Seq+1, e.At
-	return &flow.Draft{Execution: &x, Before: w.x.State, Events: []flow.Event{{Seq: e.Seq, Attempt: w.x.Attempt, Type: e.Type, At: e.At, Data: e.Data}}}
 }
 
 func (w *walk) next(n int) *flow.Event {

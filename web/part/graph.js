@@ -40,7 +40,7 @@ function path(points) {
 }
 
 /** How the executions of a task divide, as a bar. @param {Record<string, number>|undefined} counts @param {number} total */
-export const countBar = (counts, total) => html`<span class="bar" aria-hidden="true">${Object.entries(counts || {}).filter(([s]) => !['requested', 'scheduling', 'scheduled', 'pending'].includes(s))
+export const countBar = (counts, total) => html`<span class="bar" aria-hidden="true">${Object.entries(counts || {}).filter(([s]) => !['requested', 'scheduled', 'pending'].includes(s))
   .map(([s, n]) => html`<i class=${look(s).tone} style=${{ width: `${(100 * n) / Math.max(1, total)}%` }}></i>`)}</span>`;
 
 /**

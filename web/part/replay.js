@@ -6,7 +6,7 @@
 /** @typedef {import('../types').TaskExecution} TaskExecution */
 /** @typedef {{seq: number, last: number, event: Event, since: number, status: string, attempt: number, started: Map<string, number>, expanded: Map<string, number>, skipped: Set<string>}} Moment since: ms since the first event */
 
-const stages = new Set(['requested', 'scheduling', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out']);
+const stages = new Set(['requested', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out']);
 
 /**
  * What the events up to one say; null where the history does not have it.

@@ -11,7 +11,6 @@ const looks = table({
   pending: { word: 'Pending', tone: 'idle', shape: 'dots', help: 'What it needs has not ended.' },
   skipped: { word: 'Skipped', tone: 'idle', shape: 'skip', help: 'Its condition was false.' },
   requested: { word: 'Requested', tone: 'wait', shape: 'dots', help: 'Accepted; it waits for a time, a key or its turn.' },
-  scheduling: { word: 'Scheduling', tone: 'wait', shape: 'ring', help: 'It is let into its queue.' },
   scheduled: { word: 'Queued', tone: 'wait', shape: 'ring', help: 'It waits for a worker.' },
   provisioning: { word: 'Starting', tone: 'run', shape: 'half', help: 'A worker has claimed it and prepares it.' },
   running: { word: 'Running', tone: 'run', shape: 'play', help: 'It runs on its worker.' },
@@ -21,7 +20,7 @@ const looks = table({
   timed_out: { word: 'Timed out', tone: 'late', shape: 'clock', help: 'A deadline passed.' },
 });
 
-export const statuses = ['requested', 'scheduling', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
+export const statuses = ['requested', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
 
 /** @param {string|undefined} status */
 export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < 5;

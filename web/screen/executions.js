@@ -21,7 +21,7 @@ const shown = 100; // of them in the document
 
 /** The states that people filter by; each stands for those that it names. */
 const groups = [
-  { name: 'waiting', status: ['requested', 'scheduling', 'scheduled'], show: 'scheduled', word: 'Waiting' },
+  { name: 'waiting', status: ['requested', 'scheduled'], show: 'scheduled', word: 'Waiting' },
   { name: 'running', status: ['provisioning', 'running'], show: 'running', word: 'Running' },
   { name: 'completed', status: ['completed'], show: 'completed', word: 'Completed' },
   { name: 'failed', status: ['failed'], show: 'failed', word: 'Failed' },

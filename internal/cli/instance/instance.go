@@ -316,7 +316,7 @@ func UnfinishedText(n int) string {
 // CountUnfinished counts what users submitted and what has not ended, up to countedUnfinished.
 func CountUnfinished(ctx context.Context, s store.Reader) (int, error) {
 	xs, err := store.List(ctx, s, store.Filter{TopLevel: true, Limit: countedUnfinished, Stages: []flow.Stage{
-		flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}})
+		flow.Requested, flow.Scheduled, flow.Provisioning, flow.Running}})
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished executions: %w", err)
 	}

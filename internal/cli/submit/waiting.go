@@ -32,7 +32,7 @@ var figures = regexp.MustCompile(`ex_[0-9a-z]+|[0-9]+(st|nd|rd|th)?`)
 
 // look asks about an execution that has not begun and waits for no moment of its own.
 func (w *waiting) look(ctx context.Context, c *client.Client, id, name string, status api.Status, wake time.Time) {
-	if !wake.IsZero() || status != api.Requested && status != api.Scheduling && status != api.Scheduled {
+	if !wake.IsZero() || status != api.Requested && status != api.Scheduled {
 		return
 	}
 	now := time.Now()

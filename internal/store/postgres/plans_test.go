@@ -102,7 +102,7 @@ func TestPlansOfTallies(t *testing.T) {
 	label := map[string]string{"run": "x"}
 	check := func(state string) {
 		for i, f := range []store.Filter{{Labels: label}, {Labels: map[string]string{"run": "x", "team": "red"}}, {Labels: label, Action: "code", TopLevel: true}, {Labels: label, Verdicts: []string{"oom", store.VerdictOK}},
-			{Labels: label, Stages: []flow.Stage{flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}, Action: "code", TopLevel: true},
+			{Labels: label, Stages: []flow.Stage{flow.Requested, flow.Scheduled, flow.Provisioning, flow.Running}, Action: "code", TopLevel: true},
 			{Labels: label, Stages: []flow.Stage{flow.Completed}, Reach: 5}} {
 			text, params := s.tally(f, 0)
 			name := fmt.Sprintf("tally_%s_%d", state, i)

@@ -47,8 +47,8 @@ func DecodeKept(seq int64, b []byte) (flow.Event, error) {
 	return e, d.err
 }
 
-// eventNumbers are the types that are stored as a number: their place in this list, from 1. Only ever append.
-var eventNumbers = []flow.EventType{flow.EvRequested, flow.EvScheduling, flow.EvScheduled, flow.EvProvisioning, flow.EvRunning,
+// eventNumbers are the types that are stored as a number: their place in this list, from 1. Only ever append. 2 is no event's number.
+var eventNumbers = []flow.EventType{flow.EvRequested, "", flow.EvScheduled, flow.EvProvisioning, flow.EvRunning,
 	flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
 
 // EventNumber is the number that stands for a type; 0 where there is none, and the type is stored as text.
@@ -56,7 +56,7 @@ func EventNumber(t flow.EventType) uint64 { return uint64(slices.Index(eventNumb
 
 // EventType is the reverse of EventNumber; false where no type has the number.
 func EventType(n uint64) (flow.EventType, bool) {
-	if n == 0 || n > uint64(len(eventNumbers)) {
+	if n == 0 || n > uint64(len(eventNumbers)) || eventNumbers[n-1] == "" {
 		return "", false
 	}
 	return eventNumbers[n-1], true

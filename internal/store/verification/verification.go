@@ -48,7 +48,7 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 // stagesOf are the stages that go with a place.
 var stagesOf = map[flow.Place][]flow.Stage{
 	flow.Delayed:  {flow.Requested},
-	flow.Waiting:  {flow.Requested, flow.Scheduling},
+	flow.Waiting:  {flow.Requested},
 	flow.Ready:    {flow.Scheduled},
 	flow.Held:     {flow.Provisioning, flow.Running},
 	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},
@@ -56,7 +56,7 @@ var stagesOf = map[flow.Place][]flow.Stage{
 
 func checkPlace(f *Findings, x *flow.Execution) {
 	switch {
-	case x.Place == 0 && (x.Stage == flow.Requested || x.Stage == flow.Scheduling):
+	case x.Place == 0 && x.Stage == flow.Requested:
 		// Accepted, and not yet placed anywhere: a decision that spans transactions.
 	case x.Place == flow.Delayed && x.Stage == flow.Scheduled && x.Aside != nil:
 		// It was put aside, out of its queue.
