@@ -51,6 +51,7 @@ const (
 	ProblemStdinClosed         = "urn:pawl:problem:stdin-closed"         // 409
 	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413
 	ProblemUnsupportedMedia    = "urn:pawl:problem:unsupported-media"    // 415
+	ProblemTooManyLogins       = "urn:pawl:problem:too-many-logins"      // 429: wrong tokens from this address, try again after Retry-After
 	ProblemOverloaded          = "urn:pawl:problem:overloaded"           // 429: try again after Retry-After
 	ProblemInternal            = "urn:pawl:problem:internal"             // 500
 	ProblemUnavailable         = "urn:pawl:problem:unavailable"          // 503: try again after Retry-After

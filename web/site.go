@@ -23,8 +23,15 @@ const Root = "/ui/"
 
 // policy is the Content-Security-Policy of the page: nothing inline, nothing from elsewhere, in no frame, and no way to turn a
 // string into markup or code, because executions write their output and their labels themselves.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
+
+// permissions takes every feature of the browser away from the page that asks a person or reads a device, but for copying to the
+// clipboard, which the page has buttons for. The header has no word for all of them.
+const permissions = "accelerometer=(), ambient-light-sensor=(), autoplay=(), bluetooth=(), camera=(), clipboard-read=(), display-capture=(), " +
+	"encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), idle-detection=(), keyboard-map=(), local-fonts=(), magnetometer=(), " +
+	"microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), " +
+	"web-share=(), window-management=(), xr-spatial-tracking=()"
 
 // Site serves the page. It is safe for concurrent use.
 type Site struct {
@@ -117,7 +124,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	h.Set("Permissions-Policy", permissions)
 	name, beneath := strings.CutPrefix(r.URL.Path, Root)
 	if !beneath {
 		// A relative address, because a proxy may have taken a prefix away.

@@ -55,6 +55,32 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// The headers that keep other sites away, and what the page may ask of the browser, byte for byte: on the document, on files and on what is not found.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	s := site(t)
+	for _, path := range []string{"/ui/", "/ui/executions/ex_1", "/", "/ui/a/" + s.hash + "/app/boot.js", "/ui/a/" + s.hash + "/none.js"} {
+		w := get(s, path)
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+				"require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		if got := w.Header().Get("Permissions-Policy"); got != permissions {
+			t.Errorf("%s: Permissions-Policy is %q", path, got)
+		}
+	}
+	for feature := range strings.SplitSeq(permissions, ", ") {
+		if name, list, _ := strings.Cut(feature, "="); list != "()" || name != strings.ToLower(strings.TrimSpace(name)) {
+			t.Errorf("Permissions-Policy has %q: only NAME=() takes a feature away", feature)
+		}
+	}
+}
+
 // A proxy that serves Pawl under a path of its own takes the prefix away: every address that the page names must be relative.
 func TestNothingIsNamedFromTheRoot(t *testing.T) {
 	t.Parallel()

@@ -202,6 +202,13 @@ func TestEmptyServer(t *testing.T) {
 		tb.accessible("empty " + path)
 		tb.check("empty " + path)
 	}
+	if left := eval[[]string](tb, `document.featurePolicy.allowedFeatures().filter((f) => /^(accelerometer|bluetooth|camera|clipboard-read|display-capture|fullscreen|geolocation|gyroscope|hid|idle-detection|local-fonts|magnetometer|microphone|midi|payment|publickey|screen-wake-lock|serial|storage-access|usb|web-share|window-management)/.test(f))`); len(left) > 0 {
+		t.Errorf("the page may still use %q", left)
+	}
+	if !eval[bool](tb, `document.featurePolicy.allowsFeature('clipboard-write')`) {
+		t.Error("the page may copy nothing")
+	}
+	t.Log(eval[[]string](tb, `document.featurePolicy.allowedFeatures()`))
 }
 
 // Behind a proxy that serves Pawl under a path of its own, links, assets and the API are found, also after navigation.
@@ -232,7 +239,7 @@ func TestSubpath(t *testing.T) {
 	tb.see(shows["cases result"])
 }
 
-// Where there are tokens the page asks for one, sends it, and forgets it on request.
+// Where there are tokens the page asks for one, sends it, and forgets it on request. After too many wrong ones it says for how long to wait.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "0123456789abcdef-token")
@@ -250,6 +257,15 @@ func TestToken(t *testing.T) {
 	tb.see("noop")
 	eval[any](tb, `[...document.querySelectorAll('button')].find((b) => b.textContent === 'Log out').click()`)
 	tb.see("asks for a token")
+	for range 4 {
+		tb.do("a wrong token", chromedp.SendKeys("#token", "wrong-token-wrong-token\r"))
+		tb.see("the token is none of this server's")
+		tb.do("load again", chromedp.Reload())
+		tb.see("asks for a token")
+	}
+	tb.do("the token, now too late", chromedp.SendKeys("#token", s.token+"\r"))
+	tb.see("5 logins from this address failed within a minute: try again in")
+	tb.accessible("a refused login")
 }
 
 // A queue is paused for a while and resumed on the page; a wrong span is refused in the dialog.

@@ -31,17 +31,21 @@ func CheckToken(token string) error {
 //
 // Requests to webhooks are judged by their signatures instead.
 //
-// Requests that change something must not come from a page of another site.
+// Requests that change something must not come from a page of another site. No request may have both a token and the cookie of a session.
 func (s *Server) guard(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || strings.HasPrefix(r.URL.Path, hooksPath) { // webhooks check signatures instead
 		return nil
 	}
 	if len(s.tokens) > 0 {
-		given := r.Header.Get("Authorization")
+		token, given := bearer(r)
+		if _, ok := s.cookieOf(r); ok && given && !s.open(r) {
+			return unreadable(api.FieldError{Path: "Authorization", Message: "the request has a token and the cookie of a session, and which of them counts would be a guess",
+				Fix: "send one of them; DELETE " + sessionPath + " (Log out) takes the cookie away"})
+		}
 		if !s.open(r) && !s.known(r) {
 			detail := "the token is none of this server's: send the one that the server was started with"
-			if scheme, token, _ := strings.Cut(given, " "); !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
+			if token == "" {
 				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
 			}
 			return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, detail)
@@ -84,24 +88,28 @@ func (s *Server) open(r *http.Request) bool {
 	return false
 }
 
-// known reports whether a request comes from a client that may use the API. If there are tokens, it must have one.
+// known reports whether a request comes from a client that may use the API. If there are tokens, it must have one, or come from a browser
+// that has logged in. If it has a token, only the token counts.
 func (s *Server) known(r *http.Request) bool {
-	return len(s.tokens) == 0 || s.knownToken(r.Header.Get("Authorization")) || s.inSession(r)
+	if token, given := bearer(r); given && len(s.tokens) > 0 {
+		return s.knownToken(token)
+	}
+	_, ok := s.sessionOf(r)
+	return ok || len(s.tokens) == 0
 }
 
-// inSession reports whether a browser has logged in. If the request has a token, only the token counts.
-func (s *Server) inSession(r *http.Request) bool {
-	_, ok := s.sessionOf(r)
-	return ok && r.Header.Get("Authorization") == ""
+// bearer is the token in a request's header; "" if it has none. Credentials of another scheme (Basic) are for a proxy, which may pass them on.
+func bearer(r *http.Request) (token string, given bool) {
+	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(rest), true
 }
 
 // knownToken compares digests, and all of them, so that the time taken reveals nothing.
-func (s *Server) knownToken(header string) bool {
-	scheme, token, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	digest := sha256.Sum256([]byte(strings.TrimSpace(token)))
+func (s *Server) knownToken(token string) bool {
+	digest := sha256.Sum256([]byte(token))
 	known := 0
 	for _, t := range s.tokens {
 		known |= subtle.ConstantTimeCompare(t[:], digest[:])

@@ -181,7 +181,7 @@ var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-
 func (c *call) fromHere() error {
 	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)
 	through := slices.ContainsFunc(forwarded, func(name string) bool { return c.r.Header.Get(name) != "" })
-	if len(c.tokens) > 0 && !c.knownToken(c.r.Header.Get("Authorization")) {
+	if token, _ := bearer(c.r); len(c.tokens) > 0 && !c.knownToken(token) {
 		through = true
 	}
 	if !ok || !through && isLocal(local) && (local.Network() == "unix" || ownName(c.r.Host)) && crossOrigin.Check(c.r) == nil {

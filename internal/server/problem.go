@@ -41,6 +41,7 @@ var titles = map[string]string{
 	api.ProblemStdinClosed:         "The stdin is closed",
 	api.ProblemTooLarge:            "The body is too large",
 	api.ProblemUnsupportedMedia:    "The content type is not supported",
+	api.ProblemTooManyLogins:       "Too many logins failed",
 	api.ProblemOverloaded:          "Too many requests are pending",
 	api.ProblemInternal:            "Something went wrong in the server",
 	api.ProblemUnavailable:         "The server cannot work just now",
@@ -151,7 +152,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusInternalServerError {
 		s.log.Error("request failed", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.Execution, r.PathValue("id"), telemetry.RequestID, p.RequestID, telemetry.Err, err)
 	}
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+	if (p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	body, err := encode(p)

@@ -83,6 +83,7 @@ type Server struct {
 	said       said
 	plans      plans
 	refusals   refusals
+	logins     logins
 	layouts    sync.Mutex // held while a graph is laid out
 
 	draining context.Context // ends when draining begins

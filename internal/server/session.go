@@ -72,6 +72,11 @@ func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(sessionHeader) == "" {
 		return time.Time{}, false
 	}
+	return s.cookieOf(r)
+}
+
+// cookieOf is the end of the session whose cookie a request has, however the request was made.
+func (s *Server) cookieOf(r *http.Request) (end time.Time, ok bool) {
 	for _, digest := range s.tokens {
 		key := sessionKey(digest)
 		for _, secure := range []bool{true, false} {
@@ -89,9 +94,9 @@ func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 func (c *call) session() error {
 	out := api.Session{Tokens: len(c.tokens) > 0, Open: true}
 	if out.Tokens {
-		out.Open = c.knownToken(c.r.Header.Get("Authorization"))
-		if end, ok := c.sessionOf(c.r); ok {
-			out.Open, out.ExpiresAt = true, end.UTC()
+		out.Open = c.known(c.r)
+		if end, ok := c.sessionOf(c.r); ok && out.Open {
+			out.ExpiresAt = end.UTC()
 		}
 	}
 	if out.Open {
@@ -101,7 +106,7 @@ func (c *call) session() error {
 }
 
 // logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, which therefore reveals nothing
-// about tokens.
+// about tokens. After several wrong ones the address has to wait.
 func (c *call) logIn() error {
 	var in api.Login
 	if _, err := c.mediaType(mediaJSON); err != nil {
@@ -118,10 +123,11 @@ func (c *call) logIn() error {
 	if len(c.tokens) == 0 {
 		return c.session() // without tokens, every client that can reach this server may use it
 	}
-	if !c.knownToken("Bearer " + in.Token) {
-		return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")
+	token := strings.TrimSpace(in.Token)
+	if err := c.checkLogin(token); err != nil {
+		return err
 	}
-	key, end := sessionKey(sha256.Sum256([]byte(strings.TrimSpace(in.Token)))), time.Now().Add(sessionLasts).Truncate(time.Second)
+	key, end := sessionKey(sha256.Sum256([]byte(token))), time.Now().Add(sessionLasts).Truncate(time.Second)
 	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // TLS may end at a proxy
 	c.setSession(sessionName(key, secure), sealed(key, end), secure, int(sessionLasts/time.Second))
 	return c.json(http.StatusOK, api.Session{Tokens: true, Open: true, ExpiresAt: end.UTC(), Version: c.Version})

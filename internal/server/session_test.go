@@ -65,7 +65,11 @@ func TestSession(t *testing.T) {
 		{"a change without the page's header", "POST", submit, noop, nil, 401},
 		{"a change", "POST", submit, noop, []string{sessionHeader, "1"}, 202},
 		{"a change by a page of another port", "POST", submit, noop, []string{sessionHeader, "1", "Sec-Fetch-Site", "same-site"}, 401},
-		{"a wrong token beside the cookie", "GET", list, "", []string{"Authorization", "Bearer wrong"}, 401},
+		{"a wrong token beside the cookie", "GET", list, "", []string{"Authorization", "Bearer wrong"}, 400},
+		{"the token beside the cookie", "GET", list, "", []string{"Authorization", "Bearer " + token}, 400},
+		{"a change with the token beside the cookie", "POST", submit, noop, []string{"Authorization", "Bearer " + token}, 400},
+		{"credentials for a proxy beside the cookie", "GET", list, "", []string{"Authorization", "Basic dXNlcjpwYXNz"}, 200},
+		{"asking for the session with the token beside the cookie", "GET", sessionPath, "", []string{"Authorization", "Bearer " + token}, 200},
 	} {
 		if got := ask(x.method, x.path, x.body, x.header...); got != x.want {
 			t.Errorf("%s: %d, want %d", x.what, got, x.want)

@@ -1,6 +1,7 @@
 // Terminal colours, and only those. SGR sequences set a style; every other escape sequence is dropped, so that no program can move a
-// cursor, write a title, draw a link or hide text in the page. What comes out are pieces of text with class names, never markup.
-import { plain } from '../app/text.js';
+// cursor, write a title, draw a link or hide text in the page. A hyperlink (OSC 8) is its text and then its address in brackets, because
+// the two may differ. What comes out are pieces of text with class names, never markup.
+import { line as oneLine, plain } from '../app/text.js';
 
 /**
  * @typedef {{fg: string, bg: string, flags: Set<string>}} Style
@@ -13,7 +14,11 @@ export const noStyle = () => ({ fg: '', bg: '', flags: new Set() });
 // CSI (also as one C1 character), then strings (OSC, DCS, SOS, PM, APC) up to their end, then two-character escapes.
 const escapes = /(?:\u001b\[|\u009b)([0-9:;<=>?]{0,64})[ -/]{0,4}([@-~])|(?:\u001b[\]PX^_]|[\u0090\u0098\u009d\u009e\u009f])[^\u0007\u001b\u009c]{0,4096}(?:\u0007|\u001b\\|\u009c|$)|\u001b[ -/]{0,4}[0-~]/g;
 
+// The address of a hyperlink; it is empty where one ends.
+const hyperlink = /^(?:\u001b\]|\u009d)8;[^;]*;([^\u0007\u001b\u009c]*)/;
+
 const most = 500; // pieces of a line; what follows stays in one piece
+const longestAddress = 200;
 
 /** @param {number} n a colour of the table of 256 */
 function of256(n) {
@@ -92,7 +97,7 @@ function piece(s, text) {
 }
 
 /**
- * One line as pieces; s is the style at its beginning and is left as it is at its end.
+ * One line as pieces; s is the style at its beginning and is left as it is at its end. A hyperlink ends with its line.
  * @param {string} line
  * @param {Style} s
  * @returns {Piece[]}
@@ -101,13 +106,26 @@ export function pieces(line, s) {
   /** @type {Piece[]} */
   const out = [];
   let from = 0;
+  let address = '';
+  let linked = 0; // the first piece of the hyperlink
+  const endLink = () => {
+    if (address && out.slice(linked).map((p) => p.text).join('') !== plain(address)) out.push({ text: ` [${oneLine(address, longestAddress)}]`, cls: 's-dim' });
+    address = '';
+  };
   escapes.lastIndex = 0;
   for (let m; (m = escapes.exec(line)) && out.length < most;) {
     if (m.index > from) out.push(piece(s, line.slice(from, m.index)));
     from = m.index + m[0].length;
     if (m[2] === 'm' && !/[<=>?]/.test(m[1])) sgr(s, m[1]);
+    const link = hyperlink.exec(m[0]);
+    if (link) {
+      endLink();
+      address = link[1];
+      linked = out.length;
+    }
   }
   if (from < line.length) out.push(piece(s, line.slice(from).replace(escapes, '')));
+  endLink();
   return out;
 }
 

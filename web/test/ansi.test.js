@@ -23,10 +23,27 @@ test('256 and true colours are numbers only', () => {
 });
 
 test('everything but colours is dropped', () => {
-  for (const hostile of [`${esc}]0;title\u0007`, `${esc}]8;;javascript:alert(1)\u0007`, `${esc}[2J`, `${esc}[10A`, `${esc}[?25l`, `${esc}P1;2|x${esc}\\`, '\u009b31m', '\u009d0;t\u009c', `${esc}c`, `${esc}(B`]) {
+  for (const hostile of [`${esc}]0;title\u0007`, `${esc}]8;;\u0007`, `${esc}]9;8;;x\u0007`, `${esc}[2J`, `${esc}[10A`, `${esc}[?25l`, `${esc}P1;2|x${esc}\\`, '\u009b31m', '\u009d0;t\u009c', `${esc}c`, `${esc}(B`]) {
     assert.equal(pieces(`a${hostile}b`, noStyle()).map((p) => p.text).join(''), 'ab', JSON.stringify(hostile));
     assert.equal(stripped(`a${hostile}b`), 'ab');
   }
+});
+
+test('a hyperlink is its text and then its address, as text', () => {
+  const link = (/** @type {string} */ to, /** @type {string} */ text) => `${esc}]8;id=1;${to}${esc}\\${text}${esc}]8;;\u0007`;
+  const shown = (/** @type {string} */ line) => pieces(line, noStyle()).map((p) => p.text).join('');
+  assert.equal(shown(`a ${link('https://evil.example/', 'https://bank.example/')} b`), 'a https://bank.example/ [https://evil.example/] b');
+  assert.equal(shown(link('javascript:alert(1)', `x${esc}[31my`)), 'xy [javascript:alert(1)]');
+  assert.equal(shown(link('https://a.example/', 'https://a.example/')), 'https://a.example/');
+  assert.equal(shown(`${esc}]8;;https://a.example/\u0007never ended`), 'never ended [https://a.example/]');
+  assert.equal(shown(`\u009d8;;one\u009cx\u009d8;;two\u009cy`), 'x [one]y [two]');
+  assert.equal(shown(link('a\u202eb', 'x')), 'x [a⟨U+202E⟩b]');
+  assert.ok(shown(link('x'.repeat(4000), 'y')).length < 250);
+  assert.equal(stripped(link('https://a.example/', 'x')), 'x');
+});
+
+test('a line of hyperlinks has a bounded number of pieces', () => {
+  assert.ok(pieces(`${esc}]8;;a\u0007x${esc}]8;;\u0007`.repeat(5000), noStyle()).length <= 503);
 });
 
 test('controls and marks of direction are seen', () => {
