@@ -30,7 +30,7 @@ const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-
 // clipboard, which the page has buttons for. The header has no word for all of them.
 const permissions = "accelerometer=(), ambient-light-sensor=(), autoplay=(), bluetooth=(), camera=(), clipboard-read=(), display-capture=(), " +
 	"encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), idle-detection=(), keyboard-map=(), local-fonts=(), magnetometer=(), " +
-	"microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), " +
+	"microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-create=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), " +
 	"web-share=(), window-management=(), xr-spatial-tracking=()"
 
 // Site serves the page. It is safe for concurrent use.
