@@ -1,24 +1,32 @@
 // Words and numbers as people read them. Text that a user or a program wrote goes through plain(), so that control characters and
 // marks that turn the direction of writing are seen instead of obeyed.
 
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]/g;
+// Control characters but tab and line feed, line separators, annotations, and all that Unicode has without a picture: marks of direction, marks
+// without a width, variants, and the tags in which a whole sentence can be hidden from a reader and not from a model. Two kinds have a purpose and stay
+// where they have it: variants and joiners behind an emoji, and joiners behind a letter of a script that joins.
+const hidden = /(?<=[\p{Extended_Pictographic}\u{1f3fb}-\u{1f3ff}#*0-9])[\ufe0e\ufe0f](?=[^\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|$)|(?<=[\p{Extended_Pictographic}\ufe0f\u{1f3fb}-\u{1f3ff}])\u200d(?=\p{Extended_Pictographic})|(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Mongolian}])[\u200c\u200d](?=\p{L})|([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb\p{Default_Ignorable_Code_Point}])/gu;
+
+const ordinary = /^[\t\n\u0020-\u007e]*$/;
 
 /** @param {string} c */
 const picture = (c) => {
-  const n = c.charCodeAt(0);
+  const n = c.codePointAt(0) || 0;
   if (n < 0x20) return String.fromCharCode(0x2400 + n);
   if (n === 0x7f) return '\u2421';
   return `⟨U+${n.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 };
 
+/** What is hidden in a text, by what it is replaced; what has a purpose stays. @param {string} s @param {(c: string) => string} by */
+const revealed = (s, by) => (ordinary.test(s) ? s : s.replace(hidden, (c, bad) => (bad === undefined ? c : by(c))));
+
 /**
  * Text of a user with what is invisible in it made visible. Line feeds and tabs stay.
  * @param {unknown} s
  */
-export const plain = (s) => String(s ?? '').replace(/\r\n/g, '\n').replace(hidden, picture);
+export const plain = (s) => revealed(String(s ?? '').replace(/\r\n/g, '\n'), picture);
 
 /** Text as it is copied: pasted into a terminal, control characters would be obeyed there. @param {string} s */
-export const copied = (s) => s.replace(hidden, (c) => (c === '\r' ? c : ''));
+export const copied = (s) => revealed(s, (c) => (c === '\r' ? c : ''));
 
 // With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
 const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;

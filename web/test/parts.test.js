@@ -84,6 +84,29 @@ test('words for numbers', () => {
   assert.equal(plain('a\r\nb\u202e'), 'a\nb⟨U+202E⟩');
 });
 
+test('what has no picture is seen, wherever Unicode has it', () => {
+  const seen = (/** @type {number} */ n) => `a⟨U+${n.toString(16).toUpperCase().padStart(4, '0')}⟩b`;
+  for (const n of [0x80, 0x9f, 0xad, 0x34f, 0x61c, 0x115f, 0x180e, 0x200b, 0x200c, 0x200d, 0x200e, 0x2028, 0x202a, 0x2060, 0x2064, 0x2069, 0x206f, 0x3164, 0xfe00, 0xfe0f, 0xfeff, 0xffa0, 0xfff9, 0x1d173, 0xe0001, 0xe0041, 0xe0100, 0xe01ef]) {
+    assert.equal(plain(`a${String.fromCodePoint(n)}b`), seen(n), n.toString(16));
+    assert.equal(copied(`a${String.fromCodePoint(n)}b`), 'ab', n.toString(16));
+  }
+  for (const kept of ['👩‍💻', '❤️', '🏳️‍🌈', '👨‍👩‍👧‍👦', '👍🏽', '1️⃣', '👩🏽‍🚀', 'می‌خواهم', 'क्‍ष', '日本語', 'é', 'a\tb\nc']) {
+    assert.equal(plain(kept), kept);
+    assert.equal(copied(kept), kept);
+  }
+  assert.equal(plain('😀\ufe0f\u{e0154}\u{e0155}'), '😀⟨U+FE0F⟩⟨U+E0154⟩⟨U+E0155⟩'); // bytes hidden behind an emoji
+  assert.equal(plain('😀\u200dx'), '😀⟨U+200D⟩x');
+  assert.equal(plain('می\u200c'), 'می⟨U+200C⟩');
+});
+
+test('a megabyte is looked through at once', () => {
+  for (const s of ['x'.repeat(1 << 20), 'é'.repeat(1 << 20), '👩‍💻'.repeat(1 << 18), '\u200b'.repeat(1 << 18)]) {
+    const begun = process.cpuUsage().user;
+    plain(s);
+    assert.ok(process.cpuUsage().user - begun < 2e6, s.slice(0, 2));
+  }
+});
+
 test('a program goes back into its form, unless the form would lose something', () => {
   const p = programOf({ language: 'c', source: 'x', stdin: { text: 'in' }, limits: { wall: '5s', memory: 64000000 }, cases: undefined });
   assert.deepEqual(p && [p.language, p.source, p.stdin, p.interactive, p.wall, p.memory, p.cases], ['c', 'x', 'in', false, '5s', '64000000', []]);
