@@ -7,6 +7,7 @@ type PauseOrder struct {
 	By     string   `json:"by,omitempty" doc:"Who pauses it"`
 	Reason string   `json:"reason,omitempty" doc:"Why, for those who look at it later"`
 	For    Duration `json:"for,omitempty" doc:"After which it goes on by itself; without it when it is resumed"`
+	Timers string   `json:"timers,omitempty" enum:"run,stop" doc:"Of an execution, whether its timers run on or stand still: timeouts of the workflow and of those among its tasks, and what among these only waits, as sleeps do. Without it they run on"`
 }
 
 // ResumeOrder says who resumes something, and why.
@@ -25,6 +26,7 @@ type Pause struct {
 	Until  time.Time `json:"until,omitzero" doc:"When it goes on by itself; absent: when it is resumed"`
 	By     string    `json:"by,omitempty" doc:"Who did it"`
 	Reason string    `json:"reason,omitempty" doc:"Why"`
+	Timers string    `json:"timers,omitempty" enum:"stop" doc:"Of an execution: its timers stand still; absent: they run on"`
 
 	// Beneath is in the answer to an order for an execution.
 	Beneath int `json:"beneath,omitempty" doc:"How many workflows among its tasks were paused or resumed with it"`

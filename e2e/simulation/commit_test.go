@@ -272,15 +272,15 @@ func (c *commit) deadline(r *row, d *seen, e flow.Event, attempt int) {
 			code = said.Outcome.Error.Code
 		}
 	}
-	old := &r.x
+	old, stood := &r.x, r.stoodUntil(e.At)
 	var due time.Time
 	switch code {
 	case flow.CodeQueueTimeout:
 		due = old.QueuedAt.Add(d.x.QueueTimeout)
 	case flow.CodeTotalTimeout:
-		due = d.x.CreatedAt.Add(d.x.TotalTimeout)
+		due = d.x.CreatedAt.Add(d.x.TotalTimeout + stood.All)
 	case flow.CodeTimeout:
-		due = old.ClaimedAt.Add(d.x.Timeout)
+		due = old.ClaimedAt.Add(d.x.Timeout + stood.Here)
 	}
 	if due.After(c.now) {
 		c.w.violate(24, "%s ended with %s %s before its time", name(r.id), code, due.Sub(c.now))

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,7 +81,8 @@ func (l *load) pauseWorkflow(n int) {
 			return
 		}
 		span := time.Second + time.Duration(w.noise("workflow paused for", n)*float64(mostPaused-time.Second))
-		w.aside("%s: %s for %s", key, name(target.id), span)
+		stops := w.noise("workflow's timers", n) < 0.5
+		w.aside("%s: %s for %s, its timers stand still: %t", key, name(target.id), span, stops)
 		steer := func(do func(context.Context, *engine.Engine) (engine.WorkflowPause, error)) {
 			l.steer(ctx, key, func(ctx context.Context, e *engine.Engine) error {
 				if _, err := do(ctx, e); !errors.Is(err, flow.ErrFinished) {
@@ -90,7 +92,7 @@ func (l *load) pauseWorkflow(n int) {
 			})
 		}
 		steer(func(ctx context.Context, e *engine.Engine) (engine.WorkflowPause, error) {
-			return e.PauseExecution(ctx, target.id, engine.PauseOrder{By: key, For: span})
+			return e.PauseExecution(ctx, target.id, engine.PauseOrder{By: key, For: span, Stops: stops})
 		})
 		early := w.noise("workflow resumed", n)
 		if early >= 0.5 {
@@ -169,22 +171,55 @@ func (c *commit) claimed(r *row, x *flow.Execution, e flow.Event) {
 	}
 }
 
-// pausing follows the pauses of a workflow by its events, and judges the end of one.
+// pausing follows the pauses of an execution by its events, and judges the end of one.
 func (c *commit) pausing(r *row, e flow.Event) {
 	switch e.Type {
+	case flow.EvRequested:
+		r.claimed, r.stood.Here = time.Time{}, 0
+	case flow.EvProvisioning:
+		r.claimed = e.At
 	case flow.EvPaused:
 		p, err := flow.PauseOf(&e)
 		if err != nil {
 			c.w.violate(64, "%s: event %d: %v", name(r.id), e.Seq, err)
 			return
 		}
-		r.pause = p
+		r.stood, r.pause = r.stoodUntil(e.At), p
 	case flow.EvResumed:
 		by, _ := flow.ResumedBy(&e)
 		if p := r.pause; p == nil || by == "" && (p.Until.IsZero() || e.At.Before(p.Until)) {
 			c.w.violate(64, "%s goes on by itself at %s: it was paused as %+v", name(r.id), e.At, p)
 		}
-		r.pause = nil
+		r.stood, r.pause = r.stoodUntil(e.At), nil
+	case flow.EvCompleted:
+		c.slept(r, e)
+	}
+}
+
+// stoodUntil is how long the timers of an execution have stood still by a moment, as its events say.
+func (r *row) stoodUntil(at time.Time) flow.Stood {
+	p, stood := r.pause, r.stood
+	if p == nil || !p.Stops {
+		return stood
+	}
+	if !p.Until.IsZero() && p.Until.Before(at) {
+		at = p.Until
+	}
+	stood.All += max(0, at.Sub(p.At))
+	if !r.claimed.IsZero() {
+		stood.Here += max(0, min(at.Sub(p.At), at.Sub(r.claimed)))
+	}
+	return stood
+}
+
+// slept judges the end of a sleep: it lasts as long as it was told to, and as long more as it stood still.
+func (c *commit) slept(r *row, e flow.Event) {
+	var sleep struct{ For int }
+	if r.asks.Kind != flow.KindSleep || r.claimed.IsZero() || json.Unmarshal(r.asks.Input, &sleep) != nil {
+		return
+	}
+	if early := r.claimed.Add(time.Duration(sleep.For)*time.Second + r.stoodUntil(e.At).Here).Sub(e.At); early > 0 {
+		c.w.violate(24, "%s, a sleep of %d s that stood still for %s, was over %s before its time", name(r.id), sleep.For, r.stoodUntil(e.At).Here, early)
 	}
 }
 
@@ -222,6 +257,22 @@ var pauseBugs = []bug{
 	{name: "paused workflow starts tasks", invariant: []int{64}, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.State.Pause = nil }})},
 	{name: "pause of a workflow is over early", invariant: []int{64}, tx: twisted(twist{workflows: shiftedPause(func(p *flow.Pause) time.Time { return p.At.Add(p.Until.Sub(p.At) / 2) })})},
 	{name: "pause of a workflow never ends", invariant: []int{34}, tx: twisted(twist{workflows: shiftedPause(func(*flow.Pause) time.Time { return time.Time{} })})},
+	{name: "timers of a paused workflow run on", invariant: []int{24}, tx: twisted(twist{apply: stored(func(x *flow.Execution) {
+		if p := x.State.Pause; p != nil {
+			x.State.Pause = &flow.Pause{At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
+		}
+	})})},
+	{name: "how long timers stood still is forgotten", invariant: []int{24}, tx: twisted(twist{apply: stored(func(x *flow.Execution) { x.State.Stood = nil })})},
+}
+
+// stored changes what is stored.
+func stored(change func(*flow.Execution)) func(*twist, context.Context, store.Delta) error {
+	return func(t *twist, ctx context.Context, d store.Delta) error {
+		for _, x := range d.Drafts {
+			change(x.Execution)
+		}
+		return t.Tx.Apply(ctx, d)
+	}
 }
 
 // withoutActions hides pauses of actions.
@@ -233,7 +284,7 @@ func withoutActions(all []store.Pause) []store.Pause {
 func shiftedPause(until func(*flow.Pause) time.Time) func(*twist, *flow.Execution) {
 	return func(_ *twist, x *flow.Execution) {
 		if p := x.State.Pause; p != nil {
-			x.State.Pause = &flow.Pause{At: p.At, Until: until(p), By: p.By, Reason: p.Reason}
+			x.State.Pause = &flow.Pause{At: p.At, Until: until(p), By: p.By, Reason: p.Reason, Stops: p.Stops}
 		}
 	}
 }

@@ -54,7 +54,9 @@ type row struct {
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	original  *original         // of a rerun
-	pause     *flow.Pause       // of a workflow, by its events
+	pause     *flow.Pause       // by its events
+	stood     flow.Stood        // in pauses that are over, by its events
+	claimed   time.Time         // its attempt, by its events
 	lost      map[int]string    // attempt → why its owner was given up
 	timedOut  map[int]bool      // attempts of a workflow that its timeout ended, with their children, and that were followed by another
 	back      int               // how many of these attempts were handed back, and do not count

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -72,6 +73,7 @@ type Execution struct {
 	StartedAt  time.Time  `json:"started_at,omitzero"`
 	FinishedAt time.Time  `json:"finished_at"`
 	SlotAt     time.Time  `json:"slot_at,omitzero"`
+	Stood      *Stood     `json:"stood,omitempty"`
 
 	Output Value  `json:"output,omitempty"`
 	Error  *Error `json:"error,omitempty"`
@@ -90,6 +92,12 @@ type Rate struct {
 type Cache struct {
 	Hash string        `json:"sha256"`
 	TTL  time.Duration `json:"ttl_ns"`
+}
+
+// Stood is how long the timers have stood still while the execution was paused: altogether, and in the latest attempt.
+type Stood struct {
+	All  time.Duration `json:"all_ns"`
+	Here time.Duration `json:"here_ns,omitempty"`
 }
 
 // Given is an output that was given to an item of a rerun.
@@ -148,7 +156,7 @@ func outputsOf(rows []Given) (all []flow.GivenOutput) {
 func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	again := x.AsRerun()
 	e := &Execution{
-		ID: x.ID, Parent: x.Parent, ParentAttempt: x.ParentAttempt, Task: x.Task, Index: x.Index, Depth: x.Depth,
+		ID: x.ID, Parent: x.Parent, ParentAttempt: x.ParentAttempt, Task: x.Task, Index: x.Index, Depth: int(x.Depth),
 		Action: x.Action, Version: x.Version, Definition: definition, Alias: x.Alias, Kind: x.Kind, Queue: x.Queue, Priority: x.Priority,
 		Key: x.Key, KeyLimit: x.KeyLimit, WhenFull: x.WhenFull, FairBy: x.Fair.By, FairWeight: x.Fair.Weight,
 		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
@@ -160,6 +168,9 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	}
 	if r := x.Rate; r != (flow.Rate{}) {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
+	}
+	if s := x.Stood; s != nil {
+		e.Stood = &Stood{s.All, s.Here}
 	}
 	if c := x.Cache; c != nil {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
@@ -194,7 +205,7 @@ func (e *Execution) rerun() (*flow.Rerun, error) {
 func (e *Execution) Flow() (*flow.Execution, error) {
 	x := &flow.Execution{ID: e.ID, Outcome: &flow.Outcome{Output: json.RawMessage(e.Output), Error: e.Error.Flow()}}
 	x.Request = flow.Request{
-		Parent: e.Parent, ParentAttempt: e.ParentAttempt, Task: e.Task, Index: e.Index, Depth: e.Depth,
+		Parent: e.Parent, ParentAttempt: e.ParentAttempt, Task: e.Task, Index: e.Index, Depth: int32(e.Depth),
 		Action: e.Action, Version: e.Version, Alias: e.Alias, Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
 		Key: e.Key, KeyLimit: e.KeyLimit, WhenFull: e.WhenFull, Fair: flow.Fair{By: e.FairBy, Weight: e.FairWeight},
 		Settings: flow.Settings{Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout}, Retry: e.Retry,
@@ -218,11 +229,20 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		}
 		x.Cache = &flow.Cache{Hash: [sha256.Size]byte(sum), TTL: c.TTL}
 	}
+	if e.Depth < 0 || e.Depth > math.MaxInt32 {
+		return nil, broken("%s: depth %d: a number of workflows above it is expected", e.ID, e.Depth)
+	}
 	var err error
 	if x.Rerun, err = e.rerun(); err != nil {
 		return nil, err
 	}
 	x.State = flow.State{Stage: e.Status, Attempt: e.Attempt, NextSeq: e.Events + 1, Place: flow.Finished, HandedBack: e.HandedBack,
 		QueuedAt: instant(e.QueuedAt), ClaimedAt: instant(e.ClaimedAt), StartedAt: instant(e.StartedAt), FinishedAt: instant(e.FinishedAt), SlotAt: instant(e.SlotAt)}
+	if s := e.Stood; s != nil {
+		if s.Here < 0 || s.All < s.Here || x.FinishedAt.Sub(x.CreatedAt) < s.All {
+			return nil, broken("%s: stood: all_ns %d, here_ns %d: spans within its time are expected", e.ID, s.All, s.Here)
+		}
+		x.Stood = &flow.Stood{All: s.All, Here: s.Here}
+	}
 	return x, nil
 }

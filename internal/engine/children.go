@@ -102,5 +102,5 @@ func (m *made) end(d *flow.Draft, now time.Time) error {
 }
 
 func (s *step) maker() requests.Maker {
-	return requests.Maker{Definition: s.t.definition, Workflow: firstOf(s.w.Execution).String(), Priority: s.w.Priority, Depth: s.w.Depth}
+	return requests.Maker{Definition: s.t.definition, Workflow: firstOf(s.w.Execution).String(), Priority: s.w.Priority, Depth: int(s.w.Depth)}
 }

@@ -143,6 +143,7 @@ type PauseOrder struct {
 	By     string
 	Reason string
 	For    time.Duration // 0: until it is resumed
+	Stops  bool          // of an execution: its timers stand still
 }
 
 // PauseWork pauses a queue, from which nothing is claimed then, a worker, which claims nothing, or an action, of which nothing begins, until

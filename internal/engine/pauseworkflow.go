@@ -27,7 +27,7 @@ type WorkflowPause struct {
 type pauseOrder func(*transaction, *flow.Draft) (*flow.Pause, error)
 
 // PauseExecution lets a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
-// or wait in a queue, go on. A workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no
+// or wait in a queue, go on. With o.Stops the timers of these workflows stand still, and so does what among their tasks only waits. A workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no
 // workflow *Invalid.
 func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
 	if err := o.check(); err != nil {
@@ -38,7 +38,15 @@ func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (
 		if o.For > 0 {
 			until = t.now.Add(o.For).Truncate(time.Microsecond)
 		}
-		err := d.Pause(until, o.By, o.Reason, t.now)
+		var err error
+		switch {
+		case o.Stops && !d.CanStandStill(), d.Kind != flow.KindWorkflow && !o.Stops && d.State.Pause == nil:
+			return nil, nil
+		case d.Kind != flow.KindWorkflow && !o.Stops: // the pause before this one let it stand still
+			err = d.Resume(o.By, o.Reason, t.now)
+		default:
+			err = d.Pause(flow.Pause{Until: until, By: o.By, Reason: o.Reason, Stops: o.Stops}, t.now)
+		}
 		return d.State.Pause, err
 	})
 	r.Paused = err == nil
@@ -84,8 +92,14 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrd
 		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 	}
 	for level := []*flow.Execution{x}; len(level) > 0; {
-		if level, err = e.workflowsIn(ctx, level); err != nil {
+		var timed []flow.ID
+		if level, timed, err = e.pausableIn(ctx, level); err != nil {
 			return r, err
+		}
+		for some := range slices.Chunk(timed, pausedAtOnce) {
+			if _, err = e.changeEach(ctx, some, order); err != nil {
+				return r, err
+			}
 		}
 		for some := range slices.Chunk(level, pausedAtOnce) {
 			var ids []flow.ID
@@ -113,12 +127,14 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 			if err != nil {
 				return nil, err
 			}
-			if p == nil {
+			if p == nil && !d.Changed() {
 				continue
 			}
-			changed = append(changed, p)
+			if p != nil {
+				changed = append(changed, p)
+			}
 			t.changed(d)
-			if d.Place == flow.Held {
+			if d.Place == flow.Held && d.Kind == flow.KindWorkflow {
 				t.workflows.due[id] = true // its step notes when the pause is over, or goes on
 			}
 		}
@@ -126,26 +142,32 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 	})
 }
 
-// workflowsIn are the workflows that are open tasks of others.
-func (e *Engine) workflowsIn(ctx context.Context, of []*flow.Execution) (all []*flow.Execution, err error) {
+// pausableIn are the workflows that are open tasks of others, and the tasks that may wait for nothing but their time or a signal.
+func (e *Engine) pausableIn(ctx context.Context, of []*flow.Execution) (all []*flow.Execution, timed []flow.ID, err error) {
 	for _, w := range of {
 		task, index := "", -1
 		for {
 			page, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}, task, index, recordedAtOnce)
 			if err != nil {
-				return nil, fmt.Errorf("list tasks: %w", err)
+				return nil, nil, fmt.Errorf("list tasks: %w", err)
 			}
 			for i := range page {
 				c := &page[i]
 				task, index = c.Task, c.Index
-				if c.Kind != flow.KindWorkflow || c.Stage.Terminal() {
+				if c.Stage.Terminal() {
+					continue
+				}
+				if c.Kind != flow.KindWorkflow {
+					if c.Kind == flow.KindSleep || c.Kind == flow.KindWait || c.Attempt == 1 && !c.WakeAt.IsZero() {
+						timed = append(timed, c.Execution)
+					}
 					continue
 				}
 				switch x, err := e.opts.Store.Get(ctx, c.Execution); {
 				case err == nil:
 					all = append(all, x)
 				case !errors.Is(err, store.ErrNotFound):
-					return nil, err
+					return nil, nil, err
 				}
 			}
 			if len(page) < recordedAtOnce {
@@ -153,7 +175,7 @@ func (e *Engine) workflowsIn(ctx context.Context, of []*flow.Execution) (all []*
 			}
 		}
 	}
-	return all, nil
+	return all, timed, nil
 }
 
 // observePause resumes a workflow whose pause is over by itself, or lets the engine look at it again when that is.

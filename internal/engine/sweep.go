@@ -198,6 +198,13 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 		d.TakeUp()
 		t.changed(d)
 	}
+	if d.StandsStill() && (d.Kind != flow.KindWorkflow || d.Place != flow.Held) {
+		if !passed(d.State.Pause.Until) {
+			return false, nil
+		}
+		t.changed(d)
+		return false, d.Resume("", "", t.now) // its timers go on, and are looked at when they are due
+	}
 	switch {
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks

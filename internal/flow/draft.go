@@ -98,7 +98,7 @@ func (d *Draft) Slot(at, now time.Time) {
 
 // Due reports whether the draft waits for its turn and no longer for its time.
 func (d *Draft) Due(now time.Time) bool {
-	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now))
+	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now) && !d.StandsStill())
 }
 
 // TakenOut reports whether the draft was in its queue when it was put aside: it was admitted, and is neither there nor holds a slot of its key.

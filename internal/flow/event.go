@@ -25,7 +25,7 @@ const (
 	EvProgress EventType = "progress" // said by the work itself
 	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
 	EvGiven    EventType = "given"    // it ended with an output that a person has given: nothing ran
-	EvPaused   EventType = "paused"   // a workflow starts no more tasks
+	EvPaused   EventType = "paused"   // a workflow starts no more tasks, or timers stand still
 	EvResumed  EventType = "resumed"  // it starts tasks again
 )
 

@@ -23,7 +23,10 @@ type Request struct {
 	ParentAttempt int
 	Task          string
 	Index         int
-	Depth         int // workflows above this one
+	Depth         int32 // workflows above this one
+	// NoCache says that none of its tasks ends with an outcome that was kept, nor those of workflows among them. Theirs are kept. It shares a word
+	// with Depth (TestExecutionsAreSmall).
+	NoCache bool
 
 	Action  string // the registered name, or the kind for ad-hoc work
 	Version int    // of the definition; 0 for ad-hoc work
@@ -71,8 +74,6 @@ type Request struct {
 	// Cache says under what the outcome is kept for others with the same to do, and for how long; nil: not at all. An execution
 	// of which ReusedOf is set as well has ended with what was kept.
 	Cache *Cache
-	// NoCache says that none of its tasks ends with an outcome that was kept, nor those of workflows among them. Theirs are kept.
-	NoCache bool
 }
 
 // Import is how an execution has come from an archive.
@@ -168,6 +169,7 @@ type State struct {
 	Cancel   *CancelOrder // outstanding order to end it
 	Aside    *Aside       // the engine could not decide about it, and leaves it alone for a while
 	Pause    *Pause       // a KindWorkflow starts no tasks
+	Stood    *Stood       // how long its timers have stood still; nil: they never have
 	GapSince time.Time    // when it was seen that events of Inbox wait for an earlier one
 }
 
@@ -222,6 +224,10 @@ func (x *Execution) Wake() time.Time {
 		return wake
 	case x.Aside != nil:
 		return x.Aside.Until
+	case x.StandsStill() && (x.Kind != KindWorkflow || x.Place != Held):
+		if !x.State.Pause.Until.IsZero() {
+			earliest(x.State.Pause.Until)
+		}
 	case x.Place == Delayed, x.Place == Held && x.Kind.ByEngine() && !x.WakeAt.IsZero():
 		earliest(x.WakeAt)
 	}
@@ -240,26 +246,39 @@ func (x *Execution) Wake() time.Time {
 	return wake
 }
 
-// EngineDeadline is when the attempt of something that the engine runs itself times out; zero: never.
-func (x *Execution) EngineDeadline() time.Time {
-	if x.Timeout == 0 || !x.Kind.ByEngine() || x.Place != Held {
-		return time.Time{}
+// stood is how long its timers have stood still.
+func (x *Execution) stood() Stood {
+	if x.State.Stood == nil {
+		return Stood{}
 	}
-	return x.ClaimedAt.Add(x.Timeout)
+	return *x.State.Stood
 }
 
-// QueueDeadline is when the current attempt must have been claimed; zero: never.
+// SleepsUntil is when a sleep is over that was to last for a time.
+func (x *Execution) SleepsUntil(span time.Duration) time.Time {
+	return x.ClaimedAt.Add(span + x.stood().Here)
+}
+
+// EngineDeadline is when the attempt of something that the engine runs itself times out; zero: never, or its timers stand still.
+func (x *Execution) EngineDeadline() time.Time {
+	if x.Timeout == 0 || !x.Kind.ByEngine() || x.Place != Held || x.StandsStill() {
+		return time.Time{}
+	}
+	return x.ClaimedAt.Add(x.Timeout + x.stood().Here)
+}
+
+// QueueDeadline is when the current attempt must have been claimed; zero: never, or its timers stand still.
 func (x *Execution) QueueDeadline() time.Time {
-	if x.QueueTimeout == 0 || x.QueuedAt.IsZero() {
+	if x.QueueTimeout == 0 || x.QueuedAt.IsZero() || x.StandsStill() {
 		return time.Time{}
 	}
 	return x.QueuedAt.Add(x.QueueTimeout)
 }
 
-// TotalDeadline is when the execution must have ended, retries included; zero: never.
+// TotalDeadline is when the execution must have ended, retries included; zero: never, or its timers stand still.
 func (x *Execution) TotalDeadline() time.Time {
-	if x.TotalTimeout == 0 {
+	if x.TotalTimeout == 0 || x.StandsStill() {
 		return time.Time{}
 	}
-	return x.CreatedAt.Add(x.TotalTimeout)
+	return x.CreatedAt.Add(x.TotalTimeout + x.stood().All)
 }

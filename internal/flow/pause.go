@@ -12,6 +12,30 @@ type Pause struct {
 	Until  time.Time `json:"until,omitzero"` // zero: until it is resumed
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
+	// Stops says that the timers of the execution stand still as long as it is paused. What only waits for its time, and is a task of a
+	// workflow that is paused so, has such a pause of its own.
+	Stops bool `json:"stops,omitempty"`
+}
+
+// Stood is how long the timers of an execution have stood still in pauses that are over. It is replaced and never changed.
+type Stood struct {
+	All  time.Duration // since it was accepted
+	Here time.Duration // since its attempt was claimed
+}
+
+// StandsStill reports whether the timers of the execution stand still.
+func (x *Execution) StandsStill() bool { return x.State.Pause != nil && x.State.Pause.Stops }
+
+// CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for nothing but its
+// time, or for a signal. What a worker runs cannot be held, and people have been told until when they can answer a question.
+func (x *Execution) CanStandStill() bool {
+	switch {
+	case x.Kind == KindWorkflow:
+		return !x.Stage.Terminal()
+	case x.Place == Held:
+		return x.Kind == KindSleep || x.Kind == KindWait
+	}
+	return x.Place == Delayed && x.Attempt == 1 && x.Aside == nil
 }
 
 // pauseData is what the events of a pause say.
@@ -19,7 +43,11 @@ type pauseData struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
+	Timers string    `json:"timers,omitempty"`
 }
+
+// timersStop is what the event of a pause says that lets timers stand still.
+const timersStop = "stop"
 
 // PausedAt reports whether the execution is paused at a moment.
 func (x *Execution) PausedAt(now time.Time) bool {
@@ -33,7 +61,7 @@ func PauseOf(e *Event) (*Pause, error) {
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		return nil, fmt.Errorf("read what was paused: %w", err)
 	}
-	return &Pause{At: e.At, Until: data.Until, By: data.By, Reason: data.Reason}, nil
+	return &Pause{At: e.At, Until: data.Until, By: data.By, Reason: data.Reason, Stops: data.Timers == timersStop}, nil
 }
 
 // ResumedBy is who has resumed something, and why, as an EvResumed says; both are empty where the pause's time was over.
@@ -45,23 +73,34 @@ func ResumedBy(e *Event) (by, reason string) {
 	return data.By, data.Reason
 }
 
-// Pause lets a workflow start no more tasks. A second pause replaces the first.
-func (d *Draft) Pause(until time.Time, by, reason string, now time.Time) error {
-	if d.Kind != KindWorkflow {
+// Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it lets do that. A second
+// pause replaces the first. When it begins is now.
+func (d *Draft) Pause(p Pause, now time.Time) error {
+	if d.Kind != KindWorkflow && !p.Stops {
 		return fmt.Errorf("%w: a %s has no tasks that could wait", ErrIllegalMove, d.Kind)
 	}
-	data, err := json.Marshal(pauseData{By: by, Reason: reason, Until: until})
+	if !d.CanStandStill() {
+		return fmt.Errorf("%w: a %s that is %s has no timers that could stand still", ErrIllegalMove, d.Kind, d.Place)
+	}
+	data := pauseData{By: p.By, Reason: p.Reason, Until: p.Until}
+	if p.Stops {
+		data.Timers = timersStop
+	}
+	text, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
-	if err := d.record(EvPaused, now, data); err != nil {
+	last := d.EventAt
+	if err := d.record(EvPaused, now, text); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
-	d.State.Pause = &Pause{At: d.EventAt, Until: until, By: by, Reason: reason}
+	d.goOn(last)
+	p.At = d.EventAt
+	d.State.Pause = &p
 	return nil
 }
 
-// Resume lets a workflow that is paused start tasks again.
+// Resume lets a workflow that is paused start tasks again, and timers that stood still go on.
 func (d *Draft) Resume(by, reason string, now time.Time) error {
 	if d.State.Pause == nil {
 		return fmt.Errorf("%w: %s is not paused", ErrIllegalMove, d.ID)
@@ -70,9 +109,46 @@ func (d *Draft) Resume(by, reason string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
+	last := d.EventAt
 	if err := d.record(EvResumed, now, data); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
+	d.goOn(last)
 	d.State.Pause = nil
 	return nil
+}
+
+// goOn lets the timers go on that the pause which ends with the latest event has held, each by as long as it was held: a wait that began
+// later than the pause, by the event before, at last, only from then on. A pause is over at its end, however late the engine looks.
+func (d *Draft) goOn(last time.Time) {
+	p := d.State.Pause
+	if p == nil || !p.Stops {
+		return
+	}
+	over := d.EventAt
+	if !p.Until.IsZero() && p.Until.Before(over) {
+		over = p.Until
+	}
+	since := func(began time.Time) time.Duration {
+		if began.Before(p.At) {
+			began = p.At
+		}
+		return max(0, over.Sub(began))
+	}
+	stood := Stood{}
+	if d.State.Stood != nil {
+		stood = *d.State.Stood
+	}
+	stood.All += since(p.At)
+	if d.Place == Held {
+		stood.Here += since(d.ClaimedAt)
+	} else if !d.QueuedAt.IsZero() {
+		d.QueuedAt = d.QueuedAt.Add(since(last))
+	}
+	if !d.WakeAt.IsZero() && (d.Kind != KindWorkflow || d.Place == Delayed) {
+		d.WakeAt = d.WakeAt.Add(since(last))
+	}
+	if stood != (Stood{}) {
+		d.State.Stood = &stood
+	}
 }

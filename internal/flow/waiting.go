@@ -10,7 +10,7 @@ func (x *Execution) WaitsFor() string {
 		return "aside"
 	case x.State.Cancel != nil:
 		return "cancel"
-	case x.State.Pause != nil && x.Place == Held:
+	case x.State.Pause != nil && x.Place == Held, x.StandsStill() && x.Place == Delayed:
 		return "paused"
 	}
 	switch x.Place {

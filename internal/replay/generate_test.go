@@ -327,7 +327,9 @@ func (f *flowing) paused() bool {
 			return false
 		}
 		until := pick(g, time.Time{}, g.now.Add(20*time.Millisecond))
-		f.do(func(d *flow.Draft) error { return d.Pause(until, pick(g, "", "ann"), "enough for today", g.now) })
+		f.do(func(d *flow.Draft) error {
+			return d.Pause(flow.Pause{Until: until, By: pick(g, "", "ann"), Reason: "enough for today", Stops: g.one(2)}, g.now)
+		})
 	}
 	if f.x.PausedAt(g.now) && !g.one(3) {
 		return true

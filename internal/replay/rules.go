@@ -122,7 +122,7 @@ func (w *walk) inTime(e *flow.Event) {
 	case e.Type == flow.EvTimedOut && code == flow.CodeTimeout && x.Kind.ByEngine() && x.Kind != flow.KindWait:
 		early("timeout", x.EngineDeadline(), x.Timeout.String())
 	case e.Type == flow.EvCompleted && x.Kind == flow.KindSleep:
-		early("sleep", x.ClaimedAt.Add(w.rec.Sleeps), w.rec.Sleeps.String())
+		early("sleep", x.SleepsUntil(w.rec.Sleeps), w.rec.Sleeps.String())
 	case code == flow.CodeKeyFull && (x.Key == "" || x.WhenFull != flow.WhenFullCancelNew), code == flow.CodeSuperseded && x.Key == "" && x.Parent.IsZero(),
 		code == flow.CodeRateExceeded && x.Rate.Key == "":
 		if x.Place != flow.Held || x.Owner.IsZero() {

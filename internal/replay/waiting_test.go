@@ -80,7 +80,9 @@ tasks:
 	child("b", 1, time.Hour, true)
 	child("b", 2, 0, false)
 	l.after(0, step(orchestration.Advance{Started: map[string]int{"b": 3}, Expanded: map[string]int{"b": 3}}))
-	l.after(2*time.Second, func(d *flow.Draft) error { return d.Pause(l.g.now.Add(time.Hour), "ann", "the disk is full", l.g.now) })
+	l.after(2*time.Second, func(d *flow.Draft) error {
+		return d.Pause(flow.Pause{Until: l.g.now.Add(time.Hour), By: "ann", Reason: "the disk is full"}, l.g.now)
+	})
 	return l.rec
 }
 

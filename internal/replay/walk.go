@@ -97,7 +97,7 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 		if err != nil {
 			return nil, err
 		}
-		return d, d.Pause(p.Until, p.By, p.Reason, e.At)
+		return d, d.Pause(*p, e.At)
 	case flow.EvResumed:
 		by, reason := flow.ResumedBy(e)
 		return d, d.Resume(by, reason, e.At)

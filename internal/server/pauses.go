@@ -48,6 +48,10 @@ func (c *call) pauseWork(of store.PauseKind) error {
 	if err := c.decodeOptional(&in); err != nil {
 		return err
 	}
+	if in.Timers != "" {
+		return invalid(api.FieldError{Path: "timers", Value: in.Timers, Message: fmt.Sprintf("timers run on while a %s is paused", of),
+			Fix: "leave it out; the timers of an execution can stand still: pawl pause execution ID --timers stop"})
+	}
 	p, err := c.Engine.PauseWork(c.ctx(), of, c.r.PathValue("name"), engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For)})
 	return c.answerPause(&p, err)
 }
@@ -67,13 +71,21 @@ func renderExecutionPause(x *flow.Execution) *api.Pause {
 	if p == nil {
 		return nil
 	}
-	return &api.Pause{Kind: "execution", Name: x.ID.String(), Paused: true, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
+	return &api.Pause{Kind: "execution", Name: x.ID.String(), Paused: true, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason, Timers: timers(p)}
+}
+
+// timers says whether a pause lets timers stand still.
+func timers(p *flow.Pause) string {
+	if p.Stops {
+		return "stop"
+	}
+	return ""
 }
 
 func (c *call) pauseExecution() error {
 	var in api.PauseOrder
 	return c.changeExecution(&in, func(id flow.ID) (engine.WorkflowPause, error) {
-		return c.Engine.PauseExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For)})
+		return c.Engine.PauseExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For), Stops: in.Timers == "stop"})
 	})
 }
 
@@ -100,7 +112,7 @@ func (c *call) changeExecution(in any, order func(flow.ID) (engine.WorkflowPause
 	case err != nil:
 		return fmt.Errorf("pause or resume %s: %w", id, err)
 	}
-	return c.json(http.StatusOK, &api.Pause{Kind: "execution", Name: id.String(), Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason, Beneath: p.Beneath})
+	return c.json(http.StatusOK, &api.Pause{Kind: "execution", Name: id.String(), Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason, Timers: timers(&p.Pause), Beneath: p.Beneath})
 }
 
 func (c *call) answerPause(p *store.Pause, err error) error {

@@ -70,6 +70,9 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 				if cmd.Flags().Changed("for") && span == 0 {
 					return exit.Usagef("--for %s: give a duration such as 1h, or leave it out to pause until it is resumed", span)
 				}
+				if o.Timers != "" && o.Timers != "run" && o.Timers != "stop" {
+					return exit.Usagef("--timers %s: give run or stop", o.Timers)
+				}
 				o.For = api.Duration(span)
 				if err := app.FillBy(&o.By); err != nil {
 					return err
@@ -87,6 +90,9 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 		f.StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
 		f.StringVar(&o.By, "by", "", "who pauses it; the user of this system by default")
 		app.DurationVar(f, &span, "for", "after which it goes on by itself; without it when it is resumed")
+		if k.name == "execution" {
+			f.StringVar(&o.Timers, "timers", "run", "whether timeouts of the workflow, and sleeps and waits among its tasks, run on (run) or stand still (stop)")
+		}
 		c.AddCommand(one)
 	}
 	return c

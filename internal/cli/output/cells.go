@@ -61,6 +61,9 @@ func Pause(p *api.Pause) string {
 	if !p.Until.IsZero() {
 		text += " until " + When(&p.Until)
 	}
+	if p.Timers == "stop" {
+		text += ", its timers stand still"
+	}
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}

@@ -272,7 +272,7 @@ func checkImported(x *flow.Execution) error {
 			return wrong(x.ID, "%s %.100q %s", name, text, bad)
 		}
 	}
-	for _, n := range []int{x.Version, x.ParentAttempt, x.Index, x.Depth, x.KeyLimit, x.Fair.Weight, x.Rate.Limit, x.Rate.Burst, x.Attempt, x.HandedBack, x.Retry.MaxAttempts} {
+	for _, n := range []int{x.Version, x.ParentAttempt, x.Index, int(x.Depth), x.KeyLimit, x.Fair.Weight, x.Rate.Limit, x.Rate.Burst, x.Attempt, x.HandedBack, x.Retry.MaxAttempts} {
 		if n < 0 || n > math.MaxInt32 {
 			return wrong(x.ID, "a number of it is %d", n)
 		}

@@ -208,7 +208,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 
 // Request is what the rules make of a child. Versions that its task leaves open are those that were recorded.
 func Request(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-	m := requests.Maker{Workflow: w.ID.String(), Priority: w.Priority, Depth: w.Depth}
+	m := requests.Maker{Workflow: w.ID.String(), Priority: w.Priority, Depth: int(w.Depth)}
 	m.Definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 		if base, _, _ := strings.Cut(name, "@"); version == 0 && base == recorded.Action {
 			name, version = base, recorded.Version

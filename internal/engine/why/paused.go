@@ -30,20 +30,24 @@ func pauseText(p *store.Pause) string {
 	return text
 }
 
-// pausedItself says of a workflow that is paused that it starts no tasks.
+// pausedItself says of a workflow that is paused that it starts no tasks, and of what else is that it stands still.
 func (w *Answer) pausedItself(x *flow.Execution) {
 	p := x.State.Pause
 	if p == nil || x.State.Cancel != nil {
 		return
 	}
-	say := "it is paused, and starts no tasks"
+	then, resumed := "starts no tasks", x.ID
+	if x.Kind != flow.KindWorkflow {
+		then, resumed = "stands still with the workflow whose task it is", x.Parent
+	}
+	say := "it is paused, and " + then
 	if p.By != "" {
-		say = "it was paused by " + p.By + ", and starts no tasks"
+		say = "it was paused by " + p.By + ", and " + then
 	}
 	if p.Reason != "" {
 		say += ": " + p.Reason
 	}
-	if x.Place == flow.Held {
+	if x.Place == flow.Held || p.Stops && x.Place == flow.Delayed {
 		w.Facts = append([]string{w.Summary}, w.Facts...)
 		w.Until, w.Summary = p.Until, say
 	} else {
@@ -54,5 +58,8 @@ func (w *Answer) pausedItself(x *flow.Execution) {
 		since += ", until " + Clock(p.Until)
 	}
 	w.Facts = append(w.Facts, since)
-	w.Unblock = append([]string{"it is resumed: pawl resume execution " + x.ID.String()}, w.Unblock...)
+	if p.Stops {
+		w.Facts = append(w.Facts, "its timers stand still; when it is resumed they go on by as long as that lasted")
+	}
+	w.Unblock = append([]string{"it is resumed: pawl resume execution " + resumed.String()}, w.Unblock...)
 }

@@ -228,7 +228,7 @@ func (r *reader) beginning(q *flow.Request) (has uint64, err error) {
 		q.ParentAttempt = int(r.int())
 		q.Task = r.text()
 		q.Index = int(r.int())
-		q.Depth = int(r.int())
+		q.Depth = int32(r.int())
 	}
 	if has&hasVersion != 0 {
 		q.Version = int(r.int())

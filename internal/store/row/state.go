@@ -21,6 +21,8 @@ const (
 	hasAside
 	hasSlot
 	hasPause
+	hasStops // of the pause
+	hasStood
 )
 
 // AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
@@ -30,7 +32,8 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	var has uint64
 	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
 	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero(), s.Pause != nil} {
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero(), s.Pause != nil,
+		s.Pause != nil && s.Pause.Stops, s.Stood != nil} {
 		if is {
 			has |= 1 << bit
 		}
@@ -72,6 +75,10 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		w.int(Micros(p.Until))
 		w.text(p.By)
 		w.text(p.Reason)
+	}
+	if k := s.Stood; k != nil {
+		w.uint(uint64(k.All.Microseconds()))
+		w.uint(uint64(k.Here.Microseconds()))
 	}
 	if !ended && has&hasFirst != 0 {
 		w.since(Micros(s.EventAt), usualEvent(s, created))
@@ -130,7 +137,10 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	}
 	if has&hasPause != 0 {
 		s.Pause = &flow.Pause{At: d.since(created), Until: FromMicros(d.int())}
-		s.Pause.By, s.Pause.Reason = d.text(), d.text()
+		s.Pause.By, s.Pause.Reason, s.Pause.Stops = d.text(), d.text(), has&hasStops != 0
+	}
+	if has&hasStood != 0 {
+		s.Stood = &flow.Stood{All: time.Duration(d.uint()) * time.Microsecond, Here: time.Duration(d.uint()) * time.Microsecond}
 	}
 	switch {
 	case ended:

@@ -256,9 +256,13 @@ func (m *modelled) reuse(rt *rapid.T) {
 }
 
 func (m *modelled) pause(rt *rapid.T) {
-	d := m.pick(func(x *flow.Execution) bool { return x.Kind == flow.KindWorkflow && !x.Stage.Terminal() })
+	stops := rapid.Bool().Draw(rt, "timers stop")
+	d := m.pick(func(x *flow.Execution) bool {
+		return x.Kind == flow.KindWorkflow && !x.Stage.Terminal() || stops && x.CanStandStill()
+	})
 	now := m.tick()
-	must(m.bench, d.Pause(now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "s"))*time.Second), "ann", "drawn", now))
+	until := now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "s")) * time.Second)
+	must(m.bench, d.Pause(flow.Pause{Until: until, By: "ann", Reason: "drawn", Stops: stops}, now))
 	m.commit(d)
 }
 
