@@ -53,6 +53,8 @@ func TestArchiveCommands(t *testing.T) {
 		{env, []string{"export", id, "--label", "a=b"}, 2, "", "not both"},
 		{env, []string{"export", "--where", "attempt > 1"}, 2, "", "xargs pawl export"},
 		{env, []string{"export", "--workflow", id, "--file", filepath.Join(dir, "x.pawl")}, 2, "", "--label"},
+		{env, []string{"export", id, "x.pawl"}, 2, "", "--file x.pawl"},
+		{env, []string{"export", id, "-o", "x.pawl"}, 2, "", "--file x.pawl"},
 		{env, []string{"export", "ex_1", "--file", filepath.Join(dir, "x.pawl")}, 1, "", "is not an id"},
 		{env, []string{"export", id, "--file", filepath.Join(dir, "no", "x.pawl")}, 1, "", "no such file"},
 		{env, []string{"import", file}, 0, "1 was here already", ""},

@@ -118,7 +118,8 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	}
 	type move struct {
 		*catalog.Alias
-		moved bool
+		moved   bool
+		refused error // returned as a result: an error would fail the transaction, with whatever else is in it
 	}
 	asked := time.Now()
 	m, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {
@@ -128,16 +129,22 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 		}
 		to := o.To
 		if o.Back {
+			if was.Number < 2 {
+				return move{refused: fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", name, alias), "say which version it is to stand for")}, nil
+			}
 			if to, err = before(ctx, t.tx, was); err != nil {
 				return move{}, err
 			}
 		}
 		if slices.Equal(was.To, to) {
-			return move{was, false}, nil
+			return move{Alias: was}, nil
 		}
 		a, err := t.moveAlias(ctx, catalog.Alias{Name: name, Alias: alias, To: to, By: o.By, Reason: o.Reason})
-		return move{a, true}, err
+		return move{Alias: a, moved: true}, err
 	})
+	if err == nil {
+		err = m.refused
+	}
 	if err != nil {
 		return now, false, err
 	}
@@ -145,11 +152,8 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	return *m.Alias, m.moved, nil
 }
 
-// before is where an alias stood before its last move.
+// before is where an alias that has been moved stood before its last move.
 func before(ctx context.Context, from catalog.Source, a *catalog.Alias) ([]catalog.AliasTarget, error) {
-	if a.Number < 2 {
-		return nil, fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", a.Name, a.Alias), "say which version it is to stand for")
-	}
 	b, err := catalog.AliasMove(ctx, from, a.Name, a.Alias, a.Number-1)
 	if err != nil {
 		return nil, err

@@ -253,6 +253,9 @@ func TestWrongAliasOrders(t *testing.T) {
 	if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
+	if n := r.e.Stats().FailedCommits; n > 0 {
+		t.Errorf("%d commits failed: what is refused is no error of the server", n)
+	}
 }
 
 // More aliases than a page of rows has, many of them removed, hide none.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,12 +20,13 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
 func ExportCommand(a *app.App) *cobra.Command {
 	l := &listing.Selection{Limit: 1}
-	var file string
+	var file, form string
 	c := &cobra.Command{
 		Use:   "export [ID…]",
 		Short: "Write an archive of executions that have ended, to be looked at elsewhere",
@@ -47,7 +49,12 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 				return err
 			}
 			selects := l.Action != "" || len(l.Labels)+len(l.Status)+len(l.Verdicts) > 0 || l.Since != "" || l.Until != "" || l.RerunOf != "" || l.RetryOf != ""
+			other := slices.IndexFunc(ids, func(id string) bool { return !strings.HasPrefix(id, flow.ExecutionPrefix) })
 			switch {
+			case form != "":
+				return exit.Usagef("-o %s: an archive has one form; to write it into a file give --file %s", form, form)
+			case other >= 0:
+				return exit.Usagef("%s is not the id of an execution; to write the archive into a file give --file %s", ids[other], ids[other])
 			case l.Where != "":
 				return exit.Usagef("--where is not for exports: pawl get executions --where '%s' -o name | xargs pawl export --file FILE", l.Where)
 			case len(ids) == 0 && !selects:
@@ -67,8 +74,9 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 	}
 	flags := c.Flags()
 	flags.StringVarP(&file, "file", "O", "", "where to write the archive; standard output by default")
+	flags.StringVarP(&form, "output", "o", "", "")
 	l.Flags(flags)
-	for _, name := range []string{"workflow", "where"} { // an archive has whole workflows; a condition is refused with what to do instead
+	for _, name := range []string{"workflow", "where", "output"} { // an archive has whole workflows; a condition and a form are refused with what to do instead
 		_ = flags.MarkHidden(name)
 	}
 	return c
