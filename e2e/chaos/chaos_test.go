@@ -143,7 +143,7 @@ func chaos(t *testing.T, broker string, cycles int) {
 		retention = between(random, 5*time.Second, time.Minute)
 	}
 	c := start(t, broker, retention)
-	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), retention: retention,
+	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), servers: c.addrs, retention: retention,
 		http: &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Second}, Timeout: 20 * time.Second}}
 	for _, a := range c.addrs {
 		l.each = append(l.each, connect(t, a))

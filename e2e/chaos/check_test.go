@@ -144,6 +144,7 @@ func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher)
 	v.effects(ledger, w.archive)
 	v.limits(ledger, lives, limits)
 	v.lines(l, lives)
+	v.reruns(l, ledger, w.archive)
 	v.reactions(s, l, w.archive)
 	v.beats(s, l, w.archive)
 	t.Logf("%d submissions accepted, %d executions, of which %d were removed and %d not read before; %d attempts lost and repeated, %d side effects, %d refused or unanswered calls",
@@ -256,7 +257,7 @@ func (v *verdicts) effects(ledger map[try]*effect, archive *archive) {
 		}
 	}
 	for id, x := range archive.lives {
-		if x.x.Kind != flow.KindCode || x.x.Stage != flow.Completed {
+		if x.x.Kind != flow.KindCode || x.x.Stage != flow.Completed || !x.x.ReusedOf.IsZero() {
 			continue
 		}
 		v.saw(11)

@@ -113,6 +113,7 @@ type accepted struct {
 	want            api.Status
 	at              time.Time // before it was submitted
 	cancelled       time.Time // when the cancel was acknowledged; by then it may have ended otherwise
+	again           *again    // of a rerun
 }
 
 // load submits work until it is told to stop, whatever happens to the servers.
@@ -123,6 +124,7 @@ type load struct {
 	http      *http.Client     // for what needs no client
 	any       *client.Client   // through the load balancer
 	each      []*client.Client // to one server each
+	servers   []string         // their addresses
 
 	mu        sync.Mutex
 	all       []*accepted
@@ -267,13 +269,24 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 		if err != nil {
 			panic(err)
 		}
-		l.submit(l.any, name, "mixed", input, api.Completed)
+		a := l.submit(l.any, name, "mixed", input, api.Completed)
+		if a == nil {
+			return
+		}
+		switch i % 4 {
+		case 0:
+			wg.Go(func() { l.rerun(i, a, []string{"join"}, "join") })
+		case 1, 2:
+			l.pause(i, a)
+		}
 	})
 	stream(8*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("nested-%d", i), "nested", l.input("nested", "0"), api.Completed)
 	})
 	stream(6*pace, func(i int) {
-		l.submit(l.any, fmt.Sprintf("doomed-%d", i), "doomed", l.input("ok", "0"), api.Failed)
+		if a := l.submit(l.any, fmt.Sprintf("doomed-%d", i), "doomed", l.input("ok", "0"), api.Failed); a != nil && i%2 == 0 {
+			wg.Go(func() { l.rerun(i, a, nil, "bad", "never") })
+		}
 	})
 	stream(pace/2, func(i int) {
 		l.emit(fmt.Sprintf("hit-%d", i), fmt.Sprintf("s%d", i%5), i, 1+i%3)

@@ -27,8 +27,8 @@ type WorkflowPause struct {
 type pauseOrder func(*transaction, *flow.Draft) (*flow.Pause, error)
 
 // PauseExecution lets a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
-// or wait in a queue, go on. With o.Stops the timers of these workflows stand still, and so does what among their tasks only waits. A workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no
-// workflow *Invalid.
+// or wait in a queue, go on. With o.Stops the timers of these workflows stand still, and so does what among their tasks only waits. A
+// workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no workflow *Invalid.
 func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
