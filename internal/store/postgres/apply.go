@@ -220,12 +220,7 @@ func write[T, R any](ctx context.Context, t *tx, q *query, of relation[*T, R], a
 	if len(all) == 0 {
 		return nil
 	}
-	var cols columns
-	of.begin(&cols)
-	for i := range all {
-		of.add(&cols, &all[i])
-	}
-	if err := t.ask(ctx, q, t.args().columns(&cols), nil); err != nil {
+	if err := t.ask(ctx, q, t.args().columns(columnsOf(of, all)), nil); err != nil {
 		return fmt.Errorf("write %d %s: %w", len(all), what, err)
 	}
 	return nil

@@ -31,12 +31,7 @@ func (t *tx) putAsides(all []store.Aside) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b store.Aside) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	var cols columns
-	asides.begin(&cols)
-	for i := range all {
-		asides.add(&cols, &all[i])
-	}
-	t.put(qPutAsides, &cols)
+	t.put(qPutAsides, columnsOf(asides, all))
 }
 
 // Aside implements store.AsideReader.

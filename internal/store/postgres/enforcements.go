@@ -92,23 +92,13 @@ func (t *tx) insertEnforcements() {
 	slices.SortFunc(t.enforced, func(a, b flow.Enforcement) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Rule, b.Rule))
 	})
-	var cols columns
-	enforcements.begin(&cols)
-	for i := range t.enforced {
-		enforcements.add(&cols, &t.enforced[i])
-	}
-	t.put(qInsertEnforcements, &cols)
+	t.put(qInsertEnforcements, columnsOf(enforcements, t.enforced))
 	t.enforced = nil
 }
 
 // retryEnforcements queues the statement that overwrites enforcements which have started nothing.
 func (t *tx) retryEnforcements(all []flow.Enforcement) {
-	var cols columns
-	enforcements.begin(&cols)
-	for i := range all {
-		enforcements.add(&cols, &all[i])
-	}
-	t.put(qRetryEnforcements, &cols)
+	t.put(qRetryEnforcements, columnsOf(enforcements, all))
 }
 
 // LockEnforcement implements store.Enforcements.
@@ -236,12 +226,7 @@ func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]sto
 // insertSwitches writes switches, in the order of their generations.
 func (t *tx) insertSwitches() {
 	slices.SortStableFunc(t.switched, func(a, b store.Switch) int { return cmp.Compare(a.Generation, b.Generation) })
-	var cols columns
-	switches.begin(&cols)
-	for i := range t.switched {
-		switches.add(&cols, &t.switched[i])
-	}
-	t.put(qAddSwitches, &cols)
+	t.put(qAddSwitches, columnsOf(switches, t.switched))
 	t.switched = nil
 }
 

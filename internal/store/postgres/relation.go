@@ -118,6 +118,16 @@ func (t relation[W, R]) columns(rows ...W) *columns {
 	return c
 }
 
+// columnsOf returns columns filled with the elements of a slice, which are not copied.
+func columnsOf[T, R any](of relation[*T, R], all []T) *columns {
+	var c columns
+	of.begin(&c)
+	for i := range all {
+		of.add(&c, &all[i])
+	}
+	return &c
+}
+
 // read reads the columns of a row, in order.
 func (t relation[W, R]) read(r *rows, to R) error {
 	for i := range t {

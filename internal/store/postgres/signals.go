@@ -100,12 +100,7 @@ func (t *tx) insertSignals() {
 	slices.SortStableFunc(t.emitted, func(a, b flow.Signal) int {
 		return cmp.Or(strings.Compare(a.Trigger, b.Trigger), strings.Compare(a.Key, b.Key))
 	})
-	var cols columns
-	signals.begin(&cols)
-	for i := range t.emitted {
-		signals.add(&cols, &t.emitted[i])
-	}
-	t.put(qInsertSignals, &cols)
+	t.put(qInsertSignals, columnsOf(signals, t.emitted))
 	t.emitted = nil
 }
 

@@ -10,43 +10,78 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const inquiryColumns = `i.id, i.asker, i.purpose, i.execution, i.state, i.revision, i.asked_at, i.due, i.closed_at, i.question, i.answer`
+type inquiryColumns = relation[*flow.Inquiry, *flow.Inquiry]
+
+// The columns of inquiries: those that never change, and those that a new revision writes.
+var (
+	inquiryKeys = inquiryColumns{
+		{"id", func(s *stmt, i *flow.Inquiry) { s.id(i.ID) }, func(s *stmt, i *flow.Inquiry) { i.ID = s.getID() }},
+		{"asker", func(s *stmt, i *flow.Inquiry) { s.id(i.Asker) }, func(s *stmt, i *flow.Inquiry) { i.Asker = s.getID() }},
+		{"purpose", func(s *stmt, i *flow.Inquiry) { s.text(i.Purpose) }, func(s *stmt, i *flow.Inquiry) { i.Purpose = s.getText() }},
+	}
+	revised = inquiryColumns{
+		{"execution", func(s *stmt, i *flow.Inquiry) { s.id(i.Execution) }, func(s *stmt, i *flow.Inquiry) { i.Execution = s.getID() }},
+		{"state", func(s *stmt, i *flow.Inquiry) { s.int(int64(i.State)) }, func(s *stmt, i *flow.Inquiry) { i.State = flow.InquiryState(s.getInt()) }},
+		{"revision", func(s *stmt, i *flow.Inquiry) { s.int(int64(i.Revision) + 1) }, func(s *stmt, i *flow.Inquiry) { i.Revision = int(s.getInt()) }},
+		{"asked_at", func(s *stmt, i *flow.Inquiry) { s.time(i.AskedAt) }, func(s *stmt, i *flow.Inquiry) { i.AskedAt = s.getTime() }},
+		{"due", func(s *stmt, i *flow.Inquiry) { s.timeOrNull(i.Due) }, func(s *stmt, i *flow.Inquiry) { i.Due = s.getTime() }},
+		{"closed_at", func(s *stmt, i *flow.Inquiry) { s.timeOrNull(i.ClosedAt) }, func(s *stmt, i *flow.Inquiry) { i.ClosedAt = s.getTime() }},
+		{"question", putQuestion, func(s *stmt, i *flow.Inquiry) { s.failed(row.DecodeQuestion(&i.Question, s.peekBlob())) }},
+		{"answer", putAnswer, getAnswer},
+	}
+	inquiries = inquiryKeys.with(revised...)
+)
+
+func putQuestion(s *stmt, i *flow.Inquiry) {
+	question, err := row.Question(&i.Question)
+	if err != nil {
+		s.fail(err)
+	}
+	s.text(string(question))
+}
+
+func putAnswer(s *stmt, i *flow.Inquiry) {
+	answer, err := row.Answer(i.Answer)
+	if err != nil {
+		s.fail(err)
+	}
+	s.textOrNull(string(answer))
+}
+
+func getAnswer(s *stmt, i *flow.Inquiry) {
+	var err error
+	i.Answer, err = row.DecodeAnswer(s.peekBlob())
+	s.failed(err)
+}
+
+var readInquiry = `SELECT ` + inquiries.names("i.") + ` FROM inquiries i `
 
 var (
-	qInquiry      = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE id = ?`)
-	qInquiryKeyed = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE asker = ? AND purpose = ?`)
-	qInquiryOf    = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE execution = ?`)
-	qInquiries    = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?`)
-	qAllInquiries = sql(`SELECT ` + inquiryColumns + ` FROM inquiries i WHERE id < ? ORDER BY id DESC LIMIT ?`)
-	qAssigned     = sql(`SELECT ` + inquiryColumns + ` FROM assigned a JOIN inquiries i ON i.id = a.inquiry
+	qInquiry      = sql(readInquiry + `WHERE id = ?`)
+	qInquiryKeyed = sql(readInquiry + `WHERE asker = ? AND purpose = ?`)
+	qInquiryOf    = sql(readInquiry + `WHERE execution = ?`)
+	qInquiries    = sql(readInquiry + `WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?`)
+	qAllInquiries = sql(readInquiry + `WHERE id < ? ORDER BY id DESC LIMIT ?`)
+	qAssigned     = sql(`SELECT ` + inquiries.names("i.") + ` FROM assigned a JOIN inquiries i ON i.id = a.inquiry
 		WHERE a.who = ? AND a.inquiry < ? ORDER BY a.inquiry DESC LIMIT ?`)
 
-	qInsertInquiry = sql(`INSERT INTO inquiries (execution, state, revision, asked_at, due, closed_at, question, answer, id, asker, purpose)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	qUpdateInquiry = sql(`UPDATE inquiries SET execution = ?, state = ?, revision = ?, asked_at = ?, due = ?, closed_at = ?, question = ?, answer = ?
-		WHERE id = ? AND revision = ?`)
+	qInsertInquiry = sql(inquiries.insert("inquiries"))
+	qUpdateInquiry = sql(`UPDATE inquiries SET ` + revised.sets() + ` WHERE id = ? AND revision = ?`)
 	qDeleteInquiry = sql(`DELETE FROM inquiries WHERE execution = ?`)
 	qAssign        = sql(`INSERT OR IGNORE INTO assigned (who, inquiry) VALUES (?, ?)`)
 	qUnassign      = sql(`DELETE FROM assigned WHERE who = ? AND inquiry = ?`)
 )
 
-// inquiries reads rows of inquiryColumns until a page is full.
+// inquiries reads rows of inquiries until a page is full.
 func (s *stmt) inquiries() ([]*flow.Inquiry, error) {
 	var all []*flow.Inquiry
 	var bad error
 	var page store.Page
 	for !page.Full() && s.next() {
-		i := &flow.Inquiry{ID: s.getID(), InquiryKey: flow.InquiryKey{Asker: s.getID(), Purpose: s.getText()}, Execution: s.getID(),
-			State: flow.InquiryState(s.getInt()), Revision: int(s.getInt()), AskedAt: row.FromMicros(s.getInt()),
-			Due: row.FromMicros(s.getInt()), ClosedAt: row.FromMicros(s.getInt())}
-		if err := row.DecodeQuestion(&i.Question, s.peekBlob()); err != nil {
+		i := &flow.Inquiry{}
+		if err := inquiries.read(s, i); err != nil {
 			bad = fmt.Errorf("read inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
 		}
-		answer, err := row.DecodeAnswer(s.peekBlob())
-		if err != nil {
-			bad = fmt.Errorf("read inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
-		}
-		i.Answer = answer
 		page.Inquiry(i)
 		all = append(all, i)
 	}
@@ -97,24 +132,11 @@ func (t *tx) putInquiries(all []*flow.Inquiry) error {
 }
 
 func (t *tx) putInquiry(i *flow.Inquiry) error {
-	question, err := row.Question(&i.Question)
-	if err != nil {
-		return err
-	}
-	answer, err := row.Answer(i.Answer)
-	if err != nil {
-		return err
-	}
-	q := qUpdateInquiry
+	var s *stmt
 	if i.Revision == 0 {
-		q = qInsertInquiry
-	}
-	s := t.c.use(q).id(i.Execution).int(int64(i.State)).int(int64(i.Revision) + 1).int(row.Micros(i.AskedAt)).intOrNull(row.Micros(i.Due)).
-		intOrNull(row.Micros(i.ClosedAt)).text(string(question)).textOrNull(string(answer)).id(i.ID)
-	if i.Revision == 0 {
-		s = s.id(i.Asker).text(i.Purpose)
+		s = inquiries.bind(t.c.use(qInsertInquiry), i)
 	} else {
-		s = s.int(int64(i.Revision))
+		s = revised.bind(t.c.use(qUpdateInquiry), i).id(i.ID).int(int64(i.Revision))
 	}
 	if err := taken(s.run()); err != nil {
 		return err

@@ -1,22 +1,34 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/row"
 )
 
+var chunks = relation[*flow.LogChunk, *flow.LogChunk]{
+	{"execution", func(s *stmt, k *flow.LogChunk) { s.id(k.Execution) }, func(s *stmt, k *flow.LogChunk) { k.Execution = s.getID() }},
+	{"attempt", func(s *stmt, k *flow.LogChunk) { s.int(int64(k.Attempt)) }, func(s *stmt, k *flow.LogChunk) { k.Attempt = int(s.getInt()) }},
+	{"seq", func(s *stmt, k *flow.LogChunk) { s.int(k.Seq) }, func(s *stmt, k *flow.LogChunk) { k.Seq = s.getInt() }},
+	{"stream", func(s *stmt, k *flow.LogChunk) { s.text(k.Stream) }, func(s *stmt, k *flow.LogChunk) { k.Stream = s.getText() }},
+	{"offset", func(s *stmt, k *flow.LogChunk) { s.int(k.Offset) }, func(s *stmt, k *flow.LogChunk) { k.Offset = s.getInt() }},
+	{"at", func(s *stmt, k *flow.LogChunk) { s.time(k.At) }, func(s *stmt, k *flow.LogChunk) { k.At = s.getTime() }},
+	{"size", func(s *stmt, k *flow.LogChunk) { s.int(k.Size) }, func(s *stmt, k *flow.LogChunk) { k.Size = s.getInt() }},
+	{"blob", func(s *stmt, k *flow.LogChunk) { s.textOrNull(k.Blob) }, func(s *stmt, k *flow.LogChunk) { k.Blob = s.getText() }},
+	{"data", func(s *stmt, k *flow.LogChunk) { s.blob(k.Data) }, func(s *stmt, k *flow.LogChunk) { k.Data = s.getBlob() }},
+}
+
 var (
-	qInsertChunk = sql(`INSERT OR IGNORE INTO chunks (execution, attempt, seq, stream, offset, at, size, blob, data)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qInsertChunk = sql(`INSERT OR IGNORE` + strings.TrimPrefix(chunks.insert("chunks"), "INSERT"))
 
 	// Offset and stream are optional: with neither, offset -1 lets everything through.
-	qChunks = sql(`SELECT attempt, seq, stream, offset, at, size, blob, data FROM chunks
+	qChunks = sql(`SELECT ` + chunks.names("") + ` FROM chunks
 		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?) AND (attempt, seq) < (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
 
@@ -113,16 +125,14 @@ func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
 }
 
 // AppendLogs implements store.Logs.
-func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
-	if len(chunks) == 0 {
+func (s *Store) AppendLogs(ctx context.Context, all []flow.LogChunk) error {
+	if len(all) == 0 {
 		return nil
 	}
 	err := s.writeLogs(ctx, func(c *conn) error {
-		for i := range chunks {
-			k := &chunks[i]
-			err := c.use(qInsertChunk).id(k.Execution).int(int64(k.Attempt)).int(k.Seq).text(k.Stream).int(k.Offset).
-				int(row.Micros(k.At)).int(k.Size).textOrNull(k.Blob).blob(k.Data).run()
-			if err != nil {
+		for i := range all {
+			k := &all[i]
+			if err := chunks.bind(c.use(qInsertChunk), k).run(); err != nil {
 				return fmt.Errorf("chunk %d of %s: %w", k.Seq, k.Execution, err)
 			}
 		}
@@ -165,14 +175,16 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 	before, beforeSeq := q.Bound()
 	var all []flow.LogChunk
 	var size int64
+	var bad error
 	stmt := c.use(qChunks).id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).
 		int(int64(before)).int(beforeSeq).textOrNull(q.Stream).textOrNull(q.Stream).int(offset)
 	for (len(all) == 0 || size < q.Limit) && stmt.next() {
-		k := stmt.chunk(q.Execution)
-		all = append(all, k)
+		all = append(all, flow.LogChunk{})
+		k := &all[len(all)-1]
+		bad = cmp.Or(bad, chunks.read(stmt, k))
 		size += k.Size
 	}
-	if err := stmt.done(); err != nil {
+	if err := cmp.Or(stmt.done(), bad); err != nil {
 		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
 	}
 	return all, nil
@@ -187,15 +199,6 @@ func (c *conn) tail(q *store.LogQuery, from, to int64) error {
 		size += s.getInt()
 	}
 	return s.done()
-}
-
-func (s *stmt) chunk(id flow.ID) flow.LogChunk {
-	k := flow.LogChunk{Execution: id, Attempt: int(s.getInt()), Seq: s.getInt(), Stream: s.getText(), Offset: s.getInt()}
-	k.At = row.FromMicros(s.getInt())
-	k.Size = s.getInt()
-	k.Blob = s.getText()
-	k.Data = s.getBlob()
-	return k
 }
 
 // removeChunks is how many chunks one transaction deletes: of 100 KB each they are 20 MB.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -11,15 +12,25 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const (
-	uploadColumns = `id, sum, size, until`
-	thatIsThere   = ` sum = ? AND sum IS NOT NULL AND dropped = 0`
+type uploadColumns = relation[*store.Upload, *store.Upload]
+
+// The columns of uploads: those that the end of an upload writes, and all that are read.
+var (
+	uploaded = uploadColumns{
+		{"sum", func(s *stmt, u *store.Upload) { s.blob(u.Sum[:]) }, func(s *stmt, u *store.Upload) { copy(u.Sum[:], s.peekBlob()) }},
+		{"size", func(s *stmt, u *store.Upload) { s.int(u.Size) }, func(s *stmt, u *store.Upload) { u.Size = s.getInt() }},
+		{"until", func(s *stmt, u *store.Upload) { s.time(u.Until) }, func(s *stmt, u *store.Upload) { u.Until = s.getTime() }},
+	}
+	uploads = uploadColumns{{"id", nil, func(s *stmt, u *store.Upload) { u.ID = s.getID() }}}.with(uploaded...)
 )
+
+// thatIsThere is the condition that an upload has ended and is kept.
+const thatIsThere = ` sum = ? AND sum IS NOT NULL AND dropped = 0`
 
 var (
 	qBeginUpload = sql(`INSERT INTO uploads (id, sum, size, until, dropped) VALUES (?, NULL, 0, ?, 0)`)
-	qEndUpload   = sql(`UPDATE uploads SET sum = ?, size = ?, until = ? WHERE id = ? AND sum IS NULL AND dropped = 0`)
-	qUpload      = sql(`SELECT ` + uploadColumns + ` FROM uploads WHERE` + thatIsThere)
+	qEndUpload   = sql(`UPDATE uploads SET ` + uploaded.sets() + ` WHERE id = ? AND sum IS NULL AND dropped = 0`)
+	qUpload      = sql(`SELECT ` + uploads.names("") + ` FROM uploads WHERE` + thatIsThere)
 	qKeepUpload  = sql(`UPDATE uploads SET until = max(until, ?) WHERE` + thatIsThere)
 	qDropUpload  = sql(`UPDATE uploads SET dropped = 1 WHERE id = ?`)
 	qLookAgain   = sql(`UPDATE uploads SET until = ? WHERE id = ?`)
@@ -49,7 +60,7 @@ func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error
 		}
 		return t.KeepUpload(ctx, before.Sum, u.Until)
 	}
-	if err := t.c.use(qEndUpload).blob(u.Sum[:]).int(u.Size).int(row.Micros(u.Until)).id(u.ID).run(); err != nil {
+	if err := uploaded.bind(t.c.use(qEndUpload), &u).id(u.ID).run(); err != nil {
 		return u, fmt.Errorf("end an upload: %w", err)
 	}
 	if t.c.changes() == 0 {
@@ -159,12 +170,9 @@ func (c *conn) mustUpload(sum [sha256.Size]byte) (store.Upload, error) {
 func (c *conn) upload(sum [sha256.Size]byte) (u store.Upload, found bool, err error) {
 	s := c.use(qUpload).blob(sum[:])
 	if found = s.next(); found {
-		u.ID = s.getID()
-		copy(u.Sum[:], s.peekBlob())
-		u.Size = s.getInt()
-		u.Until = row.FromMicros(s.getInt())
+		err = uploads.read(s, &u)
 	}
-	if err := s.done(); err != nil {
+	if err := cmp.Or(s.done(), err); err != nil {
 		return u, false, fmt.Errorf("read the upload %x: %w", sum, err)
 	}
 	return u, found, nil
