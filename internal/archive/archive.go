@@ -44,8 +44,8 @@ const (
 
 	// partSize is how many bytes of rows are gathered into one member.
 	partSize = 1 << 20
-	// MostRow bounds a row: what was given, what its handler got and what it put out have 16 MB each, and base64 a third more.
-	MostRow = 80 << 20
+	// mostRow bounds a row: what was given, what its handler got and what it put out have 16 MB each, and base64 a third more.
+	mostRow = 80 << 20
 	// mostDefinition bounds a document.
 	mostDefinition = 4 << 20
 	// checkedAtOnce is how many members one list of checksums has.
@@ -109,8 +109,8 @@ func DefinitionName(name string, version int, hash string) string {
 	return fmt.Sprintf("%s%s@%d.%s.json", definitionsUnder, name, version, hash)
 }
 
-// IsBlob reports whether a member's name is that of a blob.
-func IsBlob(name string) bool {
+// isBlob reports whether a member's name is that of a blob.
+func isBlob(name string) bool {
 	return under(name, filesUnder) || under(name, logsUnder) || under(name, uploadsUnder)
 }
 

@@ -97,7 +97,7 @@ func (r *reader) member() error {
 			return err
 		}
 		return r.c.Definition(h.Name, document)
-	case IsBlob(h.Name):
+	case isBlob(h.Name):
 		return r.blob(h)
 	}
 	return broken("member %.100q does not belong into an archive of version %d", h.Name, Version)
@@ -199,8 +199,8 @@ func (r *reader) rows(h *tar.Header) error {
 	var line []byte
 	for {
 		piece, err := lines.ReadSlice('\n')
-		if len(line)+len(piece) > MostRow {
-			return broken("%s: a row has more than %d MB", h.Name, MostRow>>20)
+		if len(line)+len(piece) > mostRow {
+			return broken("%s: a row has more than %d MB", h.Name, mostRow>>20)
 		}
 		line = append(line, piece...)
 		switch {

@@ -15,7 +15,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-var errTooLarge = fmt.Errorf("the result is larger than %d MB", MaxResult>>20)
+var errTooLarge = fmt.Errorf("the result is larger than %d MB", maxResult>>20)
 
 // maxEncoded is how many values, of all levels, one result may have.
 const maxEncoded = 500_000
@@ -30,7 +30,7 @@ type encoder struct {
 // bytes as base64, times as RFC 3339, durations as "1.5s", an absent optional
 // as null.
 func encode(v ref.Val) (json.RawMessage, error) {
-	return encodeUpTo(v, MaxResult)
+	return encodeUpTo(v, maxResult)
 }
 
 // encodeUpTo fails when the text would be longer than most bytes.
@@ -40,7 +40,7 @@ func encodeUpTo(v ref.Val, most int) (json.RawMessage, error) {
 }
 
 func (e *encoder) tooLarge() error {
-	if e.most == MaxResult {
+	if e.most == maxResult {
 		return errTooLarge
 	}
 	return fmt.Errorf("the text is larger than %d bytes", maxText)

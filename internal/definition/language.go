@@ -58,8 +58,8 @@ const (
 	maxElements   = 100_000    // of a list that a function works on
 	maxCompared   = 200_000    // elements, of all levels, of a value that is compared
 	maxText       = 4 << 20    // bytes of a text that a function makes
-	// MaxResult is how large the JSON text of one evaluated template may be, in bytes.
-	MaxResult = 16 << 20
+	// maxResult is how large the JSON text of one evaluated template may be, in bytes.
+	maxResult = 16 << 20
 )
 
 // The functions of `if` are macros for these variables: a function cannot see

@@ -14,7 +14,7 @@ func (p Position) String() string {
 	return problem.Place(p.File, p.Line, p.Column)
 }
 
-// Problem is one thing that is wrong with a document, Problems all of them: the error that Parse and ValidateInput return.
+// Problem is one thing that is wrong with a document, Problems all of them: the error that Parse and validateInput return.
 type (
 	Problem  = problem.Problem
 	Problems = problem.List

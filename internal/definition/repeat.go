@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// MaxRounds is how many rounds a task may ask for.
-const MaxRounds = 1000
+// maxRounds is how many rounds a task may ask for.
+const maxRounds = 1000
 
 // Repeat lets a task run in rounds, one after the other, until a condition holds over the result of a round.
 type Repeat struct {
@@ -36,7 +36,7 @@ func (b *builder) repeat(v *value, path string, task int) *Repeat {
 		b.fail(v, path, `add until: output.state == "ready"`, "until is missing: it says when the last round has been")
 	}
 	if n := v.get("max"); n != nil {
-		r.Max, _ = b.whole(n, problem.Join(path, "max"), 1, MaxRounds)
+		r.Max, _ = b.whole(n, problem.Join(path, "max"), 1, maxRounds)
 	} else {
 		b.fail(v, path, "add max: 10", "max is missing: it says how many rounds there are at most")
 	}

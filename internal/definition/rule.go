@@ -39,7 +39,7 @@ type Storm struct {
 
 // Depths of rules that lead to one another.
 const (
-	DefaultDepth = 8
+	defaultDepth = 8
 	MostDepth    = 32
 )
 
@@ -55,7 +55,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 		b.fail(v, "", "add name: my-rule", "the rule has no name")
 	}
 	d.Description = b.text(v.get("description"), "description", 10_000)
-	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: DefaultDepth}
+	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: defaultDepth}
 	r.OnAt = b.place(v.get("on"))
 	b.triggers(v, r.On)
 	if c := v.get("if"); c != nil {

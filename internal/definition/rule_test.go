@@ -119,7 +119,7 @@ func TestRuleDocument(t *testing.T) {
 	if holds, err := r.If.Eval(varsOf(t, `{"severity":"warn","host":"db1"}`)); holds || err != nil {
 		t.Errorf("it holds: %v", err)
 	}
-	if actions, labels := ends.Ends(); !slices.Equal(actions, []string{"deploy"}) || len(labels) > 0 || ends.Depth != DefaultDepth || ends.Reentry {
+	if actions, labels := ends.Ends(); !slices.Equal(actions, []string{"deploy"}) || len(labels) > 0 || ends.Depth != defaultDepth || ends.Reentry {
 		t.Errorf("%v %v", actions, labels)
 	}
 	if in, err := ends.InputFor(v); string(in) != "{}" || err != nil {

@@ -135,7 +135,7 @@ type Run struct {
 // that the execution belongs to, or nil; it goes over the action's own.
 // An error is of type Problems (of the input) or an *EvalError.
 func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string) (Run, error) {
-	input, err := ValidateInput(d, input)
+	input, err := validateInput(d, input)
 	if err != nil {
 		return Run{}, err
 	}

@@ -33,8 +33,8 @@ type Start struct {
 	Settings Settings
 }
 
-// MostPauseAfter bounds PauseAfter: as many executions are looked at when a tick is due.
-const MostPauseAfter = 100
+// mostPauseAfter bounds PauseAfter: as many executions are looked at when a tick is due.
+const mostPauseAfter = 100
 
 // Tick is what the expressions of a schedule see as `tick`.
 type Tick struct {
@@ -108,7 +108,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	if s.Overlap == "" {
 		s.Overlap = schedule.OverlapSkip
 	}
-	s.PauseAfter, _ = b.whole(v.get("pause_after"), "pause_after", 1, MostPauseAfter)
+	s.PauseAfter, _ = b.whole(v.get("pause_after"), "pause_after", 1, mostPauseAfter)
 	b.start(v.get("run"), v, &s.Run, scopeTick, "schedule", runFields)
 	if len(b.problems) == 0 {
 		var err error

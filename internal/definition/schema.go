@@ -71,11 +71,11 @@ func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// ValidateInput checks the input of an execution against the definition's
+// validateInput checks the input of an execution against the definition's
 // schema and fills in defaults. Input that is nil counts as null, and as {}
 // where the schema wants an object. The error is of type Problems; the paths
 // in it start with "input".
-func ValidateInput(d *Definition, input json.RawMessage) (json.RawMessage, error) {
+func validateInput(d *Definition, input json.RawMessage) (json.RawMessage, error) {
 	if d.Input == nil {
 		return checkJSON(input, "input")
 	}

@@ -55,7 +55,7 @@ func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > MaxResult {
+	if len(b) > maxResult {
 		return nil, &EvalError{Field: t.field, Expression: "…", Err: errTooLarge}
 	}
 	return b, nil
@@ -191,7 +191,7 @@ func (p *part) appendMixed(b []byte, v *Vars) ([]byte, error) {
 			return nil, err
 		}
 		s.WriteString(plain(raw))
-		if s.Len() > MaxResult {
+		if s.Len() > maxResult {
 			return nil, t.expr.failed(errTooLarge)
 		}
 	}

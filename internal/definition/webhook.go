@@ -35,10 +35,10 @@ type Webhook struct {
 
 // The bounds of a webhook's requests.
 const (
-	DefaultMaxBody = 1 << 20
+	defaultMaxBody = 1 << 20
 	MostMaxBody    = 16 << 20
-	DefaultReplay  = 24 * time.Hour
-	MostReplay     = 7 * 24 * time.Hour
+	defaultReplay  = 24 * time.Hour
+	mostReplay     = 7 * 24 * time.Hour
 	mostSecrets    = 10
 	mostKept       = 32 // headers
 )
@@ -158,7 +158,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 		b.fail(v, "", "add name: my-webhook", "the webhook has no name")
 	}
 	d.Description = b.text(v.get("description"), "description", 10_000)
-	w := &Webhook{MaxBody: DefaultMaxBody, Replay: DefaultReplay, Paused: b.boolean(v.get("paused"), "paused")}
+	w := &Webhook{MaxBody: defaultMaxBody, Replay: defaultReplay, Paused: b.boolean(v.get("paused"), "paused")}
 	b.verify(v.get("verify"), v, w)
 	if v.get("trigger") == nil {
 		b.fail(v, "", `add trigger: my-service.${{ body.type }}, or a plain name`, "the webhook does not say which signals it emits")
@@ -182,13 +182,13 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 		b.fail(v.get("keep_headers"), "keep_headers", "keep those that something looks at", "there are %d headers; at most %d are kept", len(w.KeepHeaders), mostKept)
 	}
 	if n := v.get("max_body"); n != nil {
-		w.MaxBody = b.sizeWithin(n, "max_body", "16MiB", MostMaxBody, DefaultMaxBody)
+		w.MaxBody = b.sizeWithin(n, "max_body", "16MiB", MostMaxBody, defaultMaxBody)
 	}
 	if w.Verify.Scheme == signature.None {
 		w.Replay = 0 // there is no signature that sending the same body again would take advantage of
 	}
 	if r := v.get("replay"); r != nil {
-		if w.Replay = b.duration(r, "replay", true); w.Replay > MostReplay {
+		if w.Replay = b.duration(r, "replay", true); w.Replay > mostReplay {
 			b.fail(r, "replay", "write at most 7d", "%s is too long", w.Replay)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 const (
 	// backfillTag marks the ticks of backfills, and begins the tags of those that were asked for again.
 	backfillTag = "backfill"
-	// BackfillLabel is the label of executions that a backfill starts; its value is the tag of their ticks.
-	BackfillLabel = "pawl.backfill"
+	// backfillLabel is the label of executions that a backfill starts; its value is the tag of their ticks.
+	backfillLabel = "pawl.backfill"
 
 	backfilledAtOnce = 100  // nominal times that one transaction decides about, unless fewer have inputs that fill it
 	backfilledDry    = 1000 // that one answer lists if nothing is started
@@ -138,7 +138,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		if line := lineOf(d); s.request.Key == "" || s.request.Key == line {
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
-		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{BackfillLabel: b.tag()})
+		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})
 		left.spend(0, s.request.PayloadSize())
 		starts, previous = append(starts, s), at
 	}

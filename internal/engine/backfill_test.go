@@ -57,7 +57,7 @@ func TestBackfill(t *testing.T) {
 			r.Fatalf("%d ticks, %v", len(rows), err)
 		}
 		x := r.get(rows[0].Execution)
-		if rows[0].Tag != backfillTag || rows[0].Why != "backfill" || x.Key != "schedule:s:backfill" || x.KeyLimit != 2 || x.Labels[ScheduleLabel] != "s" || x.Labels[BackfillLabel] != backfillTag ||
+		if rows[0].Tag != backfillTag || rows[0].Why != "backfill" || x.Key != "schedule:s:backfill" || x.KeyLimit != 2 || x.Labels[ScheduleLabel] != "s" || x.Labels[backfillLabel] != backfillTag ||
 			!strings.Contains(string(x.Input), `"why":"backfill"`) || !strings.Contains(string(x.Input), rows[0].Nominal.Format(time.RFC3339)) {
 			r.Errorf("%+v of %+v", x.Request, rows[0])
 		}

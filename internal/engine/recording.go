@@ -160,8 +160,8 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 	return nil
 }
 
-// ParseItem reads what Item.Text writes; path says where it stands.
-func ParseItem(path, text string) (orchestration.Item, error) {
+// parseItem reads what Item.Text writes; path says where it stands.
+func parseItem(path, text string) (orchestration.Item, error) {
 	name, rest, has := strings.Cut(text, "[")
 	i := orchestration.Item{Task: name, Index: orchestration.AllItems}
 	if !has {

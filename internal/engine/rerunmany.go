@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// RerunManyAction is the workflow that runs many executions again. It is stored when it is first asked for.
-const RerunManyAction = "pawl.rerun"
+// rerunManyAction is the workflow that runs many executions again. It is stored when it is first asked for.
+const rerunManyAction = "pawl.rerun"
 
 //go:embed rerunmany.yaml
 var rerunManyDocument []byte
 
-// RerunManyLimit is how many executions one call runs again, MostRerunsAtOnce how many of them may be under way at the same time.
+// RerunManyLimit is how many executions one call runs again, mostRerunsAtOnce how many of them may be under way at the same time.
 const (
 	RerunManyLimit   = 10_000
-	MostRerunsAtOnce = 100
+	mostRerunsAtOnce = 100
 )
 
 // RerunManyOptions say how many executions are run again.
@@ -40,8 +40,8 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 		return Submitted{}, fault.New("ids", "", "there is nothing to run again", "select executions that have ended and have not completed, or name some")
 	case len(ids) > RerunManyLimit:
 		return Submitted{}, fault.New("ids", "", fmt.Sprintf("there are %d; %d at most are run again together", len(ids), RerunManyLimit), "select fewer, as by their time")
-	case o.AtOnce < 1 || o.AtOnce > MostRerunsAtOnce:
-		return Submitted{}, fault.New("at_once", fmt.Sprint(o.AtOnce), "it is out of range", fmt.Sprintf("give 1 to %d", MostRerunsAtOnce))
+	case o.AtOnce < 1 || o.AtOnce > mostRerunsAtOnce:
+		return Submitted{}, fault.New("at_once", fmt.Sprint(o.AtOnce), "it is out of range", fmt.Sprintf("give 1 to %d", mostRerunsAtOnce))
 	}
 	if o.Definition != "" {
 		if _, _, _, err := definition.SplitAction(o.Definition); err != nil {
@@ -56,13 +56,13 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 	if known, err := e.manyBefore(ctx, o.IdempotencyKey); err != nil || known.Existing {
 		return known, err
 	}
-	defs, err := definition.Parse(RerunManyAction, rerunManyDocument)
+	defs, err := definition.Parse(rerunManyAction, rerunManyDocument)
 	if err != nil {
-		return Submitted{}, fmt.Errorf("read %s: %w", RerunManyAction, err)
+		return Submitted{}, fmt.Errorf("read %s: %w", rerunManyAction, err)
 	}
 	defined, err := e.Define(ctx, defs)
 	if err != nil {
-		return Submitted{}, fmt.Errorf("store %s: %w", RerunManyAction, err)
+		return Submitted{}, fmt.Errorf("store %s: %w", rerunManyAction, err)
 	}
 	input := struct {
 		Executions []flow.ID `json:"executions"`
@@ -74,7 +74,7 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 	if err != nil {
 		return Submitted{}, fmt.Errorf("name the executions: %w", err)
 	}
-	out, err := e.Submit(ctx, []Submission{{Action: catalog.VersionKey(RerunManyAction, defined[0].Version), Input: raw, IdempotencyKey: o.IdempotencyKey}})
+	out, err := e.Submit(ctx, []Submission{{Action: catalog.VersionKey(rerunManyAction, defined[0].Version), Input: raw, IdempotencyKey: o.IdempotencyKey}})
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -91,7 +91,7 @@ func (e *Engine) manyBefore(ctx context.Context, key string) (Submitted, error) 
 		return Submitted{}, err
 	}
 	x, err := e.opts.Store.Get(ctx, id)
-	if err != nil || x.Action != RerunManyAction {
+	if err != nil || x.Action != rerunManyAction {
 		return Submitted{}, err // it was another call, which Submit says
 	}
 	return Submitted{Execution: id, Existing: true}, nil

@@ -45,7 +45,7 @@ func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	from, only, outputs, within := &o.From, &o.Only, &o.Outputs, &o.Within
 	parts := strings.Split(text, "/")
 	for i, part := range parts {
-		item, err := ParseItem(field, part)
+		item, err := parseItem(field, part)
 		if err == nil && part == "" {
 			err = fault.New(field, text, "a path has tasks between its slashes", "write deploy/verify, or deploy/verify[3]")
 		}

@@ -184,7 +184,7 @@ func TestOrderOfATimedOutWorkflowIsFollowedByNoAttempt(t *testing.T) {
 
 func TestLostOwner(t *testing.T) {
 	d := held(t, Request{})
-	for attempt := 1; attempt <= LostAttempts; attempt++ {
+	for attempt := 1; attempt <= lostAttempts; attempt++ {
 		if d.Attempt != attempt {
 			t.Fatalf("attempt %d, want %d", d.Attempt, attempt)
 		}
@@ -192,7 +192,7 @@ func TestLostOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = reload(d)
-		if attempt == LostAttempts {
+		if attempt == lostAttempts {
 			break
 		}
 		if d.Stage != Requested || d.Place != Delayed {
@@ -237,7 +237,7 @@ func TestTakenByHost(t *testing.T) {
 		return reload(d)
 	}
 	d := held(t, Request{Retry: Retry{MaxAttempts: 1}})
-	for n := 1; n <= FreeLosses; n++ {
+	for n := 1; n <= freeLosses; n++ {
 		reason := reasons[n%len(reasons)]
 		attempt := d.Attempt
 		d = end(d, `{"reason":"`+reason+`"}`)

@@ -17,7 +17,7 @@ type Input struct {
 // What the input of one execution may have: it is kept with the execution.
 const (
 	InputLimit  = 16 << 20 // bytes
-	InputPieces = 1 << 16
+	inputPieces = 1 << 16
 )
 
 var (
@@ -54,7 +54,7 @@ func (in Input) Feed(at int64, piece []byte, last bool, given []byte) ([]byte, I
 		return nil, in, nil
 	case end > InputLimit:
 		return nil, in, fmt.Errorf("%w: it has %d bytes and may have %d: give what is larger as stdin or as a file, when you submit", ErrInputFull, in.Size, int64(InputLimit))
-	case in.Pieces >= InputPieces && len(fresh) > 0:
+	case in.Pieces >= inputPieces && len(fresh) > 0:
 		return nil, in, fmt.Errorf("%w: it came in %d pieces, which is the most: send more in each", ErrInputFull, in.Pieces)
 	}
 	return fresh, Input{Pieces: in.Pieces + 1, Size: end, Closed: last}, nil

@@ -37,8 +37,8 @@ func TestFeed(t *testing.T) {
 		{"the end again", closed, 5, "", true, "", closed, nil},
 		{"too much", Input{Pieces: 1, Size: InputLimit - 1}, InputLimit - 1, "xx", false, "", Input{Pieces: 1, Size: InputLimit - 1}, ErrInputFull},
 		{"as much as there may be", Input{Pieces: 1, Size: InputLimit - 1}, InputLimit - 1, "x", false, "x", Input{2, InputLimit, false}, nil},
-		{"too often", Input{Pieces: InputPieces, Size: 5}, 5, "x", false, "", Input{Pieces: InputPieces, Size: 5}, ErrInputFull},
-		{"the end after as many pieces as there may be", Input{Pieces: InputPieces, Size: 5}, 5, "", true, "", Input{InputPieces + 1, 5, true}, nil},
+		{"too often", Input{Pieces: inputPieces, Size: 5}, 5, "x", false, "", Input{Pieces: inputPieces, Size: 5}, ErrInputFull},
+		{"the end after as many pieces as there may be", Input{Pieces: inputPieces, Size: 5}, 5, "", true, "", Input{inputPieces + 1, 5, true}, nil},
 	} {
 		var given []byte
 		if n := c.in.Repeats(c.at, len(c.piece)); n > 0 {

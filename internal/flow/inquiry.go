@@ -146,8 +146,8 @@ var (
 	ErrClosed = errors.New("not open any more")
 )
 
-// MostPerson is how many bytes the name of a person or a group may have.
-const MostPerson = 100
+// mostPerson is how many bytes the name of a person or a group may have.
+const mostPerson = 100
 
 // ReadWho reads the name of a person ("ada" or "user:ada") or of a group ("group:release"). Names are letters, digits and
 // punctuation without spaces and colons. It returns the one form that names are compared in.
@@ -156,12 +156,12 @@ func ReadWho(text string) (string, error) {
 	if before, after, both := strings.Cut(text, ":"); both {
 		kind, name = before, after
 	}
-	bad := name == "" || len(name) > MostPerson || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool {
+	bad := name == "" || len(name) > mostPerson || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool {
 		return r == ':' || r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r)
 	})
 	switch {
 	case bad, kind != "" && kind != "user" && kind != "group":
-		return "", fmt.Errorf("%.*q names neither a person nor a group: write ada, user:ada or group:release, without spaces", MostPerson, text)
+		return "", fmt.Errorf("%.*q names neither a person nor a group: write ada, user:ada or group:release, without spaces", mostPerson, text)
 	case kind == "group":
 		return text, nil
 	}

@@ -14,8 +14,8 @@ const (
 	LabelKeyForm   = `write 1 to 63 letters, digits, "-", "_" and ".", a letter or digit first and last, as in gpu; a domain and "/" may come before them, as in example.com/gpu`
 	LabelValueForm = `write at most 63 letters, digits, "-", "_" and ".", a letter or digit first and last, as in a100`
 
-	// WorkerLabelsLimit is how many labels a worker may have, SelectorLimit how many an execution may ask for.
-	WorkerLabelsLimit = 64
+	// workerLabelsLimit is how many labels a worker may have, SelectorLimit how many an execution may ask for.
+	workerLabelsLimit = 64
 	SelectorLimit     = 16
 
 	labelMark = "="
@@ -41,8 +41,8 @@ func BadLabelValue(value string) bool { return value != "" && !labelName.MatchSt
 
 // CheckLabels says what is wrong with the labels of a worker, and how to write them.
 func CheckLabels(labels map[string]string) error {
-	if len(labels) > WorkerLabelsLimit {
-		return fmt.Errorf("%d labels are more than the %d that a worker may have: leave some out", len(labels), WorkerLabelsLimit)
+	if len(labels) > workerLabelsLimit {
+		return fmt.Errorf("%d labels are more than the %d that a worker may have: leave some out", len(labels), workerLabelsLimit)
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if BadLabelKey(key) {

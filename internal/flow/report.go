@@ -104,9 +104,9 @@ func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 	return *rc
 }
 
-// ProgressLimit is the highest number of an event that says no more than progress: a history must stay readable, and a store
+// progressLimit is the highest number of an event that says no more than progress: a history must stay readable, and a store
 // may have bounds of its own (SQLite's key has room for four million).
-const ProgressLimit = 1_000_000
+const progressLimit = 1_000_000
 
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
 // means that a number was given to an event of the engine's: it took the attempt back before it heard of the sender's.
@@ -147,8 +147,8 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a worker cannot author %q", e.Seq, e.Type)
 		return
 	}
-	if e.Type == EvProgress && e.Seq > ProgressLimit {
-		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a history may not have more than %d events: say less with progress, write more to the log", e.Seq, ProgressLimit)
+	if e.Type == EvProgress && e.Seq > progressLimit {
+		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a history may not have more than %d events: say less with progress, write more to the log", e.Seq, progressLimit)
 		return
 	}
 	o := e.Outcome

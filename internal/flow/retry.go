@@ -9,12 +9,12 @@ import (
 )
 
 // Retry says whether and when a failed attempt is followed by another. The zero value is "one attempt", except that an
-// attempt lost with its worker is tried again (see LostAttempts).
+// attempt lost with its worker is tried again (see lostAttempts).
 type Retry struct {
 	MaxAttempts int           `json:"max_attempts,omitempty"` // in all; 0 means 1
 	Backoff     Backoff       `json:"backoff,omitempty"`
-	Delay       time.Duration `json:"delay,omitempty"`     // before the second attempt; 0 means DefaultDelay
-	MaxDelay    time.Duration `json:"max_delay,omitempty"` // 0 means DefaultMaxDelay
+	Delay       time.Duration `json:"delay,omitempty"`     // before the second attempt; 0 means defaultDelay
+	MaxDelay    time.Duration `json:"max_delay,omitempty"` // 0 means defaultMaxDelay
 	Jitter      float64       `json:"jitter,omitempty"`    // 0..1: share of the delay that is random
 	// On lists the error codes (verdicts) that are tried again, and "exit:N" for exit codes. Empty: every failure and
 	// timeout.
@@ -32,21 +32,21 @@ const (
 
 // Defaults of a retry policy.
 const (
-	DefaultDelay    = time.Second
-	DefaultMaxDelay = 10 * time.Minute
-	// LostAttempts is how many attempts an execution without a retry policy gets when its workers die under it: a lost
+	defaultDelay    = time.Second
+	defaultMaxDelay = 10 * time.Minute
+	// lostAttempts is how many attempts an execution without a retry policy gets when its workers die under it: a lost
 	// worker says nothing about the work, but work that kills its worker must end.
-	LostAttempts = 3
-	// FreeLosses is how many attempts may end without counting because their host took them away (see HostTook): a long program on nodes
+	lostAttempts = 3
+	// freeLosses is how many attempts may end without counting because their host took them away (see HostTook): a long program on nodes
 	// that are preempted every few hours needs many, and a program that brings its nodes down must end.
-	FreeLosses = 10
+	freeLosses = 10
 )
 
 // Attempts is how many attempts the policy allows for a failure with the given code.
 func (r Retry) Attempts(code string) int {
 	n := max(r.MaxAttempts, 1)
 	if code == CodeWorkerLost && r.MaxAttempts == 0 {
-		return LostAttempts
+		return lostAttempts
 	}
 	return n
 }
@@ -99,10 +99,10 @@ func HostTook(code string, data json.RawMessage) string {
 func (r Retry) Pause(attempt int, random float64) time.Duration {
 	d, most := r.Delay, r.MaxDelay
 	if d == 0 {
-		d = DefaultDelay
+		d = defaultDelay
 	}
 	if most == 0 {
-		most = DefaultMaxDelay
+		most = defaultMaxDelay
 	}
 	pause := float64(d)
 	if r.Backoff != Constant {

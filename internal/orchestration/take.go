@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// MaxItems is how many elements a foreach may have.
-const MaxItems = 100_000
+// maxItems is how many elements a foreach may have.
+const maxItems = 100_000
 
 // Plan is what the engine commits, in one transaction. Steps taken one after
 // the other add to the same plan.
@@ -313,8 +313,8 @@ func (k *taking) items(t *definition.Task, v *definition.Vars) ([]json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	if len(items) > MaxItems {
-		return nil, fmt.Errorf("tasks.%s.foreach: the list has %d items; at most %d are run: use batch, or sub-workflows", t.Name, len(items), MaxItems)
+	if len(items) > maxItems {
+		return nil, fmt.Errorf("tasks.%s.foreach: the list has %d items; at most %d are run: use batch, or sub-workflows", t.Name, len(items), maxItems)
 	}
 	if k.f.Items != nil {
 		k.f.Items[t.Index] = items

@@ -53,9 +53,9 @@ type Spec struct {
 
 // The defaults and bounds of a Spec.
 const (
-	DefaultWithin = 24 * time.Hour
+	defaultWithin = 24 * time.Hour
 	MostWithin    = 31 * 24 * time.Hour
-	DefaultAtMost = 100
+	defaultAtMost = 100
 	MostAtMost    = 1000
 	MostJitter    = 24 * time.Hour
 	mostLines     = 100
@@ -106,10 +106,10 @@ func New(spec Spec) (*Schedule, error) {
 		}
 	}
 	if s.Within == 0 {
-		s.Within = DefaultWithin
+		s.Within = defaultWithin
 	}
 	if s.AtMost == 0 {
-		s.AtMost = DefaultAtMost
+		s.AtMost = defaultAtMost
 	}
 	if s.CatchUp == "" {
 		s.CatchUp = CatchUpLast

@@ -284,7 +284,7 @@ func TestEveryTickOnce(t *testing.T) {
 			}
 			next = p.Next
 		}
-		if n, _ := s.Count(first, next, CountLimit); n != decided {
+		if n, _ := s.Count(first, next, countLimit); n != decided {
 			t.Fatalf("%+v: %d decided of %d", spec, decided, n)
 		}
 	}

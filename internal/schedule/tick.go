@@ -22,12 +22,12 @@ const Grace = time.Minute
 // Missed are nominal times, one after the other, that were not fired.
 type Missed struct {
 	First, Last time.Time
-	Count       int // CountLimit: at least as many
+	Count       int // countLimit: at least as many
 	Why         string
 }
 
-// CountLimit is where missed times are no longer counted: every second of a day are fewer.
-const CountLimit = 100_000
+// countLimit is where missed times are no longer counted: every second of a day are fewer.
+const countLimit = 100_000
 
 // Fire is a nominal time to be fired.
 type Fire struct {
@@ -73,12 +73,12 @@ func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.
 		if missed.Count == 0 {
 			missed.First, missed.Why = t, MissedLate
 		}
-		if missed.Last = t; missed.Count < CountLimit {
+		if missed.Last = t; missed.Count < countLimit {
 			missed.Count++
 		}
 	}
 	if next.Before(since) {
-		if n, last := s.Count(next, since, CountLimit); n > 0 {
+		if n, last := s.Count(next, since, countLimit); n > 0 {
 			missed = Missed{First: next, Last: last, Count: n, Why: MissedLate}
 			next, _ = s.Next(maxTime(last, since.Add(-time.Nanosecond)))
 		}
@@ -119,7 +119,7 @@ func maxTime(a, b time.Time) time.Time {
 
 // Passed is what was missed from next until now, and the first nominal time that was not.
 func (s *Schedule) Passed(next, now time.Time, why string) (missed []Missed, left time.Time) {
-	if n, last := s.Count(next, now, CountLimit); n > 0 {
+	if n, last := s.Count(next, now, countLimit); n > 0 {
 		missed = []Missed{{First: next, Last: last, Count: n, Why: why}}
 		left, _ = s.Next(maxTime(last, now.Add(-time.Nanosecond)))
 		return missed, left

@@ -12,13 +12,13 @@ type Fault struct {
 	Fix     string
 }
 
-// MostTolerance bounds Tolerance: a request may be sent again for as long as its time is accepted.
-const MostTolerance = 24 * time.Hour
+// mostTolerance bounds Tolerance: a request may be sent again for as long as its time is accepted.
+const mostTolerance = 24 * time.Hour
 
 // Check returns what is wrong with how a hook says that requests are signed.
 func (h *Hook) Check() (faults []Fault) {
 	fault := func(field, message, fix string) { faults = append(faults, Fault{field, message, fix}) }
-	if h.Tolerance < 0 || h.Tolerance > MostTolerance {
+	if h.Tolerance < 0 || h.Tolerance > mostTolerance {
 		fault("tolerance", h.Tolerance.String()+" is out of range", "write more than nothing and at most 24h; 5m is usual")
 	}
 	for _, f := range []struct{ name, value string }{{"header", h.Header}, {"timestamp", h.Timestamp}, {"id", h.ID}} {

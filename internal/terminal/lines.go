@@ -29,8 +29,8 @@ type change struct {
 	text string
 }
 
-// NewLines writes to w.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]shown{}} }
+// newLines writes to w.
+func newLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]shown{}} }
 
 // Show writes a line for everything that is not as the last snapshot had it, in order of time.
 func (l *Lines) Show(t Tree) {

@@ -99,7 +99,7 @@ func TestCleanLeavesNothingThatMovesTheCursor(t *testing.T) {
 
 func TestLinesSayEachChangeOnce(t *testing.T) {
 	var b bytes.Buffer
-	l := NewLines(&b)
+	l := newLines(&b)
 	tree := sample()
 	l.Show(*tree)
 	l.Show(*tree)
@@ -125,7 +125,7 @@ func TestLinesSayEachChangeOnce(t *testing.T) {
 func TestLinesInOrderOfTime(t *testing.T) {
 	before := func(d time.Duration) time.Time { return time.Date(2000, 1, 2, 12, 0, 0, 0, time.UTC).Add(-d) }
 	var b bytes.Buffer
-	l := NewLines(&b)
+	l := newLines(&b)
 	show := func(children ...Node) {
 		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute)}, ID: "ex_1"})
 		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute), Children: children}, ID: "ex_1"})

@@ -41,5 +41,5 @@ func Open(w io.Writer, interrupted func()) View {
 	if IsTerminal(w) && IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != "" {
 		return openLive(w, interrupted)
 	}
-	return NewLines(w)
+	return newLines(w)
 }

@@ -153,8 +153,8 @@ func (s *Server) report(ctx context.Context, session flow.ID, in *Asked) (Answer
 }
 
 func (s *Server) decline(ctx context.Context, session flow.ID, in *Asked) (Answer, error) {
-	if len(in.Attempts) > MostTaken {
-		return Answer{}, fmt.Errorf("%w: decline %d attempts: a session gets at most %d at once", handoff.ErrBadCall, len(in.Attempts), MostTaken)
+	if len(in.Attempts) > mostTaken {
+		return Answer{}, fmt.Errorf("%w: decline %d attempts: a session gets at most %d at once", handoff.ErrBadCall, len(in.Attempts), mostTaken)
 	}
 	return Answer{}, s.handoff.Decline(ctx, session, in.Attempts)
 }

@@ -83,7 +83,7 @@ func (t *poller) collect(most time.Duration, answered int64) []handoff.Assignmen
 func portion(work []handoff.Assignment) int {
 	size := 0
 	for i := range work {
-		if size += len(work[i].Payload); i > 0 && size > MostWork {
+		if size += len(work[i].Payload); i > 0 && size > mostWork {
 			return i
 		}
 	}
@@ -147,7 +147,7 @@ func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer fu
 	defer func() { <-t.turn }()
 	work, err := t.collect(s.Lease()/2, in.Answered), error(nil)
 	if len(work) == 0 {
-		work, err = s.handoff.Take(ctx, session, min(in.N, MostTaken, max(1, MostWork/max(1, t.each))))
+		work, err = s.handoff.Take(ctx, session, min(in.N, mostTaken, max(1, mostWork/max(1, t.each))))
 		// The time is taken after the Take: the call may have waited for longer than the half lease for which work is
 		// kept.
 		t.since = time.Now()

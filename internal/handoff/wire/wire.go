@@ -28,10 +28,10 @@ const (
 )
 
 const (
-	// MostTaken is how many executions one answer hands over at most.
-	MostTaken = 1000
-	// MostWork is about how many bytes of input one answer holds; the rest of the claimed work comes with the next one.
-	MostWork = 16 << 20
+	// mostTaken is how many executions one answer hands over at most.
+	mostTaken = 1000
+	// mostWork is about how many bytes of input one answer holds; the rest of the claimed work comes with the next one.
+	mostWork = 16 << 20
 	// MostBody is the most bytes of a call. A report of the largest outputs and a call with the most log bytes are smaller.
 	MostBody = 64 << 20
 	// MostAnswer is the most bytes of an answer. The answer to Resume holds the inputs of all attempts that the worker

@@ -79,8 +79,8 @@ type Runtime struct {
 	tidy   sync.WaitGroup
 }
 
-// DefaultOrphanAfter is how long a run goes on without its worker unless the options say otherwise.
-const DefaultOrphanAfter = 2 * time.Minute
+// defaultOrphanAfter is how long a run goes on without its worker unless the options say otherwise.
+const defaultOrphanAfter = 2 * time.Minute
 
 // New returns a runtime on a cluster, which need not answer yet.
 func New(o Options) (*Runtime, error) {
@@ -94,7 +94,7 @@ func New(o Options) (*Runtime, error) {
 	if o.Namespace != "" {
 		namespace = o.Namespace
 	}
-	template, err := ReadTemplate(o.Template)
+	template, err := readTemplate(o.Template)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func New(o Options) (*Runtime, error) {
 		o.Pull = runtime.PullMissing
 	}
 	if o.OrphanAfter == 0 {
-		o.OrphanAfter = DefaultOrphanAfter
+		o.OrphanAfter = defaultOrphanAfter
 	}
 	open, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}

@@ -36,8 +36,8 @@ type Template struct {
 	} `json:"spec"`
 }
 
-// ReadTemplate reads a template from a file; an empty name is none.
-func ReadTemplate(file string) (*Template, error) {
+// readTemplate reads a template from a file; an empty name is none.
+func readTemplate(file string) (*Template, error) {
 	t := new(Template)
 	if file == "" {
 		return t, nil

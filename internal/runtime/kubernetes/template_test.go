@@ -24,7 +24,7 @@ func TestTemplate(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{})
 	var err error
-	r.template, err = ReadTemplate(writeTemplate(t, `
+	r.template, err = readTemplate(writeTemplate(t, `
 metadata: {labels: {team: eval}, annotations: {a: b}}
 spec:
   nodeSelector: {gpu: a100, kubernetes.io/os: windows}
@@ -58,7 +58,7 @@ func TestTemplateOfTheDocument(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "## A template for all pods")
 	_, block, _ := strings.Cut(section, "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
-	if read, err := ReadTemplate(writeTemplate(t, block)); err != nil || read.Spec.NodeSelector["accelerator"] != "a100" || len(read.Spec.Containers) != 1 {
+	if read, err := readTemplate(writeTemplate(t, block)); err != nil || read.Spec.NodeSelector["accelerator"] != "a100" || len(read.Spec.Containers) != 1 {
 		t.Errorf("%v\n%s", err, block)
 	}
 }
@@ -73,11 +73,11 @@ func TestTemplatesThatAreWrong(t *testing.T) {
 		"metadata: {labels: {run.pawl.owner: me}}":                                "Pawl's own names",
 		"spec: {nodeSelector: [a]}":                                               "nodeSelector",
 	} {
-		if _, err := ReadTemplate(writeTemplate(t, text)); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), say) {
+		if _, err := readTemplate(writeTemplate(t, text)); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want %q", text, err, say)
 		}
 	}
-	if _, err := ReadTemplate("/no/such/file"); !errors.Is(err, runtime.ErrUnavailable) {
+	if _, err := readTemplate("/no/such/file"); !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// PausesMost is how many of the latest pauses of queues, and of actions, are compared with claims.
-const PausesMost = 100_000
+// pausesMost is how many of the latest pauses of queues, and of actions, are compared with claims.
+const pausesMost = 100_000
 
 // span is the time in which something was paused.
 type span struct{ from, to time.Time } // to zero: it still is
@@ -30,11 +30,11 @@ type claim struct {
 
 // ReadPauses notes when queues and actions were paused, from the history that a store has.
 func (f *Findings) ReadPauses(ctx context.Context, r store.PauseReader) error {
-	queues, err := r.PauseHistory(ctx, store.PausedQueue, "", 0, PausesMost)
+	queues, err := r.PauseHistory(ctx, store.PausedQueue, "", 0, pausesMost)
 	if err != nil {
 		return err
 	}
-	actions, err := r.PauseHistory(ctx, store.PausedAction, "", 0, PausesMost)
+	actions, err := r.PauseHistory(ctx, store.PausedAction, "", 0, pausesMost)
 	if err == nil {
 		f.Paused(queues, actions)
 	}

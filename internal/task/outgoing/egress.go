@@ -33,8 +33,8 @@ type Egress struct {
 	client   *http.Client
 }
 
-// ErrRefusedAddress means that a task tried to connect to an address that is neither public nor allowed.
-var ErrRefusedAddress = errors.New("address refused")
+// errRefusedAddress means that a task tried to connect to an address that is neither public nor allowed.
+var errRefusedAddress = errors.New("address refused")
 
 const mostRedirects = 10
 
@@ -96,13 +96,13 @@ func (e *Egress) named(addr string) bool {
 func (e *Egress) check(wanted, address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %q is no address", ErrRefusedAddress, address)
+		return fmt.Errorf("%w: %q is no address", errRefusedAddress, address)
 	}
 	ip := ap.Addr().Unmap().WithZone("")
 	if public(ip) || slices.ContainsFunc(e.prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it, with the setting allow_hosts", ErrRefusedAddress, wanted, ip)
+	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it, with the setting allow_hosts", errRefusedAddress, wanted, ip)
 }
 
 // special are blocks that are not the public internet and for which netip has no predicate.

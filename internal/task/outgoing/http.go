@@ -221,7 +221,7 @@ func callError(ctx context.Context, err error) error {
 		err = ue.Err
 	}
 	switch {
-	case errors.Is(err, ErrRefusedAddress):
+	case errors.Is(err, errRefusedAddress):
 		return task.Errorf("address_refused", "%v", err)
 	case errors.Is(err, errTooLarge):
 		return task.Errorf("response_too_large", "%v", err)

@@ -57,9 +57,9 @@ type Frame struct {
 	Data   []byte
 }
 
-// MaxData bounds the data of one frame; Chunk is how much of a stream or a file one carries.
+// maxData bounds the data of one frame; Chunk is how much of a stream or a file one carries.
 const (
-	MaxData = 8 << 20
+	maxData = 8 << 20
 	Chunk   = 32 << 10
 )
 
@@ -92,8 +92,8 @@ func Read(r io.Reader) (Frame, error) {
 	}
 	f := Frame{Kind: Kind(header[0]), Offset: int64(binary.BigEndian.Uint64(header[1:]))}
 	size := binary.BigEndian.Uint32(header[9:])
-	if size > MaxData {
-		return Frame{}, fmt.Errorf("frame %q claims %d bytes of data, at most %d are allowed", f.Kind, size, MaxData)
+	if size > maxData {
+		return Frame{}, fmt.Errorf("frame %q claims %d bytes of data, at most %d are allowed", f.Kind, size, maxData)
 	}
 	f.Data = make([]byte, size)
 	if _, err := io.ReadFull(r, f.Data); err != nil {
