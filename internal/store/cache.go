@@ -9,17 +9,18 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Kept is an outcome that is kept for executions with the same to do. It has an output of its own: the execution may be removed.
+// Kept is an outcome in the cache. It has a copy of the output, because the execution may be removed.
 type Kept struct {
-	Hash    [sha256.Size]byte // of what the execution was to do
-	Origin  flow.ID           // the execution that ran to put the output out
-	At      time.Time         // when that ended
+	Hash    [sha256.Size]byte // of everything that determines the outcome
+	Origin  flow.ID           // the execution that ran and produced the output
+	At      time.Time         // when that execution ended
 	Expires time.Time
 	Output  json.RawMessage
 }
 
-// Cache keeps outcomes by what was to be done.
+// Cache keeps outcomes by the hash of what determines them.
 type Cache interface {
-	// Kept returns what is kept under the hashes and has not expired at a time. Outputs of more than most bytes together are left out.
+	// Kept returns the outcomes under the hashes that have not expired at a time. It leaves out outputs beyond "most" bytes
+	// together.
 	Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time, most int64) (map[[sha256.Size]byte]Kept, error)
 }

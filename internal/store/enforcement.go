@@ -6,16 +6,17 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Enforcements keeps what rules have made of signals. They are written by Apply.
+// Enforcements keeps the decisions of rules about signals. They are written by Apply.
 type Enforcements interface {
-	// Enforced tells which rules have an enforcement of each of those signals numbered that are there, in order of their names; none is
-	// an empty list. The signals stay until the transaction ends.
+	// Enforced returns, for each of the signals that exists, the names of the rules that have an enforcement of it, sorted;
+	// none is an empty list. The signals are not removed before the transaction ends.
 	Enforced(ctx context.Context, numbers []int64) (map[int64][]string, error)
-	// LockEnforcement loads and locks what a rule has made of the signal numbered, without the signal's id, or says ErrNotFound.
+	// LockEnforcement loads and locks the enforcement of a signal by a rule, without the signal's id, or returns
+	// ErrNotFound.
 	LockEnforcement(ctx context.Context, number int64, rule string) (flow.Enforcement, error)
 }
 
-// EnforcementReader answers readers about enforcements.
+// EnforcementReader reads enforcements.
 type EnforcementReader interface {
 	// Enforcements returns up to f.Limit enforcements, those of the latest signals first.
 	Enforcements(ctx context.Context, f EnforcementFilter) ([]flow.Enforcement, error)
@@ -26,7 +27,7 @@ type EnforcementFilter struct {
 	Rule   string
 	State  flow.EnforcementState
 	Signal int64 // number of a signal
-	// BeforeSignal and BeforeRule are the cursor: number and rule of the last one of the page before.
+	// BeforeSignal and BeforeRule are the cursor: number and rule of the last one of the previous page.
 	BeforeSignal int64
 	BeforeRule   string
 	Limit        int

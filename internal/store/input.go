@@ -6,20 +6,20 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Inputs keeps what interactive executions are given to read while they run. Pieces come through Delta.Input.
+// Inputs keeps the input that interactive executions are given while they run. Pieces are added through Delta.Input.
 type Inputs interface {
-	// Given tells how much input an execution has been given; one that is unknown has been given none.
+	// Given returns how much input an execution has been given; none for an unknown one.
 	Given(ctx context.Context, id flow.ID) (flow.Input, error)
-	// ReadInput returns input from an offset on, and whether it is closed and these are its last bytes. It returns whole
-	// pieces until there are limit bytes or more, and fewer only where the input ends or comes in very many pieces.
+	// ReadInput returns input from an offset on, and whether these are the last bytes of a closed input. It returns whole
+	// pieces until there are limit bytes or more; fewer only if the input ends or has very many pieces.
 	ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error)
 }
 
-// InputPiece is a piece of what an execution is given to read.
+// InputPiece is a piece of an execution's input.
 type InputPiece struct {
 	Execution flow.ID
 	Number    int   // 1, 2, 3 …
 	Offset    int64 // of the first byte
 	Data      []byte
-	Last      bool // nothing follows
+	Last      bool // nothing follows this piece
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// MeterLock is the concurrency key under whose lock the meter of a rate's key is read and written: "@rate:" and the key. No execution has such
-// a key.
+// MeterLock is the prefix "@rate:" of the concurrency key under whose lock the meter of a rate's key is read and written. No
+// execution has such a key.
 const MeterLock = "@rate:"
 
-// Meters keeps how far the rates of keys are used up, each as the moment at which the key would be idle if everything that has begun had come
-// evenly spaced.
+// Meters keeps how far the rates of keys are used up. Each is the time at which the key would be idle if the executions begun
+// so far had begun evenly spaced.
 type Meters interface {
-	// Meters reads the meters of keys; those that there are not are left out. The caller has locked each key's MeterLock.
+	// Meters reads the meters of keys; keys without one are left out. The caller has locked each key's MeterLock.
 	Meters(ctx context.Context, keys []string) (map[string]time.Time, error)
 }

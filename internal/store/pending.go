@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// Pending says which kinds of work there are for the loops that look for what another process has left. Each loop then looks for itself.
+// Pending says which kinds of work there are for the loops that handle what other processes have left. Each loop then searches
+// for itself.
 type Pending struct {
-	// Now is the database's clock, read after all the rest.
+	// Now is the database's clock, read after everything else.
 	Now time.Time
-	// Generation is the latest of the switches; 0: there are none.
+	// Generation is the latest generation of switches; 0: there are none.
 	Generation int64
-	// Expired: there is a session whose lease does not run any more.
+	// Expired says that there is a session whose lease has run out.
 	Expired bool
-	// Wake, Schedule and Window are the earliest moments at which an execution, a schedule or a window is due; zero: there is none.
+	// Wake, Schedule and Window are the earliest times at which an execution, a schedule and a window are due; zero: there
+	// is none.
 	Wake, Schedule, Window time.Time
-	// Signals: NewSignals returns some.
+	// Signals says that NewSignals would return some.
 	Signals bool
-	// Meetings: UnlookedWaits or UnmetSignals return some.
+	// Meetings says that UnlookedWaits or UnmetSignals would return some.
 	Meetings bool
 }
 
-// PendingReader answers the loops all at once.
+// PendingReader answers all loops with one read.
 type PendingReader interface {
-	// Pending says what there is to do. Signals and waits that are put aside until after now are left out. It costs one look at an
-	// index for each kind, and one round trip.
+	// Pending returns the work that there is. It leaves out signals and waits that are put aside beyond now. It costs one
+	// look-up in an index for each kind, and one round trip.
 	Pending(ctx context.Context, now time.Time) (Pending, error)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Reader answers readers. Every call sees committed data only; later calls see no less than earlier ones.
+// Reader reads committed data only. A later call sees no less than an earlier one.
 type Reader interface {
 	ExecutionReader
 	QueueReader
@@ -33,23 +33,25 @@ type Reader interface {
 	RerunReader
 	PendingReader
 	Surveyor
-	// Upload returns the upload of a sum that is there, or ErrNotFound.
+	// Upload returns the upload with a sum, if its content exists, or ErrNotFound.
 	Upload(ctx context.Context, sum [sha256.Size]byte) (Upload, error)
-	// Size is the bytes that the store takes.
+	// Size is how many bytes the store occupies.
 	Size(ctx context.Context) (int64, error)
 }
 
-// ExecutionReader reads executions and what hangs on them.
+// ExecutionReader reads executions, their histories and their children.
 type ExecutionReader interface {
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
-	// Search finds up to f.Limit executions, newest first (by id) unless f says otherwise, without payload; of the outcome they have the
-	// error and not the output. Ask for the next page with f.Beyond the last id. A full Page may have fewer. A search that must look at
-	// executions one by one gives up after f.Looks of them, so that it takes no longer however many there are.
+	// Search finds up to f.Limit executions, newest first (by id) unless f says otherwise, without payload; of the outcome
+	// they have the error but not the output. Ask for the next page with f.Beyond the last id. It returns fewer if a Page
+	// is full. A search that must look at executions one by one gives up after f.Looks of them, so it does not take longer
+	// the more there are.
 	Search(ctx context.Context, f Filter) (Found, error)
-	// Events returns up to n applied events with Seq > after, in order. The prefix is gap-free. A full Page may have fewer.
+	// Events returns up to n applied events with Seq > after, in order and without a gap. It returns fewer if a Page is
+	// full.
 	Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error)
-	// Children returns the rows of a workflow's current attempt, by task (in order of name) and index, at most n beyond
+	// Children returns the rows of a workflow's current attempt, sorted by task name and index, at most n beyond
 	// (afterTask, afterIndex); start with "" and -1.
 	Children(ctx context.Context, of WorkflowAttempt, afterTask string, afterIndex, n int) ([]Child, error)
 	// Marks returns the marks of a workflow's attempt.
@@ -58,26 +60,26 @@ type ExecutionReader interface {
 	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
 }
 
-// QueueReader tells how long queues and lines are, and how full keys.
+// QueueReader reads the lengths of queues and lines, and the holders of keys.
 type QueueReader interface {
-	// Ahead counts the executions that come before x in the line it stands in (its queue, or its key's).
+	// Ahead counts the executions that stand before x in its line: its queue, or its key's.
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
-	// Lines returns the lines of up to n concurrency keys in which executions wait, in order of the keys, beyond after.
+	// Lines returns the lines of up to n concurrency keys for which executions wait, sorted by key, beyond after.
 	Lines(ctx context.Context, after string, n int) ([]Line, error)
-	// Queues tells how long each queue is; queues without claimable executions are absent.
+	// Queues returns the length of each queue that has claimable executions.
 	Queues(ctx context.Context) ([]QueueDepth, error)
-	// Keys tells how full the concurrency keys in use are, the fullest first, at most n.
+	// Keys returns the use of up to n concurrency keys, the fullest first.
 	Keys(ctx context.Context, n int) (map[string]KeyUse, error)
 }
 
 // SessionReader reads the sessions of workers, and what they hold.
 type SessionReader interface {
-	// Provisioning returns up to n executions that sessions hold and have not begun, in order of (owner, id), beyond the one
-	// given, without payload.
+	// Provisioning returns up to n executions that sessions hold and have not begun, sorted by (owner, id), beyond the
+	// given one, without payload.
 	Provisioning(ctx context.Context, owner, id flow.ID, n int) ([]*flow.Execution, error)
-	// LiveSessions returns the sessions whose leases run.
+	// LiveSessions returns the sessions whose leases have not run out.
 	LiveSessions(ctx context.Context) ([]Session, error)
 }
 
@@ -85,16 +87,16 @@ type SessionReader interface {
 type DefinitionReader interface {
 	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
 	Definition(ctx context.Context, name string, version int) (Definition, error)
-	// Latest loads the latest versions of definitions, by name; names that there are not are left out.
+	// Latest loads the latest versions of definitions by name; unknown names are left out.
 	Latest(ctx context.Context, names []string) ([]Definition, error)
 	// Definitions returns the latest version of up to n definitions, by name, beyond after, without their documents.
 	Definitions(ctx context.Context, after string, n int) ([]Definition, error)
 }
 
-// Line is the line of a concurrency key, seen from its head.
+// Line is the head of a concurrency key's line, and its length.
 type Line struct {
 	Key     string
-	Head    *flow.Execution // the first to go, without payload
+	Head    *flow.Execution // the next to go, without payload
 	Holders int             // executions that hold the key
 }
 
@@ -103,37 +105,38 @@ type Filter struct {
 	Stages   []flow.Stage
 	Action   string
 	Workflow flow.ID // children of it
-	TopLevel bool    // only what has no parent
+	TopLevel bool    // only executions without a parent
 	RerunOf  flow.ID // reruns of it
 	RetryOf  flow.ID // retries of it
 	Labels   map[string]string
-	Verdicts []string  // ended with any of these: VerdictOK, or the code of the error
+	Verdicts []string  // ended with one of these: VerdictOK, or the code of the error
 	Since    time.Time // created at or after
 	Until    time.Time // created before
 	IDs      []flow.ID // any of these
-	Before   flow.ID   // ids below it; the cursor of a search that begins with the newest
-	After    flow.ID   // ids above it; the cursor of a search that begins with the oldest
+	Before   flow.ID   // ids below this one; the cursor of a search that begins with the newest
+	After    flow.ID   // ids above this one; the cursor of a search that begins with the oldest
 	Oldest   bool      // the oldest first
 	Limit    int
 	// Reach is how many executions a search looks at one by one; zero: 20,000.
 	Reach int
-	// Rare is how many rows a condition may name to be looked up; zero: a tenth of the reach. A caller that searches in many small steps sets it.
+	// Rare is how many rows a condition may have to be looked up by; zero: a tenth of the reach. A caller that searches in
+	// many small steps sets it.
 	Rare int
-	// Within is for how long a walk goes on; zero: until its reach is used up. It makes its first step whatever that takes.
+	// Within is how long a walk goes on; zero: until its reach is used up. The first step is always made.
 	Within time.Duration
 }
 
-// Looks is after how many executions a search gives up.
-func (f *Filter) Looks() int { return cmp.Or(f.Reach, 20_000) } // some 50 ms on SQLite
+// Looks is the number of executions after which a search gives up.
+func (f *Filter) Looks() int { return cmp.Or(f.Reach, 20_000) } // takes some 50 ms on SQLite
 
-// Few is how many rows a label, a stage or another condition may name so that a search looks at each of them, and at nothing else.
+// Few is how many rows a label, a stage or another condition may have for a search to look only at those.
 func (f *Filter) Few() int { return cmp.Or(f.Rare, f.Looks()/10) }
 
-// clocksDiffer bounds how much later than its neighbours in the order of ids an execution may have been created: ids are made of the clock of a
-// server, and CreatedAt of the database's.
+// clocksDiffer bounds how much later an execution may have been created than its neighbours in the order of ids: ids are made
+// from a server's clock, CreatedAt is the database's.
 const clocksDiffer = time.Hour
 
-// Beyond is the filter of what comes behind an execution in the filter's order.
+// Beyond is the filter for the executions behind one, in the filter's order.
 func (f Filter) Beyond(id flow.ID) Filter {
 	if f.Oldest {
 		f.After = id
@@ -143,7 +146,7 @@ func (f Filter) Beyond(id flow.ID) Filter {
 	return f
 }
 
-// Ends reports whether a search that looks no further than an execution has looked at all between f.After and f.Before.
+// Ends reports whether a search that has looked up to an execution has looked at everything between f.After and f.Before.
 func (f *Filter) Ends(at flow.ID) bool {
 	if f.Oldest {
 		return !f.Before.IsZero() && bytes.Compare(at[:], f.Before[:]) >= 0
@@ -151,8 +154,8 @@ func (f *Filter) Ends(at flow.ID) bool {
 	return bytes.Compare(at[:], f.After[:]) <= 0
 }
 
-// Past reports whether everything beyond an execution that was created at a time is too old for the filter, or too new where the oldest come
-// first.
+// Past reports whether everything behind an execution created at a time is too old for the filter (or too new, if the oldest
+// come first).
 func (f *Filter) Past(at time.Time) bool {
 	if f.Oldest {
 		return !f.Until.IsZero() && at.After(f.Until.Add(clocksDiffer))
@@ -160,7 +163,7 @@ func (f *Filter) Past(at time.Time) bool {
 	return !f.Since.IsZero() && at.Before(f.Since.Add(-clocksDiffer))
 }
 
-// Recent is what a search has found, without where it gave up if f is Past that.
+// Recent is the result of a search. It does not say that the search gave up if everything further on is outside f's times.
 func (f *Filter) Recent(found Found) Found {
 	if f.Past(found.At) {
 		found.Searched, found.At = flow.ID{}, time.Time{}
@@ -168,16 +171,16 @@ func (f *Filter) Recent(found Found) Found {
 	return found
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
 	Executions []*flow.Execution
-	// Searched is set where the search gave up: what matches and has this id, or comes before it in the filter's order, is in Executions.
-	// To go on, search Beyond it.
+	// Searched is set if the search gave up: Executions has the matching ones up to and including this id, in the filter's
+	// order. To go on, search Beyond it.
 	Searched flow.ID
-	At       time.Time // when that execution was created
+	At       time.Time // when the execution Searched was created
 }
 
-// List returns up to f.Limit executions however far it must look: it searches on where a search gives up.
+// List returns up to f.Limit executions however far it must look: where a search gives up, it goes on with the next.
 func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err error) {
 	for {
 		found, err := r.Search(ctx, f)
@@ -190,17 +193,20 @@ func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err e
 	}
 }
 
-// How many executions a walk asks for at first, because most callers have enough by then, and how many after that; they are in memory together.
+// How many executions a walk asks for at first, since most callers then have enough, and how many after that. Those of one step
+// are in memory together.
 const (
 	firstStep = 1000
 	nextStep  = 2000
 )
 
-// readCost is how many executions a search passes over, on SQLite, in the time that it takes to read one, 6 µs.
+// readCost is how many executions a search on SQLite skips in the time that reading one takes (6 µs).
 const readCost = 6
 
-// Walk gives take the executions that f selects, in f's order and some at a time, until take says that it has enough, f's reach is used up, or
-// another step as long as the last would take it beyond f.Within. An execution that a search passes over counts once, and one that take gets readCost times. searched is where it gave up, as in Found; f's Limit is not looked at.
+// Walk passes the executions that f selects to take, in f's order and some at a time. It ends when take says that it has
+// enough, when f's reach is used up, or when another step as long as the last would exceed f.Within. An execution that the
+// search skips counts once, one that take gets counts readCost times. searched is where it gave up, as in Found. f's Limit is
+// ignored.
 func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execution) (over bool, err error)) (searched flow.ID, at time.Time, err error) {
 	left := f.Looks()
 	f.Rare = f.Few()
@@ -228,7 +234,7 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 			return flow.ID{}, at, nil
 		default:
 			last, at = found.Searched, found.At
-			f.Rare = 1 // none of the conditions is rare: counting to that again would take as long as a step
+			f.Rare = 1 // no condition is rare: finding that out again would take as long as a step
 		}
 		if left -= max(f.Limit, readCost*len(found.Executions)); left <= 0 || f.Past(at) {
 			return last, at, nil
@@ -240,19 +246,19 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 	}
 }
 
-// PageBytes is about how many bytes a Page has: what users store may be large, and a thousand of them larger than memory.
+// PageBytes is about how many bytes a Page has. User data may be large, and a thousand items larger than memory.
 const PageBytes = 4 << 20
 
-// Page counts the bytes of a page of List or Events. The page ends behind the item with which it is full, so it has one item
-// at least where there is any. A store counts while it fills a page; a caller that counts too knows whether more may follow.
+// Page counts the bytes of a page of a list. The page ends after the item with which it becomes full, so it has at least one
+// item if there is any. A store counts while it fills a page; a caller that counts as well knows whether there may be more.
 type Page int
 
-// Full reports whether the page ends here.
+// Full reports whether the page must end here.
 func (p Page) Full() bool { return p >= PageBytes }
 
-// Execution adds an execution, as List returns it.
+// Execution adds the size of an execution as lists return it.
 func (p *Page) Execution(x *flow.Execution) {
-	const fixed = 400 // ids, times and numbers as JSON has them
+	const fixed = 400 // size of ids, times and numbers as JSON
 	n := fixed + len(x.Action) + len(x.Queue) + len(x.Key) + len(x.Task) + len(x.Traceparent)
 	for k, v := range x.Labels {
 		n += len(k) + len(v)
@@ -285,7 +291,7 @@ func (p *Page) Inquiry(i *flow.Inquiry) {
 	*p += Page(n)
 }
 
-// Payload adds what an execution was given.
+// Payload adds the size of an execution's payload.
 func (p *Page) Payload(x *flow.Execution) { *p += Page(x.PayloadSize()) }
 
 // Output adds an execution's output.
@@ -297,7 +303,7 @@ func (p *Page) Event(e *flow.Event) {
 	*p += Page(fixed + len(e.Data))
 }
 
-// Child is one row of a workflow, with what readers of a workflow want to know of the execution.
+// Child is one row of a workflow, with the fields of the execution that readers of a workflow need.
 type Child struct {
 	Task      string
 	Index     int
@@ -313,28 +319,28 @@ type Child struct {
 	WakeAt     time.Time // as flow.State has it
 }
 
-// QueueDepth is how long a queue is.
+// QueueDepth is the length of a queue.
 type QueueDepth struct {
 	Queue  string
 	Ready  int
-	Oldest time.Time // when the one that has waited longest was queued
+	Oldest time.Time // when the execution that has waited longest was queued
 }
 
-// Violation is one broken promise found by Check.
+// Violation is a broken invariant that Check has found.
 type Violation struct {
 	Invariant int // number in docs/invariants.md
 	Execution flow.ID
 	Say       string
 }
 
-// Logs keeps what executions write, away from the hot rows. Chunks may be lost with the process up to the last second; the
-// rest of the store never loses anything.
+// Logs keeps the logs of executions, apart from the rows that change often. The last second of logs may be lost when the
+// process or machine fails; nothing else in a store may.
 type Logs interface {
-	// AppendLogs stores chunks; one that is stored already is ignored.
+	// AppendLogs stores chunks; a chunk that is stored already is ignored.
 	AppendLogs(ctx context.Context, chunks []flow.LogChunk) error
-	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes (at least one chunk when there is one).
+	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes, and at least one chunk if there is any.
 	ReadLogs(ctx context.Context, q LogQuery) ([]flow.LogChunk, error)
-	// RemoveLogs deletes what executions wrote, in transactions of its own that each delete a bounded part.
+	// RemoveLogs deletes the logs of executions, in transactions of its own that each delete a bounded part.
 	RemoveLogs(ctx context.Context, ids []flow.ID) error
 }
 
@@ -343,20 +349,22 @@ type LogQuery struct {
 	Execution flow.ID
 	Attempt   int    // 0: every attempt
 	Stream    string // "": every stream
-	// After is a cursor: chunks of a later attempt, or of the same attempt with a greater Seq.
+	// After is a cursor: only chunks of a later attempt, or of the same attempt with a greater Seq.
 	AfterAttempt int
 	AfterSeq     int64
-	// Before is a bound: chunks of an earlier attempt, or of the same attempt with a lesser Seq; attempt 0: none. A tail ends there.
+	// Before is a bound: only chunks of an earlier attempt, or of the same attempt with a lower Seq; attempt 0: no bound. A
+	// tail ends there.
 	BeforeAttempt int
 	BeforeSeq     int64
 	// Offset skips the chunks of Stream that end at or before it; it needs Attempt and Stream.
 	Offset int64
-	// Tail begins with the last chunk behind whose start there are at least so many bytes, where nothing is After; 0: at the start.
+	// Tail begins with the last chunk that has at least so many bytes from its start to the end, unless After is set; 0: at
+	// the start.
 	Tail  int64
 	Limit int64 // bytes
 }
 
-// Bound is where the query ends: Before, or what no chunk reaches.
+// Bound is the place before which the query ends: Before, or a place behind every chunk.
 func (q *LogQuery) Bound() (attempt int, seq int64) {
 	if q.BeforeAttempt == 0 {
 		return math.MaxInt32, math.MaxInt64

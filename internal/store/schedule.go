@@ -7,54 +7,54 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Schedule is how far a schedule is. Its document is the definition of its name and version.
+// Schedule is the state of a schedule. Its document is the definition of this name and version.
 type Schedule struct {
-	Name    string // of the schedule, as its document has it
+	Name    string // of the schedule, as in its document
 	Version int
-	Next    time.Time // the first nominal time that is not decided about; zero: there is none
-	Due     time.Time // when that is to be decided about; zero: never, or it is paused
+	Next    time.Time // the first nominal time that is not decided yet; zero: there is none
+	Due     time.Time // when that is to be decided; zero: never, or it is paused
 	Last    time.Time // the last nominal time that was fired
-	// Execution is what Last started. It may be gone.
+	// Execution is the execution that Last started. It may have been removed.
 	Execution flow.ID
 	PausedAt  time.Time // zero: it is not paused
 	Reason    string    // why it was paused, for people
-	// CountedFrom is from when on the ticks are counted whose executions failed: since it was resumed, or its document applied.
+	// CountedFrom is the time from which ticks with failed executions are counted: when the schedule was resumed or its
+	// document applied.
 	CountedFrom time.Time
 }
 
-// Tick is what became of a nominal time of a schedule, or of several in a row.
+// Tick is the decision about a nominal time of a schedule, or about several in a row.
 type Tick struct {
 	Schedule string
 	Nominal  time.Time
-	// Tag tells what was fired by hand or by a backfill from what the clock fired, which has none.
+	// Tag marks ticks that were fired by hand or by a backfill; ticks of the clock have none.
 	Tag       string
 	Last      time.Time // the last nominal time of several
-	Count     int       // how many they are
+	Count     int       // how many nominal times
 	Execution flow.ID   // zero: it was missed
-	At        time.Time // when that was decided
-	Why       string    // schedule's word
-	Message   string    // more about it, for people
+	At        time.Time // when it was decided
+	Why       string    // one of the reasons of package schedule
+	Message   string    // details, for people
 }
 
-// Schedules loads how far schedules are, and their ticks.
+// Schedules loads the state of schedules, and their ticks.
 type Schedules interface {
-	// LockSchedules loads and locks the schedules named, in order of their names; unknown names are left out. With pass it
-	// leaves out also those that another transaction has locked.
+	// LockSchedules loads and locks the schedules named, sorted by name; unknown names are left out. With pass it also
+	// leaves out those that another transaction has locked.
 	LockSchedules(ctx context.Context, names []string, pass bool) ([]Schedule, error)
 	// TicksBetween returns the ticks of a schedule with nominal times from first to last, by nominal time and tag.
 	TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]Tick, error)
 }
 
-// ScheduleReader answers readers about schedules.
+// ScheduleReader reads schedules.
 type ScheduleReader interface {
 	// Schedule returns a schedule, or ErrNotFound.
 	Schedule(ctx context.Context, name string) (Schedule, error)
 	// Schedules returns up to n schedules, by name, beyond after.
 	Schedules(ctx context.Context, after string, n int) ([]Schedule, error)
-	// DueSchedules returns up to n schedules whose Due is not after now, earliest first, and the earliest Due beyond them (zero:
-	// none).
+	// DueSchedules returns up to n schedules whose Due is not after now, earliest first, and the earliest Due of the others
+	// (zero: there is none).
 	DueSchedules(ctx context.Context, now time.Time, n int) ([]Schedule, time.Time, error)
-	// Ticks returns up to n ticks of a schedule, the latest nominal time first, with nominal times before the one given (zero:
-	// from the latest on).
+	// Ticks returns up to n ticks of a schedule before a nominal time (zero: all), the latest first.
 	Ticks(ctx context.Context, schedule string, before time.Time, n int) ([]Tick, error)
 }

@@ -7,57 +7,59 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// SignalKey is what a signal that is sent again is known by.
+// SignalKey identifies a signal, so that one sent again is recognised.
 type SignalKey struct{ Trigger, Key string }
 
-// KeyOf is the key of a signal; its Key is "" where it has none.
+// KeyOf is the key of a signal; Key is "" if it has none.
 func KeyOf(s *flow.Signal) SignalKey { return SignalKey{s.Trigger, s.Key} }
 
-// KnownSignal is the signal that a key stands for.
+// KnownSignal is the signal with a key.
 type KnownSignal struct {
 	ID   flow.ID
 	Hash [32]byte
 }
 
-// Signals keeps what was emitted. Signals are written by Apply.
+// Signals keeps signals. They are written by Apply.
 type Signals interface {
-	// Signalled finds the signals that have the keys.
+	// Signalled finds the signals with the keys.
 	Signalled(ctx context.Context, keys []SignalKey) (map[SignalKey]KnownSignal, error)
-	// SignalledBodies says when the last signal with each of the bodies was emitted; bodies that there are not are left out.
+	// SignalledBodies returns when the last signal with each of the bodies was emitted; unknown bodies are left out.
 	SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error)
-	// LockSignals loads and locks those of the signals numbered that are new, passing over what another transaction has locked.
+	// LockSignals loads and locks those of the signals that are new, and skips those that another transaction has locked.
 	LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error)
-	// DropSignals deletes signals of a trigger that are matched and were emitted before a time, the oldest first, with their enforcements and their
-	// notes among the unmet ones, and returns how many. It ends behind the signal with which these are n rows or PageBytes of data.
+	// DropSignals deletes matched signals of a trigger that were emitted before a time, the oldest first, with their
+	// enforcements and their rows of unmet signals, and returns how many. It stops after the signal with which these are n
+	// rows or PageBytes of data.
 	DropSignals(ctx context.Context, trigger string, before time.Time, n int) (int, error)
 }
 
-// SignalReader answers readers about signals. One whose row cannot be decoded is returned with its Damage.
+// SignalReader reads signals. One whose row cannot be decoded is returned with its Damage.
 type SignalReader interface {
 	// Signal returns a signal, or ErrNotFound.
 	Signal(ctx context.Context, id flow.ID) (flow.Signal, error)
-	// OldestSignals says of up to n triggers of which there are signals, by name beyond after, when the oldest of them was emitted. It
-	// costs one look at an index for each trigger.
+	// OldestSignals returns when the oldest signal of each of up to n triggers was emitted, sorted by name, beyond after.
+	// It costs one look-up in an index for each trigger.
 	OldestSignals(ctx context.Context, after string, n int) ([]OldestSignal, error)
 	// HasSignal reports whether there is a signal with a key.
 	HasSignal(ctx context.Context, key SignalKey) (bool, error)
-	// Signals returns up to f.Limit signals, the latest first. A full Page may have fewer.
+	// Signals returns up to f.Limit signals, the latest first. It returns fewer if a Page is full.
 	Signals(ctx context.Context, f SignalFilter) ([]flow.Signal, error)
-	// NewSignals returns up to n signals that are new, the oldest first, but those that are put aside (AsideMatching) until after now. A
-	// full Page may have fewer.
+	// NewSignals returns up to n new signals, the oldest first, without those that are put aside (AsideMatching) beyond
+	// now. It returns fewer if a Page is full.
 	NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error)
-	// SignalsAbout returns up to n signals with the trigger and the subject behind a place, the oldest first. A full Page may have
-	// fewer. The place is that of a signal returned before, or a time with the number 0: signals of that time and later.
+	// SignalsAbout returns up to n signals with a trigger and a subject after a place, the oldest first. It returns fewer
+	// if a Page is full. The place is that of a signal returned before, or a time with the number 0, which means signals of
+	// that time and later.
 	SignalsAbout(ctx context.Context, trigger, subject string, after SignalPlace, n int) ([]flow.Signal, error)
 }
 
-// OldestSignal says when the oldest signal of a trigger was emitted.
+// OldestSignal is when the oldest signal of a trigger was emitted.
 type OldestSignal struct {
 	Trigger string
 	At      time.Time
 }
 
-// SignalPlace is a place in the order of signals: by time, and by number where times are the same.
+// SignalPlace is a place in the order of signals: by time, and by number if times are equal.
 type SignalPlace struct {
 	At     time.Time
 	Number int64
@@ -72,7 +74,7 @@ type SignalFilter struct {
 	Subject string
 	Source  string
 	Since   time.Time   // emitted then or later
-	Before  SignalPlace // cursor: the place of the last signal of the page before
+	Before  SignalPlace // cursor: the place of the last signal of the previous page
 	Limit   int
 }
 

@@ -1,6 +1,6 @@
-// Package store is the port to where the truth is. A store persists decisions and never makes them: it loads what a
-// decision needs, commits what was decided in one transaction under the condition that nothing changed in between, and
-// answers readers. Every time is in UTC with microseconds.
+// Package store is the port to the database, which holds the truth. A store records decisions and never makes them: it loads
+// what a decision needs, commits the decision in one transaction on the condition that nothing has changed since it was read,
+// and answers readers. Every time is in UTC with microseconds.
 package store
 
 import (
@@ -12,50 +12,51 @@ import (
 )
 
 var (
-	// ErrConflict means that a row is no longer as the decision saw it. Nothing of the transaction was kept; load and
+	// ErrConflict means that a row has changed since the decision read it. Nothing of the transaction was written; load and
 	// decide again.
 	ErrConflict = errors.New("changed since it was read")
-	// ErrNotFound means that no such row exists (any more).
+	// ErrNotFound means that the row does not exist, or not any more.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable means that the database cannot be reached or cannot write just now. Nothing of the transaction was kept; trying
-	// again later is safe.
+	// ErrUnavailable means that the database cannot be reached or cannot write at the moment. Nothing of the transaction
+	// was written; trying again later is safe.
 	ErrUnavailable = errors.New("database unavailable")
-	// ErrUnknown means that a commit was sent and its answer never came. It may have been kept: repeat only what is idempotent.
+	// ErrUnknown means that a commit was sent and its answer was lost. The transaction may have been committed: repeat only
+	// idempotent work.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
-	// ErrTooLarge means that an answer would have more bytes than the caller takes.
+	// ErrTooLarge means that a result would have more bytes than the caller accepts.
 	ErrTooLarge = errors.New("too large")
 )
 
 // Store is the whole port. It is safe for concurrent use.
 type Store interface {
-	// Update runs decide in one read-write transaction and commits it when decide returns nil. What decide loads through
-	// Tx is locked until then. decide may be run again from the start when the database asks for it (serialisation
-	// failure, deadlock), so it must have no effects of its own. It calls nothing but the Tx: with its context every other
-	// call of the store fails with ErrNested. An error that is not one of this package's means that the data were at fault:
-	// the caller may split its batch and try the halves.
+	// Update runs decide in one read-write transaction and commits it if decide returns nil. Rows that decide loads through
+	// Tx are locked until then. decide may be run again from the start if the database asks for that (serialisation
+	// failure, deadlock), so it must have no effects of its own. It may call only the Tx: any other call of the store with
+	// its context fails with ErrNested. An error that is not one of this package's means that the data were at fault: the
+	// caller may split its batch and try the halves.
 	Update(ctx context.Context, decide func(context.Context, Tx) error) error
 	Reader
 	Logs
 	Pausing
-	// RestartLeases begins every lease anew that EndLeases has not ended, also a lease that has run out. It is for the moment
-	// after a jump of the store's clock: a lease that only the jump has ended runs again, and a lease that the jump has made an
-	// hour longer ends in time.
+	// RestartLeases begins every lease anew that EndLeases has not ended, even one that has run out. It is meant for the
+	// moment after the store's clock has jumped: a lease that only the jump has ended then runs again, and one that the
+	// jump has made an hour longer ends in time.
 	RestartLeases(ctx context.Context, lease time.Duration) error
-	// Ready says why the store cannot be read, or is known not to take writes, just now; nil when it can be used. It writes
-	// nothing, and ends after a few seconds where the database does not answer.
+	// Ready says why the store cannot be read at the moment, or is known not to take writes; nil if it can be used. It
+	// writes nothing, and returns after a few seconds if the database does not answer.
 	Ready(ctx context.Context) error
-	// Check verifies what every row promises (the invariants of docs/invariants.md that a query can see) and returns what it found.
+	// Check verifies the invariants of docs/invariants.md that a query can see, on every row, and returns the violations.
 	Check(ctx context.Context) ([]Violation, error)
-	// Unreadable is how many live executions the store has met lately that it cannot decode: bytes that a disk has damaged, or a
-	// row of a later version of the program. A Lock that names one fails. What reads the first executions of an order
-	// (Take, Due, Line, Holders, OwnedBy, Ordered, Lines, Provisioning) may fail when it meets one for the first time, and passes
-	// it over after that.
+	// Unreadable is how many live executions the store has lately found that it cannot decode: bytes that a disk has
+	// damaged, or a row of a later version of the program. A Lock that names one fails. A call that reads the first
+	// executions of an order (Take, Due, Line, Holders, OwnedBy, Ordered, Lines, Provisioning) may fail when it first meets
+	// one, and leaves it out after that.
 	Unreadable() int
 	Close() error
 }
 
-// Prober is implemented by a store that can find out, by a small write that changes nothing, whether it takes writes again after
-// one has failed: a disk may have space again, or be too full for one large output only.
+// Prober is implemented by a store that can find out whether it takes writes again after one has failed, by a small write that
+// changes nothing. The disk may have space again, or may only have been too full for one large output.
 type Prober interface {
 	Probe(ctx context.Context) error
 }
@@ -64,7 +65,7 @@ type Prober interface {
 type Tx interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
-	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it with the session.
+	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it together with the session.
 	LastPause(ctx context.Context) (int64, error)
 	Executions
 	Lines
@@ -88,43 +89,45 @@ type Tx interface {
 	Reruns
 	Cache
 	Cleaning
-	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
-	// ErrConflict when a row is not as its draft's Before says.
+	// Apply writes a decision. It may be called several times; later calls see the effects of earlier ones. It returns
+	// ErrConflict if a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
 }
 
 // Delta is what a decision changes.
 type Delta struct {
-	// Drafts are inserted when New, else updated on the condition that the stored stage, attempt, next event number,
-	// place and owner are those of Before. Their events and inbox changes go with them. A draft with a Parent has a row
-	// (parent, parent's attempt, task, index) → execution, inserted with it (a second one is a conflict) and given the
-	// outcome's stage when it ends.
+	// Drafts are inserted if New, and otherwise updated on the condition that the stored stage, attempt, next event number,
+	// place and owner are those of Before. Their events and inbox changes are written with them. A draft with a Parent has
+	// a child row (parent, parent's attempt, task, index) → execution, which is inserted with it (a second one is a
+	// conflict) and gets the outcome's stage when the execution ends.
 	Drafts []*flow.Draft
 	Marks  []Mark
-	// Keys hold the submission's idempotency keys.
+	// Keys are the submission's idempotency keys.
 	Keys []IdempotencyKey
 	// Changes of workflows are inserted; a second one with the same number is a conflict.
 	Changes []WorkflowChange
 	// Input pieces are inserted; a second one for the same offset is a conflict.
 	Input []InputPiece
-	// Holds are inserted behind the drafts; LockUploads has returned their uploads in this transaction.
+	// Holds are inserted after the drafts; LockUploads has returned their uploads in this transaction.
 	Holds []Hold
-	// Reuses are inserted behind the drafts, with a copy of the outputs; ErrNotFound where one that is to be copied has been removed.
+	// Reuses are inserted after the drafts, with a copy of the outputs; ErrNotFound if an execution from which to copy has
+	// been removed.
 	Reuses []Reuse
 	// Signals are inserted; a second one with the same trigger and key is a conflict.
 	Signals []flow.Signal
-	// Matched are the numbers of signals that are new and become matched; one that is not new is a conflict.
+	// Matched are the numbers of new signals that become matched; one that is not new is a conflict.
 	Matched []int64
 	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
 	Enforcements []flow.Enforcement
-	// Retried are written over enforcements that have failed or were refused; of one that is not so it is a conflict.
+	// Retried replace enforcements that have failed or were refused; any other state is a conflict.
 	Retried []flow.Enforcement
-	// Closed are windows that close; one of which a signal that is named is not held is a conflict.
+	// Closed are windows that close; it is a conflict if one of the signals named is not held.
 	Closed []Closing
-	// Windows are written under the locks of their keys. Dropped ones hold nothing and are deleted, under the same locks.
+	// Windows are written under the locks of their keys. Dropped ones hold no signal and are deleted, under the same locks.
 	Windows        []Window
 	DroppedWindows []WindowKey
-	// Meters, by their keys, and Shares are written under the locks of their keys. The shares of the keys dropped are deleted before.
+	// Meters, by their keys, and Shares are written under the locks of their keys. The shares of dropped keys are deleted
+	// first.
 	Meters        map[string]time.Time
 	Shares        []Share
 	DroppedShares []string
@@ -134,22 +137,24 @@ type Delta struct {
 	Ticks []Tick
 	// Switches are inserted; a second one of the same generation is a conflict.
 	Switches []Switch
-	// Waits are written, each under its execution, and those of other executions are deleted. A second wait of an attempt of a workflow that
-	// takes the same signal is a conflict. Nothing reads waits later in the transaction.
+	// Waits are written, each under its execution, and those of other executions are deleted. A second wait of a workflow's
+	// attempt that takes the same signal is a conflict. Waits are not read again in the same transaction.
 	Waits        []flow.Wait
 	DroppedWaits []flow.ID
-	// Unmet are numbers of signals that open waits are to be asked about; about those of Met they have been asked.
+	// Unmet are numbers of signals about which open waits must still be asked; Met are those about which they have been
+	// asked.
 	Unmet, Met []int64
-	// Inquiries are written, each as the next revision of what was read; one of revision 0 is new. It is a conflict when a row has another
-	// revision, or there is one for the key or the execution. Nothing reads inquiries later in the transaction.
+	// Inquiries are written, each as the next revision of the one that was read; one with revision 0 is new. It is a
+	// conflict if the row has another revision, or if the key or the execution has an inquiry already. Inquiries are not
+	// read again in the same transaction.
 	Inquiries []*flow.Inquiry
-	// Asides are written, each under its kind and id. Executions are not among them: their state says so.
+	// Asides are written, each under its kind and id. An execution that is put aside has that in its state instead.
 	Asides []Aside
-	// Kept are outcomes that are kept, in place of those with the same hashes.
+	// Kept are outcomes for the cache; they replace those with the same hashes.
 	Kept []Kept
 }
 
-// Payload says whether Input and With are wanted: they may be large.
+// Payload says whether Input and With are loaded: they may be large.
 type Payload bool
 
 // What to load.
@@ -158,117 +163,117 @@ const (
 	WithoutPayload Payload = false
 )
 
-// Executions loads what decisions about executions need. Finished executions are returned as well, with their Outcome
-// only under WithPayload. The order of results is unspecified unless said.
+// Executions loads executions for decisions. It returns ended ones as well, with their Outcome only under WithPayload. Results
+// are in no particular order unless one is stated.
 type Executions interface {
-	// Lock loads and locks the executions named, in a fixed order; unknown ids are left out. Naming one twice returns it
-	// once.
+	// Lock loads and locks the executions named, in a fixed order, each once; unknown ids are left out.
 	Lock(ctx context.Context, ids []flow.ID, p Payload) ([]*flow.Execution, error)
-	// Due locks up to n executions whose Wake is not after the given time, earliest first, passing over what another
-	// transaction has locked; it returns also the earliest Wake beyond them (zero: none).
+	// Due locks up to n executions whose Wake is not after the given time, earliest first, and skips those that another
+	// transaction has locked. It also returns the earliest Wake of the others (zero: none).
 	Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error)
 	// Applied returns the applied events of an execution with from <= Seq < to, in order.
 	Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error)
-	// Inbox returns the events of an execution that are kept ahead of a gap, in order, outcome included.
+	// Inbox returns the events of an execution that arrived before earlier ones, in order, with their outcome.
 	Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error)
 	// Submitted finds the executions that were submitted with the idempotency keys.
 	Submitted(ctx context.Context, keys []string) (map[string]IdempotencyKey, error)
-	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
-	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
-	// not ended is a conflict.
+	// Remove deletes ended executions with all their rows but not their logs, and returns those that it has deleted. One
+	// that another transaction is removing stays, and so does a workflow that still has children. One that has not ended is
+	// a conflict.
 	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 }
 
-// Lines draws executions from queues, and from the lines of concurrency keys.
+// Lines takes executions from queues, and from the lines of concurrency keys.
 type Lines interface {
-	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, passing over what
-	// another transaction has locked. Payload included: Take stops behind the execution with which the payloads have TakeBytes.
+	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, with payload, and
+	// skips those that another transaction has locked. It stops after the execution with which the payloads reach
+	// TakeBytes.
 	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
-	// Relane moves an execution that this transaction has locked, and that is claimable, to another lane (package flow) of its
-	// queue, where it keeps its turn. It changes x as well, whose request otherwise never changes.
+	// Relane moves a claimable execution that this transaction has locked to another lane (package flow) of its queue,
+	// where it keeps its place. It also changes the request in x, which otherwise never changes.
 	Relane(ctx context.Context, x *flow.Execution, lane string) error
-	// Tickets draws n tickets and returns the first; each ticket is drawn once and grows.
+	// Tickets draws n consecutive tickets and returns the first. No ticket is drawn twice, and later ones are higher.
 	Tickets(ctx context.Context, n int) (int64, error)
-	// LockKeys locks concurrency keys, in a fixed order, and tells how full each is.
+	// LockKeys locks concurrency keys, in a fixed order, and returns the use of each.
 	LockKeys(ctx context.Context, keys []string) (map[string]KeyUse, error)
 	// Line locks the first n executions that wait for the key, by priority (high first) and then ticket.
 	Line(ctx context.Context, key string, n int) ([]*flow.Execution, error)
-	// Holders locks the n executions that have held the key longest (oldest creation first).
+	// Holders locks the n oldest of the executions that hold the key, by creation.
 	Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
 }
 
-// Expecter is implemented by the Tx of a store that is a round trip away. It is told what the transaction will probably ask,
-// and fetches that together with the next statement that needs an answer. A wrong expectation costs time and nothing else.
+// Expecter is implemented by the Tx of a store that needs network round trips. It is told what the transaction will probably
+// ask, and fetches that together with the next statement that needs an answer. A wrong expectation only costs time.
 type Expecter interface {
-	// ExpectEmpty says that Take may be asked for queues in which there is probably nothing.
+	// ExpectEmpty says that Take may be called for queues that are probably empty.
 	ExpectEmpty(queues []string)
-	// ExpectSession says that LockSession will be asked for a session.
+	// ExpectSession says that LockSession will be called for a session.
 	ExpectSession(id flow.ID)
-	// ExpectLastPause says that LastPause may be asked.
+	// ExpectLastPause says that LastPause may be called.
 	ExpectLastPause()
 }
 
-// KeyUse is how full a concurrency key is.
+// KeyUse is the use of a concurrency key.
 type KeyUse struct {
 	Holders int // executions in a place that holds the key
 	Waiting int // executions in its line; LockKeys stops counting at WaitingCounted
 }
 
-// WaitingCounted is where LockKeys stops counting a key's line: a long line must not make every decision about its key
+// WaitingCounted is where LockKeys stops counting a key's line, so that a long line does not make every decision about its key
 // slow. It is more than one decision can admit.
 const WaitingCounted = 2000
 
-// IdempotencyKey remembers which execution a submission with the key made, and of what.
+// IdempotencyKey is the execution that a submission with the key has made, and a hash of the submission.
 type IdempotencyKey struct {
 	Key       string
 	Execution flow.ID
 	Hash      [32]byte // of the submission
 }
 
-// Workflows loads what orchestration needs. A workflow's rows are those of one of its attempts.
+// Workflows loads the progress of workflows for orchestration. A workflow's rows are those of one of its attempts.
 type Workflows interface {
-	// LockWorkflows loads and locks workflows as Lock does, and tells how far their tasks are, each at the attempt given,
-	// whatever the workflow's own is.
+	// LockWorkflows loads and locks workflows as Lock does, with the progress of their tasks. The progress is that of the
+	// attempt given, even if the workflow is at another.
 	LockWorkflows(ctx context.Context, of []KnownWorkflow) ([]LockedWorkflow, error)
-	// Outcomes returns what the finished children of the tasks ended with, by task, in index order. Outputs of more than most
-	// bytes together are ErrTooLarge.
+	// Outcomes returns the outcomes of the ended children of tasks, by task, sorted by index. It returns ErrTooLarge if the
+	// outputs have more than "most" bytes together.
 	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string, most int64) (map[string][]ChildOutcome, error)
-	// Outcome returns what one child of a task ended with; nil: it has not ended, or there is none. An output of more than most bytes is
-	// ErrTooLarge.
+	// Outcome returns the outcome of one child of a task, or nil if the child has not ended or does not exist. It returns
+	// ErrTooLarge if the output has more than "most" bytes.
 	Outcome(ctx context.Context, of WorkflowAttempt, task string, index int, most int64) (*ChildOutcome, error)
-	// Open returns up to n children that have not ended and for which no order to end is outstanding, in index order; task ""
-	// means of every task. With unheld only those that neither a worker nor the engine holds.
+	// Open returns up to n children that have not ended and have no outstanding order to end, sorted by index; task ""
+	// means every task. With unheld it leaves out those that a worker or the engine holds.
 	Open(ctx context.Context, of WorkflowAttempt, task string, unheld bool, n int) ([]flow.ID, error)
 }
 
-// KnownWorkflow names an attempt of a workflow and what the caller knows of it.
+// KnownWorkflow is an attempt of a workflow, and how much of its progress the caller knows.
 type KnownWorkflow struct {
 	WorkflowAttempt
 	Change int64 // number of the last change that the caller knows; NothingKnown: none
 }
 
-// NothingKnown asks for the progress of a workflow instead of its changes.
+// NothingKnown asks for the whole progress of a workflow instead of its latest changes.
 const NothingKnown = -1
 
-// LockedWorkflow is a workflow and how far it is.
+// LockedWorkflow is a workflow and its progress.
 type LockedWorkflow struct {
 	*flow.Execution      // without outcome
-	PayloadLeftOut  bool // it has more than SmallPayload bytes, or has ended: Lock loads it
-	// Tasks counts the rows of each task when nothing is known; tasks without any row are absent. Otherwise Changes has those
-	// beyond the one that is known, in order. Last is the number of the last change; 0: there is none.
+	PayloadLeftOut  bool // it has more than SmallPayload bytes, or the workflow has ended: Lock loads it
+	// If the caller knew nothing, Tasks counts the rows of each task that has any. Otherwise Changes has the changes after
+	// the one that is known, in order. Last is the number of the last change; 0: there is none.
 	Tasks   []TaskProgress
 	Changes [][]byte
 	Last    int64
 }
 
-// TakeBytes is how many bytes of payload one Take loads, and at the most one payload more. Without a bound, a worker with 64 free
+// TakeBytes is how many bytes of payload one Take loads, plus at most one more payload. Without a bound, a worker with 64 free
 // slots would load 64 inputs of 16 MB at once.
 const TakeBytes = 8 << 20
 
-// SmallPayload is how large a workflow's payload is that comes with its lock, in bytes. A thousand of them are 16 MB.
+// SmallPayload is the most bytes of a workflow's payload that is loaded with its lock. A thousand of them are 16 MB.
 const SmallPayload = 16 << 10
 
-// WorkflowChange is what one transaction made of a workflow's state, in orchestration's words.
+// WorkflowChange is the change of a workflow's state by one transaction, in orchestration's encoding.
 type WorkflowChange struct {
 	WorkflowAttempt
 	Number int64 // 1, 2, 3 … within the attempt
@@ -281,27 +286,27 @@ type WorkflowAttempt struct {
 	Attempt int
 }
 
-// TaskProgress is the rows of one task, counted.
+// TaskProgress counts the rows of one task.
 type TaskProgress struct {
 	Task    string
 	Mark    *Mark // nil when the task has none
-	Created int   // child rows; their indices are 0 … Created-1
-	Open    int   // of them, not ended
+	Created int   // child rows, whose indices are 0 … Created-1
+	Open    int   // of these, those that have not ended
 	Ended   map[flow.Stage]int
 }
 
-// Mark is what is known about a task beyond its children: that it was skipped, into how many items it was expanded, why it
-// could not start. One per task and attempt; a second one replaces the first.
+// Mark is a decision about a task beyond its children: it was skipped, it was expanded into so many items, or it could not
+// start. There is one per task and attempt; a second one replaces the first.
 type Mark struct {
 	Workflow flow.ID
 	Attempt  int
 	Task     string
-	State    string // orchestration's word
+	State    string // one of orchestration's names
 	Total    int    // items of an expanded task
 	Error    *flow.Error
 }
 
-// ChildOutcome is the end of one child.
+// ChildOutcome is the outcome of one child.
 type ChildOutcome struct {
 	Index     int
 	Execution flow.ID
@@ -309,43 +314,43 @@ type ChildOutcome struct {
 	Outcome   flow.Outcome
 }
 
-// Sessions keeps the leases of workers. A lease runs by the store's own clock, from the moment of the call that begins it:
-// no caller names a time, so no caller's clock can end a lease early. It is over once that clock has passed its end, and
-// for good once EndLeases was called.
+// Sessions keeps the leases of workers. A lease runs by the store's own clock, from the call that begins it: callers name no
+// times, so no caller's clock can end a lease early. It has run out when that clock has passed its end, and has ended for good
+// once EndLeases was called.
 type Sessions interface {
 	// OpenSession stores a new session and begins its lease. StartedAt and ExpiresAt are set by the store.
 	OpenSession(ctx context.Context, s Session, lease time.Duration) error
-	// RenewSessions begins the leases of those sessions anew whose leases still run, and returns which they are, in any
-	// order.
+	// RenewSessions begins the leases of those sessions anew whose leases have not run out, and returns these sessions, in
+	// any order.
 	RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error)
-	// EndLeases ends leases for good, and returns the sessions whose leases ran until then, in any order.
+	// EndLeases ends leases for good, and returns the sessions whose leases had not run out by then, in any order.
 	EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
-	// LockSession loads a session, with the latest generation of pauses, and reports whether its lease runs.
+	// LockSession loads and locks a session, with the latest generation of pauses, and reports whether its lease runs.
 	LockSession(ctx context.Context, id flow.ID) (s Session, runs bool, err error)
-	// DropSession forgets a session; its executions are the caller's to recover.
+	// DropSession deletes a session; the caller must recover its executions.
 	DropSession(ctx context.Context, id flow.ID) error
-	// Expired locks up to n sessions whose lease does not run any more.
+	// Expired locks up to n sessions whose leases have run out.
 	Expired(ctx context.Context, n int) ([]Session, error)
-	// ExpireEmbedded makes the lease of every embedded session run out now: the caller has just become the only process on
-	// this database, so their workers are gone.
+	// ExpireEmbedded makes the leases of all embedded sessions run out now. The caller has just become the only process on
+	// this database, so the workers of these sessions are gone.
 	ExpireEmbedded(ctx context.Context) error
-	// OwnedBy locks up to n executions that the session holds, in order of id, beyond after.
+	// OwnedBy locks up to n executions that the session holds, sorted by id, beyond after.
 	OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
 	// Ordered returns the executions of the sessions that have an outstanding order to end.
 	Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error)
 }
 
-// Session is one life of one worker process.
+// Session is the session of one worker process.
 type Session struct {
 	ID        flow.ID
-	Name      string // for people; no fence
-	Embedded  bool   // lives in the server's own process
+	Name      string // shown to people; it need not be unique
+	Embedded  bool   // the worker is part of the server's process
 	Queues    []string
-	Kinds     []string // what it runs and has, as flow.ReachOf reads it; empty: the built-in kinds
+	Kinds     []string // the work that it can run, as flow.ReachOf reads it; empty: the built-in kinds
 	Slots     int
 	StartedAt time.Time
 	ExpiresAt time.Time // when the lease ends, by the clock of leases; zero once EndLeases was called
-	Pauses    int64     // the latest generation of pauses; set by LockSession alone
+	Pauses    int64     // the latest generation of pauses; only LockSession sets it
 }
 
 // Catalog keeps definitions. A version never changes.

@@ -7,28 +7,27 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Surveyor sums up what has not ended, for people and metrics. It may read every row of executions that have not ended:
-// callers ask seldom.
+// Surveyor sums up unfinished executions, for people and metrics. It may read every row of them, so callers ask seldom.
 type Surveyor interface {
-	// Survey sums up one state of the database.
+	// Survey returns the sums in one snapshot of the database.
 	Survey(ctx context.Context) (Survey, error)
 }
 
-// Survey is a sum of what has not ended.
+// Survey are sums over unfinished executions.
 type Survey struct {
-	Unfinished []Unfinished // by queue and stage; what there is none of is absent
-	// OldestCreated is when the oldest of them was accepted; zero: there is none.
+	Unfinished []Unfinished // by queue and stage; zero counts are left out
+	// OldestCreated is when the oldest unfinished execution was accepted; zero: there is none.
 	OldestCreated time.Time
-	// Inquiries counts the questions that are open.
+	// Inquiries is the number of open questions.
 	Inquiries int
-	// Unapplied counts the events that are kept ahead of gaps.
+	// Unapplied is the number of events that arrived before earlier ones and wait for them.
 	Unapplied int
-	// OldestTransaction is how long the oldest transaction of any client of this database has been open: one that stays open
-	// keeps the database from cleaning up. Zero where there is none or the database has no such thing.
+	// OldestTransaction is how long the oldest transaction of any client of this database has been open; one that stays
+	// open keeps the database from removing dead rows. Zero if there is none, or if the database has no such transactions.
 	OldestTransaction time.Duration
 }
 
-// Stages counts the executions that have not ended, by stage.
+// Stages counts the unfinished executions by stage.
 func (s *Survey) Stages() map[flow.Stage]int {
 	all := make(map[flow.Stage]int)
 	for _, u := range s.Unfinished {

@@ -7,15 +7,15 @@ import (
 )
 
 // Unreadable remembers the rows of live executions that a store could not decode: bytes that a disk has damaged, or a row that
-// a later version of the program wrote. The look into a queue or a timer that meets such a row first fails; the looks after it
-// pass the row over, so that the executions behind it go on. A row that has been mended is found again after unreadableFor; one
-// that no look meets again, because it was deleted, is forgotten then. K is how the store names rows.
+// a later version of the program wrote. The first read of a queue or of due timers that meets such a row fails; later reads
+// leave the row out, so that the executions behind it go on. A row that has been repaired is found again after unreadableFor;
+// one that is not met again, because it was deleted, is then forgotten. K is how the store names rows.
 type Unreadable[K comparable] struct {
 	mu    sync.Mutex
 	until map[K]time.Time
 }
 
-// unreadableFor is how long a row is passed over before it is tried again. Each try fails one look.
+// unreadableFor is how long a row is left out before it is tried again. Each try fails one read.
 const unreadableFor = 5 * time.Minute
 
 // Add remembers a row.
@@ -28,7 +28,7 @@ func (u *Unreadable[K]) Add(row K) {
 	u.until[row] = time.Now().Add(unreadableFor)
 }
 
-// Has reports whether a row is to be passed over.
+// Has reports whether a row is to be left out.
 func (u *Unreadable[K]) Has(row K) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,7 +40,7 @@ func (u *Unreadable[K]) Has(row K) bool {
 	return ok
 }
 
-// Count is how many rows are passed over: a statement that reads the first n rows of an order asks for so many more.
+// Count is how many rows are left out. A statement that reads the first n rows of an order asks for so many more.
 func (u *Unreadable[K]) Count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package row has the compact encodings in which backends of the store keep what needs no column of its own: rarely used
-// fields of a request, the lesser part of a state, errors, histories. Fields that most executions leave empty cost one
-// bit. All of it is pure; a backend decides what goes into which column.
+// Package row has the compact encodings for columns that several fields share: rarely used fields of a request, the rarely used
+// part of a state, errors, histories. A field that most executions leave empty costs one bit. The functions are pure; a backend
+// decides which column holds the result.
 package row
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Micros is a time as it is stored; the zero time is 0.
+// Micros is a time in the form in which it is stored; the zero time is 0.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -22,7 +22,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// FromMicros is the reverse of Micros.
+// FromMicros is the inverse of Micros.
 func FromMicros(v int64) time.Time {
 	if v == 0 {
 		return time.Time{}
@@ -55,7 +55,7 @@ var ErrDamaged = errors.New("stored row cannot be decoded")
 
 var errShort = fmt.Errorf("%w: it is cut short or of another layout", ErrDamaged)
 
-// reader takes from a buffer. The first error sticks.
+// reader reads from a buffer. After the first error it returns zero values.
 type reader struct {
 	b   []byte
 	err error

@@ -2,7 +2,7 @@ package row
 
 import "github.com/pawl-run/pawl/internal/flow"
 
-// AppendError appends an error; nil is nothing.
+// AppendError appends an error, or nothing for nil.
 func AppendError(b []byte, e *flow.Error) []byte {
 	if e == nil {
 		return b
@@ -14,14 +14,14 @@ func AppendError(b []byte, e *flow.Error) []byte {
 	return w.b
 }
 
-// AppendErrorCode appends what the encoding of every error with the code begins with, and of no other error.
+// AppendErrorCode appends the beginning that the encodings of all errors with this code have, and of no others.
 func AppendErrorCode(b []byte, code string) []byte {
 	w := writer{b: b}
 	w.text(code)
 	return w.b
 }
 
-// DecodeErrorCode reads the code from what AppendError wrote, or from no more than AppendErrorCode would have written.
+// DecodeErrorCode decodes the code from the output of AppendError, or of AppendErrorCode alone.
 func DecodeErrorCode(b []byte) (string, error) {
 	if len(b) == 0 {
 		return "", nil
@@ -30,7 +30,7 @@ func DecodeErrorCode(b []byte) (string, error) {
 	return d.text(), d.err
 }
 
-// DecodeError reads what AppendError wrote.
+// DecodeError decodes the output of AppendError.
 func DecodeError(b []byte) (*flow.Error, error) {
 	if len(b) == 0 {
 		return nil, nil

@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A history is a run of events one after another, without their numbers: those follow from the number of the first. Runs
-// that follow one another can be joined by joining their bytes.
+// A history is a sequence of encoded events without their numbers, which follow from the number of the first. Consecutive
+// histories can be joined by joining their bytes.
 
-// What follows an event's head, which is its type's number beside these two bits.
+// Flags in the head of an event, beside the number of its type: which fields follow.
 const (
 	hasData   = 1 << iota
-	hasSeq    // the number, where it is not the one after the event before: histories have no holes, but Check must see one
+	hasSeq    // the number, if it is not the one after the previous event: a history must have no gap, but Check must be able to see one
 	typeShift = iota
 )
 
-// AppendHistory appends events in order, of which the first should have number next. created is the execution's CreatedAt;
-// outcomes are not kept.
+// AppendHistory appends events in order; the first should have the number next. created is the execution's CreatedAt. Outcomes
+// are left out.
 func AppendHistory(b []byte, events []flow.Event, next, created int64) []byte {
 	w := writer{b: b}
 	for i := range events {
@@ -48,8 +48,8 @@ func AppendHistory(b []byte, events []flow.Event, next, created int64) []byte {
 	return w.b
 }
 
-// DecodeHistory appends the events of a run to all, which begins with number first, leaving out those below from and
-// those at or above to. It stops behind an event for which last says so; nil never does.
+// DecodeHistory decodes events and appends them to all; the first encoded one has the number first. It leaves out those below
+// from and those from "to" on, and stops after an event for which last returns true; last may be nil.
 func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64, last func(*flow.Event) bool) ([]flow.Event, error) {
 	d := reader{b: b}
 	for seq := first; len(d.b) > 0 && d.err == nil && seq < to; seq++ {

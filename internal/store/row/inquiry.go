@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Question is the JSON text of a question.
+// Question is a question as JSON.
 func Question(q *flow.Question) ([]byte, error) {
 	text, err := flow.PlainJSON(q)
 	if err != nil {
@@ -16,7 +16,7 @@ func Question(q *flow.Question) ([]byte, error) {
 	return text, nil
 }
 
-// DecodeQuestion reads what Question wrote.
+// DecodeQuestion decodes the output of Question.
 func DecodeQuestion(q *flow.Question, text []byte) error {
 	if err := json.Unmarshal(text, q); err != nil {
 		return fmt.Errorf("%w: a question: %w", ErrDamaged, err)
@@ -24,7 +24,7 @@ func DecodeQuestion(q *flow.Question, text []byte) error {
 	return nil
 }
 
-// Answer is the JSON text of an answer; nil of none.
+// Answer is an answer as JSON; nil for no answer.
 func Answer(a *flow.Answer) ([]byte, error) {
 	if a == nil {
 		return nil, nil
@@ -36,7 +36,7 @@ func Answer(a *flow.Answer) ([]byte, error) {
 	return text, nil
 }
 
-// DecodeAnswer reads what Answer wrote.
+// DecodeAnswer decodes the output of Answer.
 func DecodeAnswer(text []byte) (*flow.Answer, error) {
 	if len(text) == 0 {
 		return nil, nil

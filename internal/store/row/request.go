@@ -6,15 +6,15 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// layout is the first byte of a request, so that a later layout can be told apart.
+// layout is the first byte of an encoded request. A later layout will have another number.
 const layout = 1
 
 // Bits of a request: which fields follow, in this order.
 const (
 	hasParent uint64 = 1 << iota
 	hasVersion
-	hasKind  // otherwise it is the action's name
-	hasQueue // otherwise it is "default"
+	hasKind  // if it is not the name of the action
+	hasQueue // if it is not "default"
 	hasPriority
 	hasKey
 	hasTimeout
@@ -31,21 +31,20 @@ const (
 	hasRerunOf
 	hasReusedOf
 	hasAlias
-	hasRerunFirst // otherwise it is RerunOf
+	hasRerunFirst // if it is not RerunOf
 	hasOnly
 	hasGiven
 	hasImported
 	hasCache
 	hasBeneath
 	hasKeptWith
-	hasNoCache // and no bytes
+	hasNoCache // no bytes follow
 	hasRetryOf
 )
 
 const defaultQueue = "default"
 
-// AppendRequest appends the fields of a request that have no column of their own: all but Action, CreatedAt, Input and
-// With.
+// AppendRequest appends the fields of a request that have no column of their own: all except Action, CreatedAt, Input and With.
 func AppendRequest(b []byte, r *flow.Request) []byte {
 	w := writer{b: append(b, layout)}
 	created := Micros(r.CreatedAt)
@@ -204,10 +203,10 @@ func (w *writer) retry(p *flow.Retry) {
 	}
 }
 
-// KindWithin is how many bytes of a request's detail hold its kind: names have up to 100 bytes.
+// KindWithin is the most bytes of a request's detail that DecodeKind needs: names have up to 100 bytes.
 const KindWithin = 1000
 
-// DecodeKind reads the kind from what AppendRequest wrote, or from its first KindWithin bytes.
+// DecodeKind decodes the kind from the output of AppendRequest, or from its first KindWithin bytes.
 func DecodeKind(action string, detail []byte) (flow.Kind, error) {
 	r := flow.Request{Action: action}
 	d := reader{b: detail}
@@ -217,7 +216,7 @@ func DecodeKind(action string, detail []byte) (flow.Kind, error) {
 	return r.Kind, d.err
 }
 
-// beginning reads the fields of a request up to its kind, and returns which follow.
+// beginning decodes the fields of a request up to its kind, and returns which others follow.
 func (r *reader) beginning(q *flow.Request) (has uint64, err error) {
 	if v := r.take(1); len(v) == 1 && v[0] != layout {
 		return 0, fmt.Errorf("%w: the request has layout %d, and this program knows %d", ErrDamaged, v[0], layout)
@@ -240,7 +239,7 @@ func (r *reader) beginning(q *flow.Request) (has uint64, err error) {
 	return has, nil
 }
 
-// DecodeRequest fills r from what AppendRequest wrote; Action and CreatedAt are set already.
+// DecodeRequest fills r from the output of AppendRequest; Action and CreatedAt must be set.
 func DecodeRequest(r *flow.Request, detail []byte) error {
 	d := reader{b: detail}
 	has, err := d.beginning(r)

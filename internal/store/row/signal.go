@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// SignalDetail is what stores keep of a signal as JSON, for people who read the database as well.
+// SignalDetail is the detail of a signal as JSON, which people can read in the database as well.
 func SignalDetail(d *flow.SignalDetail) string {
 	b, err := json.Marshal(d)
 	if err != nil {
-		panic(fmt.Sprintf("encode the detail of a signal: %v", err)) // it consists of texts
+		panic(fmt.Sprintf("encode the detail of a signal: %v", err)) // strings always have a JSON form
 	}
 	return string(b)
 }
 
-// SignalBody is what stores keep of a signal's body; nil for none.
+// SignalBody is the stored form of a signal's body; nil if it has none.
 func SignalBody(s *flow.Signal) []byte {
 	if s.Body == ([32]byte{}) {
 		return nil
@@ -24,26 +24,26 @@ func SignalBody(s *flow.Signal) []byte {
 	return s.Body[:]
 }
 
-// DecodeSignalDetail reads what SignalDetail wrote into a signal, or notes its damage.
+// DecodeSignalDetail decodes the output of SignalDetail into a signal; an error becomes the signal's Damage.
 func DecodeSignalDetail(s *flow.Signal, text []byte) {
 	if err := json.Unmarshal(text, &s.SignalDetail); err != nil {
 		s.SignalDetail, s.Damage = flow.SignalDetail{}, fmt.Sprintf("its detail cannot be decoded: %v", err)
 	}
 }
 
-// Reason is what stores keep of why a rule has started nothing, as JSON; "" for none.
+// Reason is the reason why a rule has started nothing, as JSON; "" for none.
 func Reason(r *flow.Reason) string {
 	if *r == (flow.Reason{}) {
 		return ""
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic(fmt.Sprintf("encode a reason: %v", err)) // it consists of texts
+		panic(fmt.Sprintf("encode a reason: %v", err)) // strings always have a JSON form
 	}
 	return string(b)
 }
 
-// DecodeReason reads what Reason wrote.
+// DecodeReason decodes the output of Reason.
 func DecodeReason(r *flow.Reason, text []byte) error {
 	if len(text) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func DecodeReason(r *flow.Reason, text []byte) error {
 	return nil
 }
 
-// StateOfFolded is the state of the enforcements that go with one that leads them out of a window.
+// StateOfFolded is the state of the other enforcements of a window, when the state of the leading one is given.
 func StateOfFolded(lead flow.EnforcementState) flow.EnforcementState {
 	if lead == flow.EnforcementRan {
 		return flow.EnforcementFolded

@@ -8,8 +8,8 @@ import (
 
 // Bits of a state.
 const (
-	// hasFirst is QueuedAt in a row that has ended; live rows have a column for that. In a live row it is EventAt, which comes
-	// last, and only where it differs from usualEvent.
+	// hasFirst says that QueuedAt follows, in an ended row; live rows have a column for it. In a live row it says that
+	// EventAt follows, as the last field, because it differs from usualEvent.
 	hasFirst uint64 = 1 << iota
 	hasWakeAt
 	hasClaimed
@@ -25,8 +25,8 @@ const (
 	hasStood
 )
 
-// AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
-// ended it holds Attempt, NextSeq and QueuedAt as well, and no EventAt. created is the execution's CreatedAt.
+// AppendState appends the part of a state that has no column of its own, or nothing if that part is empty. For an ended
+// execution it includes Attempt, NextSeq and QueuedAt, but not EventAt. created is the execution's CreatedAt.
 func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	w := writer{b: b}
 	var has uint64
@@ -86,7 +86,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	return w.b
 }
 
-// times are the times of a state in the order of their bits; nil for the first bit of a live row, which is EventAt's.
+// times are the times of a state in the order of their bits. The first one is nil for a live row, where that bit is EventAt's.
 func times(s *flow.State, ended bool) [5]*time.Time {
 	all := [...]*time.Time{nil, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince}
 	if ended {
@@ -95,13 +95,13 @@ func times(s *flow.State, ended bool) [5]*time.Time {
 	return all
 }
 
-// usualEvent is the time of the latest event of nearly everything that lives: it was created or handed off, or its work
-// began. Where it holds, EventAt takes no bytes.
+// usualEvent is the time of the latest event of nearly every live execution: its creation, its hand-off or its start. If
+// EventAt equals it, EventAt takes no bytes.
 func usualEvent(s *flow.State, created int64) int64 {
 	return max(created, Micros(s.ClaimedAt), Micros(s.StartedAt))
 }
 
-// DecodeState fills s from what AppendState wrote.
+// DecodeState fills s from the output of AppendState.
 func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	if len(b) == 0 {
 		s.EventAt = FromMicros(created)

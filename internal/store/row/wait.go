@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// WaitDetail is the JSON text of the lesser part of a wait.
+// WaitDetail is the rarely used part of a wait, as JSON.
 func WaitDetail(d *flow.WaitDetail) ([]byte, error) {
 	text, err := flow.PlainJSON(d)
 	if err != nil {
@@ -16,7 +16,7 @@ func WaitDetail(d *flow.WaitDetail) ([]byte, error) {
 	return text, nil
 }
 
-// DecodeWaitDetail reads what WaitDetail wrote into a wait, or notes its damage.
+// DecodeWaitDetail decodes the output of WaitDetail into a wait; an error becomes the wait's damage.
 func DecodeWaitDetail(w *flow.Wait, text []byte) {
 	if err := json.Unmarshal(text, &w.WaitDetail); err != nil {
 		w.WaitDetail, w.Damage = flow.WaitDetail{}, fmt.Sprintf("its detail cannot be decoded: %v", err)

@@ -171,7 +171,7 @@ func (t *tx) applyRest(d *store.Delta) error {
 	return err
 }
 
-// taken turns "such a row exists" into a conflict: another writer was first.
+// taken turns the error that a row exists already into a conflict, since another writer was first.
 func taken(err error) error {
 	var e *sqliteError
 	if errors.As(err, &e) && (e.code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.code == sqlite3.SQLITE_CONSTRAINT_UNIQUE) {
@@ -219,7 +219,7 @@ func (t *tx) apply(x *flow.Draft) error {
 	return nil
 }
 
-// openChild is what children.ended holds while the child has not ended.
+// openChild is the value of children.ended for a child that has not ended.
 const openChild = 2
 
 func (t *tx) insert(x draft) error {

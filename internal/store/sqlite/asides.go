@@ -14,7 +14,7 @@ var (
 	qAside    = sql(`SELECT until, times, reason FROM asides WHERE kind = ? AND id = ?`)
 )
 
-// putAsides writes what is put aside.
+// putAsides writes which signals and waits are put aside.
 func (t *tx) putAsides(all []store.Aside) error {
 	for i := range all {
 		a := &all[i]

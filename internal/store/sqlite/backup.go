@@ -11,9 +11,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Backup copies a store to a file that does not exist, and its logs to the file beside it. It may run while a process, this
-// one or another, works on the store: each of the two copies is one state of its database, the logs' state no older than that
-// of the rest, so that what had ended has its logs. A write-ahead log cannot be emptied as long as its database is copied.
+// Backup copies a store to a file that must not exist, and its logs to the file beside it. It may run while this or another
+// process works on the store. Each copy is one state of its database, and the state of the logs is not older than that of the
+// rest, so ended executions have their logs. During the copy the write-ahead log cannot be emptied.
 func Backup(ctx context.Context, from, to string) error {
 	if err := mainSchema.copy(ctx, from, to); err != nil {
 		return fmt.Errorf("back up %s: %w", from, err)
@@ -34,12 +34,12 @@ func Backup(ctx context.Context, from, to string) error {
 // logsOf is the file of the logs of a store.
 func logsOf(path string) string { return path + "-logs" }
 
-// copy writes one state of a database to a new file, and returns once it is on the disk.
+// copy writes one state of a database to a new file, and returns when the file is on the disk.
 func (m schema) copy(ctx context.Context, from, to string) (err error) {
 	if _, err := os.Stat(from); err != nil {
 		return err
 	}
-	c, err := open(from, sqlite3.SQLITE_OPEN_READWRITE) // to read a log that a dead process left, SQLite must write beside it
+	c, err := open(from, sqlite3.SQLITE_OPEN_READWRITE) // SQLite must be able to write beside the file, to read a log that a dead process has left
 	if err != nil {
 		return explain(from, err)
 	}
@@ -62,7 +62,7 @@ func (m schema) copy(ctx context.Context, from, to string) (err error) {
 	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
 }
 
-// owns refuses a database that is not of this schema.
+// owns refuses a database with another schema.
 func (m schema) owns(c *conn) error {
 	application, err := c.queryInt("PRAGMA application_id")
 	if err == nil && int32(application) != m.application {

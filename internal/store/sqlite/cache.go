@@ -36,7 +36,7 @@ func (t *tx) Kept(_ context.Context, hashes [][sha256.Size]byte, at time.Time, m
 	return all, nil
 }
 
-// keep writes outcomes that are kept.
+// keep writes outcomes into the cache.
 func (t *tx) keep(all []store.Kept) error {
 	for i := range all {
 		k := &all[i]

@@ -62,7 +62,7 @@ func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
 	return d.Version, true, nil
 }
 
-// removals are the statements that delete what hangs on an execution; each takes its number.
+// removals are the statements that delete the rows of an execution in all tables; each takes its number.
 var removals = []*query{
 	sql(`DELETE FROM marks WHERE workflow = ?`),
 	sql(`DELETE FROM changes WHERE workflow = ?`),
@@ -101,7 +101,7 @@ func (t *tx) Remove(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	return gone, nil
 }
 
-// remove removes one execution that has ended, unless it has children left.
+// remove removes one ended execution, unless it still has children.
 func (t *tx) remove(n int64) (bool, error) {
 	live, err := t.c.any(qIsLive, n)
 	if err != nil {

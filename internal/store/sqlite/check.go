@@ -11,10 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// checkChunk is how many executions Check reads in one snapshot: a long one would keep the log from being folded.
+// checkChunk is how many executions Check reads in one snapshot. A write-ahead log cannot be folded while a snapshot needs it,
+// so a snapshot is kept short.
 const checkChunk = 500
 
-// Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
+// Check implements store.Store. It may run beside everything else: each part reads one snapshot.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
 	if err := f.ReadPauses(ctx, s); err != nil {
@@ -110,7 +111,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 	return c.checkLed(f, x)
 }
 
-// checkReused compares an execution with the one whose outcome it reused, unless that has been removed.
+// checkReused compares an execution with the execution whose outcome it reused, if that still exists.
 func (c *conn) checkReused(f *verification.Findings, x *flow.Execution) error {
 	n, ok, err := c.number(x.ReusedOf)
 	if err != nil || !ok {
@@ -130,7 +131,7 @@ var (
 		LEFT JOIN children c ON c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ? LEFT JOIN live l ON l.n = ? LEFT JOIN ended d ON d.n = ?`)
 )
 
-// checkLive recomputes what is derived from the rest of an execution.
+// checkLive recomputes the columns that follow from the other columns of an execution.
 func (c *conn) checkLive(f *verification.Findings, n int64, x *flow.Execution) error {
 	s := c.use(qDerived).int(n)
 	if s.next() {
@@ -160,7 +161,8 @@ func (c *conn) checkChild(f *verification.Findings, n int64, x *flow.Execution) 
 	return s.done()
 }
 
-// tableRule is a query that finds rows which break an invariant: an execution's id (or null) and what is wrong.
+// tableRule is a query that finds rows which break an invariant. It returns an execution's id (or null) and a description of
+// the fault.
 type tableRule struct {
 	invariant int
 	q         *query
@@ -232,8 +234,8 @@ func (c *conn) checkTable(f *verification.Findings, rule tableRule) error {
 
 var qSharedKeys = sql(`SELECT key, count(*) FROM live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1`)
 
-// checkKeys compares what a key's holders are allowed with how many they are. Where they were submitted with different
-// limits the highest counts: lowering a limit takes no slot away.
+// checkKeys compares the number of holders of each concurrency key with its limit. If the holders were submitted with different
+// limits, the highest counts: lowering a limit takes no slot away.
 func (c *conn) checkKeys(f *verification.Findings) error {
 	held := make(map[string]int)
 	s := c.use(qSharedKeys)

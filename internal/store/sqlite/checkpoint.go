@@ -13,48 +13,49 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointer folds the write-ahead log into the file, beside the writer and not in its commits. A log that is never
-// folded to its end can never be written from the start again and grows for ever; so when it has grown far in spite of
-// that, the writer is held for the last few pages.
+// checkpointer folds the write-ahead log into the file, beside the writer and not within its commits. A log that is never
+// folded to its end can never be written from the start again, and so grows for ever. When it has become long in spite of the
+// folding, the checkpointer holds the writer for the last pages.
 type checkpointer struct {
 	c       *conn
-	turn    chan struct{} // the writer's
-	pages   atomic.Int32  // in the log
+	turn    chan struct{} // full while the writer may take it
+	pages   atomic.Int32  // length of the log
 	commits atomic.Int64
-	resting atomic.Bool // the log is empty and not looked at: the next commit says that it no longer is
+	resting atomic.Bool // the log is empty and not being watched: the next commit must say that it is not empty any more
 	wake    chan struct{}
 	quit    chan struct{}
 	stopped sync.WaitGroup
 }
 
 const (
-	// walSoft is how many pages of log are folded beside the writer. From walHard on the writer is slowed down, by a
-	// millisecond for each walSlower pages beyond it and by slowest at the most, and is held for the rest once that is
-	// walRest pages or fewer: to fold 1,000 pages of 4 KB takes some 20 ms.
+	// walSoft is the length in pages from which the log is folded beside the writer. From walHard on the writer is slowed
+	// down, by a millisecond for each walSlower pages beyond it and by slowest at most. It is held when walRest pages or
+	// fewer are left to fold: folding 1,000 pages of 4 KB takes some 20 ms.
 	walSoft   = 2000
 	walHard   = 8000
 	walSlower = 100
 	walRest   = 1000
 	slowest   = 50 * time.Millisecond
-	// foldTries is how often the log is folded beside a writer that goes on before it is held whatever is left.
+	// foldTries is how often the log is folded beside a busy writer, before the writer is held whatever is left.
 	foldTries = 20
-	// idle is how often the log is looked at while it is not empty; when nothing was written in between it is folded to its end and emptied.
+	// idle is how often a log that is not empty is looked at. If nothing was written in between, it is folded to its end
+	// and emptied.
 	idle = time.Second
 )
 
-// startCheckpoints watches the log of a database whose writers take turns with the channel.
+// startCheckpoints watches the log of a database. Its writers take the token in the channel.
 func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
 	c, err := openWriter(path, "FULL")
 	if err != nil {
 		return nil, err
 	}
-	c.neverWait() // for readers: the writer would wait with it
+	c.neverWait() // for readers: the writer would wait as well
 	k := &checkpointer{c: c, turn: turn, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	k.stopped.Go(k.run)
 	return k, nil
 }
 
-// wrote is called after every commit with the length of the log in pages.
+// wrote must be called after every commit, with the length of the log in pages.
 func (k *checkpointer) wrote(pages int32) {
 	k.pages.Store(pages)
 	k.commits.Add(1)
@@ -96,11 +97,11 @@ func (k *checkpointer) run() {
 			}
 			k.resting.Store(true)
 			if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
-				tick.Stop() // a commit from now on resets it
+				tick.Stop() // from now on a commit resets it
 			}
 		}
 		if err != nil {
-			// The log keeps what was not folded, and a later commit asks again.
+			// The pages that were not folded stay in the log, and a later commit tries again.
 			slog.Warn("moving the write-ahead log into the database file failed; it will be tried again", "error", err)
 		}
 	}
@@ -135,14 +136,14 @@ func (k *checkpointer) alone(mode int32) error {
 	return err
 }
 
-// stop ends the folding; what is left of the log is folded when the last connection closes.
+// stop ends the folding. What is left of the log is folded when the last connection closes.
 func (k *checkpointer) stop() error {
 	close(k.quit)
 	k.stopped.Wait()
 	return k.c.close()
 }
 
-// checkpoint folds as much of the log as no reader needs, and returns how many of its pages have been folded.
+// checkpoint folds as many pages of the log as no reader needs, and returns how many of its pages are folded.
 func (c *conn) checkpoint(mode int32) (folded int32, err error) {
 	p := libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(folded)))
 	if p == 0 {
@@ -156,7 +157,7 @@ func (c *conn) checkpoint(mode int32) (folded int32, err error) {
 	return *(*int32)(at(p)), nil
 }
 
-// watchLog makes the connection note the length of the log at every commit of its own.
+// watchLog makes the connection record the length of the log at each of its commits.
 func (c *conn) watchLog() error {
 	c.logPages = libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(int32(0))))
 	if c.logPages == 0 {
@@ -167,7 +168,7 @@ func (c *conn) watchLog() error {
 	return nil
 }
 
-// noteLog is what SQLite calls at a commit: the function value itself is what the library takes for a C function.
+// noteLog is called by SQLite at a commit. The function value itself is what the library takes for a C function.
 var noteLog = &struct {
 	f func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32
 }{func(_ *libc.TLS, arg, _, _ uintptr, pages int32) int32 {

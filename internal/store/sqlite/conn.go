@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// conn is one connection to SQLite, through the library itself and not through database/sql: binding a value is a copy
-// into memory that the statement keeps, reading one is a copy out, and nothing is boxed on the way. A store on the hot
-// path runs a dozen tiny statements per execution, where database/sql costs more than SQLite does.
+// conn is one connection to SQLite. It calls the library directly and not through database/sql: binding a value copies it into
+// memory of the statement, reading one copies it out, and no value is converted to an interface. A decision runs a dozen small
+// statements for an execution, for which database/sql needs more time than SQLite itself.
 //
-// A conn is used by one goroutine at a time; only interrupt may be called from another.
+// A conn is used by one goroutine at a time. Only interrupt may be called from another.
 type conn struct {
 	tls   *libc.TLS
 	db    uintptr
@@ -36,7 +36,7 @@ type query struct {
 
 var queries int
 
-// sql declares a statement. It is called for package variables only, so the slots are fixed before any connection exists.
+// sql declares a statement. It is called for package variables only, so the slots are fixed before a connection exists.
 func sql(text string) *query {
 	queries++
 	return &query{text: text, slot: queries - 1}
@@ -71,10 +71,10 @@ func open(path string, flags int32) (*conn, error) {
 	return c, nil
 }
 
-// keepPlans makes a statement keep the plan that it was prepared with. Otherwise SQLite prepares one again whenever a parameter
-// that the planner has looked at is bound, such as that of LIMIT: a sixth of the time of a busy engine.
+// keepPlans makes statements keep the plan with which they were prepared. Otherwise SQLite prepares a statement again whenever
+// a parameter is bound that the planner has looked at, such as that of LIMIT: a sixth of the time of a busy engine.
 func (c *conn) keepPlans() error {
-	args := libc.Xmalloc(c.tls, 2*8) // libc takes 8 bytes for each argument
+	args := libc.Xmalloc(c.tls, 2*8) // libc passes each argument in 8 bytes
 	if args == 0 {
 		return errors.New("out of memory")
 	}
@@ -85,7 +85,7 @@ func (c *conn) keepPlans() error {
 	return nil
 }
 
-// neverWait makes what is locked from outside an error at once.
+// neverWait makes a lock of another connection an error at once.
 func (c *conn) neverWait() { sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, 0) }
 
 // close finalizes every statement and closes the connection.
@@ -110,7 +110,7 @@ func (c *conn) close() error {
 	return err
 }
 
-// at turns SQLite's address into a pointer. The memory is not Go's, so the collector neither moves nor frees it.
+// at turns an address of SQLite into a pointer. The memory is not Go's, so the collector neither moves nor frees it.
 func at(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
 // exec runs a script without parameters and results.
@@ -135,7 +135,7 @@ func (c *conn) readOnly() bool { return sqlite3.Xsqlite3_db_readonly(c.tls, c.db
 // inTransaction reports whether a transaction is open.
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
-// interruptOn makes the running statement fail when ctx ends. The result undoes that; after it nothing is interrupted.
+// interruptOn makes the running statement fail when ctx ends. After undo no statement is interrupted any more.
 func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -143,7 +143,7 @@ func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		// The interrupt needs thread-local storage of its own: the connection's is in use.
+		// The interrupt needs thread-local storage of its own, because the connection's is in use.
 		tls := libc.NewTLS()
 		defer tls.Close()
 		sqlite3.Xsqlite3_interrupt(tls, c.db)
@@ -155,7 +155,7 @@ func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	}
 }
 
-// stmt is a prepared statement. Parameters are bound, and columns read, in order; errors stick until done.
+// stmt is a prepared statement. Parameters are bound and columns are read in order. An error is kept until done.
 type stmt struct {
 	c      *conn
 	p      uintptr
@@ -163,7 +163,7 @@ type stmt struct {
 	bound  int32 // parameters bound so far
 	column int32 // columns read so far
 	err    error
-	bad    error // what a row has that cannot be decoded; the statement goes on
+	bad    error // a column that cannot be decoded; the statement goes on
 }
 
 // buffer is memory outside Go's heap that holds one parameter while the statement runs.
@@ -172,7 +172,7 @@ type buffer struct {
 	size int
 }
 
-// keepBuffer is how large a parameter's buffer may stay between uses.
+// keepBuffer is the largest size that a parameter's buffer keeps between uses.
 const keepBuffer = 64 << 10
 
 // use returns the statement of a query, ready to be bound.
@@ -290,7 +290,7 @@ func (s *stmt) id(id [16]byte) *stmt {
 	return s.blob(id[:])
 }
 
-// errTooBig is what SQLite would say of a value beyond its own limit.
+// errTooBig is the error for a value beyond SQLite's own limit.
 var errTooBig = errors.New("a value is larger than 1 GB")
 
 func (s *stmt) copyIn(from *byte, n int) uintptr {
@@ -328,7 +328,7 @@ func (s *stmt) check(rc int32) {
 	}
 }
 
-// next steps to the next row. At the end, and after an error, it returns false; done tells which.
+// next goes to the next row. It returns false at the end and after an error; done tells which.
 func (s *stmt) next() bool {
 	s.column = -1
 	if s.err != nil {
@@ -345,7 +345,7 @@ func (s *stmt) next() bool {
 	}
 }
 
-// done ends the use of the statement and returns what went wrong.
+// done ends the use of the statement and returns its error.
 func (s *stmt) done() error {
 	err := s.err
 	s.bound, s.column, s.err, s.bad = 0, 0, nil, nil
@@ -355,11 +355,12 @@ func (s *stmt) done() error {
 	return err
 }
 
-// abandon ends the use of every statement: after an error in the middle of one, nothing else does.
+// abandon ends the use of every statement. It is called after an error, which may have left a statement in the middle of its
+// rows.
 func (c *conn) abandon() {
 	for _, s := range c.stmts {
 		if s != nil && (s.bound != 0 || s.column != 0) {
-			_ = s.done() // its error was returned where it arose, or a panic is under way
+			_ = s.done() // the error was returned where it occurred, or there is a panic
 		}
 	}
 }
@@ -414,7 +415,7 @@ func (s *stmt) fail(err error) {
 	}
 }
 
-// failed notes that a column of the row cannot be decoded.
+// failed keeps the first error of a column that cannot be decoded.
 func (s *stmt) failed(err error) {
 	if s.bad == nil {
 		s.bad = err

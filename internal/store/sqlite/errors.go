@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// sqliteError is SQLite's own word on what went wrong.
+// sqliteError is an error of SQLite.
 type sqliteError struct {
 	code int32 // extended result code
 	say  string
@@ -17,11 +17,11 @@ type sqliteError struct {
 
 func (e *sqliteError) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.say, e.code) }
 
-// primary is the result code without what extends it.
+// primary is the primary result code.
 func (e *sqliteError) primary() int32 { return e.code & 0xff }
 
-// Unwrap says whether the database or the data were at fault: a caller that gets ErrUnavailable tries again later, one
-// that gets a bare error looks for the row that caused it.
+// Unwrap tells a fault of the database from one of the data. After ErrUnavailable a caller tries again later; after any other
+// error it searches the row that caused it.
 func (e *sqliteError) Unwrap() error {
 	switch e.primary() {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE,

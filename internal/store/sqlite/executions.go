@@ -7,19 +7,20 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// draft is an execution on its way into rows.
+// draft is an execution that is being written.
 type draft struct {
 	*flow.Draft
-	n      int64 // its number
-	parent int64 // that of the workflow above it; 0: there is none
+	n      int64 // its number, the primary key
+	parent int64 // the number of its workflow; 0: there is none
 }
 
 type executions = relation[draft, *flow.Execution]
 
-// The columns of the three tables of executions. The list in which a column stands says what writes it; one with a get is loaded by
-// every reader, and before those that stand behind it.
+// The columns of the three tables of executions. Each list holds the columns that are written together. A column with a get is
+// loaded by every reader, in this order.
 var (
-	// requests are the columns of "executions". They never change, but for "detail" when an execution is given another lane (relane.go).
+	// requests are the columns of "executions". They never change, except "detail" when an execution is moved to another
+	// lane (relane.go).
 	requests = executions{
 		{"n", func(s *stmt, x draft) { s.int(x.n) }, nil},
 		{"id", func(s *stmt, x draft) { s.id(x.ID) }, func(s *stmt, x *flow.Execution) { x.ID = s.getID() }},
@@ -28,20 +29,21 @@ var (
 		{"action", func(s *stmt, x draft) { s.text(x.Action) }, func(s *stmt, x *flow.Execution) { x.Action = s.getText() }},
 		{"detail", putDetail, getDetail},
 	}
-	// payloads are the other columns of "executions", which are read where they are asked for.
+	// payloads are the other columns of "executions", which only some statements read.
 	payloads = executions{
 		{"input", func(s *stmt, x draft) { s.blob(x.Input) }, func(s *stmt, x *flow.Execution) { x.Input = s.getBlob() }},
 		{"payload", func(s *stmt, x draft) { s.blob(x.With) }, func(s *stmt, x *flow.Execution) { x.With = s.getBlob() }},
 	}
 
-	// stepped are the columns of "live" that every change writes. None is in an index, so that a change of these alone spares the indexes.
+	// stepped are the columns of "live" that every change writes. None of them is in an index, so a change of these alone
+	// updates no index.
 	stepped = executions{
 		{"stage", func(s *stmt, x draft) { s.int(int64(x.Stage)) }, func(s *stmt, x *flow.Execution) { x.Stage = flow.Stage(s.getInt()) }},
 		{"next_seq", func(s *stmt, x draft) { s.int(x.NextSeq) }, func(s *stmt, x *flow.Execution) { x.NextSeq = s.getInt() }},
 		{"queued_at", func(s *stmt, x draft) { s.timeOrNull(x.QueuedAt) }, func(s *stmt, x *flow.Execution) { x.QueuedAt = s.getTime() }},
 		{"state", putState, getState},
 	}
-	// moved are those that are written where one of the others than stepped changes (staysPut).
+	// moved are written if one of them that is not in stepped changes (staysPut).
 	moved = executions{
 		{"place", func(s *stmt, x draft) { s.int(int64(x.Place)) }, func(s *stmt, x *flow.Execution) { x.Place = flow.Place(s.getInt()) }},
 		{"attempt", func(s *stmt, x draft) { s.int(int64(x.Attempt)) }, func(s *stmt, x *flow.Execution) { x.Attempt = int(s.getInt()) }},
@@ -50,7 +52,7 @@ var (
 		{"ordered", func(s *stmt, x draft) { s.intOrNull(truth(x.State.Cancel != nil)) }, nil},
 		{"wake", func(s *stmt, x draft) { s.timeOrNull(x.Wake()) }, nil},
 	}.with(stepped...)
-	// live are all of "live".
+	// live are all columns of "live".
 	live = executions{
 		{"n", func(s *stmt, x draft) { s.int(x.n) }, nil},
 		{"priority", func(s *stmt, x draft) { s.int(int64(x.Priority)) }, nil},
@@ -58,7 +60,7 @@ var (
 		{"key", func(s *stmt, x draft) { s.textOrNull(x.Key) }, nil},
 	}.with(moved...)
 
-	// ends are the columns of "ended", but for the outcome.
+	// ends are the columns of "ended", without the outcome.
 	ends = executions{
 		{"n", func(s *stmt, x draft) { s.int(x.n) }, nil},
 		{"stage", func(s *stmt, x draft) { s.int(int64(x.Stage)) }, func(s *stmt, x *flow.Execution) { x.Stage = flow.Stage(s.getInt()) }},
@@ -71,13 +73,13 @@ var (
 	// outcomes are the error and the output.
 	outcomes = failures.with(field[draft, *flow.Execution]{"output", putOutput, func(s *stmt, x *flow.Execution) { x.Outcome.Output = s.getBlob() }})
 
-	// inserted and closed are what an execution has when it is submitted and when it has ended.
+	// inserted and closed are the columns that are written when an execution is submitted and when it ends.
 	inserted, closed = requests.with(payloads...), ends.with(outcomes...)
 
 	// complete is the outcome and the payload.
 	complete = outcomes.with(payloads...)
 
-	// What readers load of each table.
+	// The columns that readers load of each table.
 	requestRead, liveRead, endedRead = requests.readable(), live.readable(), ends.readable()
 )
 
@@ -87,10 +89,10 @@ func (s *stmt) before(x draft) *stmt {
 	return s.int(x.n).int(int64(b.Stage)).int(int64(b.Attempt)).int(b.NextSeq).int(int64(b.Place)).id(b.Owner)
 }
 
-// asRead is the condition that the row is still as the decision saw it.
+// asRead is the condition that the row is as the decision read it.
 const asRead = ` WHERE n = ? AND stage = ? AND attempt = ? AND next_seq = ? AND place = ? AND owner IS ?`
 
-// staysPut reports whether a change leaves every column of moved as it was that is not one of stepped.
+// staysPut reports whether a change leaves all columns of moved that are not in stepped as they were.
 func staysPut(x draft) bool {
 	b := &x.Before
 	if b.Place != x.Place || b.Attempt != x.Attempt || b.Ticket != x.Ticket || b.Owner != x.Owner || (b.Cancel != nil) != (x.State.Cancel != nil) {
@@ -107,7 +109,8 @@ func putState(s *stmt, x draft) {
 	s.blob(s.c.enc.state(&x.State, row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
 
-// getState comes behind the place, the attempt and the time in the queue: of what has ended, the state has these as well.
+// getState reads the state. In a live row place, attempt and the time in the queue have columns of their own, which were read
+// before; for an ended execution the state has them.
 func getState(s *stmt, x *flow.Execution) {
 	s.failed(row.DecodeState(&x.State, s.peekBlob(), row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
@@ -134,7 +137,7 @@ func putOutput(s *stmt, x draft) {
 	s.blob(x.Outcome.Output)
 }
 
-// live reads requestRead, liveRead and, when wanted, payloads.
+// live reads requestRead, liveRead and, if wanted, payloads.
 func (s *stmt) live(payload bool) (*flow.Execution, error) {
 	x := new(flow.Execution)
 	err := requestRead.read(s, x)
@@ -150,7 +153,7 @@ func (s *stmt) live(payload bool) (*flow.Execution, error) {
 	return x, nil
 }
 
-// ended reads requestRead, endedRead and what the statement has behind them.
+// ended reads requestRead, endedRead and the columns "more" of the statement.
 func (s *stmt) ended(more executions) (*flow.Execution, error) {
 	x := &flow.Execution{State: flow.State{Place: flow.Finished}}
 	err := requestRead.read(s, x)

@@ -43,7 +43,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 // HeldBy implements store.LineReader.
 func (s *Store) HeldBy(ctx context.Context, session, after flow.ID, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		numbers, err := c.use(qHeldBy).id(session).blob(after[:]).int(s.limit(limit)).numbers() // a zero id would be null
+		numbers, err := c.use(qHeldBy).id(session).blob(after[:]).int(s.limit(limit)).numbers() // as an id, a zero one would be null
 		if err == nil {
 			all, err = s.readable(c, numbers, limit)
 		}
@@ -55,7 +55,7 @@ func (s *Store) HeldBy(ctx context.Context, session, after flow.ID, limit int) (
 	return all, nil
 }
 
-// readable loads the first executions, without payload, and passes over rows that cannot be decoded.
+// readable loads the first executions, without payload, and leaves out rows that cannot be decoded.
 func (s *Store) readable(c *conn, numbers []int64, limit int) (all []*flow.Execution, err error) {
 	for _, n := range numbers {
 		if len(all) == limit {

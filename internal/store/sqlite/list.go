@@ -19,10 +19,10 @@ type listing struct {
 	bind    []func(*stmt)
 }
 
-// source names the rows of a condition, so that they are looked up and not searched for.
+// source is a table in which the numbers of executions with some property can be looked up.
 type source struct {
-	rows  string // selects their numbers
-	probe string // the same condition on one row of executions e, live l and ended d; "": the rows are always few
+	rows  string // selects the numbers
+	probe string // the same condition for one row of executions e, live l and ended d; "": the rows are always few
 	bind  []func(*stmt)
 }
 
@@ -77,17 +77,17 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 	return found, nil
 }
 
-// bounded is the part of a search behind its columns.
+// bounded is a search with its bounds, without the columns that it reads.
 type bounded struct {
 	sql   string
 	bind  []func(*stmt)
-	order string    // DESC, or nothing where the oldest come first
-	last  flow.ID   // with which the search ends; zero: it looks at all
-	at    time.Time // when it was created
+	order string    // DESC, or empty if the oldest come first
+	last  flow.ID   // the last execution at which it looks; zero: it looks at all
+	at    time.Time // when that one was created
 }
 
-// bounds bounds a search. Where the rows of a condition are few, these are looked at. Otherwise executions are looked at in order of
-// id, and those beyond f.Looks are left out.
+// bounds bounds a search. If a condition has few rows, only these are looked at. Otherwise executions are looked at in the
+// order of ids, and the search ends after f.Looks of them.
 func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 	var conditions []string
 	few := false
@@ -138,7 +138,7 @@ func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 	return b, nil
 }
 
-// few reports whether a source names no more than so many rows.
+// few reports whether a source has no more than so many rows.
 func (c *conn) few(s *source, most int) (bool, error) {
 	q := c.prepare("SELECT count(*) FROM (" + s.rows + " LIMIT ?)")
 	defer q.free()
@@ -155,12 +155,12 @@ var (
 	qLastAfter  = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?)`)
 )
 
-// last is the id with which a search ends that looks at f.Looks executions; zero: there are no more than that.
+// last is the id at which a search ends after f.Looks executions; zero: there are fewer.
 func (c *conn) last(f store.Filter) (id flow.ID, at time.Time, err error) {
 	var q *stmt
 	switch {
 	case f.Oldest:
-		q = c.use(qLastAfter).blob(f.After[:]) // a zero id would be null
+		q = c.use(qLastAfter).blob(f.After[:]) // as an id, a zero one would be null
 	case !f.Before.IsZero():
 		q = c.use(qLastBefore).id(f.Before)
 	default:
@@ -176,7 +176,7 @@ func (c *conn) last(f store.Filter) (id flow.ID, at time.Time, err error) {
 	return id, at, nil
 }
 
-// listing turns a filter into conditions, but for the cursor; false means that nothing can match.
+// listing turns a filter into conditions, without the cursor; false means that nothing can match.
 func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	l := &listing{}
 	if !f.Workflow.IsZero() {
@@ -227,7 +227,7 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	return l, true, nil
 }
 
-// verdicts adds the condition on the end. The error's encoding begins with its code.
+// verdicts adds the condition on the verdict. An encoded error begins with its code.
 func (l *listing) verdicts(verdicts []string) {
 	var any []string
 	for _, v := range verdicts {
@@ -246,8 +246,8 @@ func (l *listing) verdicts(verdicts []string) {
 	}
 }
 
-// stages adds the condition on the stage. What has not ended, and what did not end well, is found by rows that are few
-// however many executions have completed.
+// stages adds the condition on the stage. Executions that have not ended or did not complete are found by rows of which there
+// are few, however many executions have completed.
 func (l *listing) stages(stages []flow.Stage) {
 	var numbers []string
 	for _, s := range stages {
@@ -266,7 +266,7 @@ func (l *listing) stages(stages []flow.Stage) {
 
 const joinStates = " LEFT JOIN live l ON l.n = e.n LEFT JOIN ended d ON d.n = e.n"
 
-// rows are all rows that the listing selects, as FROM and WHERE.
+// rows are all rows that the listing selects, as FROM and WHERE clauses.
 func (l *listing) rows() string {
 	from := " FROM ids i CROSS JOIN executions e ON e.n = i.n"
 	if len(l.sources) > 0 {
@@ -282,7 +282,7 @@ func (l *listing) rows() string {
 	return from + joinStates
 }
 
-// bound gives the statement of rows the parameters of the conditions.
+// bound binds the parameters of the conditions.
 func (l *listing) bound(s *stmt) *stmt {
 	for _, source := range l.sources {
 		for _, bind := range source.bind {
@@ -295,7 +295,8 @@ func (l *listing) bound(s *stmt) *stmt {
 	return s
 }
 
-// either reads a row of a search: whether it is live, requestRead, liveRead, endedRead and the error, of which one part is NULL.
+// either reads a row of a search: whether it is live, requestRead, liveRead, endedRead and the error. The columns of the other
+// table are NULL.
 func (s *stmt) either() (*flow.Execution, error) {
 	if s.getInt() == 1 {
 		return s.live(false)
@@ -319,32 +320,32 @@ var (
 	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after, m.at
 		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n LEFT JOIN imports m ON m.n = i.n WHERE i.id > ? ORDER BY i.id`)
 
-	// The last items of a task come first, and so do later tasks and attempts.
+	// The last items of a task come first, and the last tasks and attempts.
 	qBeneath = sql(`SELECT c.n, e.id FROM children c JOIN executions e ON e.n = c.n WHERE c.workflow = ?
 		ORDER BY c.attempt DESC, c.task DESC, c.idx DESC LIMIT ?`)
 
-	// The length of a blob is known without reading it. Events are counted, at about so many bytes each.
+	// SQLite tells the length of a blob without reading it. Events are counted, at about so many bytes each.
 	qWeight = sql(`SELECT coalesce(length(e.input), 0) + coalesce(length(e.payload), 0) + coalesce(length(d.output), 0)
 		+ (SELECT count(*) * 400 FROM events WHERE k >= ? AND k < ?) + (SELECT coalesce(sum(length(data)), 0) FROM inputs WHERE n = ?)
 		FROM executions e JOIN ended d ON d.n = e.n WHERE e.n = ?`)
 )
 
-// lookBeyond is how many executions in a row, all created too late to have ended before the time asked for, end the
-// search for older ones. Ids are in order of submission, more or less: clocks may have been set back.
+// lookBeyond is how many executions in a row, all created too late to have ended before the time asked for, end the search. Ids
+// are nearly in order of submission, but a clock may have been set back.
 const lookBeyond = 1000
 
-// oldMost is how many executions one call looks at: a workflow that runs for months may have a million ended children, which
-// stay.
+// oldMost is how many executions one call looks at. A workflow that runs for months may have a million ended children, which
+// are kept as long as it runs.
 const oldMost = 40_000
 
-// old is an execution that may be removed.
+// old is an execution that retention may remove.
 type old struct {
 	n  int64
 	id flow.ID
 }
 
-// Removable implements store.Reader. It walks executions in order of id, so it needs no index that every one of them would
-// pay for.
+// Removable implements store.Reader. It walks executions in order of id, so it needs no index of its own, which would cost
+// every execution.
 func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.Removable, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var tops []old
@@ -380,11 +381,11 @@ func named(all []old) []flow.ID {
 	return ids
 }
 
-// oldTops finds executions without a parent that ended before a time, and where the walk goes on behind them.
+// oldTops finds executions without a parent that ended before a time, and where the walk goes on after them.
 func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable, err error) {
 	walk.After = q.After
 	limit := row.Micros(q.Before)
-	s := c.use(qOld).blob(q.After[:]) // a zero id would be null
+	s := c.use(qOld).blob(q.After[:]) // as an id, a zero one would be null
 	for late, seen := 0, 0; late < lookBeyond; seen++ {
 		if walk.More = len(tops) == q.Count || seen == oldMost; walk.More || !s.next() {
 			break
@@ -397,7 +398,8 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 			continue
 		}
 		late = 0
-		// An import may be of long ago, and be kept from when it came: it says nothing about those that follow.
+		// An import is kept from the time of the import, and may have been created long before: it says nothing about
+		// the executions behind it.
 		if finished, imported := s.getInt(), s.getInt(); top && max(finished, imported) < limit {
 			tops = append(tops, x)
 		}
@@ -405,7 +407,7 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 	return tops, walk, s.done()
 }
 
-// beneath returns the children of workflows, at most so many.
+// beneath returns the children of workflows, at most "most".
 func (c *conn) beneath(workflows []old, most int) ([]old, error) {
 	var all []old
 	for _, w := range workflows {
@@ -423,7 +425,7 @@ func (c *conn) beneath(workflows []old, most int) ([]old, error) {
 	return all, nil
 }
 
-// within returns, from the first on, executions that have no more than so many bytes together: one at least.
+// within returns executions, counted from the first, that have together no more than so many bytes; at least one.
 func (c *conn) within(all []old, bytes int64) ([]flow.ID, error) {
 	for i, x := range all {
 		s := c.use(qWeight).int(eventKey(x.n, 0)).int(eventKey(x.n+1, 0)).int(x.n).int(x.n)

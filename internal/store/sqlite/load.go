@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// A write transaction excludes every other one, so what it loads is locked by being read.
+// There is only one write transaction at a time, so a row that it has read is locked.
 
 var (
 	qReady = sql(`SELECT n, priority, ticket FROM live WHERE place = 3 AND queue = ? ORDER BY priority DESC, ticket LIMIT ?`)
@@ -60,7 +60,7 @@ func (t *tx) Lock(_ context.Context, ids []flow.ID, p store.Payload) ([]*flow.Ex
 	return all, nil
 }
 
-// seen reports whether an id came before in the list that Lock is going through.
+// seen reports whether the id occurs earlier in the list that Lock is given.
 func (t *tx) seen(i int, id flow.ID) bool {
 	if i == 0 {
 		clear(t.met)
@@ -108,7 +108,7 @@ func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution,
 	return all, nil
 }
 
-// known loads executions that have not ended and remembers their numbers.
+// known loads executions that have not ended, and remembers their numbers.
 func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all, err := t.c.loadAll(numbers, p)
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) 
 	return all, nil
 }
 
-// unread remembers the row after the first read ones as one that cannot be decoded, if that is what the error says.
+// unread remembers the first row that was not read, if the error says that it cannot be decoded.
 func (t *tx) unread(numbers []int64, read int, err error) error {
 	if errors.Is(err, row.ErrDamaged) && read < len(numbers) {
 		t.s.unreadable.Add(numbers[read])
@@ -135,7 +135,7 @@ func (t *tx) remember(numbers []int64, all []*flow.Execution) {
 	}
 }
 
-// chosen loads the first n executions whose numbers a statement gives.
+// chosen loads the first n executions whose numbers a statement returns.
 func (t *tx) chosen(s *stmt, n int, p store.Payload) ([]*flow.Execution, error) {
 	numbers, err := s.numbers()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock keeps a second process from serving the same file. The system gives it back when the process ends, however it
-// ends.
+// fileLock keeps a second process from opening the same file. The system releases it when the process ends, in whatever way.
 type fileLock struct{ f *os.File }
 
 // errServed means that another process has the store open.
@@ -34,7 +33,7 @@ func lockFile(path string) (*fileLock, error) {
 		}
 		return nil, fmt.Errorf("%w: %s holds %s; stop it, or talk to its server instead", errServed, who, path)
 	}
-	// What the file says is for people; the lock is what holds.
+	// The text in the file is for people; only the lock counts.
 	if err := errors.Join(f.Truncate(0), writeAt(f, strconv.Itoa(os.Getpid())+"\n")); err != nil {
 		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), f.Close())
 	}
@@ -46,5 +45,5 @@ func writeAt(f *os.File, s string) error {
 	return err
 }
 
-// release gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+// release releases the lock. The file stays: if it were removed, two processes could lock two files of one name.
 func (l *fileLock) release() error { return l.f.Close() }

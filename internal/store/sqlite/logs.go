@@ -27,7 +27,7 @@ var chunks = relation[*flow.LogChunk, *flow.LogChunk]{
 var (
 	qInsertChunk = sql(`INSERT OR IGNORE` + strings.TrimPrefix(chunks.insert("chunks"), "INSERT"))
 
-	// Offset and stream are optional: with neither, offset -1 lets everything through.
+	// Offset and stream are optional: offset -1 and stream NULL select everything.
 	qChunks = sql(`SELECT ` + chunks.names("") + ` FROM chunks
 		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?) AND (attempt, seq) < (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
@@ -38,7 +38,8 @@ var (
 	qDeleteChunks = sql(`DELETE FROM chunks WHERE rowid IN (SELECT rowid FROM chunks WHERE execution = ? LIMIT ?)`)
 )
 
-// logs is the second database. Its commits do not wait for the disk: what a power cut takes is the last moments' output.
+// logs is the second database. Its commits do not wait for the disk, so a power failure may take the output of the last
+// moments.
 type logs struct {
 	turn    chan struct{}
 	w       *conn
@@ -80,7 +81,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 
 const logReaders = 2
 
-// close waits for the write under way. The caller has made sure that no new ones begin.
+// close waits for the running write. The caller has made sure that no other begins.
 func (l *logs) close() error {
 	<-l.turn
 	return l.closeAll()
@@ -190,7 +191,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 	return all, nil
 }
 
-// tail puts the cursor of a query before the chunk with which its tail begins.
+// tail sets the cursor of a query just before the chunk with which the tail begins.
 func (c *conn) tail(q *store.LogQuery, from, to int64) error {
 	before, beforeSeq := q.Bound()
 	s := c.use(qChunkSizes).id(q.Execution).int(from).int(to).int(int64(before)).int(beforeSeq).textOrNull(q.Stream).textOrNull(q.Stream)
@@ -201,7 +202,7 @@ func (c *conn) tail(q *store.LogQuery, from, to int64) error {
 	return s.done()
 }
 
-// removeChunks is how many chunks one transaction deletes: of 100 KB each they are 20 MB.
+// removeChunks is how many chunks one transaction deletes: 200 of up to 100 KB each are 20 MB.
 const removeChunks = 200
 
 // RemoveLogs implements store.Logs.

@@ -13,7 +13,7 @@ var (
 	qPutMeter = sql(`INSERT OR REPLACE INTO meters (key, tat) VALUES (?, ?)`)
 )
 
-// Meters implements store.Meters. There is one transaction at a time, so they are locked by reading them.
+// Meters implements store.Meters. There is one transaction at a time, so reading locks them.
 func (t *tx) Meters(_ context.Context, keys []string) (map[string]time.Time, error) {
 	all := make(map[string]time.Time, len(keys))
 	for _, key := range keys {

@@ -31,7 +31,7 @@ var (
 
 func (m schema) steps() ([]migration.Step, error) { return migration.Steps(schemas, m.name+"_") }
 
-// prepare brings the database up to date, or asks for it to be so when it is to stay as it is.
+// prepare brings the database up to date; with asIs it only checks that the database is.
 func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin to migrate: %w", err)
@@ -47,7 +47,7 @@ func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 	return m.migrate(c, now)
 }
 
-// upToDate refuses a database that is not. It changes nothing.
+// upToDate refuses a database that lacks migrations. It changes nothing.
 func (m schema) upToDate(c *conn) error {
 	if err := m.owns(c); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (m schema) upToDate(c *conn) error {
 		missing[0].Version-1, wants)
 }
 
-// missing are the steps that the database has not had; one that this program does not know is refused.
+// missing are the migrations that the database lacks. A database with one that this program does not know is refused.
 func (m schema) missing(c *conn) ([]migration.Step, error) {
 	had, err := hadMigrations(c)
 	if err != nil {
@@ -74,7 +74,7 @@ func (m schema) missing(c *conn) ([]migration.Step, error) {
 	return slices.DeleteFunc(all, func(s migration.Step) bool { return had[s.Version] != "" }), err
 }
 
-// migrate brings the database up to date. All of it happens in one transaction, so a database is never between versions.
+// migrate applies the missing migrations in one transaction, so a database is never between versions.
 func (m schema) migrate(c *conn, now func() time.Time) error {
 	if err := m.claim(c); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m schema) migrate(c *conn, now func() time.Time) error {
 	return c.exec("COMMIT")
 }
 
-// claim makes an empty database ours, and refuses another program's.
+// claim marks an empty database as Pawl's, and refuses one of another program.
 func (m schema) claim(c *conn) error {
 	application, err := c.queryInt("PRAGMA application_id")
 	if err != nil {
@@ -128,14 +128,14 @@ func hadMigrations(c *conn) (map[int64]string, error) {
 	return had, err
 }
 
-// runOnce executes a statement that is not used again.
+// runOnce executes a statement that is used once.
 func (s *stmt) runOnce() error {
 	err := s.run()
 	s.free()
 	return err
 }
 
-// queryInt is the first column of a statement's first row.
+// queryInt returns the first column of a statement's first row.
 func (c *conn) queryInt(text string) (int64, error) {
 	s := c.prepare(text)
 	var v int64
@@ -147,7 +147,7 @@ func (c *conn) queryInt(text string) (int64, error) {
 	return v, err
 }
 
-// explain says what a failure to open means and what to do.
+// explain says why a store could not be opened and what to do.
 func explain(path string, err error) error {
 	var e *sqliteError
 	if !errors.As(err, &e) {

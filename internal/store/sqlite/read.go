@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// The beginning of the detail has the kind; the rest may be large.
+	// The kind is at the beginning of the detail, so only that is read: the rest may be large.
 	qChildren = sql(`SELECT c.task, c.idx, e.id, c.ended, e.created_at, e.created_at + d.finished_after, l.stage, l.attempt,
 		e.action, substr(e.detail, 1, ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM children c JOIN executions e ON e.n = c.n LEFT JOIN live l ON l.n = c.n LEFT JOIN ended d ON d.n = c.n
@@ -28,7 +28,7 @@ var (
 	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
 		FROM live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT ?`)
 
-	// The recursion steps from key to key through the index of live rows with one; its end is a null.
+	// The recursion goes from key to key through the index of live rows that have one, and ends with NULL.
 	qLines = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
 		UNION ALL SELECT (SELECT min(l.key) FROM live l WHERE l.key > w.key AND l.place = 2) FROM waiting w WHERE w.key IS NOT NULL)
 		SELECT key, (SELECT count(*) FROM live h WHERE h.key = w.key AND h.place IN (3, 4)),
@@ -66,7 +66,7 @@ func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) 
 	return all, nil
 }
 
-// of runs a query about one execution; there is nothing to say about one that is unknown.
+// of runs a query about one execution. For an unknown one it does nothing.
 func (s *Store) of(ctx context.Context, id flow.ID, query func(c *conn, n int64) error) error {
 	return s.read(ctx, func(c *conn) error {
 		n, ok, err := c.number(id)
@@ -185,7 +185,7 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 	return all, nil
 }
 
-// limit is n and one more for each row that is passed over.
+// limit is n and one more for each row that cannot be decoded, since readers leave those out.
 func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 
 // LiveSessions implements store.Reader.

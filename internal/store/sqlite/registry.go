@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// registry is the statements of one table of names.
+// registry are the statements of one table of names.
 type registry struct{ add, has, page *query }
 
 func registryOf(table string) registry {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// relation is columns in one list. The text of statements, the values of their parameters and the reader of their rows are made from
-// it, so that a name and a value cannot get out of step. W is what a row is made from, R what a row is read into.
+// relation are columns in one list. The text of statements, the values of their parameters and the reader of their rows are
+// made from it, so a name and a value cannot get out of step. A row is made from a W and read into an R.
 type relation[W, R any] []field[W, R]
 
 // field is one column. Its put binds exactly one parameter, and its get reads exactly one column.
@@ -39,7 +39,7 @@ func (t relation[W, R]) insert(table string) string {
 	return `INSERT INTO ` + table + ` (` + t.names("") + `) VALUES (?` + strings.Repeat(", ?", len(t)-1) + `)`
 }
 
-// replace is an INSERT in the place of a row with the same key.
+// replace is an INSERT that replaces a row with the same key.
 func (t relation[W, R]) replace(table string) string {
 	return `INSERT OR REPLACE` + strings.TrimPrefix(t.insert(table), "INSERT")
 }
@@ -53,7 +53,7 @@ func (t relation[W, R]) excluded() string {
 	return strings.Join(all, ", ")
 }
 
-// with is these columns and more behind them.
+// with are these columns, followed by more.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 
 // readable are the columns that are read.
@@ -79,7 +79,7 @@ func (t relation[W, R]) read(s *stmt, to R) error {
 	return err
 }
 
-// rowsOf reads the rows of a statement. With an error about one that cannot be decoded come all of them.
+// rowsOf reads all rows of a statement. If one of them cannot be decoded it returns an error as well.
 func rowsOf[W, T any](s *stmt, of relation[W, *T]) (all []T, bad error) {
 	for s.next() {
 		all = append(all, *new(T))

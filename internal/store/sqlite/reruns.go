@@ -15,7 +15,7 @@ var (
 	qInsertRetry = sql(`INSERT INTO retries (original, n) VALUES (?, ?)`)
 	qDeleteRetry = sql(`DELETE FROM retries WHERE original = ? AND n = ?`)
 
-	// OR FAIL: it writes one row, so there is nothing of the statement to be taken back, and SQLite keeps no journal of it.
+	// OR FAIL: the statement writes one row, so it has nothing to undo, and SQLite needs no statement journal.
 	qReuse = sql(`INSERT OR FAIL INTO reuses (workflow, task, idx, origin, hash, output)
 		SELECT ?, ?, ?, ?, ?, d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ? AND d.stage = 6`)
 
@@ -27,7 +27,7 @@ var (
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 )
 
-// reuse copies the outcome that an item of a rerun is to end with.
+// reuse copies the outcome with which an item of a rerun ends.
 func (t *tx) reuse(r *store.Reuse) error {
 	n, err := t.mustNumber(r.Workflow)
 	if err != nil {

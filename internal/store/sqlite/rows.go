@@ -44,7 +44,7 @@ func (c *conn) number(id flow.ID) (int64, bool, error) {
 	return n, found, s.done()
 }
 
-// load reads one execution by number, or returns nil when there is none.
+// load reads one execution by its number, or returns nil if there is none.
 func (c *conn) load(n int64, p store.Payload) (*flow.Execution, error) {
 	x, err := c.loadLive(n, p)
 	if x != nil || err != nil {
@@ -80,7 +80,7 @@ func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error)
 	return x, err
 }
 
-// seqBits is how much of an event's key its number takes: an execution has at most maxEvents events.
+// seqBits is how many bits of an event's key hold its number: an execution has at most maxEvents events.
 const (
 	seqBits   = 22
 	maxEvents = 1<<seqBits - 1
@@ -88,8 +88,8 @@ const (
 
 func eventKey(n, seq int64) int64 { return n<<seqBits | min(max(seq, 0), maxEvents) }
 
-// events reads the applied events of an execution with from <= seq < to, at most limit, and until the page is full; nil is
-// a page without an end.
+// events reads applied events of an execution with from <= seq < to: at most limit, and until the page is full; page may be
+// nil.
 func (c *conn) events(n, from, to int64, limit int, page *store.Page) ([]flow.Event, error) {
 	s := c.use(qCreated).int(n)
 	var created int64
@@ -156,8 +156,7 @@ func (s *stmt) numbers() ([]int64, error) {
 	return all, s.done()
 }
 
-// loadWithin reads the first executions of those numbered, with payload, and stops behind the one with which their payloads have
-// size bytes.
+// loadWithin reads the first of the executions, with payload, and stops after the one with which the payloads reach size bytes.
 func (c *conn) loadWithin(numbers []int64, size int) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(numbers))
 	for i := 0; i < len(numbers) && size > 0; i++ {
@@ -174,8 +173,8 @@ func (c *conn) loadWithin(numbers []int64, size int) ([]*flow.Execution, error) 
 	return all, nil
 }
 
-// loadAll reads executions that have not ended, in the order of their numbers given. With an error come those before the one that it
-// is about.
+// loadAll reads executions that have not ended, in the order of the numbers. With an error it returns those before the one that
+// could not be read.
 func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(numbers))
 	for _, n := range numbers {
@@ -190,7 +189,7 @@ func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, err
 	return all, nil
 }
 
-// list reads rows on a snapshot of their own. what names them for an error: "ticks of schedule %q".
+// list reads rows in a snapshot of their own. The format what names the rows in an error: "ticks of schedule %q".
 func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (all []T, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
 		all, err = read(c)
@@ -202,7 +201,7 @@ func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), w
 	return all, nil
 }
 
-// one reads a row in the same way. Where there is none, it is store.ErrNotFound.
+// one reads one row in the same way. If there is none it returns store.ErrNotFound.
 func one[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (row T, err error) {
 	all, err := list(ctx, s, read, what, in...)
 	if err == nil && len(all) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// schedules are the columns of how far schedules are.
+// schedules are the columns of the states of schedules.
 var schedules = relation[*store.Schedule, *store.Schedule]{
 	{"name", func(s *stmt, x *store.Schedule) { s.text(x.Name) }, func(s *stmt, x *store.Schedule) { x.Name = s.getText() }},
 	{"version", func(s *stmt, x *store.Schedule) { s.int(int64(x.Version)) }, func(s *stmt, x *store.Schedule) { x.Version = int(s.getInt()) }},
@@ -46,7 +46,7 @@ var (
 	qAddTick      = sql(ticks.insert("ticks"))
 )
 
-// LockSchedules implements store.Schedules. There is one transaction at a time, so they are locked by reading them.
+// LockSchedules implements store.Schedules. There is one transaction at a time, so reading locks them.
 func (t *tx) LockSchedules(_ context.Context, names []string, _ bool) ([]store.Schedule, error) {
 	var all []store.Schedule
 	for _, name := range names {
@@ -59,7 +59,7 @@ func (t *tx) LockSchedules(_ context.Context, names []string, _ bool) ([]store.S
 	return all, nil
 }
 
-// putSchedules writes how far schedules are.
+// putSchedules writes the states of schedules.
 func (t *tx) putSchedules(all []store.Schedule) error {
 	for i := range all {
 		k := &all[i]

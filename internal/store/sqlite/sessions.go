@@ -81,11 +81,11 @@ func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, lease time.Duration
 	return renewed, nil
 }
 
-// EndLeases implements store.Sessions. No clock goes back so far that the lease of a session which ends at 0 would run.
+// EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the clock says.
 func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	running, err := t.setExpiry(ids, 0, t.s.leaseNow())
 	if err == nil {
-		_, err = t.setExpiry(ids, 0, 0) // those that had run out
+		_, err = t.setExpiry(ids, 0, 0) // also those that had run out
 	}
 	if err != nil {
 		return nil, fmt.Errorf("end leases: %w", err)
@@ -93,7 +93,7 @@ func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	return running, nil
 }
 
-// setExpiry moves the ends of leases that lie after a moment, and returns the sessions that have these leases.
+// setExpiry sets the end of leases that end after a time, and returns their sessions.
 func (t *tx) setExpiry(ids []flow.ID, expires, after int64) ([]flow.ID, error) {
 	var moved []flow.ID
 	for _, id := range ids {

@@ -28,7 +28,7 @@ var signals = relation[*flow.Signal, *flow.Signal]{
 	{"body", func(s *stmt, x *flow.Signal) { s.blob(row.SignalBody(x)) }, func(s *stmt, x *flow.Signal) { copy(x.Body[:], s.peekBlob()) }},
 }
 
-// notAside is the condition that a signal, or the wait of an execution, is not put aside until after a moment.
+// notAside is the condition that a signal, or the wait of an execution, is not put aside beyond a time.
 func notAside(kind store.AsideKind, id string) string {
 	return fmt.Sprintf(`NOT EXISTS (SELECT 1 FROM asides a WHERE a.kind = %d AND a.id = %s AND a.until > ?)`, kind, id)
 }
@@ -40,7 +40,7 @@ var (
 	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
 	qOldSignals   = sql(`SELECT n, length(data), (SELECT count(*) FROM enforcements e WHERE e.signal = n) FROM signals WHERE trigger = ? AND at < ? AND state = 2
 		AND NOT EXISTS (SELECT 1 FROM enforcements e WHERE e.signal = n AND e.state = 2) ORDER BY at, n LIMIT ?`)
-	// A WHERE on the trigger's name steps from one to the next in the index, and passes over the signals of each.
+	// A condition on the trigger's name goes from one to the next in the index, and skips the signals of each.
 	qOldestSignals = sql(`WITH RECURSIVE t (name) AS (SELECT min(trigger) FROM signals WHERE trigger > ?
 			UNION ALL SELECT (SELECT min(s.trigger) FROM signals s WHERE s.trigger > t.name) FROM t WHERE t.name IS NOT NULL)
 		SELECT name, (SELECT min(s.at) FROM signals s WHERE s.trigger = name) FROM t WHERE name IS NOT NULL LIMIT ?`)
@@ -106,7 +106,7 @@ func (t *tx) SignalledBodies(_ context.Context, bodies [][32]byte) (map[[32]byte
 	return found, nil
 }
 
-// LockSignals implements store.Signals. There is one transaction at a time, so they are locked by reading them.
+// LockSignals implements store.Signals. There is one transaction at a time, so reading locks them.
 func (t *tx) LockSignals(_ context.Context, numbers []int64) (all []flow.Signal, err error) {
 	for _, n := range numbers {
 		found, err := t.c.use(qNewSignal).int(n).signals()
@@ -192,7 +192,7 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 	return all, nil
 }
 
-// signalListing turns a filter into conditions. Each combination has an index that gives the order as well.
+// signalListing turns a filter into conditions. Each combination has an index that has the order as well.
 func signalListing(f store.SignalFilter) *listing {
 	l := &listing{}
 	for _, c := range []struct{ column, value string }{{"trigger", f.Trigger}, {"subject", f.Subject}, {"source", f.Source}} {

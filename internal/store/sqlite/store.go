@@ -1,6 +1,6 @@
-// Package sqlite keeps the truth in one SQLite file, for one process at a time. One connection writes; several read, each
-// call from one short snapshot, and never wait for the writer. Logs go to a second file beside it, with a writer of their
-// own, so that a flood of output never holds up a decision.
+// Package sqlite is the store in one SQLite file, for one process at a time. One connection writes; several read, each call in
+// a short snapshot of its own, and never wait for the writer. Logs go to a second file beside it, with a writer of their own,
+// so that much output never delays a decision.
 package sqlite
 
 import (
@@ -19,25 +19,25 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Options tune a store. The zero value is for production.
+// Options tune a store. The zero value is meant for production.
 type Options struct {
 	// Now is the database's clock; nil means time.Now.
 	Now func() time.Time
-	// Uptime is the clock of leases: how long it is since some moment. Nil means the process's monotonic clock, which goes
-	// on evenly when the wall clock is set, and stands still while the machine is suspended.
+	// Uptime is the clock of leases: the time since some moment. Nil means the process's monotonic clock, which goes on
+	// evenly when the wall clock is set, and stands still while the machine is suspended.
 	Uptime func() time.Duration
 	// Readers is how many connections serve reads; 0 means 4.
 	Readers int
-	// AsIs leaves the files as they are: a store that does not exist is not made, nor are missing logs, and one whose schema is
-	// not up to date is refused.
+	// AsIs leaves the files unchanged: a store or logs that do not exist are not made, and a store whose schema is not up
+	// to date is refused.
 	AsIs bool
 }
 
 const (
 	defaultReaders = 4
-	// busyTimeout is how long a write waits for a program that holds the file's lock from outside (a backup, a shell).
+	// busyTimeout is how long a write waits for another program that has locked the file (a backup, a shell).
 	busyTimeout = 5 * time.Second
-	// InMemory is the path of a store that is gone when it is closed.
+	// InMemory is the path of a store that is deleted when it is closed.
 	InMemory = ":memory:"
 )
 
@@ -73,8 +73,8 @@ var (
 // Unreadable implements store.Store.
 func (s *Store) Unreadable() int { return s.unreadable.Count() }
 
-// Open opens the store in the file, creating it when it does not exist, and brings its schema up to date. The directory
-// must exist. Only one process can have a store open. The path InMemory makes a private store without durability.
+// Open opens the store in the file, creates it if it does not exist, and brings its schema up to date. The directory must
+// exist. Only one process can have a store open. The path InMemory makes a private store without durability.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s, err := start(ctx, path, o)
 	if err != nil {
@@ -83,10 +83,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// leaseClock is the clock of leases: the wall clock at the moment when the store was opened, plus the uptime since then. The
-// workers of this process do not notice a step of the wall clock or a suspend, so neither may their leases: an NTP step of
-// a minute would otherwise end every attempt that runs. The clock starts at the wall clock because leases of workers in
-// other processes outlive this one.
+// leaseClock is the clock of leases: the wall clock when the store was opened, plus the uptime since then. Workers of this
+// process do not notice when the wall clock is set or the machine suspended, so their leases must not either: an NTP step of a
+// minute would otherwise end every running attempt. The clock starts at the wall clock because leases of workers in other
+// processes outlive this process.
 func leaseClock(wall time.Time, uptime func() time.Duration) func() int64 {
 	began := uptime()
 	return func() int64 { return row.Micros(wall) + (uptime() - began).Microseconds() }
@@ -157,7 +157,8 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	}
 	inMemory := path == InMemory
 	if _, err := os.Stat(s.logsPath); o.AsIs && errors.Is(err, os.ErrNotExist) {
-		// A store without logs is whole: they are read from a place that is empty, and no file is made.
+		// A store may be opened without its logs. They are then read from an empty database elsewhere, and no file is
+		// made.
 		if s.scratch, err = scratch(); err != nil {
 			return nil, err
 		}
@@ -173,8 +174,8 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// scratch makes the directory of a store without durability: in memory where the system has a file system for that.
-// SQLite's own memory databases cannot be read while they are written.
+// scratch makes the directory of a store without durability, in memory if the system has a file system for that. SQLite's own
+// memory databases cannot be read while they are written.
 func scratch() (string, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "pawl-")
 	if err != nil {
@@ -198,17 +199,17 @@ func syncDirectory(path string) error {
 	return nil
 }
 
-// private makes a database's file, unless there is one, so that only its user can read it. SQLite gives the files beside it the
-// same mode. One that exists keeps its mode, which an operator may have chosen for backups.
+// private makes a database's file, if it does not exist, so that only its user can read it. SQLite gives the files beside it
+// the same mode. An existing file keeps its mode, which an operator may have chosen for backups.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil // SQLite says what is wrong with the path
+		return nil // SQLite reports what is wrong with the path
 	}
 	return f.Close()
 }
 
-// openWriter opens a database for writing and says what is wrong with the file when it cannot.
+// openWriter opens a database for writing. Its error says what is wrong with the file.
 func openWriter(path, synchronous string) (*conn, error) {
 	if err := private(path); err != nil {
 		return nil, err
@@ -244,8 +245,8 @@ func openReader(path string) (*conn, error) {
 	return c, nil
 }
 
-// Update implements store.Store. Transactions run one after another; waiting for one's turn ends with ctx, a transaction
-// that has begun is not interrupted.
+// Update implements store.Store. Transactions run one after another. Waiting for the turn ends with ctx; a transaction that has
+// begun is not interrupted.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -266,7 +267,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 
-// write runs one transaction; the caller has the turn.
+// write runs one transaction. The caller has the turn.
 func (s *Store) write(decide func() error) error {
 	committed := false
 	defer func() {
@@ -283,7 +284,7 @@ func (s *Store) write(decide func() error) error {
 
 var qAnswers = sql(`SELECT 1 FROM definitions LIMIT 1`)
 
-// Ready implements store.Store. A disk that is full shows with a write that fails: Probe says when it is not any more.
+// Ready implements store.Store. A full disk shows when a write fails; Probe tells when there is space again.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.read(ctx, func(c *conn) error {
 		q := c.use(qAnswers)
@@ -296,7 +297,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Probe implements store.Prober: it writes a page of the log with a number that is not used.
+// Probe implements store.Prober: it writes a page to the log, with a setting that is not used.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.Update(ctx, func(context.Context, store.Tx) error { return s.w.exec("PRAGMA user_version = 0") })
 }
@@ -308,7 +309,7 @@ var (
 	qRollback   = sql(`ROLLBACK`)
 )
 
-// transact runs one read-write transaction: all of it, or nothing.
+// transact runs one read-write transaction, which is committed as a whole or not at all.
 func (c *conn) transact(work func() error) (err error) {
 	if err := c.use(qBeginWrite).run(); err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -330,7 +331,7 @@ func (c *conn) transact(work func() error) (err error) {
 	return nil
 }
 
-// read runs a query on a snapshot of its own.
+// read runs a query in a snapshot of its own.
 func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("read: %w", err)
@@ -345,7 +346,7 @@ func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 	}
 	defer func() { s.readers <- c }()
 	err := c.snapshot(func(c *conn) error {
-		defer c.interruptOn(ctx)() // the statements around it must not be interrupted
+		defer c.interruptOn(ctx)() // the statements that begin and end the snapshot must not be interrupted
 		return query(c)
 	})
 	if err != nil && ctx.Err() != nil {
@@ -354,7 +355,7 @@ func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 	return err
 }
 
-// snapshot runs several statements on one state of the database.
+// snapshot runs several statements in one snapshot of the database.
 func (c *conn) snapshot(query func(*conn) error) (err error) {
 	if err := c.use(qBeginRead).run(); err != nil {
 		return fmt.Errorf("begin to read: %w", err)
@@ -368,11 +369,11 @@ func (c *conn) snapshot(query func(*conn) error) (err error) {
 	return query(c)
 }
 
-// Close waits for the transaction and the reads under way, and gives the file back.
+// Close waits for the running transaction and the running reads, and unlocks the file.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		<-s.turn // for good: no transaction begins any more
+		<-s.turn // never given back: no transaction begins any more
 		s.closeBy = s.release()
 	})
 	return s.closeBy
@@ -407,7 +408,7 @@ func (s *Store) release() error {
 	return errors.Join(all...)
 }
 
-// Size implements store.Reader: the bytes of both files and of what is not yet folded into them.
+// Size implements store.Reader: the bytes of both files and of their write-ahead logs.
 func (s *Store) Size(context.Context) (int64, error) {
 	var total int64
 	for _, p := range []string{s.path, s.path + "-wal", s.logsPath, s.logsPath + "-wal"} {

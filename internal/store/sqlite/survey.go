@@ -17,7 +17,7 @@ var (
 	qUnapplied = sql(`SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM inquiries WHERE state = 1)`)
 )
 
-// Survey implements store.Surveyor. SQLite has no transactions but Pawl's own, which are short.
+// Survey implements store.Surveyor. SQLite has no transactions of other clients, and Pawl's own are short.
 func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		q := c.use(qUnfinished)

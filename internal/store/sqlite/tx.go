@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// tx is the one write transaction that there is at a time.
+// tx is the write transaction, of which there is one at a time.
 type tx struct {
 	s       *Store
 	c       *conn
-	last    time.Time            // what Now said last
-	numbers map[flow.ID]int64    // of the executions met in this transaction
+	last    time.Time            // the time that Now returned last
+	numbers map[flow.ID]int64    // of the executions that this transaction has read or written
 	met     map[flow.ID]struct{} // scratch of Lock
 }
 
-// encoder is the buffer of every encoding: the next one overwrites what the last one returned.
+// encoder is a buffer for encodings: each one overwrites the previous.
 type encoder []byte
 
 func (b *encoder) request(r *flow.Request) []byte {
@@ -41,8 +41,7 @@ func (b *encoder) kept(e *flow.Event) []byte {
 	return *b
 }
 
-// Now implements store.Tx. The database has no clock of its own: it lives in this process. When that is set back, time
-// stands still here until it has caught up.
+// Now implements store.Tx. The clock is this process's. If it is set back, the time stands still here until it has caught up.
 func (t *tx) Now(context.Context) (time.Time, error) {
 	if now := t.s.now(); now.After(t.last) {
 		t.last = now
@@ -62,8 +61,8 @@ func (t *tx) number(id flow.ID) (int64, bool, error) {
 	return n, ok, err
 }
 
-// mustNumber is number for an execution that the caller has read or is writing. Its absence is the caller's fault or
-// that of retention; in no case is it cured by trying the same again.
+// mustNumber is number for an execution that the caller has read or is writing. If it does not exist, the caller is wrong or
+// retention has removed it; trying again does not help.
 func (t *tx) mustNumber(id flow.ID) (int64, error) {
 	n, ok, err := t.number(id)
 	if err != nil {
@@ -75,15 +74,15 @@ func (t *tx) mustNumber(id flow.ID) (int64, error) {
 	return n, nil
 }
 
-// counter hands out growing numbers. It reserves them in the database a block at a time, within the transaction that
-// needs them: after a crash at most a block is skipped, and nothing is ever handed out twice.
+// counter hands out increasing numbers. It reserves them in the database one block at a time, within the transaction that needs
+// them: a crash skips at most a block, and no number is handed out twice.
 type counter struct {
 	name           string
 	next, reserved int64
 	pending        bool // reserved by the open transaction
 }
 
-// block is how many numbers are reserved at a time.
+// block is how many numbers are reserved at once.
 const block = 4096
 
 var (
@@ -107,7 +106,7 @@ func (k *counter) load(c *conn) error {
 	return nil
 }
 
-// draw returns the first of n numbers in a row.
+// draw returns the first of n consecutive numbers.
 func (k *counter) draw(c *conn, n int64) (int64, error) {
 	if k.next+n > k.reserved {
 		to := k.next + n + block
@@ -121,7 +120,7 @@ func (k *counter) draw(c *conn, n int64) (int64, error) {
 	return first, nil
 }
 
-// settled is told how the transaction ended. What was reserved by one that was rolled back is reserved again.
+// settled must be called with the result of the transaction. A block that was rolled back is reserved again.
 func (k *counter) settled(committed bool) {
 	if k.pending && !committed {
 		k.reserved = k.next

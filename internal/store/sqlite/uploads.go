@@ -77,7 +77,7 @@ func (t *tx) KeepUpload(_ context.Context, sum [sha256.Size]byte, until time.Tim
 	return t.c.mustUpload(sum)
 }
 
-// LockUploads implements store.Uploads. There is one transaction at a time, so nothing else can drop them.
+// LockUploads implements store.Uploads. There is one transaction at a time, so no other one can drop them.
 func (t *tx) LockUploads(_ context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]flow.ID, error) {
 	there := make(map[[sha256.Size]byte]flow.ID, len(sums))
 	for _, sum := range sums {
@@ -166,7 +166,7 @@ func (c *conn) mustUpload(sum [sha256.Size]byte) (store.Upload, error) {
 	return u, err
 }
 
-// upload reads the upload of a sum that is there.
+// upload reads the upload with a sum, if it is kept.
 func (c *conn) upload(sum [sha256.Size]byte) (u store.Upload, found bool, err error) {
 	s := c.use(qUpload).blob(sum[:])
 	if found = s.next(); found {
