@@ -31,6 +31,7 @@ export interface Pause {
   until?: string;
   by?: string;
   reason?: string;
+  timers?: string;
   beneath?: number;
 }
 
