@@ -88,14 +88,16 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	}
 	k.use.Waiting++
 	if k.use.Holders < d.KeyLimit {
-		k.freed = true // those before it have lower limits: by its priority it may be the one that goes next
+		// Arrive has let it wait because of those before it, though there is room by its own limit. Those that wait may have lower limits, and
+		// by its priority it may stand before them: the line is looked at again.
+		k.freed = true
 	}
 	return d.Wait(ticket, t.now)
 }
 
-// supersede orders the oldest holder of a key to end when its slot is the one that the newcomer will get: every execution that
-// waits before it gets the slot of a holder that has been ordered to end already. Otherwise the newcomer waits its turn, and
-// nothing is ended for the good of another.
+// supersede orders the oldest holder of a key to end, but only if the newcomer will get its slot. That is so when free slots and slots of
+// holders that have been ordered to end already are exactly as many as the executions that wait before the newcomer. With more of them the
+// newcomer gets one without, and with fewer the slot would be another's: then nothing is ended, and the newcomer waits its turn.
 func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
 	if err := t.flush(ctx); err != nil {
 		return err
@@ -185,7 +187,7 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 		}
 	}
 	slices.Sort(freed)
-	if freed = t.leave(freed); len(freed) == 0 {
+	if freed = t.postponeContended(freed); len(freed) == 0 {
 		return false, nil
 	}
 	uses, err := t.useKeys(ctx, freed)
@@ -195,7 +197,7 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	any := false
 	for _, name := range freed {
 		k := t.keys.all[name]
-		k.use, k.locked = uses[name], true
+		k.use, k.counted = uses[name], true
 		n, err := t.admitLine(ctx, name, k)
 		if err != nil {
 			return false, err
@@ -205,14 +207,14 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	return any, nil
 }
 
-// leave leaves lines of contended keys to follow-ups where callers would wait for the keys, and returns the other lines.
-func (t *transaction) leave(lines []string) []string {
+// postponeContended leaves lines of contended keys to follow-ups where callers would wait for the keys, and returns the other lines.
+func (t *transaction) postponeContended(lines []string) []string {
 	now := time.Now()
 	if !t.leavesKeys || !t.e.batcher.contention.some(now) {
 		return lines
 	}
 	return slices.DeleteFunc(lines, func(name string) bool {
-		leave := !t.keys.all[name].locked && t.e.batcher.contention.has(now, name)
+		leave := !t.keys.all[name].counted && t.e.batcher.contention.has(now, name)
 		if leave {
 			t.keys.postponed = append(t.keys.postponed, name)
 		}
@@ -258,7 +260,7 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 		admitted += len(xs)
 	}
 	if counted >= store.WaitingCounted { // it is not counted to its end
-		k.locked = false
+		k.counted = false
 		if k.use.Waiting == 0 {
 			t.keys.postponed = append(t.keys.postponed, name)
 		}

@@ -18,8 +18,8 @@ func (t *transaction) advance(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	clear(t.workflows.due)
-	own := t.own.steps
-	t.own.steps = nil
+	own := t.requested.steps
+	t.requested.steps = nil
 	slices.SortFunc(ids, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
 	locked, err := t.loadWorkflows(ctx, ids)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	case err == nil:
 		s := &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}
 		err = s.take(ctx, l)
-	case !spoiled(err):
+	case !batchAtFault(err):
 		err = fmt.Errorf("load its definition: %w", err)
 	case w.State.Cancel != nil:
 		err = t.endUndefined(ctx, w)

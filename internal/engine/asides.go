@@ -45,7 +45,7 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	case err == nil:
 		e.counters.aside.Add(1)
 		log.Error("a signal or a wait was put aside: a decision about it was refused", "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
-	case refused(err):
+	case willFailAgain(err):
 		e.counters.skipped.Add(1)
 		log.Error("a signal or a wait can neither be decided about nor be put aside; it will be tried again", telemetry.Err, errors.Join(why, err))
 		return false, nil

@@ -17,7 +17,7 @@ import (
 // keepNew keeps signals as new, as a server does that ends before it has asked the rules.
 func (r *rig) keepNew(all ...flow.Signal) []flow.ID {
 	r.Helper()
-	ids, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
+	ids, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
 		for _, s := range all {
 			s.ID, s.Source, s.State, s.Hash, s.Generation = r.e.opts.NewID(), flow.SourceAPI, flow.SignalNew, [32]byte{1}, r.e.rules.current.Load().Generation
 			if err := t.keepSignal(ctx, &s); err != nil {

@@ -343,7 +343,7 @@ func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, 
 		inquiry flow.Inquiry
 		err     error
 	}
-	v, err := ask(ctx, e, []flow.ID{read.Execution}, func(ctx context.Context, t *transaction) (v verdict, err error) {
+	v, err := inBatch(ctx, e, []flow.ID{read.Execution}, func(ctx context.Context, t *transaction) (v verdict, err error) {
 		if err := t.loadInquiries(ctx, []flow.InquiryKey{read.InquiryKey}); err != nil {
 			return v, err
 		}
@@ -364,7 +364,7 @@ func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, 
 			return verdict{*i, refusal}, nil
 		}
 		t.inquiries.decided(i)
-		t.effects.keeps(failpoint.AnswerKept)
+		t.effects.addFailpoint(failpoint.AnswerKept)
 		if err := t.sayInquiry(ctx, flow.TriggerInquiryAnswered, d, i); err != nil {
 			return v, err
 		}

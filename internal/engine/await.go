@@ -74,7 +74,7 @@ func (t *transaction) writeWaits(ctx context.Context) error {
 		return nil
 	}
 	if len(k.put)+len(k.drop) > 0 {
-		t.effects.keeps(failpoint.WaitKept)
+		t.effects.addFailpoint(failpoint.WaitKept)
 	}
 	return t.tx.Apply(ctx, store.Delta{Waits: slices.Collect(maps.Values(k.put)), DroppedWaits: k.drop, Unmet: k.unmet, Met: k.met})
 }

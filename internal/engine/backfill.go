@@ -103,7 +103,7 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 	decide := func(ctx context.Context, t *transaction) (Backfilled, error) {
 		return t.backfill(ctx, name, &b, starts)
 	}
-	if out, err = ask(ctx, e, nil, decide); err == nil {
+	if out, err = inBatch(ctx, e, nil, decide); err == nil {
 		err = out.refused
 	}
 	if err != nil {

@@ -45,11 +45,11 @@ func (l *backlog) add(c call) {
 	l.requests, l.bytes = l.requests+len(c.ops), l.bytes+c.bytes
 }
 
-// leave takes out the calls for which it is so.
-func (l *backlog) leave(is func(call) bool) (left []call) {
+// takeOut takes out the calls that match.
+func (l *backlog) takeOut(match func(call) bool) (left []call) {
 	stay := backlog{owed: l.owed}
 	for _, c := range l.calls {
-		if is(c) {
+		if match(c) {
 			left = append(left, c)
 		} else {
 			stay.add(c)
@@ -103,7 +103,7 @@ func (l *backlog) move(c *call, to *batch, most, room int) (moved int) {
 	n := 0
 	for n < len(c.ops) && len(to.ops) < most {
 		size := c.ops[n].size()
-		if moved+size > room && len(to.ops) > to.first {
+		if moved+size > room && len(to.ops) > to.sessionOps {
 			break
 		}
 		moved += size

@@ -37,7 +37,7 @@ type batchStep struct {
 }
 
 func TestBatcher(t *testing.T) {
-	many := 2 * pauseFrom
+	many := 2 * lingerFrom
 	tests := []struct {
 		name  string
 		steps []batchStep
@@ -59,7 +59,7 @@ func TestBatcher(t *testing.T) {
 			{at: 8, done: 2}, {at: 20, requests: many, begins: many}, {at: 24, done: 3}, {at: 24, requests: 1, begins: 1}}},
 		{"the pause is bounded", []batchStep{{callers: many, begins: many}, {at: 4000, done: 1}, {at: 4000, callers: 1, waits: 2}, {at: 4002, begins: 1}}},
 		{"a single caller is not waited for", []batchStep{{requests: many, begins: many}, {at: 4, done: 1}, {at: 4, requests: 1, begins: 1}}},
-		{"few callers are not waited for", []batchStep{{callers: pauseFrom - 1, begins: pauseFrom - 1}, {at: 4, done: 1}, {at: 4, callers: 1, begins: 1}}},
+		{"few callers are not waited for", []batchStep{{callers: lingerFrom - 1, begins: lingerFrom - 1}, {at: 4, done: 1}, {at: 4, callers: 1, begins: 1}}},
 		{"a shorter pause leaves a longer one", []batchStep{
 			{callers: many, begins: many}, {at: 1, callers: besideFrom, begins: besideFrom}, {at: 8, done: 1}, {at: 8, done: 2},
 			{at: 8, callers: 1, waits: 2}, {at: 8, callers: many/2 - 1, begins: many / 2}}},
@@ -197,7 +197,7 @@ func TestBatcherIsBounded(t *testing.T) {
 	if err := b.add(submissions(1), now); err != ErrOverloaded {
 		t.Errorf("one beside it: %v", err)
 	}
-	renewal := newRequest(nil, quietly, func(context.Context, *transaction) (struct{}, error) { return struct{}{}, nil })
+	renewal := newRequest(nil, fromSession, func(context.Context, *transaction) (struct{}, error) { return struct{}{}, nil })
 	if err := b.add([]op{renewal}, now); err != nil {
 		t.Errorf("what a session asks: %v", err)
 	}

@@ -58,8 +58,8 @@ func (c *Cache) of(r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
-// cacheHere is under what is kept what an execution's repetition ends with. That of one from elsewhere is not kept: the name and the version of
-// its workflow stood for something else there.
+// cacheHere is the cache entry that a retry or rerun of an execution uses: the original's own. An imported execution gives none: the name and
+// the version of its workflow stood for something else where it came from.
 func cacheHere(x *flow.Execution) *flow.Cache {
 	if x.Imported != nil {
 		return nil
@@ -75,8 +75,8 @@ func (t *transaction) loadKept(ctx context.Context) (err error) {
 	return err
 }
 
-// keptFor is the outcome that is kept for a submission, if there is one that is not too old for it.
-func (t *transaction) keptFor(o *submitOp) (store.Kept, bool) {
+// cachedOutcome is the outcome that is kept for a submission, if there is one that is not too old for it.
+func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 	if !o.cached {
 		return store.Kept{}, false
 	}

@@ -20,7 +20,7 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if bad := fault.BadText(reason, fault.ReasonLimit); bad != "" {
 		return nil, fault.New("reason", fault.Short(reason), bad, "shorten it, or remove the byte")
 	}
-	verdict, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
+	verdict, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
 		d := t.draft(id)
 		if d == nil {
 			return fmt.Errorf("%w: execution %s", store.ErrNotFound, id), nil

@@ -164,7 +164,7 @@ func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known 
 		return t.loaded.idempotency[key].Execution, nil
 	})
 	r.needs = func(t *transaction) { t.wants.idempotency = append(t.wants.idempotency, key) }
-	again, err = await(ctx, e, r)
+	again, err = awaitAnswer(ctx, e, r)
 	return again, !again.IsZero(), err
 }
 

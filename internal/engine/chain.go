@@ -37,8 +37,8 @@ type chains struct {
 
 // taggedRules are the tags of the rules in force at a generation.
 type taggedRules struct {
-	set    *automation.Set
-	byName map[string]string // name, by tag
+	set       *automation.Set
+	nameByTag map[string]string
 }
 
 // loadKey loads the key of tags, once.
@@ -111,13 +111,13 @@ func (e *Engine) Chain(ctx context.Context, header string) ([]string, error) {
 // known are the names of the rules in force, by tag.
 func (c *chains) known(set *automation.Set) map[string]string {
 	if t := c.tags.Load(); t != nil && t.set == set {
-		return t.byName
+		return t.nameByTag
 	}
-	t := &taggedRules{set: set, byName: make(map[string]string, len(set.Rules))}
+	t := &taggedRules{set: set, nameByTag: make(map[string]string, len(set.Rules))}
 	key := *c.key.Load()
 	for _, r := range set.Rules {
-		t.byName[tagOf(key, r.Name)] = r.Name
+		t.nameByTag[tagOf(key, r.Name)] = r.Name
 	}
 	c.tags.Store(t)
-	return t.byName
+	return t.nameByTag
 }

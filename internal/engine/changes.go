@@ -10,28 +10,31 @@ import (
 
 // changes is what a transaction has decided and not written yet.
 type changes struct {
-	drafts   []*flow.Draft // in the order in which they were decided; of what was decided about twice each time
-	keys     []store.IdempotencyKey
-	marks    []store.Mark
-	progress []store.WorkflowChange
-	signals  []flow.Signal
-	matched  []int64 // numbers of signals
-	enforced []flow.Enforcement
-	retried  []flow.Enforcement // written over those that have started nothing
-	closed   []store.Closing
-	windows  map[store.WindowKey]bool // of loaded.windows
-	meters   map[string]time.Time     // of rates
-	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
-	reuses   []store.Reuse            // of new workflows
+	drafts          []*flow.Draft // in the order in which they were decided; of what was decided about twice each time
+	idempotency     []store.IdempotencyKey
+	marks           []store.Mark
+	workflowChanges []store.WorkflowChange
+	signals         []flow.Signal
+	matched         []int64 // numbers of signals
+	enforced        []flow.Enforcement
+	retried         []flow.Enforcement // written over those that have started nothing
+	closed          []store.Closing
+	windows         map[store.WindowKey]bool // of loaded.windows
+	meters          map[string]time.Time     // of rates
+	holds           map[flow.ID][]store.Hold // by the new execution that holds uploads
+	reuses          []store.Reuse            // of new workflows
 
 	taken map[flow.ID]bool // scratch of take
 }
 
-// take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks,
-// the progress and what is reused of those among them that are workflows, and, while any execution is deferred, the idempotency keys:
-// they may name it.
+// take removes what is to be written now and returns it; some is false where that is nothing. draft gives the draft of an execution. These stay
+// for a later call:
+//
+//   - executions that are deferred
+//   - marks, changes and reuses whose workflow is deferred
+//   - all idempotency keys while any execution is deferred: they may name it
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
-	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.retried)+len(c.closed) == 0 {
+	if len(c.drafts)+len(c.idempotency)+len(c.marks)+len(c.workflowChanges)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.retried)+len(c.closed) == 0 {
 		return d, false
 	}
 	if c.taken == nil {
@@ -48,15 +51,15 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		}
 	}
 	clear(c.taken)
-	d.Marks, d.Changes, d.Reuses = c.marks, c.progress, c.reuses
-	c.marks, c.progress, c.reuses = nil, nil, nil
+	d.Marks, d.Changes, d.Reuses = c.marks, c.workflowChanges, c.reuses
+	c.marks, c.workflowChanges, c.reuses = nil, nil, nil
 	if len(later) == 0 {
 		c.drafts = c.drafts[:0]
-		d.Keys, c.keys = c.keys, nil
+		d.Keys, c.idempotency = c.idempotency, nil
 	} else {
 		c.drafts = later
 		d.Marks, c.marks = split(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
-		d.Changes, c.progress = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
+		d.Changes, c.workflowChanges = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
 		d.Reuses, c.reuses = split(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
 	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced

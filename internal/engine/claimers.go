@@ -42,7 +42,7 @@ type roster struct{ all []*claimer }
 //	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
 type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
-	looked   int        // of these, the first so many have nothing to claim, unless queues.changed
+	checked  int        // the first so many of waiting were found to have nothing to claim; with queues.recheck that holds no more
 	queues   queueHints
 	served   *claimer // that was given something last
 	servedAt time.Time
@@ -50,11 +50,12 @@ type claimers struct {
 }
 
 const (
-	// claimersLimit is how many claimers one transaction looks after: the queues that the first ones find empty are not looked into
-	// for the others.
+	// claimersLimit is how many claimers one transaction serves. It need not be more: a queue that one of them finds empty is not read
+	// again for the others, and waits until something is said to have come into it. Chosen, not measured.
 	claimersLimit = 100
 	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the claimer
-	// that they expect: that of a worker which never comes back must be free for its recovery.
+	// that they expect: that of a worker which never comes back must be free for its recovery. Chosen, not measured: a worker comes back within
+	// milliseconds, and a lease is many seconds.
 	returnsWithin = time.Second
 )
 
@@ -119,8 +120,8 @@ func (c *claimers) add(k *claimer) { c.waiting = append(c.waiting, k) }
 // remove takes out the claimer at an index.
 func (c *claimers) remove(i int) {
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	if i < c.looked {
-		c.looked--
+	if i < c.checked {
+		c.checked--
 	}
 }
 
@@ -149,13 +150,13 @@ func (c *claimers) claimable() (all []*claimer) {
 	if c.stopped {
 		return nil
 	}
-	if c.queues.changed {
-		c.looked, c.queues.changed = 0, false
+	if c.queues.recheck {
+		c.checked, c.queues.recheck = 0, false
 	}
-	others := c.waiting[:c.looked]
-	for _, k := range c.waiting[c.looked:] {
+	others := c.waiting[:c.checked]
+	for _, k := range c.waiting[c.checked:] {
 		claimable := !k.paused && c.queues.any(k.queues)
-		c.queues.changed = c.queues.changed || claimable
+		c.queues.recheck = c.queues.recheck || claimable
 		if claimable && len(all) < claimersLimit {
 			all = append(all, k)
 		} else {
@@ -163,7 +164,7 @@ func (c *claimers) claimable() (all []*claimer) {
 		}
 	}
 	clear(c.waiting[len(others):])
-	c.waiting, c.looked = others, len(others)
+	c.waiting, c.checked = others, len(others)
 	return all
 }
 
@@ -188,8 +189,8 @@ func (c *claimers) pullLate(empty map[string]bool) *claimer {
 	if c.stopped {
 		return nil
 	}
-	from := c.looked
-	if c.queues.changed {
+	from := c.checked
+	if c.queues.recheck {
 		from = 0
 	}
 	for i, k := range c.waiting[from:] {
@@ -216,7 +217,7 @@ func (c *claimers) expected(now time.Time) (session flow.ID, queues []string) {
 
 // clear takes out every claimer.
 func (c *claimers) clear() (all []*claimer) {
-	all, c.waiting, c.looked = c.waiting, nil, 0
+	all, c.waiting, c.checked = c.waiting, nil, 0
 	return all
 }
 
@@ -242,14 +243,14 @@ func (e *Engine) expected() (session flow.ID, queues []string) {
 }
 
 // deliver answers the claimers of a batch after its commit. A claimer without work waits on, and so does one that came with requests
-// that could not be committed: that is not its fault. moment is when the transaction began to look into queues: what it did not
-// find there may have come since.
-func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment uint64, err error) {
+// that could not be committed: that is not its fault. queueClock is the count of queueHints when the transaction began: what it did not
+// find in a queue may have come since.
+func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueClock uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
 		for q := range t.dispatch.empty {
-			e.claimers.queues.empty(q, moment)
+			e.claimers.queues.empty(q, queueClock)
 		}
 		for q, n := range t.dispatch.queued {
 			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else the resume, or the end of the pause, makes all claimers look
@@ -259,7 +260,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 	}
 	for _, k := range claimers.all {
 		switch {
-		case err != nil && (requests == 0 || !spoiled(err)):
+		case err != nil && (requests == 0 || !batchAtFault(err)):
 			k.answer(nil, err)
 		case err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].refused != nil:
 			k.answer(nil, t.dispatch.allowed[k].refused)

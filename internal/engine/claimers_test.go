@@ -27,8 +27,8 @@ func TestClaimersAreLookedAtOnce(t *testing.T) {
 	dry("b")
 	first, second := add("a"), add("b")
 	claimable()
-	if c.looked != 2 {
-		t.Errorf("%d of 2 were looked at", c.looked)
+	if c.checked != 2 {
+		t.Errorf("%d of 2 were looked at", c.checked)
 	}
 	third := add("a", "b")
 	if c.pullLate(map[string]bool{}) != nil {
@@ -47,7 +47,7 @@ func TestClaimersAreLookedAtOnce(t *testing.T) {
 	c.withdraw(first)
 	fourth := add("c")
 	claimable(fourth)
-	if c.looked != 0 || len(c.waiting) != 0 {
-		t.Errorf("%d wait and %d were looked at: none is left", len(c.waiting), c.looked)
+	if c.checked != 0 || len(c.waiting) != 0 {
+		t.Errorf("%d wait and %d were looked at: none is left", len(c.waiting), c.checked)
 	}
 }

@@ -99,7 +99,7 @@ func TestOneJumpRestartsLeasesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.jump(time.Hour)
-	shown, err := askQuietly(r.ctx, r.e, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+	shown, err := inBatchFromSession(r.ctx, r.e, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
 	if err != nil {
 		t.Fatal(err)
 	}

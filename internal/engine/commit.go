@@ -36,9 +36,9 @@ type op interface {
 type class uint8
 
 const (
-	fromCaller class = iota // a caller's: it may create something that a worker can be given
-	quietly                 // a session's: it creates nothing of the kind, and goes first
-	fromEngine              // a follow-up: what a committed transaction has left to later ones
+	fromCaller  class = iota // a caller's: it may create something that a worker can be given
+	fromSession              // a renewal or a look for orders: it creates nothing that a worker can be given, and goes before calls
+	fromEngine               // a follow-up: what a committed transaction has left to later ones
 )
 
 // enqueue hands requests to the committer.
@@ -125,17 +125,20 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	return b, nil
 }
 
-// commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
-// its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A batch that
-// meets a conflict is split. Each claimer is answered with the first part that is committed.
+// commit runs one batch as one transaction. A batch that fails for what its requests write (batchAtFault) is halved until the bad request
+// stands alone: its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A
+// batch of callers that meets a conflict is split.
+//
+// The claimers go with the second half of a batch that is halved, and with the first part of one that is split. deliver answers those that
+// are given work or must be refused, and lets the others wait on.
 func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of source) {
 	began := time.Now()
-	t, moment, err := e.transact(ctx, ops, claimers, of, false)
+	t, queueClock, err := e.transact(ctx, ops, claimers, of, false)
 	if s := (*splitBatch)(nil); errors.As(err, &s) {
 		e.commitSplit(ctx, s, claimers)
 		return
 	}
-	if err != nil && spoiled(err) && len(ops) > 0 {
+	if err != nil && batchAtFault(err) && len(ops) > 0 {
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
@@ -143,15 +146,15 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 			e.commit(ctx, ops[half:], claimers, of)
 			return
 		}
-		if refused(err) {
+		if willFailAgain(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
-			t, moment, err = e.transact(ctx, ops, claimers, of, true)
+			t, queueClock, err = e.transact(ctx, ops, claimers, of, true)
 		}
 	}
 	if err == nil {
 		failpoint.Hit(failpoint.AfterCommit)
-		for _, moment := range t.effects.kept {
-			failpoint.Hit(moment)
+		for _, point := range t.effects.failpoints {
+			failpoint.Hit(point)
 		}
 		e.counters.committed(len(ops))
 		if len(t.effects.written) > 0 {
@@ -176,19 +179,19 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 	if err == nil {
 		e.handedOff(t)
 	}
-	e.deliver(t, len(ops), claimers, moment, err)
+	e.deliver(t, len(ops), claimers, queueClock, err)
 }
 
-// transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
-// everything that follows from the requests to transactions of its own.
-func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of source, postpones bool) (t *transaction, moment uint64, err error) {
+// transact decides requests in one transaction and commits it. queueClock is the count of queueHints when the transaction began: what has
+// come into a queue since has a higher one. postpones leaves everything that follows from the requests to transactions of its own.
+func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of source, postpones bool) (t *transaction, queueClock uint64, err error) {
 	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer fault.Recovered(&err)
 		if t != nil {
-			e.followed.settle(t.workflows.progress, false) // of the run before, which was not committed
+			e.followed.giveBack(t.workflows.progress, false) // of the run before, which was not committed
 		}
-		moment = e.queueMoment()
+		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
 		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !ofEngine(ops)
 		if err := t.run(ctx, ops); err != nil {
@@ -198,12 +201,12 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		return nil
 	})
 	if t != nil {
-		e.followed.settle(t.workflows.progress, err == nil)
+		e.followed.giveBack(t.workflows.progress, err == nil)
 		if ofEngine(ops) {
 			e.pace.took(time.Since(began), t.budget.spent())
 		}
 	}
-	return t, moment, err
+	return t, queueClock, err
 }
 
 // update repeats a transaction whose rows changed under it.
@@ -216,8 +219,10 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 	})
 }
 
-// spoiled reports whether an error lies in what a batch was to write, conflicts included, and not in the database, the caller or the engine.
-func spoiled(err error) bool {
+// batchAtFault reports whether a transaction failed for what it was to write: the rules or the store refuse it, it panicked, or its rows have
+// changed (store.ErrConflict). Then other requests can be committed. False: the database does not answer, the caller has given up, or the
+// engine is full or ending, and other requests would fail as well.
+func batchAtFault(err error) bool {
 	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !fault.Passing(err)
 }
 
@@ -265,7 +270,7 @@ func (e *Engine) afterCommit(t *transaction) {
 	if t.effects.said {
 		e.rules.said()
 	}
-	e.goOn(t)
+	e.handInFollowUps(t)
 	e.takenBack(t)
 	e.keptLanes(t)
 	e.pauses.keep(t.dispatch.pauses)

@@ -17,7 +17,8 @@ type allowance struct {
 	refused error // why it may take nothing; nil: it may
 	paused  bool  // its worker is: it takes nothing
 	room    int   // how much more it takes
-	looked  bool  // it has taken what waited in its queues, as far as it has room
+	// tookQueued is set once it has taken what waited in its queues, as far as it has room.
+	tookQueued bool
 }
 
 // dispatch is what a transaction does for claimers.
@@ -140,7 +141,7 @@ func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, err
 		if !slices.Contains(k.queues, queue) {
 			continue
 		}
-		if a := t.dispatch.allowed[k]; a == nil || !a.looked {
+		if a := t.dispatch.allowed[k]; a == nil || !a.tookQueued {
 			if _, err := t.take(ctx, k); err != nil {
 				return nil, err
 			}
@@ -171,7 +172,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 	if len(t.dispatch.claimers.all) == 0 {
 		return nil
 	}
-	if err := t.flushBut(ctx, existing); err != nil {
+	if err := t.flushBut(ctx, newExecution); err != nil {
 		return err
 	}
 	for _, k := range t.dispatch.claimers.all {
@@ -182,7 +183,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.flushBut(ctx, existing)
+	return t.flushBut(ctx, newExecution)
 }
 
 // claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
@@ -232,7 +233,7 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	if err != nil || a.room == 0 {
 		return false, err
 	}
-	a.looked = true
+	a.tookQueued = true
 	for more, looked := t.dispatch.bytes < store.TakeBytes, a.room; more; {
 		found, moved, err := t.takeFrom(ctx, k, a, looked)
 		if err != nil {
@@ -259,7 +260,7 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 // to the lanes of their kinds, and those of paused actions to lanes of their own. found is n where it has left any.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, n int) (found, moved int, err error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
-	if err := t.flushBut(ctx, existing); err != nil {
+	if err := t.flushBut(ctx, newExecution); err != nil {
 		return 0, 0, err
 	}
 	all, err := t.tx.Take(ctx, t.open(k.queues), n)

@@ -359,6 +359,6 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	t.changes.signals = append(t.changes.signals, *s)
 	t.signalled(s)
 	t.effects.emitted = append(t.effects.emitted, s.Source)
-	t.effects.keeps(failpoint.SignalKept)
+	t.effects.addFailpoint(failpoint.SignalKept)
 	return nil
 }

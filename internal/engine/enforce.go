@@ -79,7 +79,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	k := &start{id: e.opts.NewID()}
 	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
 		var refused *fault.Invalid
-		if !errors.As(k.err, &refused) && !spoiled(k.err) {
+		if !errors.As(k.err, &refused) && !batchAtFault(k.err) {
 			return nil, k.err
 		}
 		x.fail(k.err)
@@ -211,7 +211,7 @@ func (t *transaction) lead(ctx context.Context, x *enforcing, e *flow.Enforcemen
 	}
 	if x.once != nil {
 		// Not before: to admit may write what has been decided so far, and a key names an execution that is there.
-		t.changes.keys = append(t.changes.keys, *x.once)
+		t.changes.idempotency = append(t.changes.idempotency, *x.once)
 	}
 	return nil
 }

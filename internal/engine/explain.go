@@ -35,7 +35,7 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []
 		return nil, nil, err
 	}
 	all, err = e.whySignal(ctx, &s, rule)
-	if err != nil && refused(err) && len(aside) > 0 {
+	if err != nil && willFailAgain(err) && len(aside) > 0 {
 		return nil, aside, nil // what keeps rules from being asked keeps them from being explained
 	}
 	return all, aside, err

@@ -42,7 +42,7 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 			switch {
 			case errors.Is(err, store.ErrNotFound): // retention has removed it, and all before it
 				return failed, nil
-			case err != nil && spoiled(err): // a row that cannot be read: it is neither counted nor in the way
+			case err != nil && batchAtFault(err): // a row that cannot be read: it is neither counted nor in the way
 			case err != nil:
 				return 0, fmt.Errorf("count failures of schedule %s: %w", k.Name, err)
 			case x.Stage == flow.Completed:

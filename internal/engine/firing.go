@@ -51,7 +51,7 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 		f.d, f.bad = e.schedule(ctx, k.Name, k.Version)
 	}
 	if f.bad != nil {
-		if !spoiled(f.bad) {
+		if !batchAtFault(f.bad) {
 			return nil, f.bad
 		}
 		return f, nil
@@ -70,7 +70,7 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
 		s := e.start(ctx, f.d, f.rest[0], last)
 		var refused *fault.Invalid
-		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
+		if s.err != nil && !errors.As(s.err, &refused) && !batchAtFault(s.err) {
 			return s.err
 		}
 		f.starts, last = append(f.starts, s), f.rest[0].Nominal

@@ -30,7 +30,7 @@ const (
 
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
-	if !spoiled(err) {
+	if !batchAtFault(err) {
 		h.failures.Add(1)
 		h.lastFailure.Store(&storeFailure{err, time.Now()})
 	}

@@ -27,7 +27,7 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 		return f, err
 	})
 	r.bytes = len(piece)
-	f, err := await(ctx, e, r)
+	f, err := awaitAnswer(ctx, e, r)
 	if err != nil {
 		return flow.Input{}, err
 	}
@@ -129,7 +129,7 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 
 // holds checks that the session holds the attempt.
 func (e *Engine) holds(ctx context.Context, session, id flow.ID, attempt int) error {
-	held, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
+	held, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
 		d := t.draft(id)
 		return d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt, nil
 	})

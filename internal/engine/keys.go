@@ -23,9 +23,9 @@ type keyLedger struct {
 
 // keyUse is one concurrency key.
 type keyUse struct {
-	locked bool // use has been counted
-	use    store.KeyUse
-	freed  bool // its line may go on
+	counted bool // use has the store's exact count; false has lockKeys ask the store again
+	use     store.KeyUse
+	freed   bool // its line may go on
 }
 
 func newKeyLedger() keyLedger {
@@ -67,9 +67,9 @@ func (l *keyLedger) flushed(d *flow.Draft) {
 func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 	var names []string
 	for _, name := range wanted {
-		if k := t.keys.of(name); !k.locked {
+		if k := t.keys.of(name); !k.counted {
 			names = append(names, name)
-			k.locked = true
+			k.counted = true
 		}
 	}
 	if len(names) == 0 {
@@ -90,8 +90,8 @@ func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 	return nil
 }
 
-// useKeys locks keys and tells how full they are. Tickets drawn before are dropped: only those drawn under the keys' locks
-// are in the order of arrival for every replica.
+// useKeys locks keys and returns how full they are. Tickets that the transaction drew in advance are dropped: another replica may have put
+// executions with later tickets into these lines since. A ticket drawn under the key's lock is later than all that stand there.
 func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
 	began := time.Now()
 	uses, err := t.tx.LockKeys(ctx, names)

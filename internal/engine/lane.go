@@ -149,7 +149,7 @@ func (e *Engine) useLane(lane string) {
 	for _, k := range e.claimers.waiting {
 		k.queues = e.lanes.of(k.state)
 	}
-	e.claimers.queues.changed = true
+	e.claimers.queues.recheck = true
 	e.mu.Unlock()
 	e.wakeCommitter()
 }

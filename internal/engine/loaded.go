@@ -75,8 +75,8 @@ func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
 	return ds
 }
 
-// loadKeys brings idempotency keys into the transaction beside those that its requests wanted.
-func (t *transaction) loadKeys(ctx context.Context, keys []string) error {
+// loadIdempotency brings idempotency keys into the transaction beside those that its requests wanted.
+func (t *transaction) loadIdempotency(ctx context.Context, keys []string) error {
 	keys = slices.DeleteFunc(keys, func(key string) bool { _, known := t.loaded.idempotency[key]; return known })
 	if len(keys) == 0 {
 		return nil

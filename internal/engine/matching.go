@@ -137,7 +137,7 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 		case err == nil:
 			all = append(all, m)
 			left.spend(len(m.all), m.bytes())
-		case !refused(err):
+		case !willFailAgain(err):
 			return false, err
 		default:
 			aside, err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err)
@@ -239,12 +239,12 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 	if len(all) == 0 {
 		return 0, nil
 	}
-	c, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (carried, error) { return t.carryOut(ctx, all) })
+	c, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (carried, error) { return t.carryOut(ctx, all) })
 	switch {
 	case err == nil:
 		e.counters.enforced(c.done)
 		return c.signals, nil
-	case !refused(err):
+	case !willFailAgain(err):
 		return 0, err
 	case len(all) == 1:
 		e.opts.Log.Error("a signal cannot be enforced: its rules have failed", telemetry.Signal, all[0].signal.ID.Text(flow.SignalPrefix), telemetry.Err, err)
@@ -306,7 +306,7 @@ func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of
 	if err != nil {
 		return nil, err
 	}
-	if err := t.loadKeys(ctx, once); err != nil {
+	if err := t.loadIdempotency(ctx, once); err != nil {
 		return nil, err
 	}
 	for i := range signals {

@@ -108,7 +108,7 @@ func TestNewSignalsOfAnotherLife(t *testing.T) {
 		if err := r.e.PauseRule(r.ctx, "a", ""); err != nil {
 			r.Fatal(err)
 		}
-		kept, err := ask(r.ctx, r.e, nil, func(ctx context.Context, tx *transaction) (flow.Signal, error) {
+		kept, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, tx *transaction) (flow.Signal, error) {
 			s := flow.Signal{ID: r.e.opts.NewID(), Trigger: "t", Source: flow.SourceAPI, State: flow.SignalNew, Data: json.RawMessage(`{}`), Hash: [32]byte{1}, SignalDetail: flow.SignalDetail{Generation: generation}}
 			return s, tx.keepSignal(ctx, &s)
 		})

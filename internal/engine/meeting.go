@@ -65,7 +65,7 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 		switch {
 		case err == nil:
 			met = append(met, s.Number)
-		case !refused(err):
+		case !willFailAgain(err):
 			return false, err
 		default:
 			if _, err := e.leaveAside(ctx, store.AsideMeeting, s.ID, err); err != nil {
@@ -108,8 +108,8 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
 	}
 }
 
-// looked is what a wait has found.
-type looked struct {
+// waitResult is what a wait has found among the signals.
+type waitResult struct {
 	wait    flow.Wait
 	fitting []flow.Signal // the oldest first
 	last    store.SignalPlace
@@ -119,19 +119,19 @@ type looked struct {
 // lookAll lets waits look at the signals that there are, and carries out what they have found. Those that are refused, or cannot be read,
 // are put aside; aside is why the last of them was.
 func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error) {
-	found := make([]*looked, 0, len(all))
+	found := make([]*waitResult, 0, len(all))
 	leave := func(w *flow.Wait, why error) error {
 		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
 		_, err := e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
 		return err
 	}
 	for _, w := range all {
-		l := &looked{wait: w, last: store.SignalPlace{At: w.Since}}
+		l := &waitResult{wait: w, last: store.SignalPlace{At: w.Since}}
 		err := damaged(w.Damage)
 		if w.Damage == "" {
-			err = e.look(ctx, l)
+			err = e.findFitting(ctx, l)
 		}
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			if err := leave(&w, err); err != nil {
 				return nil, err
 			}
@@ -147,11 +147,11 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error
 	if len(found) == 0 {
 		return aside, nil
 	}
-	if err := e.settleWaits(ctx, found); err == nil || !refused(err) {
+	if err := e.giveSignals(ctx, found); err == nil || !willFailAgain(err) {
 		return aside, err
 	}
 	for _, l := range found {
-		if err := e.settleWaits(ctx, []*looked{l}); err != nil && refused(err) {
+		if err := e.giveSignals(ctx, []*waitResult{l}); err != nil && willFailAgain(err) {
 			if err := leave(&l.wait, err); err != nil {
 				return nil, err
 			}
@@ -162,8 +162,8 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error
 	return aside, nil
 }
 
-// look reads signals on until some fit, or there are no more.
-func (e *Engine) look(ctx context.Context, l *looked) error {
+// findFitting reads signals on until some fit, or there are no more.
+func (e *Engine) findFitting(ctx context.Context, l *waitResult) error {
 	for l.fitting = nil; ; {
 		page, err := e.opts.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
 		if err != nil {
@@ -185,14 +185,14 @@ func (e *Engine) look(ctx context.Context, l *looked) error {
 	}
 }
 
-// settleWaits gives waits the oldest of the signals that fit which no other wait of their workflow's attempt has taken, and notes those
+// giveSignals gives waits the oldest of the signals that fit which no other wait of their workflow's attempt has taken, and notes those
 // that have found none as looked. Those that have found only what is taken look on.
-func (e *Engine) settleWaits(ctx context.Context, all []*looked) error {
+func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
 		ids[i] = l.wait.Execution
 	}
-	on, err := ask(ctx, e, ids, func(ctx context.Context, t *transaction) (on []*looked, err error) {
+	on, err := inBatch(ctx, e, ids, func(ctx context.Context, t *transaction) (on []*waitResult, err error) {
 		stored, err := t.tx.WaitsOf(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -227,18 +227,18 @@ func (e *Engine) settleWaits(ctx context.Context, all []*looked) error {
 		return err
 	}
 	for _, l := range on {
-		if err := e.look(ctx, l); err != nil {
+		if err := e.findFitting(ctx, l); err != nil {
 			return err
 		}
 	}
 	if len(on) > 0 {
-		return e.settleWaits(ctx, on)
+		return e.giveSignals(ctx, on)
 	}
 	return nil
 }
 
 // takeSignal ends a wait with the first signal of those that fit which is not taken, and reports whether there was one.
-func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait, l *looked) (bool, error) {
+func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
 	if len(l.fitting) == 0 {
 		return false, nil
 	}

@@ -57,7 +57,7 @@ func (e *Engine) relaneMisplaced(ctx context.Context, sessions []store.Session) 
 	slices.Sort(served)
 	queues := slices.DeleteFunc(slices.Compact(served), func(q string) bool { return slices.Contains(looked, q) })
 	for moved := -1; moved != 0 && len(queues) > 0; {
-		moved, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (int, error) {
+		moved, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (int, error) {
 			if err := t.flush(ctx); err != nil {
 				return 0, err
 			}

@@ -29,7 +29,7 @@ func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.Attemp
 	if err != nil {
 		return nil, sessionError(err)
 	}
-	if !e.clocks.agree(look{now, from, e.opts.Uptime()}) {
+	if !e.clocks.durationsValid(clockReading{now, from, e.opts.Uptime()}) {
 		return nil, nil // the claims are of no known age
 	}
 	had := make(map[flow.AttemptID]bool, len(have))

@@ -5,18 +5,21 @@ import (
 	"time"
 )
 
-// pace is the share of its budget that a transaction may use, one of callers too. Callers wait for the rows that a follow-up has locked, so a follow-up whose
-// transaction took longer than followUpTime is followed by smaller ones. 1,000 rows take 10 to 30 ms on a quiet machine; where 2
-// processors had PostgreSQL, the server, a worker and five hostile clients to run, they took 800 ms.
+// pace is the share of its budget that each transaction may use now. Only transactions of follow-ups are measured; those of callers go by the
+// same share. Callers wait for the rows that a follow-up has locked, so after a transaction of follow-ups that took longer than followUpTime
+// the share is smaller. 1,000 rows take 10 to 30 ms on a quiet machine; where 2 processors had PostgreSQL, the server, a worker and five
+// hostile clients to run, they took 800 ms.
 type pace struct {
 	mu    sync.Mutex
-	share float64 // of the budget; 0: not known yet, which is all of it
+	share float64 // 0: nothing is measured yet, and the whole budget may be used
 }
 
 const (
 	followUpTime = 50 * time.Millisecond
-	leastShare   = 0.1
-	// paceGrowth is how many times larger the next transaction may be after one that used its budget in less than half of followUpTime.
+	// leastShare is the least share, 100 rows, so that a slow disk does not stop follow-ups. Chosen, not measured.
+	leastShare = 0.1
+	// paceGrowth is how many times larger the share is after a transaction that used its budget in less than half of followUpTime. Below 2, or
+	// that transaction with a larger budget could take longer than followUpTime.
 	paceGrowth = 1.5
 )
 

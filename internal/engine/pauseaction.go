@@ -11,8 +11,8 @@ import (
 )
 
 // Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that finds one elsewhere moves
-// it there, and what the engine runs itself goes there instead of beginning. So each execution costs one write, and claims nothing after that,
-// however many wait. When the pause is over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
+// it there, and what the engine runs itself goes there instead of beginning. Holding an execution back costs one write; after that it costs
+// claims nothing, however many are held back. When the pause is over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
 
 // heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
 const heldBackBatch = 200
@@ -71,7 +71,7 @@ func (e *Engine) putBack(ctx context.Context) error {
 	e.lanes.mu.Unlock()
 	for more := len(held) > 0; more; {
 		var err error
-		more, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.putBack(ctx, held) })
+		more, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.putBack(ctx, held) })
 		if err != nil {
 			return fmt.Errorf("put back executions of actions that are not paused any more: %w", err)
 		}
@@ -133,8 +133,8 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 	return nil
 }
 
-// goesOn puts executions back whose actions are not paused any more.
-func (e *Engine) goesOn(ctx context.Context) {
+// putBackResumed puts executions back whose actions are not paused any more, and logs where it cannot.
+func (e *Engine) putBackResumed(ctx context.Context) {
 	if err := e.putBack(ctx); err != nil && ctx.Err() == nil {
 		e.opts.Log.Warn("executions of actions that are not paused any more wait on; they are looked for again", telemetry.Err, err)
 	}

@@ -131,7 +131,7 @@ func (e *Engine) lookAgain(t *transaction) {
 // watchPending says so, every 15 s, for the database's clock may have been set, and a server that has ended a pause may have died before it put
 // anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.goesOn(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(untold)); e.goesOn(ctx) {
+	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(untold)); e.putBackResumed(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}

@@ -117,7 +117,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrd
 
 // changeEach carries an order out for some workflows, and returns what it has changed.
 func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder) ([]*flow.Pause, error) {
-	return ask(ctx, e, ids, func(_ context.Context, t *transaction) (changed []*flow.Pause, err error) {
+	return inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (changed []*flow.Pause, err error) {
 		for _, id := range ids {
 			d := t.draft(id)
 			if d == nil || d.Stage.Terminal() {

@@ -25,9 +25,9 @@ const (
 // found is what a look at the store has found.
 type found struct {
 	store.Pending
-	asked   time.Time // when the look began
-	at      look      // the reading of the database's clock
-	unknown bool      // the look failed: each loop is to look for itself
+	asked   time.Time    // when the look began
+	at      clockReading // the reading of the database's clock
+	unknown bool         // the look failed: each loop is to look for itself
 }
 
 // watchPending wakes the loops that have something to do which no commit of this replica has told them of.
@@ -56,7 +56,7 @@ func (e *Engine) lookForPending(ctx context.Context) (f found, err error) {
 	f.asked = time.Now()
 	from := e.opts.Uptime()
 	f.Pending, err = e.opts.Store.Pending(ctx, f.asked)
-	f.at = look{f.Now, from, e.opts.Uptime()}
+	f.at = clockReading{f.Now, from, e.opts.Uptime()}
 	return f, err
 }
 
@@ -82,7 +82,7 @@ func (e *Engine) tell(f *found, round int) {
 		signal(e.rules.gone)
 	}
 	select {
-	case <-e.found: // sweepSessions was at an earlier one
+	case <-e.found: // takes an older result out: sweepSessions is still busy with one before it
 	default:
 	}
 	e.found <- *f
@@ -90,8 +90,8 @@ func (e *Engine) tell(f *found, round int) {
 		signal(e.lines)
 	}
 	if round%pausesRounds == 0 {
-		// A moment after dueAt: both would ask the committer in the same instant, in an order that nothing decides, and the simulation of such a
-		// seed (14) went another way in every third run.
+		// A millisecond after dueAt of above. At the same instant the sweep and watchPauses would each hand a request to the committer, in an
+		// order that the scheduler decides: the simulation, which must repeat, took another course in every third run of seed 14.
 		e.pauses.over.announce(time.Now().Add(time.Millisecond))
 	}
 	if e.heard.Load() && f.asked.Sub(e.forgot) >= heardPoll*e.opts.Poll {

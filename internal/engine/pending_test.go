@@ -208,7 +208,7 @@ func TestRecoveryAfterFailedCommits(t *testing.T) {
 	s.on.Store(false)
 	round := func() {
 		t.Helper()
-		at, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+		at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 //	a request fails together with what follows from it
 //	 1. its batch is halved until it stands alone
 //	 2. alone, it is decided again with everything that follows postponed, and is committed
-//	 3. each workflow goes on by a advanceOp, each line of a key by a lineOp: these fail alone, and are decided again with what
+//	 3. each workflow goes on by an advanceOp, each line of a key by a lineOp: these fail alone, and are decided again with what
 //	    follows from their own step postponed
 //	 4. a workflow whose advanceOp fails all the same is ended as failed by a stuckOp, which says why
 //	 5. what cannot even be ended is put aside, and tried again later and later
@@ -38,7 +38,7 @@ const (
 	budgetRows  = 1000
 	budgetBytes = 4 << 20
 	// callersRows is what a transaction of callers' requests does beyond them, and as many more as it has requests: what each
-	// caller waits for is not the fan-out of another one's workflow.
+	// caller waits for is not the fan-out of another one's workflow. A fifth of budgetRows, so 2 to 6 ms: chosen, not measured.
 	callersRows = 200
 )
 
@@ -75,17 +75,17 @@ func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	t.changed(w)
 	p := t.workflows.progress[attemptOf(w)]
 	if p != nil && p.tracker != nil && !t.postpones {
-		t.goesOn(w.ID, p)
+		t.noteFollowUp(w.ID, p)
 		c := t.noteEnds(p, true)
 		return t.sayChange(p, &c)
 	}
 	err := t.sayUnknown(w, l)
-	t.goesOn(w.ID, t.workflows.progress[attemptOf(w)])
+	t.noteFollowUp(w.ID, t.workflows.progress[attemptOf(w)])
 	return err
 }
 
-// goesOn notes the follow-up of a workflow that was postponed, once.
-func (t *transaction) goesOn(id flow.ID, p *progress) {
+// noteFollowUp notes the follow-up of a workflow that was postponed, once.
+func (t *transaction) noteFollowUp(id flow.ID, p *progress) {
 	if !slices.ContainsFunc(t.workflows.postponed, func(o *advanceOp) bool { return o.id == id }) {
 		t.workflows.postponed = append(t.workflows.postponed, &advanceOp{e: t.e, id: id, wide: p.wide()})
 	}
@@ -118,7 +118,7 @@ func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
 		return fmt.Errorf("write a change of a workflow: %w", err)
 	}
 	p.change++
-	t.changes.progress = append(t.changes.progress, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
+	t.changes.workflowChanges = append(t.changes.workflowChanges, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
 	return nil
 }
 
@@ -141,16 +141,16 @@ func (t *transaction) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
 	return t.sayChange(p, &orchestration.Change{Unknown: true})
 }
 
-// own is what a follow-up goes on with: the step of a workflow, or the line of a key. It is carried out where everything that follows
-// is postponed: the end of a workflow may admit another one to its key, or let the workflow above it go on, and what the store
-// refuses may be the step of that one.
-type own struct {
+// requestedWork is what follow-ups ask for themselves: steps of workflows, or the line of a key. A transaction that postpones everything else
+// carries this out. What is postponed is what comes of it: the end of a workflow may admit another one to its key, or let the workflow
+// above it take a step, and it may be that step which the store refuses.
+type requestedWork struct {
 	steps map[flow.ID]bool
 	line  bool
 }
 
-// wantedSteps is what the requests of the transaction go on with themselves, before they are decided.
-func (t *transaction) wantedSteps() (o own) {
+// collectRequested is what the requests of the transaction ask for themselves. It is called before they are decided: a decision adds to both.
+func (t *transaction) collectRequested() (o requestedWork) {
 	o.steps = maps.Clone(t.workflows.due)
 	for _, k := range t.keys.all {
 		o.line = o.line || k.freed
@@ -158,9 +158,9 @@ func (t *transaction) wantedSteps() (o own) {
 	return o
 }
 
-// postponeAll carries out what the requests go on with themselves, and postpones everything that follows from it.
+// postponeAll carries out what the requests ask for themselves, and postpones everything that follows from it.
 func (t *transaction) postponeAll(ctx context.Context) error {
-	if t.own.line {
+	if t.requested.line {
 		if _, err := t.admitLines(ctx); err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func (t *transaction) postponeAll(ctx context.Context) error {
 	}
 }
 
-// goOn hands in follow-ups for what a committed transaction has postponed.
-func (e *Engine) goOn(t *transaction) {
+// handInFollowUps hands in follow-ups for what a committed transaction has postponed.
+func (e *Engine) handInFollowUps(t *transaction) {
 	for _, o := range t.workflows.postponed {
 		e.followUp(o)
 	}
@@ -204,7 +204,7 @@ func (o *advanceOp) size() int                                  { return 0 }
 func (o *advanceOp) class() class                               { return fromEngine }
 func (o *advanceOp) executions() []flow.ID                      { return []flow.ID{o.id} }
 func (o *advanceOp) done(err error) {
-	if err != nil && refused(err) {
+	if err != nil && willFailAgain(err) {
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: err})
 	}
 }
@@ -253,7 +253,7 @@ func (o *lineOp) decide(ctx context.Context, t *transaction) error {
 
 func (o *lineOp) done(err error) {
 	switch {
-	case err == nil || !refused(err):
+	case err == nil || !willFailAgain(err):
 	case o.mode < withoutHead:
 		o.e.followUp(&lineOp{e: o.e, key: o.key, mode: o.mode + 1})
 	default:
@@ -298,7 +298,7 @@ func (o *stuckOp) done(err error) {
 	switch {
 	case err == nil:
 		log.Error("the next step of a workflow was refused: the workflow is ended or put aside", telemetry.Err, o.why)
-	case !refused(err):
+	case !willFailAgain(err):
 	case !o.aside:
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: errors.Join(o.why, err), aside: true})
 	default:
@@ -307,8 +307,9 @@ func (o *stuckOp) done(err error) {
 	}
 }
 
-// refused reports whether an error lies in what was to be written: trying the same again gives the same.
-func refused(err error) bool { return spoiled(err) && !errors.Is(err, store.ErrConflict) }
+// willFailAgain reports whether the rules or the store refuse what a transaction was to write, so that the same fails again. It is
+// batchAtFault without conflicts, which another try may not meet.
+func willFailAgain(err error) bool { return batchAtFault(err) && !errors.Is(err, store.ErrConflict) }
 
 // putAside leaves an execution alone for a while, because a decision about it was refused.
 func (t *transaction) putAside(d *flow.Draft, why error) {

@@ -32,19 +32,26 @@ type progress struct {
 // wide reports whether the workflow has so many children that its changes are kept.
 func (p *progress) wide() bool { return p.created >= p.wideFrom }
 
+// What size counts. The last two are estimates, not measured: they only decide when followedBytes are used up.
+const (
+	sliceHeader   = 24  // bytes of a slice beside its elements, on 64 bits
+	progressBytes = 500 // of a progress beside its items: the structs, and its entries in maps and in the list
+	taskBytes     = 150 // of a tracker for each task
+)
+
 // size is about how many bytes of memory it takes. Evaluated lists never change, and are measured once.
 func (p *progress) size() int {
 	if len(p.items) != p.lists {
 		p.lists, p.bytes = len(p.items), 0
 		for _, items := range p.items {
 			for _, item := range items {
-				p.bytes += 24 + len(item)
+				p.bytes += sliceHeader + len(item)
 			}
 		}
 	}
-	n := 500 + p.bytes
+	n := progressBytes + p.bytes
 	if p.tracker != nil {
-		n += 150 * len(p.tracker.State().Tasks)
+		n += taskBytes * len(p.tracker.State().Tasks)
 	}
 	return n
 }
@@ -121,8 +128,9 @@ type loan struct {
 // followedBytes bounds what is kept, in bytes of memory.
 const followedBytes = 64 << 20
 
-// lentFor is how long a transaction waits for what another one of this process has borrowed. It has the workflow's lock, so the
-// other has committed and has only not said so yet, or has lost its connection.
+// lentFor is how long a transaction waits for what another one of this process has borrowed. It has the workflow's lock, so the transaction
+// that borrowed has ended in the store: it is about to give back, or waits for an answer on a lost connection. After lentFor the workflow's
+// children are counted instead. Chosen, not measured.
 const lentFor = 50 * time.Millisecond
 
 func newFollowed(wideFrom int) *followed {
@@ -180,8 +188,8 @@ func (f *followed) borrow(ctx context.Context, of store.WorkflowAttempt) *progre
 	return p
 }
 
-// settle ends a transaction's use of workflows: after its commit they are kept as it left them.
-func (f *followed) settle(all map[store.WorkflowAttempt]*progress, committed bool) {
+// giveBack ends a transaction's use of workflows: after its commit they are kept as it left them.
+func (f *followed) giveBack(all map[store.WorkflowAttempt]*progress, committed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range all {

@@ -122,7 +122,7 @@ func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 	}
 	began := time.Now()
 	err := p.removeRows(ctx, ids)
-	if err != nil && spoiled(err) {
+	if err != nil && batchAtFault(err) {
 		return p.removeEach(ctx, ids, err)
 	}
 	switch p.took = time.Since(began); {
@@ -159,7 +159,7 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 		if err == nil {
 			continue
 		}
-		if !spoiled(err) || ctx.Err() != nil {
+		if !batchAtFault(err) || ctx.Err() != nil {
 			return err
 		}
 		p.e.passOver(id, "an old execution cannot be removed: it stays", err)

@@ -5,10 +5,12 @@ package engine
 type queueHints struct {
 	dry map[string]bool // queues that were found empty
 	// A transaction that finds a queue empty began to look a moment ago: what has come since must not be forgotten over it.
-	clock   uint64
-	came    map[string]uint64 // when something was last said to have come into a queue
-	all     uint64            // when that was last said of every queue
-	changed bool              // something came, or a claimer did, since no claimer was found to have anything to claim
+	clock uint64            // counts what is said to have come
+	came  map[string]uint64 // when something was last said to have come into a queue
+	all   uint64            // when that was last said of every queue
+	// recheck has claimers.claimable check all that wait, and not only those that came since. It is set when something is said to have come
+	// and while some claimer may have something to claim; a check that finds none clears it. A new claimer does not set it.
+	recheck bool
 }
 
 func newQueueHints() queueHints {
@@ -28,14 +30,14 @@ func (r *queueHints) any(queues []string) bool {
 // filled says that something has come into a queue.
 func (r *queueHints) filled(queue string) {
 	r.clock++
-	r.changed = true
+	r.recheck = true
 	r.came[queue] = r.clock
 	delete(r.dry, queue)
 }
 
-// empty says that a queue was found empty by a transaction that began to look at the moment.
-func (r *queueHints) empty(queue string, moment uint64) {
-	if r.came[queue] <= moment && r.all <= moment {
+// empty says that a queue was found empty by a transaction that began when the clock was asOf.
+func (r *queueHints) empty(queue string, asOf uint64) {
+	if r.came[queue] <= asOf && r.all <= asOf {
 		r.dry[queue] = true
 	}
 }
@@ -43,14 +45,14 @@ func (r *queueHints) empty(queue string, moment uint64) {
 // forget says that anything may have come anywhere.
 func (r *queueHints) forget() {
 	r.clock++
-	r.changed = true
+	r.recheck = true
 	r.all = r.clock
 	clear(r.dry)
 	clear(r.came)
 }
 
-// queueMoment is now, for queueHints.empty.
-func (e *Engine) queueMoment() uint64 {
+// queueClock is the clock now, for queueHints.empty.
+func (e *Engine) queueClock() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.claimers.queues.clock

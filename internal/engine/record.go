@@ -44,7 +44,7 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	for i, o := range all {
 		switch {
 		case o.err == nil:
-		case !spoiled(o.err), errors.Is(o.err, store.ErrConflict):
+		case !batchAtFault(o.err), errors.Is(o.err, store.ErrConflict):
 			// It may be recorded yet, or the next time.
 			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
 		default:
@@ -134,7 +134,7 @@ func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 		}
 		return nil
 	})
-	if err != nil && refused(err) {
+	if err != nil && willFailAgain(err) {
 		e.opts.Log.Error("an attempt whose report cannot be stored cannot be taken back", telemetry.Execution, id, telemetry.Err, err)
 		return nil
 	}

@@ -19,18 +19,23 @@ const (
 	expiredPage = 100
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
-	// After a look for them that took d the next one starts unstartedRests·d later, or unstartedRest later if that is sooner.
-	// Where an old transaction keeps the database from tidying up, a look walks through everything that was held since.
+	// After a scan for them that took d the next one starts unstartedRests·d later, or unstartedRest later if that is sooner.
+	// Where an old transaction keeps the database from tidying up, a scan walks through everything that was held since.
 	unstartedRests = 20
 	unstartedRest  = 5 * time.Minute
 )
 
-// sweepSessions recovers what expired sessions held, and hand-offs that never arrived, after each look of watchPending.
+// sweepSessions recovers what expired sessions held, and hand-offs that never arrived, once after each look of watchPending.
+//
+// After a commit has failed, or while the store does not answer, a round recovers nothing and only checks that the store answers. Recovery
+// waits for a round after one in which it does. While the store was away leases ran out, and workers that live hold reports of what they have
+// finished: they deliver these first, or the work would be done again.
 func (e *Engine) sweepSessions(ctx context.Context) {
-	var down, asked bool
-	var failures int64   // of commits, before the last round
-	var rested time.Time // when the next look for undelivered hand-offs and misplaced executions may start
-	var heard time.Time  // until when late reports are waited for no more
+	down := false           // the store did not answer in the last round
+	checked := false        // the last round has only checked the store, and it answered
+	var failures int64      // commits that had failed by the last round
+	var nextScan time.Time  // when the next scan for undelivered hand-offs and misplaced executions may start
+	var lateUntil time.Time // awaitLate waits for no late reports before
 	for {
 		var f found
 		select {
@@ -39,22 +44,20 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 			return
 		}
 		e.tellUnreadable()
-		if failed := e.health.failures.Load(); down || failed != failures && !asked {
-			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
-			// on its way: it would be done again if it were recovered now.
+		if failed := e.health.failures.Load(); down || failed != failures && !checked {
 			_, err := e.now(ctx)
-			down, asked, failures = err != nil, err == nil, e.health.failures.Load()
+			down, checked, failures = err != nil, err == nil, e.health.failures.Load()
 			continue
 		}
-		asked, failures = false, e.health.failures.Load()
-		if e.awaitLate(ctx, &heard); ctx.Err() != nil {
+		checked, failures = false, e.health.failures.Load()
+		if e.awaitLate(ctx, &lateUntil); ctx.Err() != nil {
 			return
 		}
-		if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverLost(ctx, &f)); !down && !time.Now().Before(rested) {
+		if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverLost(ctx, &f)); !down && !time.Now().Before(nextScan) {
 			began := time.Now()
 			err := e.recoverUnstarted(ctx, f.at)
 			if down = e.storeDown(ctx, "recovery of undelivered hand-offs", err); err == nil {
-				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
+				nextScan = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
 			}
 		}
 	}
@@ -64,7 +67,7 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 // clock. Afterwards the look has a reading of the clock in any case.
 func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 	if f.unknown {
-		if f.at, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) }); err != nil {
+		if f.at, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -109,7 +112,7 @@ func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 		return false
 	}
 	e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
-	return !spoiled(err)
+	return !batchAtFault(err)
 }
 
 // recoverExpired recovers the executions of sessions whose leases have run out. The transaction that finds these sessions
@@ -117,14 +120,14 @@ func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 func (e *Engine) recoverExpired(ctx context.Context) error {
 	type expired struct {
 		sessions []store.Session
-		at       look
+		at       clockReading
 		jumped   bool
 	}
-	found, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (x expired, err error) {
+	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (x expired, err error) {
 		if x.sessions, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
 			return x, err
 		}
-		if x.at, err = t.look(ctx); err != nil {
+		if x.at, err = t.readClock(ctx); err != nil {
 			return x, err
 		}
 		if x.jumped = e.clocks.jumped(x.at); x.jumped || len(x.sessions) == 0 {
@@ -152,12 +155,12 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		}
 		e.sessions.drop(s.ID)
 		taken := map[flow.ID]struct{}{}
-		left, err := e.recover(ctx, s.ID, e.losing(fmt.Sprintf("worker %s was lost", s.Name), taken))
+		left, err := e.recoverSession(ctx, s.ID, e.losing(fmt.Sprintf("worker %s was lost", s.Name), taken))
 		if err == nil {
 			e.lostSessions.note(s, len(taken), time.Now())
 		}
 		switch {
-		case err != nil && refused(err): // the session's own row, or its end
+		case err != nil && willFailAgain(err): // the session's own row, or its end
 			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)
 			e.unrecovered.Add(1)
 		case err != nil:
@@ -171,9 +174,9 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 
 // recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
 // the way. Then it moves what is misplaced. at is a reading of the database's clock.
-func (e *Engine) recoverUnstarted(ctx context.Context, at look) error {
+func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 	began := time.Now()
-	if !e.clocks.agree(at) {
+	if !e.clocks.durationsValid(at) {
 		return nil // a claim from just before a jump looks as if it were an hour old
 	}
 	live, err := e.opts.Store.LiveSessions(ctx)
@@ -212,12 +215,12 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at look) error {
 // refused.
 func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 	err := e.recoverLateTogether(ctx, ids)
-	if err == nil || !refused(err) {
+	if err == nil || !willFailAgain(err) {
 		return err
 	}
 	for _, id := range ids {
 		err := e.recoverLateTogether(ctx, []flow.ID{id})
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			e.passOver(id, "a hand-off that never arrived cannot be taken back; it will be tried again", err)
 		} else if err != nil {
 			return err
@@ -229,7 +232,7 @@ func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 	from := e.opts.Uptime()
 	return e.do(ctx, ids, func(_ context.Context, t *transaction) error {
-		if !e.clocks.agree(look{t.now, from, e.opts.Uptime()}) {
+		if !e.clocks.durationsValid(clockReading{t.now, from, e.opts.Uptime()}) {
 			return nil
 		}
 		for _, id := range ids {
@@ -246,20 +249,20 @@ func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 	})
 }
 
-// recover takes back what a session holds, a batch at a time, and then forgets the session. It ends the lease first: a claim
+// recoverSession takes back what a session holds, a batch at a time, and then forgets the session. It ends the lease first: a claim
 // that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session could be
 // forgotten over a claim that no recovery would find.
 //
 // A batch that is refused is taken back one execution at a time, and what is refused alone is counted and left: the session is
 // not forgotten then, and the next round of sweepSessions finds it again. left is how many executions that were, together with the rows
 // that the store cannot read: some of them may be the session's.
-func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*flow.Draft, time.Time) error) (left int, err error) {
+func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide func(*flow.Draft, time.Time) error) (left int, err error) {
 	for after := (flow.ID{}); ; {
 		unreadable := e.opts.Store.Unreadable()
-		ids, err := e.recoverPage(ctx, session, after, left+unreadable == 0, takeBack)
-		if err != nil && refused(err) {
+		ids, err := e.recoverPage(ctx, session, after, left+unreadable == 0, decide)
+		if err != nil && willFailAgain(err) {
 			var n int
-			ids, n, err = e.recoverEach(ctx, session, after, takeBack)
+			ids, n, err = e.recoverEach(ctx, session, after, decide)
 			left += n
 		}
 		if err != nil || len(ids) < recoverBatch {
@@ -276,14 +279,14 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*fl
 
 // recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
 // last ones it forgets the session, unless something was left.
-func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
-	return ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
+func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, decide func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
+	return inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range all {
-			if err := t.takeBack(d, session, takeBack); err != nil {
+			if err := t.reclaim(d, session, decide); err != nil {
 				return nil, err
 			}
 		}
@@ -295,8 +298,8 @@ func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget
 }
 
 // recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.
-func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
-	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
+func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
+	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		return draftIDs(all), err
 	})
@@ -307,11 +310,11 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBa
 	for _, id := range ids {
 		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
 			if d := t.draft(id); d != nil {
-				return t.takeBack(d, session, takeBack)
+				return t.reclaim(d, session, decide)
 			}
 			return nil
 		})
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			e.passOver(id, "what a lost session held cannot be taken back; it will be tried again", err)
 			left++
 		} else if err != nil {
@@ -344,12 +347,12 @@ func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flo
 	return t.adopt(xs), nil
 }
 
-// takeBack takes an execution back from a session that holds it.
-func (t *transaction) takeBack(d *flow.Draft, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
+// reclaim decides about an execution that a session holds, so that it holds it no more; decide is Lose of flow.Draft or the like.
+func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.Draft, time.Time) error) error {
 	if d.Place != flow.Held || d.Owner != session {
 		return nil
 	}
-	if err := takeBack(d, t.now); err != nil {
+	if err := decide(d, t.now); err != nil {
 		return err
 	}
 	t.changed(d)

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Renewals wait for each other so long, to go together: a thousand workers that have nothing to do would cost a hundred
-// transactions a second. It is next to nothing of a lease.
+// Renewals are gathered for gatherRenewals, or for 1/gatherPart of a lease where that is shorter, and written together: otherwise a thousand
+// workers that have nothing to do would cost a hundred transactions a second.
 const (
-	beatEvery     = 250 * time.Millisecond
-	beatsPerLease = 100
+	gatherRenewals = 250 * time.Millisecond
+	gatherPart     = 100
 )
 
-// renewals are sessions that are renewed at once. What follows done is written before that is closed.
+// renewals are sessions that are renewed in one transaction. alive and err are written before done is closed.
 type renewals struct {
 	sessions []flow.ID
 	done     chan struct{}
@@ -27,23 +27,23 @@ type renewals struct {
 
 // joinRenewals lets a session be renewed with others. Its first renewal at this replica is made at once, without waiting for others.
 func (e *Engine) joinRenewals(session flow.ID) *renewals {
-	d := e.sessions
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s := d.known[session]; s != nil && !s.renewed {
+	all := e.sessions
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if s := all.known[session]; s != nil && !s.renewed {
 		s.renewed = true
 		r := &renewals{sessions: []flow.ID{session}, done: make(chan struct{})}
 		go e.renew(r)
 		return r
 	}
-	r := d.next
+	r := all.next
 	if r == nil {
 		r = &renewals{done: make(chan struct{})}
-		d.next = r
-		time.AfterFunc(min(beatEvery, e.opts.Lease/beatsPerLease), func() {
-			d.mu.Lock()
-			d.next = nil
-			d.mu.Unlock()
+		all.next = r
+		time.AfterFunc(min(gatherRenewals, e.opts.Lease/gatherPart), func() {
+			all.mu.Lock()
+			all.next = nil
+			all.mu.Unlock()
 			e.renew(r)
 		})
 	}
@@ -55,7 +55,7 @@ func (e *Engine) joinRenewals(session flow.ID) *renewals {
 type renewed struct {
 	alive  map[flow.ID][]handoff.Order
 	lapsed bool // of some sessions the lease had run out by then
-	at     look
+	at     clockReading
 }
 
 // renew renews the sessions that have been gathered. One caller may have stopped waiting while the others have not. A lease
@@ -67,13 +67,13 @@ func (e *Engine) renew(r *renewals) {
 	for tries := 1; ; tries++ {
 		jumps := e.clocks.noticed()
 		var n renewed
-		n, r.err = askQuietly(ctx, e, func(ctx context.Context, t *transaction) (n renewed, err error) {
+		n, r.err = inBatchFromSession(ctx, e, func(ctx context.Context, t *transaction) (n renewed, err error) {
 			if n.alive, err = t.renew(ctx, r.sessions); err != nil {
 				return n, err
 			}
 			n.lapsed = slices.ContainsFunc(r.sessions, func(id flow.ID) bool { _, alive := n.alive[id]; return !alive })
 			if n.lapsed {
-				n.at, err = t.look(ctx)
+				n.at, err = t.readClock(ctx)
 			}
 			return n, err
 		})

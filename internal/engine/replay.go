@@ -113,7 +113,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		var windows pastWindows
 		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
 			x, err := e.wouldAlone(ctx, r, s)
-			if err != nil && refused(err) {
+			if err != nil && willFailAgain(err) {
 				p.Signals++
 				p.add(s.ID, flow.EnforcementFailed, unread(err))
 				return nil
@@ -239,7 +239,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			continue
 		}
 		x, err := e.would(ctx, r, &s)
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			p.add(s.ID, flow.EnforcementFailed, unread(err))
 			continue
 		}
@@ -266,13 +266,13 @@ func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[
 	if len(signals) == 0 {
 		return nil
 	}
-	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
+	done, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
 		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*enforcing { return xs[s.Number] })
 	})
 	x := xs[signals[0].Number][0]
 	switch {
 	case err == nil:
-	case !refused(err):
+	case !willFailAgain(err):
 		return err
 	case len(signals) > 1:
 		for i := range signals {

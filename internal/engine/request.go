@@ -48,7 +48,7 @@ func (r *request[T]) done(err error) {
 
 func (r *request[T]) size() int { return r.bytes }
 
-// fromLoop reports whether it names no execution, as what the engine's loops and sessions ask.
+// fromLoop reports whether it names no execution, as requests of the engine's loops and of sessions.
 func (r *request[T]) fromLoop() bool { return len(r.ids) == 0 }
 
 func fromLoop(o op) bool {
@@ -59,9 +59,9 @@ func fromLoop(o op) bool {
 // ofCaller reports whether it is a caller's, and no loop's or session's.
 func ofCaller(o op) bool { return o.class() == fromCaller && !fromLoop(o) }
 
-// first reports whether requests go before those of callers.
-func first(ops []op) bool {
-	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly })
+// allFromSessions reports whether requests are of sessions alone, which go before calls.
+func allFromSessions(ops []op) bool {
+	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != fromSession })
 }
 
 func (r *request[T]) class() class { return r.of }
@@ -72,25 +72,25 @@ func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *trans
 	return &request[T]{ids: ids, of: of, run: run, answer: make(chan answer[T], 1)}
 }
 
-// ask runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
+// inBatch runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
 // error the result is zero, and the decision may still be running, or be committed later.
-func ask[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *transaction) (T, error)) (T, error) {
-	return await(ctx, e, newRequest(ids, fromCaller, decide))
+func inBatch[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *transaction) (T, error)) (T, error) {
+	return awaitAnswer(ctx, e, newRequest(ids, fromCaller, decide))
 }
 
-// askQuietly is ask for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
+// inBatchFromSession is inBatch for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
 // waiting worker.
-func askQuietly[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
-	return await(ctx, e, newRequest(nil, quietly, decide))
+func inBatchFromSession[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
+	return awaitAnswer(ctx, e, newRequest(nil, fromSession, decide))
 }
 
-// do is ask for a decision without a result.
+// do is inBatch for a decision without a result.
 func (e *Engine) do(ctx context.Context, ids []flow.ID, decide func(context.Context, *transaction) error) error {
-	_, err := ask(ctx, e, ids, func(ctx context.Context, t *transaction) (struct{}, error) { return struct{}{}, decide(ctx, t) })
+	_, err := inBatch(ctx, e, ids, func(ctx context.Context, t *transaction) (struct{}, error) { return struct{}{}, decide(ctx, t) })
 	return err
 }
 
-func await[T any](ctx context.Context, e *Engine, r *request[T]) (none T, err error) {
+func awaitAnswer[T any](ctx context.Context, e *Engine, r *request[T]) (none T, err error) {
 	if err := e.enqueue(r); err != nil {
 		return none, err
 	}

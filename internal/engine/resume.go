@@ -56,7 +56,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	old.logged() // what is being stored of its logs counts
 	e.sessions.drop(before)
 	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
-	_, err = e.recover(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
+	_, err = e.recoverSession(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
 		return d.Lose(fmt.Sprintf("worker %s was restarted", old.session.Name), now, e.opts.Random())
 	})
 	if err != nil {

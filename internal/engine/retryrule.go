@@ -51,7 +51,7 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	}
 	again := newRequest(nil, fromCaller, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
 	again.needs = x.want
-	done, err := await(ctx, e, again)
+	done, err := awaitAnswer(ctx, e, again)
 	if err != nil {
 		return nil, err
 	}

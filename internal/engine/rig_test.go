@@ -131,7 +131,7 @@ func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
 
 // recoverUnstarted takes back what was claimed and not begun, as by the database's clock now.
 func (r *rig) recoverUnstarted() error {
-	at, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+	at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 	unread := map[string]bool{}
 	for _, k := range all {
 		d, err := e.ruleDocument(ctx, k.Name, k.Version)
-		if err != nil && !spoiled(err) {
+		if err != nil && !batchAtFault(err) {
 			return nil, err
 		}
 		switch {

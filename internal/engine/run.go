@@ -32,7 +32,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) begin(ctx context.Context) error {
 	for {
 		err := e.Start(ctx)
-		if err == nil || spoiled(err) {
+		if err == nil || batchAtFault(err) {
 			return err
 		}
 		e.opts.Log.Warn("the engine waits for its store", telemetry.Err, err)
@@ -74,7 +74,7 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.sweepMeters, e.meetWaits, e.watchPauses, e.carryReruns, e.watchRules, e.matchSignals, e.closeWindows, e.watchPending)
+	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.sweepOutdated, e.meetWaits, e.watchPauses, e.carryReruns, e.watchRules, e.matchSignals, e.closeWindows, e.watchPending)
 	if e.opts.Blobs != nil {
 		all = append(all, e.sweepUploads)
 	}

@@ -266,7 +266,7 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 	if _, _, err := e.Schedule(ctx, name); err != nil {
 		return store.Schedule{}, err
 	}
-	k, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (k store.Schedule, err error) {
+	k, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (k store.Schedule, err error) {
 		locked, err := t.tx.LockSchedules(ctx, []string{name}, false)
 		if err != nil {
 			return k, err
@@ -337,7 +337,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if lineOf(d) != "" { // it does not wait for the ticks
 		s.request.Key, s.request.KeyLimit, s.request.WhenFull = "", 0, ""
 	}
-	refusal, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (refusal, err error) {
+	refusal, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (refusal, err error) {
 		if refusal, err = t.missingUploads(ctx, s); err != nil || refusal != nil {
 			return refusal, err
 		}

@@ -67,7 +67,7 @@ func (e *Engine) sessionOf(ctx context.Context, id flow.ID) (*sessionState, erro
 	if s := e.sessions.get(id); s != nil {
 		return s, nil
 	}
-	row, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (store.Session, error) {
+	row, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (store.Session, error) {
 		row, _, err := t.tx.LockSession(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return store.Session{}, nil
@@ -134,7 +134,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err := e.languages.LearnOffered(ctx, s.Kinds); err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
-	inherited, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {
+	inherited, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
 		}, e.opts.Lease)
@@ -198,7 +198,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		orders, err := askQuietly(ctx, e, func(ctx context.Context, t *transaction) (map[flow.ID][]handoff.Order, error) {
+		orders, err := inBatchFromSession(ctx, e, func(ctx context.Context, t *transaction) (map[flow.ID][]handoff.Order, error) {
 			return t.orders(ctx, []flow.ID{session})
 		})
 		if err != nil {
@@ -255,7 +255,7 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 // Close implements handoff.Handoff.
 func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	e.sessions.drop(session)
-	_, err := e.recover(ctx, session, func(d *flow.Draft, now time.Time) error {
+	_, err := e.recoverSession(ctx, session, func(d *flow.Draft, now time.Time) error {
 		return d.HandBack(flow.ReasonShutDown, now)
 	})
 	return sessionError(err)
@@ -276,7 +276,7 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 		}
 	}
 	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
-		if spoiled(err) {
+		if batchAtFault(err) {
 			return fmt.Errorf("%w: %w: store logs: %w", handoff.ErrUnavailable, handoff.ErrBadCall, err)
 		}
 		return sessionError(fmt.Errorf("store logs: %w", err))
@@ -291,7 +291,7 @@ func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []flow.Log
 	for i := range chunks {
 		ids[i] = chunks[i].Execution
 	}
-	own, err := ask(ctx, e, ids, func(_ context.Context, t *transaction) (own []flow.LogChunk, err error) {
+	own, err := inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (own []flow.LogChunk, err error) {
 		for _, c := range chunks {
 			if d := t.draft(c.Execution); d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
 				own = append(own, c)

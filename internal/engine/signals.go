@@ -119,7 +119,7 @@ func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(tr
 		n, err := e.dropOf(ctx, trigger, before(trigger))
 		dropped += n
 		switch {
-		case err != nil && refused(err): // the signals of the other triggers go
+		case err != nil && willFailAgain(err): // the signals of the other triggers go
 			e.counters.skipped.Add(1)
 			e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", trigger, telemetry.Err, err)
 			continue

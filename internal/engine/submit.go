@@ -39,7 +39,7 @@ type Submission struct {
 	NotBefore time.Time
 	Cache     *Cache        `json:",omitempty"` // under what its outcome is looked for, and kept; absent from the hash when nil
 	NoCache   bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
-	StartIn   time.Duration `json:",omitempty"` // NotBefore, from when it is accepted on; absent from the hash when 0
+	StartIn   time.Duration `json:",omitempty"` // NotBefore, counted from when the submission is accepted; absent from the hash when 0
 
 	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
 	// ErrIdempotencyMismatch. That holds also when the submission would be refused by now: what decides is whether it was
@@ -69,16 +69,16 @@ type Submitted struct {
 // for the whole call: nothing is known then about what was accepted.
 func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
 	ops := make([]*submitOp, len(subs))
-	accepted := make([]*submitOp, 0, len(subs))
+	prepared := make([]*submitOp, 0, len(subs))
 	for i := range subs {
 		ops[i] = &submitOp{hash: subs[i].hash()}
 		if err := e.prepare(ctx, &subs[i], ops[i]); err != nil {
 			ops[i].verdict.Err = err
 			continue
 		}
-		accepted = append(accepted, ops[i])
+		prepared = append(prepared, ops[i])
 	}
-	if err := e.submit(ctx, accepted...); err != nil {
+	if err := e.submit(ctx, prepared...); err != nil {
 		return nil, err
 	}
 	out := make([]Submitted, len(ops))
@@ -121,7 +121,7 @@ type submitOp struct {
 	group   *group
 	made    *atomic.Int64 // counts the executions that were made
 	sums    []blob.Sum    // of the uploads that it names
-	startIn time.Duration // from when it is accepted on; 0: as the request says
+	startIn time.Duration // NotBefore, counted from the transaction's time; 0: NotBefore of the request
 	reuses  []store.Reuse // of a rerun
 	cached  bool          // it ends with an outcome that is kept, if there is one
 	under   flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
@@ -131,7 +131,7 @@ func (o *submitOp) want(t *transaction) {
 	if o.key != "" {
 		t.wants.idempotency = append(t.wants.idempotency, o.key)
 	}
-	t.wants.pauses = t.wants.pauses || o.request.Kind.ByEngine()
+	t.wants.expectPauses = t.wants.expectPauses || o.request.Kind.ByEngine()
 	t.wants.keys = append(t.wants.keys, o.locks()...)
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
 	if o.cached {
@@ -187,7 +187,7 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	if o.startIn > 0 {
 		r.NotBefore = t.now.Add(o.startIn)
 	}
-	kept, cached := t.keptFor(o)
+	kept, cached := t.cachedOutcome(o)
 	if cached {
 		r.ReusedOf = kept.Origin
 	}
@@ -204,8 +204,9 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		return err
 	}
 	if o.key != "" {
-		// Not before: to admit may write what has been decided so far, and a key names an execution that is there.
-		t.changes.keys = append(t.changes.keys, t.loaded.idempotency[o.key])
+		// After admit, which may write what has been decided so far: the row of a key names that of its execution, which is not written
+		// before admit has noted it as changed.
+		t.changes.idempotency = append(t.changes.idempotency, t.loaded.idempotency[o.key])
 	}
 	return nil
 }

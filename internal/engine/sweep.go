@@ -85,7 +85,7 @@ func (m moments) sleepUntil(ctx context.Context, at time.Time) bool {
 // decideDue decides about all that is due and returns how long it is, by the database's clock, until the next thing will be.
 func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
-		next, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (time.Duration, error) {
+		next, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (time.Duration, error) {
 			if err := t.flush(ctx); err != nil {
 				return 0, err
 			}
@@ -102,7 +102,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			}
 			return next, t.decideAllDue(ctx, t.adopt(xs))
 		})
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			return e.decideDueEach(ctx)
 		}
 		if err != nil {
@@ -117,7 +117,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 // decideDueEach decides about what is due one execution at a time, after all of it together was refused. What is refused alone
 // is put aside, so that the next look does not find it first.
 func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
-	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
+	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
 		if err := t.flush(ctx); err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 			}
 			return nil
 		})
-		if err != nil && refused(err) {
+		if err != nil && willFailAgain(err) {
 			err = e.setAside(ctx, id, err)
 		}
 		if err != nil {
@@ -155,7 +155,7 @@ func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
 		}
 		return nil
 	})
-	if err != nil && refused(err) {
+	if err != nil && willFailAgain(err) {
 		e.passOver(id, "an execution can neither be decided about nor be put aside", err)
 		return nil
 	}
@@ -258,7 +258,7 @@ func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 
 // now asks the database's clock.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
-	return ask(ctx, e, nil, func(_ context.Context, t *transaction) (time.Time, error) { return t.now, nil })
+	return inBatch(ctx, e, nil, func(_ context.Context, t *transaction) (time.Time, error) { return t.now, nil })
 }
 
 // jittered spreads periodic work over replicas: between 80% and 100% of d.

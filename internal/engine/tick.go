@@ -157,7 +157,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	for _, f := range all {
 		f.done = false
 	}
-	n, err := ask(ctx, e, lastOf(all), func(ctx context.Context, t *transaction) (n fired, err error) {
+	n, err := inBatch(ctx, e, lastOf(all), func(ctx context.Context, t *transaction) (n fired, err error) {
 		names := make([]string, len(all))
 		for i, f := range all {
 			names[i] = f.was.Name
@@ -184,7 +184,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		}
 		n.count(all, changed, ticks)
 		n.changed = changed
-		t.effects.keeps(failpoint.TickKept)
+		t.effects.addFailpoint(failpoint.TickKept)
 		return n, t.tx.Apply(ctx, store.Delta{Schedules: changed, Ticks: ticks})
 	})
 	switch {
@@ -205,7 +205,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late())
 		}
 		return n.schedules, nil
-	case !refused(err):
+	case !willFailAgain(err):
 		return 0, err
 	case len(all) == 1 && all[0].bad == nil:
 		all[0].bad = err
@@ -217,7 +217,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	var failed []error
 	for _, f := range all {
 		n, err := e.fire(ctx, []*firing{f})
-		if err != nil && !refused(err) {
+		if err != nil && !willFailAgain(err) {
 			return decided, err
 		}
 		decided, failed = decided+n, append(failed, err)

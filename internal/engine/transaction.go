@@ -45,8 +45,8 @@ type transaction struct {
 	effects   effects
 
 	budget    budget
-	postpones bool // what follows from the requests is left to later transactions
-	own       own  // what the requests themselves are to go on with, where they postpone what follows
+	postpones bool          // what follows from the requests is left to later transactions
+	requested requestedWork // what the requests themselves ask for, where what follows is postponed
 	// leavesKeys is set where lines of contended keys are left to follow-ups, because callers wait.
 	leavesKeys bool
 }
@@ -60,29 +60,31 @@ type wants struct {
 	signals     []store.SignalKey
 	bodies      [][32]byte          // of signals
 	kept        [][sha256.Size]byte // outcomes
-	pauses      bool                // the latest, for what the engine runs itself
+	// expectPauses is set by requests for what the engine runs itself: such an execution begins unless its action is paused, and no session
+	// of a worker tells the transaction of pauses. The store reads the number of the latest pause with its first statement then.
+	expectPauses bool
 }
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written []*flow.Draft    // all that was written; what was written twice is here twice, as it stood each time
-	ended   byStatus[int64]  // how many executions have ended, by status
-	gaps    int64            // attempts that were ended because an event never came
-	lanes   map[string]bool  // lanes that something was put into
-	emitted []string         // sources of the signals
-	held    bool             // a window may close earlier than was known
-	gone    map[flow.ID]bool // webhooks whose receivers want no more of them
-	reruns  []flow.ID        // executions of kind rerun that are to be carried out
-	said    bool             // there are new signals, about which the rules are to be asked
-	kept    []string         // moments of package failpoint that come with this commit
+	written    []*flow.Draft    // all that was written; what was written twice is here twice, as it stood each time
+	ended      byStatus[int64]  // how many executions have ended, by status
+	gaps       int64            // attempts that were ended because an event never came
+	lanes      map[string]bool  // lanes that something was put into
+	emitted    []string         // sources of the signals
+	held       bool             // a window may close earlier than was known
+	gone       map[flow.ID]bool // webhooks whose receivers want no more of them
+	reruns     []flow.ID        // executions of kind rerun that are to be carried out
+	said       bool             // there are new signals, about which the rules are to be asked
+	failpoints []string         // points of package failpoint that this commit hits
 
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
 
-// keeps notes a moment that comes with the commit.
-func (f *effects) keeps(moment string) {
-	if !slices.Contains(f.kept, moment) {
-		f.kept = append(f.kept, moment)
+// addFailpoint has the commit hit a point of package failpoint.
+func (f *effects) addFailpoint(name string) {
+	if !slices.Contains(f.failpoints, name) {
+		f.failpoints = append(f.failpoints, name)
 	}
 }
 
@@ -102,9 +104,9 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 		o.want(t)
 	}
 	if t.postpones {
-		t.own = t.wantedSteps()
+		t.requested = t.collectRequested()
 	}
-	t.expectClaimer(ops)
+	t.announceReads(ops)
 	if err := t.loadWanted(ctx); err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	if err := t.claimWaiting(ctx); err != nil {
 		return err
 	}
-	if err := t.settle(ctx); err != nil {
+	if err := t.followThrough(ctx); err != nil {
 		return err
 	}
 	if err := t.claimQueued(ctx); err != nil {
@@ -160,16 +162,18 @@ func (t *transaction) loadWanted(ctx context.Context) error {
 	if err := t.lockUploads(ctx, t.wants.uploads); err != nil {
 		return err
 	}
+	// After the locks: a time from before a wait for one could be earlier than what the transaction that had it wrote. It is seldom a round
+	// trip of its own: PostgreSQL reads its clock with the first statement, and anew only after it has waited for locks.
 	var err error
-	if t.now, err = t.tx.Now(ctx); err != nil { // last of what is locked: a store that is a round trip away has told it with the first
+	if t.now, err = t.tx.Now(ctx); err != nil {
 		return err
 	}
 	return t.loadKept(ctx)
 }
 
-// settle writes what is decided and follows it up until nothing follows any more: freed keys admit the next of their lines, and
-// workflows of which a task has ended take their next steps, which may start and end further executions.
-func (t *transaction) settle(ctx context.Context) error {
+// followThrough writes what is decided and decides what follows from it, until nothing follows any more: freed keys admit the next of their
+// lines, and workflows of which a task has ended take their next steps, which may start and end further executions.
+func (t *transaction) followThrough(ctx context.Context) error {
 	if t.postpones {
 		return t.postponeAll(ctx)
 	}
@@ -210,12 +214,15 @@ func (t *transaction) flush(ctx context.Context) error {
 	return t.flushBut(ctx, func(*flow.Draft) bool { return false })
 }
 
-// existing defers every new execution: it is written together with what is decided about it next.
-func existing(d *flow.Draft) bool { return d.New }
+// newExecution defers every new execution: it is written together with what is decided about it next.
+func newExecution(d *flow.Draft) bool { return d.New }
 
-// beforeFirstStep defers a new workflow until its first step: both are written at once. One that holds a key must be there to be
-// counted, one that runs another again must be there to have what it reuses, and so must the task of a workflow that is about to look at
-// how far its tasks are.
+// beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows are not deferred, because
+// something reads their rows before that:
+//
+//   - one with a key: the store counts who holds the key
+//   - a rerun: its first step reads what it reuses, which is written with it
+//   - the child of a workflow that takes a step now: that step counts its children
 func (t *transaction) beforeFirstStep(d *flow.Draft) bool {
 	return d.New && d.Key == "" && d.RerunOf.IsZero() && t.workflows.begun[d.ID] && !t.workflows.due[d.Parent]
 }
@@ -265,21 +272,22 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 	return nil
 }
 
-// expectClaimer tells the store of the session that will probably be given something: it is locked with the first statement, and not
-// by one of its own.
-func (t *transaction) expectClaimer(ops []op) {
+// announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads with its first statement:
+// the latest pause, and the session and the queues of the claimer that will probably be given something. A batch of sessions alone creates
+// nothing for a claimer, so no session is locked for it.
+func (t *transaction) announceReads(ops []op) {
 	tx, is := t.tx.(store.Expecter)
 	if !is {
 		return
 	}
-	if t.wants.pauses {
+	if t.wants.expectPauses {
 		defer tx.ExpectLastPause()
 	}
 	if all := t.dispatch.claimers.all; len(all) > 0 {
 		tx.ExpectSession(all[0].session)
 		return
 	}
-	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly }) {
+	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != fromSession }) {
 		return
 	}
 	if session, queues := t.e.expected(); len(queues) > 0 {

@@ -37,7 +37,7 @@ func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 // verifyFollowed compares what is known of workflows with their rows.
 func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, err error) {
 	for _, of := range e.followed.all() {
-		found, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (found []store.Violation, err error) {
+		found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (found []store.Violation, err error) {
 			locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: of, Change: store.NothingKnown}})
 			if err != nil {
 				return nil, err

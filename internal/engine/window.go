@@ -64,7 +64,7 @@ func (t *transaction) writeWindows(ctx context.Context) error {
 	}
 	slices.SortFunc(all, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	t.changes.windows, t.effects.held = nil, true
-	t.effects.keeps(failpoint.WindowKept)
+	t.effects.addFailpoint(failpoint.WindowKept)
 	return t.tx.Apply(ctx, store.Delta{Windows: all})
 }
 
@@ -116,7 +116,7 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 		switch {
 		case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
 			err = e.leaveWindow(ctx, w, err)
-		case err != nil && refused(err):
+		case err != nil && willFailAgain(err):
 			closed, err = e.failWindow(ctx, w, err)
 		}
 		if err != nil {
@@ -147,11 +147,11 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 		k.part = k.part[:n] // those behind them are closed by themselves
 	}
 	k.lead = &k.part[0]
-	led, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
 	if err == nil && led != nil {
 		e.counters.enforced([]flow.Enforcement{*led})
 	}
-	if err == nil || !refused(err) {
+	if err == nil || !willFailAgain(err) {
 		return led != nil, err
 	}
 	return false, e.leaveWindow(ctx, w, err)
@@ -165,7 +165,7 @@ func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) err
 	case err == nil:
 		e.counters.aside.Add(1)
 		log.Error("a window was put aside: neither its closing nor its failure is taken", "pause", windowsAside, telemetry.Err, why)
-	case refused(err):
+	case willFailAgain(err):
 		e.counters.skipped.Add(1)
 		log.Error("a window can neither be closed nor be put aside; it will be tried again", telemetry.Err, err)
 		return nil
@@ -262,7 +262,7 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 	if k.start, err = e.enforcing(ctx, v, k.lead.ID); err != nil {
 		return false, err
 	}
-	led, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
 	if err != nil || led == nil {
 		return false, err
 	}
@@ -301,7 +301,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	led = &flow.Enforcement{State: k.start.verdict.State, Reason: k.start.verdict.Reason}
 	if k.start.start != nil {
 		if k.start.once != nil {
-			if err := t.loadKeys(ctx, []string{k.start.once.Key}); err != nil {
+			if err := t.loadIdempotency(ctx, []string{k.start.once.Key}); err != nil {
 				return nil, err
 			}
 		}
@@ -312,7 +312,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
 	// What this transaction holds after that joins the rest, or opens a window of its own.
 	t.changes.closed = append(t.changes.closed, c)
-	t.effects.keeps(failpoint.WindowKept)
+	t.effects.addFailpoint(failpoint.WindowKept)
 	delete(t.loaded.windows, key)
 	t.effects.held = t.effects.held || c.Rest != nil
 	return led, t.flush(ctx)

@@ -37,7 +37,8 @@ func (s *stmt) list(all []string) {
 var (
 	qOpenSession = sql(sessions.insert("sessions"))
 
-	qRenewSession = sql(`UPDATE sessions SET expires_at = ? WHERE id = ? AND expires_at > ?`)
+	// Renews a lease, or ends it with expires_at = 0.
+	qSetExpiry = sql(`UPDATE sessions SET expires_at = ? WHERE id = ? AND expires_at > ?`)
 
 	qRestartLeases = sql(`UPDATE sessions SET expires_at = ? WHERE expires_at > 0`)
 
@@ -97,7 +98,7 @@ func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 func (t *tx) setExpiry(ids []flow.ID, expires, after int64) ([]flow.ID, error) {
 	var moved []flow.ID
 	for _, id := range ids {
-		if err := t.c.use(qRenewSession).int(expires).id(id).int(after).run(); err != nil {
+		if err := t.c.use(qSetExpiry).int(expires).id(id).int(after).run(); err != nil {
 			return nil, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), err)
 		}
 		if t.c.changes() == 1 {

@@ -10,6 +10,9 @@ import (
 )
 
 var (
+	// children.ended is 2 (openChild) while the child has not ended, and then its stage (flow.Stage), of which 6 is completed and those above
+	// it are the other ends.
+
 	// Grouped by task alone, rows are counted in the order in which they lie; by stage as well, they would be sorted first.
 	qProgress = sql(`SELECT task, count(*), sum(ended = 2), sum(ended = 6) FROM children WHERE workflow = ? AND attempt = ? GROUP BY task`)
 

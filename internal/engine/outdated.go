@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of lines, notes of what was put aside,
+// cached outcomes that have expired, and ticks that are older than retention. It does so once a minute, and less often while there are none.
+func (e *Engine) sweepOutdated(ctx context.Context) {
+	rest := newTidying(purgeEvery, tidyAtMost)
+	for pause := rest.least; ; {
+		select {
+		case <-time.After(e.jittered(pause)):
+		case <-ctx.Done():
+			return
+		}
+		some := false
+		old := func(of store.Outdated) func(context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) { return e.dropOld(ctx, of) }
+		}
+		for _, drop := range []func(context.Context) (int, error){old(store.OldMeters), e.dropLocks, old(store.OldShares), old(store.OldAsides), e.dropKept, old(store.OldTicks)} {
+			dropped, err := drop(ctx)
+			if err != nil && ctx.Err() == nil {
+				e.opts.Log.Error("removing what is left of rates, windows, lines, asides, kept outcomes and ticks failed; it will be tried again", telemetry.Err, err)
+			}
+			some = some || dropped > 0 || err != nil
+		}
+		pause = rest.next(some)
+	}
+}
+
+// dropLocks deletes the locks of meters and windows that are gone. It does not tell how many: those of meters go with them.
+func (e *Engine) dropLocks(ctx context.Context) (int, error) {
+	for last := ""; ; {
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			next, err := tx.DropLocks(ctx, last, oldAtOnce)
+			if err == nil {
+				last = next
+			}
+			return err
+		})
+		if err != nil || last == "" {
+			return 0, err
+		}
+	}
+}
+
+const (
+	// sharesKept is for how long the shares of a line are kept that nothing comes to any more.
+	sharesKept = time.Hour
+	// oldAtOnce is how many rows one transaction drops.
+	oldAtOnce = 1000
+)
+
+// retentionOf is how long rows of a kind are kept; 0: for good.
+func (e *Engine) retentionOf(of store.Outdated) time.Duration {
+	switch of {
+	case store.OldAsides:
+		return asidesKept
+	case store.OldMeters:
+		return time.Minute
+	case store.OldShares:
+		return sharesKept
+	case store.OldTicks:
+		return e.opts.Retention
+	}
+	return 0
+}
+
+// dropOld deletes rows of a kind that are of no use any more.
+func (e *Engine) dropOld(ctx context.Context, of store.Outdated) (int, error) {
+	age := e.retentionOf(of)
+	if age <= 0 {
+		return 0, nil
+	}
+	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
+		return tx.DropOld(ctx, of, now.Add(-age), oldAtOnce)
+	})
+}
+
+// dropKept deletes outcomes of the cache that have expired, and those that are too many.
+func (e *Engine) dropKept(ctx context.Context) (int, error) {
+	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
+		return tx.DropKept(ctx, now, keptMost, oldAtOnce)
+	})
+}
+
+// dropAll deletes some rows in each transaction, until there are fewer than oldAtOnce.
+func (e *Engine) dropAll(ctx context.Context, some func(context.Context, store.Tx, time.Time) (int, error)) (all int, err error) {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err == nil {
+				dropped, err = some(ctx, tx, now)
+			}
+			return err
+		})
+		if all += dropped; err != nil || dropped < oldAtOnce {
+			return all, err
+		}
+	}
+}
