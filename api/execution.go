@@ -44,7 +44,7 @@ type Submission struct {
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 
 	Timeout      Duration `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
-	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From requested to claimed"`
+	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From when an attempt is due to its claim; anew for each attempt"`
 	TotalTimeout Duration `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
 	Retry        *Retry   `json:"retry,omitempty"`
 

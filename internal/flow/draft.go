@@ -182,8 +182,8 @@ const (
 	lastAside  = 10 * time.Minute
 )
 
-// PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line,
-// where it would be in the way of others; what is held stays held.
+// PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line, where it would
+// be in the way of others. What is Held stays Held. One that was Ready gives up its key's slot, and may find the key full later.
 func (d *Draft) PutAside(reason string, now time.Time) {
 	d.Aside = d.Aside.Again(reason, now)
 	if d.Place == Ready || d.Place == Waiting {

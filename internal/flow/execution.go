@@ -267,7 +267,7 @@ func (x *Execution) EngineDeadline() time.Time {
 	return x.ClaimedAt.Add(x.Timeout + x.stood().Here)
 }
 
-// QueueDeadline is when the current attempt must have been claimed; zero: never, or its timers stand still.
+// QueueDeadline is when the current attempt must have been claimed, counted from when it was due; zero: never, or its timers stand still.
 func (x *Execution) QueueDeadline() time.Time {
 	if x.QueueTimeout == 0 || x.QueuedAt.IsZero() || x.StandsStill() {
 		return time.Time{}

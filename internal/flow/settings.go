@@ -9,7 +9,7 @@ import (
 // setting that is added here, and to Spans, reaches an execution from each of them.
 type Settings struct {
 	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
-	QueueTimeout time.Duration // requested → claimed; 0: none
+	QueueTimeout time.Duration // from when an attempt is due to its claim; anew for each attempt; 0: none
 	TotalTimeout time.Duration // everything, retries included; 0: none
 }
 

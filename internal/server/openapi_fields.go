@@ -12,7 +12,7 @@ var fieldDocs = map[string]string{
 	"labels":          "By which lists, counts and waits select it",
 	"worker_labels":   "Labels that a worker must have to be given it",
 	"timeout":         "Most time for one attempt, from its hand-off to a worker",
-	"queue_timeout":   "Most time from the request to the hand-off to a worker",
+	"queue_timeout":   "Most time from when an attempt is due to its claim by a worker; anew for each attempt",
 	"total_timeout":   "Of everything, retries included",
 	"retry":           "Whether and when a failed attempt is followed by another",
 	"concurrency":     "How many executions hold one key at a time",

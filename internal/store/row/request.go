@@ -9,7 +9,7 @@ import (
 // layout is the first byte of an encoded request. A later layout will have another number.
 const layout = 1
 
-// Bits of a request: which fields follow, in this order.
+// Bits of a request: which fields follow, in this order. A new one goes last here, in AppendRequest and in the reader: rows are kept.
 const (
 	hasParent uint64 = 1 << iota
 	hasVersion
