@@ -31,9 +31,9 @@ type batcher struct {
 	followUps     followUps
 	underWay      []*batch // in the order in which they began
 	linger        linger
-	told          int // callers that waited for an end, and have been told of it since the last batch was done
+	told          int // callers that waited for an end and were woken since the last batch was done
 	contention    contention
-	keysKnown     int // of contention, when the calls were last told apart
+	keysKnown     int // how many keys contention had found when plain calls were last moved to contended
 	// saturated is set while workers take a large batch of work at a time: then no transaction waits for more requests, because
 	// the next ones are large without that.
 	saturated bool

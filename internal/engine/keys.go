@@ -50,7 +50,8 @@ func (l *keyLedger) changed(d *flow.Draft) {
 		k.use.Holders--
 	}
 	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
-		// It may have been all that kept the one behind it from going: each goes by its own limit.
+		// It leaves the line. At its head it may have kept those behind it from going: a line is served in order, and one behind it may have a
+		// higher limit, so that there is room for it already.
 		l.of(d.Key).freed = true
 	}
 }

@@ -22,7 +22,6 @@ type executions = relation[*change, *flow.Execution]
 
 // The columns of the two tables of executions. Each list holds the columns that are written together. A column with a get is
 // loaded by every reader, in this order.
-// reader, in this order.
 var (
 	// identity are columns of both tables that never change.
 	identity = executions{
