@@ -1,5 +1,5 @@
-// Package app is what all commands share: the streams, settings and log of one call of the command line, the connection to an
-// engine, interruptions, and the files that commands are given.
+// Package app has what all commands share: the streams, settings and log of one call of the command line, the connection to an
+// engine, interruptions, and reading files.
 package app
 
 import (

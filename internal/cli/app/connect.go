@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// mode says what a command wants an engine for.
+// mode is the purpose for which a command needs an engine.
 type mode int
 
 const (
-	Reading mode = iota // to look and to steer: no workers are needed
+	Reading mode = iota // to read and to change executions: no workers are needed
 	Working             // to run work
 )
 
@@ -29,19 +29,19 @@ type Session struct {
 	Embedded bool // the engine is in this process
 	joined   bool // the engine is in another process on the same state directory, and may end with it
 
-	// key is for what is submitted by way of another process, which may end before it answers: the submission is then repeated
-	// with the next engine on the same database. Empty elsewhere.
+	// Key is the idempotency key for submissions through another process. That process may end before it answers; the
+	// submission is then repeated with the next engine on the same database. It is empty elsewhere.
 	Key string
 
 	mu    sync.Mutex
 	here  *instance.Instance
-	using *os.File // holds, while it is open, the engine of another process in existence; nil when nothing is joined
+	using *os.File // an open file whose lock keeps the other process's engine running; nil if the command has joined none
 
 	lost context.Context // ends when the engine in this process has ended by itself; its cause says why
 	lose context.CancelCauseFunc
 }
 
-// newSession makes a connection of a client. r holds the engine when that is in this process; else it is nil.
+// newSession makes a connection from a client. r is the instance if the engine is in this process, else nil.
 func newSession(c *client.Client, r *instance.Instance) *Session {
 	s := &Session{Client: c, Embedded: r != nil, here: r}
 	s.lost, s.lose = context.WithCancelCause(context.Background())
@@ -51,7 +51,7 @@ func newSession(c *client.Client, r *instance.Instance) *Session {
 	return s
 }
 
-// Within gives a context that ends also when the engine in this process has ended: no call would be answered any more.
+// Within returns a context that also ends when the engine in this process has ended, since no call would be answered any more.
 func (s *Session) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })
@@ -71,7 +71,7 @@ func (s *Session) Close() {
 	}
 }
 
-// take makes s the connection that next is.
+// take replaces the connection by next.
 func (s *Session) take(next *Session) {
 	s.Leave()
 	s.mu.Lock()
@@ -80,8 +80,8 @@ func (s *Session) take(next *Session) {
 	context.AfterFunc(next.lost, func() { s.lose(context.Cause(next.lost)) })
 }
 
-// connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
-// of its own.
+// connect finds the engine to use: the named server's, that of the process that works on the state directory, or one of its
+// own.
 func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 	if url := a.Config.Text("server"); url != "" {
 		c, err := client.New(url, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+Version()))
@@ -123,12 +123,12 @@ func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 	}
 }
 
-// patience is how long a command waits for one process that holds the state directory and cannot be joined: one that is just
-// starting or ending, or a command that is just reading.
+// patience is how long a command waits for a process that holds the state directory and cannot be joined, because it is
+// starting or ending, or is a command that only reads.
 const patience = 30 * time.Second
 
-// reached checks that a server is there at all: a person who named a wrong one wants to know now, and not when the client has tried for
-// as long as a server may take to start again.
+// reached checks that a server answers at all. A person who named a wrong one should learn that now, and not after the client
+// has tried for as long as a server may take to restart.
 func reached(ctx context.Context, c *client.Client) error {
 	const within = time.Second
 	for begun := time.Now(); ; {
@@ -146,8 +146,8 @@ func reached(ctx context.Context, c *client.Client) error {
 	}
 }
 
-// Following runs do, again on a new connection when the process that had the engine is gone: perhaps this process then
-// has to have one.
+// Following runs do. If the process with the engine ends, it runs do again on a new connection, possibly with an engine in this
+// process.
 func (a *App) Following(ctx context.Context, s *Session, do func() error) error {
 	for {
 		err := do()
@@ -164,14 +164,14 @@ func (a *App) Following(ctx context.Context, s *Session, do func() error) error 
 	}
 }
 
-// Hosting completes what an instance in this process is made of.
+// Hosting completes the options of an instance in this process.
 func (a *App) Hosting(o instance.Options) instance.Options {
 	o.Config, o.Log, o.Say, o.Getenv, o.Version = &a.Config, a.Logger(), a.Say, a.Getenv, Version()
 	return o
 }
 
-// WithClient connects, calls do, and closes the connection. When the engine is in this process and ends by itself, that is
-// the error.
+// WithClient connects, calls do, and closes the connection. If the engine is in this process and ends by itself, that is the
+// error.
 func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *Session) error) error {
 	ctx, stop := Interruptible(ctx)
 	defer stop()
@@ -192,7 +192,7 @@ func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *
 	return err
 }
 
-// Current is the connection as it is now.
+// Current is the present connection.
 func (s *Session) Current() *client.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()

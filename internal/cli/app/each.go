@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// EachNamed does something to everything that is named and prints what came of it. One that fails keeps none of the others from it.
+// EachNamed does something to everything named and prints the results. A failure for one does not keep it from the others.
 func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Context, *Session, string) (string, error)) error {
 	return a.WithClient(cmd.Context(), Reading, func(ctx context.Context, s *Session) error {
 		var failed []error

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// Explained says in terms of this command line what the server or the system says in terms of its own.
+// Explained turns an error of the server or the system into the terms of this command line.
 func (a *App) Explained(err error) error {
 	server := a.Config.Text("server")
 	if server == "" && client.IsNotFound(err) {

@@ -12,14 +12,14 @@ import (
 	"os/user"
 )
 
-// FirstExample is the first line of a command's examples, without the remark behind it.
+// FirstExample is the first line of a command's examples, without its remark.
 func FirstExample(cmd *cobra.Command) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
 	line, _, _ = strings.Cut(line, "   ")
 	return line
 }
 
-// DurationVar adds a flag for a duration, which is read as it is everywhere else; what d holds is the default.
+// DurationVar adds a flag for a duration, in the usual form. The value of d is the default.
 func DurationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
 	flags.Var((*durationValue)(d), name, doc)
 }
@@ -35,7 +35,7 @@ func (v *durationValue) Set(s string) error {
 	return err
 }
 
-// FillBy fills in the user of this system as who gives an order.
+// FillBy sets the person who gives an order to the user of this system.
 func FillBy(by *string) error {
 	if *by != "" {
 		return nil

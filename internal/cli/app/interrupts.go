@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// interrupts are what Ctrl-C and SIGTERM do: end the context, unless a command counts them.
+// interrupts handles Ctrl-C and SIGTERM: they end the context, unless a command counts them.
 type interrupts struct {
 	Pressed chan struct{}
 	cancel  context.CancelCauseFunc
@@ -22,7 +22,7 @@ type interrupts struct {
 
 type interruptsKey struct{}
 
-// Interruptible gives a context that ends with Ctrl-C or SIGTERM, and what takes that back.
+// Interruptible returns a context that Ctrl-C and SIGTERM end, and a function that undoes that.
 func Interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	i := &interrupts{Pressed: make(chan struct{}, 8), cancel: cancel}
@@ -60,8 +60,8 @@ func (i *interrupts) Press() {
 	}
 }
 
-// Interruptions takes over the counting: from now on they no longer end the context that interruptible gave. One that has
-// ended it just before is the first.
+// Interruptions passes interruptions to the caller, and they no longer end the context that Interruptible returned. One that
+// has just ended it is the first.
 func Interruptions(ctx context.Context) *interrupts {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
@@ -76,5 +76,5 @@ func Interruptions(ctx context.Context) *interrupts {
 	return i
 }
 
-// ErrInterrupted is what a second Ctrl-C ends everything with.
+// ErrInterrupted is the error with which a second Ctrl-C ends everything.
 var ErrInterrupted = &exit.Error{Code: exit.Interrupted, Err: errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}

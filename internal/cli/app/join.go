@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// join connects to the engine of the process that holds the state directory. It returns nil when that process has no engine
-// for m yet, or is about to end.
+// join connects to the engine of the process that holds the state directory. It returns nil if that process has no engine for
+// the mode m yet, or is about to end.
 func join(ctx context.Context, dir string, m mode) (*Session, error) {
 	using, err := instance.LockJoin(dir, unix.LOCK_SH)
 	if errors.Is(err, instance.ErrHeld) {
@@ -33,21 +33,21 @@ func join(ctx context.Context, dir string, m mode) (*Session, error) {
 	return nil, nil
 }
 
-// Leave lets the process with the engine end before this command does, which only follows something there.
+// Leave lets the process with the engine end before this command, which only follows an execution there.
 func (s *Session) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.using != nil {
-		_ = s.using.Close() // only its lock matters
+		_ = s.using.Close() // only the lock of the file matters
 		s.using = nil
 	}
 }
 
-// sayStaying is how long a command whose own work has ended stays for others without saying so.
+// sayStaying is how long a command whose own work has ended waits for others without a message.
 const sayStaying = time.Second
 
-// stayForOthers keeps the engine of this process until no other command uses it: their programs would begin again in another
-// process. An interruption ends that.
+// stayForOthers keeps the engine of this process running until no other command uses it, because their programs would start
+// again in another process. An interruption ends it.
 func (a *App) stayForOthers(ctx context.Context, s *Session) {
 	s.mu.Lock()
 	r := s.here
@@ -62,7 +62,7 @@ func (a *App) stayForOthers(ctx context.Context, s *Session) {
 	for {
 		var err error
 		if err = r.CloseToOthers(); !errors.Is(err, instance.ErrHeld) {
-			return // what cannot be locked cannot be waited for
+			return // without the lock it cannot be known who uses the engine
 		}
 		select {
 		case <-again.C:

@@ -21,7 +21,7 @@ type Source struct {
 	Content []byte
 }
 
-// maxSource bounds a file that is read; the API takes no more either.
+// maxSource bounds the size of a file. The API has the same bound.
 const maxSource = 16 << 20
 
 // ReadFiles reads files, standard input and the definitions in directories.
@@ -76,7 +76,7 @@ func definitionsIn(dir string) ([]string, error) {
 func ReadBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // it names the operation and the path
+		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // the error names the operation and the path
 	}
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -92,7 +92,7 @@ func ReadBounded(path string) ([]byte, error) {
 	return b, nil
 }
 
-// LooksLikeFile reports whether what `pawl run` was given names a file rather than a registered action.
+// LooksLikeFile reports whether the argument of `pawl run` names a file rather than a registered action.
 func LooksLikeFile(s string) bool {
 	if s == "-" || strings.ContainsAny(s, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(s)) {
 		return true
@@ -101,7 +101,7 @@ func LooksLikeFile(s string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// nearFile names the file of the same directory that was probably meant by one that does not exist.
+// nearFile names a file in the same directory whose name is close to one that does not exist.
 func nearFile(path string, err error) string {
 	entries, unread := os.ReadDir(filepath.Dir(path))
 	if !errors.Is(err, fs.ErrNotExist) || unread != nil {
@@ -125,7 +125,7 @@ func (a *App) knowsLanguage(name string) bool {
 	return ok
 }
 
-// MayKnowLanguage is knowsLanguage where a server that is named has the last word.
+// MayKnowLanguage is like knowsLanguage, but accepts any language if a server is named, which then decides.
 func (a *App) MayKnowLanguage(name string) bool {
 	return a.knowsLanguage(name) || a.Config.Text("server") != "" && language.CheckName(name) == nil
 }

@@ -7,7 +7,7 @@ import (
 // release is set by the linker in released binaries.
 var release string
 
-// Version is what this binary is: a release, or the commit it was built from.
+// Version is the version of this binary: a release, or the commit from which it was built.
 func Version() string {
 	if release != "" {
 		return release

@@ -17,17 +17,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// blobConnections is how many connections a server opens at the most for blobs.
+// blobConnections is the most connections that a server opens for blobs.
 const blobConnections = 3
 
-// BlobHouse is where blobs lie, and where they lay before.
+// BlobHouse are the places of blobs: the one for new blobs, and earlier ones.
 type BlobHouse struct {
 	blob.Store
 	InlineLogs bool // a blob for every chunk of a log would be a row in the same database, or a request to a bucket
 	closers    []io.Closer
 }
 
-// Close gives back what was opened.
+// Close closes what was opened.
 func (h *BlobHouse) Close() error {
 	var all error
 	for _, c := range h.closers {
@@ -37,9 +37,9 @@ func (h *BlobHouse) Close() error {
 	return all
 }
 
-// OpenBlobs opens the places that the settings name: blobs are put into the first, and looked for in the others as well. What
-// lies where the blobs of these settings may have lain before is found there unnamed: in the database, and in the directory
-// beneath the state directory.
+// OpenBlobs opens the places that the settings name: new blobs are put into the first, and blobs are looked for in all. Places
+// where these settings may have put blobs earlier are searched without being named: the database, and the directory beneath the
+// state directory.
 func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobHouse, err error) {
 	h := &BlobHouse{}
 	defer func() {
@@ -83,7 +83,7 @@ func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobHouse, err error) 
 	return h, nil
 }
 
-// OpenBucket opens a bucket of S3. What only a change by the operator helps against is wrong usage.
+// OpenBucket opens a bucket of S3. An error that only the operator can mend is reported as wrong usage.
 func OpenBucket(ctx context.Context, url string) (*s3.Store, error) {
 	at, err := s3.Parse(url, os.Getenv)
 	if err != nil {
@@ -118,7 +118,7 @@ func openDir(dir string) (closingStore, error) {
 	return s, nil
 }
 
-// add puts a store behind those that are there.
+// add appends a store to those that are searched.
 func (h *BlobHouse) add(s closingStore, err error) error {
 	if err != nil {
 		return err

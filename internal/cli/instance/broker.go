@@ -33,10 +33,10 @@ func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger)
 type brokered struct {
 	office post.Broker
 	server *post.Server
-	ready  chan struct{} // closed when server is there
+	ready  chan struct{} // closed when server is set
 }
 
-// late waits for the reports in the broker.
+// late waits for the reports that are in the broker.
 func (b *brokered) late(ctx context.Context) error {
 	select {
 	case <-b.ready:
@@ -46,7 +46,8 @@ func (b *brokered) late(ctx context.Context) error {
 	}
 }
 
-// startBroker begins to serve the workers behind the broker, also those whose session another server on the database opened.
+// startBroker begins to serve the workers behind the broker, including those whose session another server on the database has
+// opened.
 func (r *Instance) startBroker(ctx context.Context) (err error) {
 	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 	return nil
 }
 
-// cut reports whether a session's worker is behind the broker, and the broker does not answer.
+// cut reports whether the broker does not answer and a session's worker is behind it.
 func (b *brokered) cut(session flow.ID) bool {
 	select {
 	case <-b.ready:
@@ -73,7 +74,7 @@ func (b *brokered) cut(session flow.ID) bool {
 	}
 }
 
-// brokerFigures are what the metrics tell of the broker; nil when none is served.
+// brokerFigures are the broker's figures for the metrics; nil if no broker is served.
 func (r *Instance) brokerFigures() func() server.BrokerFigures {
 	if r.broker == nil {
 		return nil

@@ -36,11 +36,11 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// Instance is everything of Pawl in one process: store, engine, server and, when it works, a worker and its runtime.
+// Instance is a whole Pawl in one process: store, engine, server and, if it runs work, a worker and its runtimes.
 type Instance struct {
 	Options
 	lock   *os.File
-	alone  *os.File // keeps other commands from joining while this process ends; nil until then
+	alone  *os.File // its lock keeps other commands from joining while this process ends; nil until then
 	store  store.Store
 	blobs  *BlobHouse
 	engine *engine.Engine
@@ -48,33 +48,33 @@ type Instance struct {
 	parts  *Parts
 	broker *brokered // nil when no broker is served
 
-	keeps   *memory           // what the worker here remembers; nil when it is nothing
-	runtime io.Closer         // of what works here; nil when nothing does
+	keeps   *memory           // the session of this process's worker, for the next process; nil if it is not kept
+	runtime io.Closer         // the runtimes of this process's worker; nil without one
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
 
-	stopWorker, stopServing, stopBroker, stopEngine func() // each waits until it has stopped
+	stopWorker, stopServing, stopBroker, stopEngine func() // each stops its part and waits for that
 	closing                                         sync.Once
 }
 
-// Options say what an instance is for.
+// Options say for which purpose an instance is opened.
 type Options struct {
 	Config  *config.Config
 	Log     *slog.Logger
-	Say     func(format string, args ...any) // a line for people
+	Say     func(format string, args ...any) // prints a line for people
 	Getenv  func(string) string
-	Version string // what the instance says of itself
+	Version string // the version that the instance reports
 
 	Works  bool          // run work here
-	Stays  bool          // until it is stopped, and not only for one command's own work
+	Stays  bool          // it stays until it is stopped, and not only for one command's work
 	Grace  time.Duration // how long running work may go on when the instance closes
-	Drains time.Duration // how long requests may
+	Drains time.Duration // how long requests may go on when the instance closes
 
 	Page    http.Handler // the web page; nil: there is none
-	PageURL string       // where it is
+	PageURL string       // its address
 }
 
-// Open starts an engine on the locked state directory. The lock becomes the instance's.
+// Open starts an engine on the locked state directory. The instance takes over the lock.
 func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err error) {
 	nothing := func() {}
 	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopServing: nothing, stopBroker: nothing, stopEngine: nothing}
@@ -113,7 +113,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	if err != nil {
 		return nil, err
 	}
-	if ro.Works && !config.IsPostgres(ro.Config.Text("store")) { // there, others may be at work on them
+	if ro.Works && !config.IsPostgres(ro.Config.Text("store")) { // on PostgreSQL, other processes may be at work on them
 		unfinished, err := CountUnfinished(ctx, r.store)
 		if err != nil {
 			return nil, err
@@ -139,13 +139,13 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	return r, nil
 }
 
-// knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
+// knowsLanguage accepts a language that cannot be looked up at the moment: the worker will decide.
 func (r *Instance) knowsLanguage(name string) bool {
 	known, err := r.engine.Languages().Knows(context.Background(), name)
 	return known || err != nil
 }
 
-// serveState lets other commands on this state directory reach the engine.
+// serveState lets other commands on this state directory use the engine.
 func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Options) error {
 	tokens := r.Config.Tokens()
 	workers, err := r.remoteWorkers(ctx)
@@ -172,24 +172,25 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	return o.Write(r.lock)
 }
 
-// listen answers on l in the background; the result stops that.
+// listen answers on l in the background; the returned function stops that.
 func (r *Instance) listen(l net.Listener) (stop func()) {
 	return r.parts.Start("the listener on "+l.Addr().String(), func(ctx context.Context) error { return r.server.Serve(ctx, l) })
 }
 
-// Serve answers on l too, until the instance closes.
+// Serve answers on l as well, until the instance closes.
 func (r *Instance) Serve(l net.Listener) {
 	stop, before := r.listen(l), r.stopServing
 	r.stopServing = func() { stop(); before() }
 }
 
-// Ended is closed when a part of the instance has ended by itself: nothing is answered, or nothing runs, any more.
+// Ended is closed when a part of the instance has ended by itself, so that requests are not answered or work is not run any
+// more.
 func (r *Instance) Ended() <-chan struct{} { return r.parts.ended.Done() }
 
-// Reason is why a part has ended by itself; nil when none has.
+// Reason is the reason why a part has ended by itself; nil if none has.
 func (r *Instance) Reason() error { return context.Cause(r.parts.ended) }
 
-// Failure is the reason as the end of a command.
+// Failure is Reason as the error of a command.
 func (r *Instance) Failure() error { return r.parts.Failure() }
 
 // OnEnd calls do once a part has ended by itself.
@@ -197,7 +198,7 @@ func (r *Instance) OnEnd(do func(error)) {
 	context.AfterFunc(r.parts.ended, func() { do(r.Failure()) })
 }
 
-// CloseToOthers keeps other commands from joining, or returns errHeld while one has joined.
+// CloseToOthers keeps other commands from joining, or returns ErrHeld while one has joined.
 func (r *Instance) CloseToOthers() (err error) {
 	r.alone, err = LockJoin(r.Config.Text("state_dir"), unix.LOCK_EX)
 	return err
@@ -210,7 +211,7 @@ func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays b
 		Handoff: direct.New(r.engine), Slots: c.Slots(), Queues: c.List("queues"), Labels: c.Labels(),
 		Log: r.Log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.InlineLogs, Grace: grace,
 	}
-	if stays && config.IsPostgres(c.Text("store")) { // elsewhere the sessions of a process end with it
+	if stays && config.IsPostgres(c.Text("store")) { // on SQLite the sessions of a process end with it
 		if r.keeps, err = OpenMemory(ctx, c.Text("state_dir"), "the database"); err != nil {
 			return err
 		}
@@ -229,12 +230,12 @@ func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays b
 	return nil
 }
 
-// Client speaks to the instance within the process.
+// Client calls the instance within the process.
 func (r *Instance) Client() *client.Client {
 	return client.NewInProcess(r.server.Handler(), client.WithUserAgent("pawl/"+r.Version))
 }
 
-// Close stops everything, the worker first, so that what it reports is still recorded.
+// Close stops all parts. The worker is first, so that its reports are still recorded.
 func (r *Instance) Close() {
 	r.closing.Do(func() {
 		if r.server != nil {
@@ -260,7 +261,7 @@ func (r *Instance) Close() {
 			}
 		}
 		if r.keeps != nil {
-			_ = r.keeps.Close() // only its lock matters by now
+			_ = r.keeps.Close() // only its lock matters now
 		}
 		if r.store != nil {
 			if err := r.store.Close(); err != nil {
@@ -268,9 +269,9 @@ func (r *Instance) Close() {
 			}
 		}
 		if r.blobs != nil {
-			_ = r.blobs.Close() // there is nothing to be said: only handles are given back
+			_ = r.blobs.Close() // closing only frees handles
 		}
-		_ = r.lock.Truncate(0) // what it says is no longer so; the lock itself ends with the file
+		_ = r.lock.Truncate(0) // its text is no longer true; the lock ends with the file
 		_ = r.lock.Close()
 		if r.alone != nil {
 			_ = r.alone.Close()
@@ -278,7 +279,7 @@ func (r *Instance) Close() {
 	})
 }
 
-// OpenStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
+// OpenStore opens the database that a setting names. On PostgreSQL schema is the schema of the tables; "" is the default.
 func OpenStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
 	if config.IsPostgres(dsn) {
 		return OpenPostgres(ctx, dsn, postgres.Options{Schema: schema})
@@ -302,10 +303,10 @@ func SQLitePath(dsn, dir string) string {
 	return filepath.Join(dir, "pawl.db")
 }
 
-// countedUnfinished is up to where unfinished executions are counted.
+// countedUnfinished is where counting unfinished executions stops.
 const countedUnfinished = 1000
 
-// UnfinishedText says how many executions are unfinished, as countUnfinished counts them.
+// UnfinishedText says how many executions are unfinished, by the result of CountUnfinished.
 func UnfinishedText(n int) string {
 	if n >= countedUnfinished {
 		return "1,000 or more unfinished executions"
@@ -313,7 +314,7 @@ func UnfinishedText(n int) string {
 	return output.Plural(n, "unfinished execution", "unfinished executions")
 }
 
-// CountUnfinished counts what users submitted and what has not ended, up to countedUnfinished.
+// CountUnfinished counts unfinished executions that users have submitted, up to countedUnfinished.
 func CountUnfinished(ctx context.Context, s store.Reader) (int, error) {
 	xs, err := store.List(ctx, s, store.Filter{TopLevel: true, Limit: countedUnfinished, Stages: []flow.Stage{
 		flow.Requested, flow.Scheduled, flow.Provisioning, flow.Running}})
@@ -333,19 +334,19 @@ func CheckTokens(tokens []string) error {
 	return nil
 }
 
-// command is how this process was called, for those who wonder who holds a state directory.
+// command is how this process was called, shown to people who find the state directory in use.
 func command() string {
 	words := []string{"pawl"}
 	for _, w := range os.Args[1:] {
 		if strings.HasPrefix(w, "-") || len(words) > 2 {
-			break // flags may hold secrets
+			break // further arguments may hold secrets
 		}
 		words = append(words, w)
 	}
 	return strings.Join(words, " ")
 }
 
-// remoteWorkers serves workers in other processes, also those whose session another server on the database opened.
+// remoteWorkers serves workers in other processes, including those whose session another server on the database has opened.
 func (r *Instance) remoteWorkers(ctx context.Context) (http.Handler, error) {
 	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {

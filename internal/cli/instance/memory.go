@@ -17,35 +17,34 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// memory is a worker's file in the state directory: which session it has. Its lock is held for as long as the process
-// lives; the process that gets it knows that the process before is dead, and may take up what that has left. It implements
-// worker.Memory.
+// memory is a worker's file in the state directory, with its session. The file is locked as long as the process lives. The next
+// process that gets the lock therefore knows that this one is dead, and may resume its session. It implements worker.Memory.
 type memory struct {
 	file   *os.File
 	server string
-	Secret func(session flow.ID) string // "" where a session needs none
+	Secret func(session flow.ID) string // returns "" if a session needs none
 	Was    remembered
 }
 
-// remembered is what the file holds; nothing, when no session is left.
+// remembered is the content of the file; empty if there is no session to resume.
 type remembered struct {
 	PID     int       `json:"pid"`
-	Server  string    `json:"server"` // that the session is one of
+	Server  string    `json:"server"` // the server that has the session
 	Session string    `json:"session"`
 	Secret  string    `json:"secret,omitempty"`
 	Until   time.Time `json:"until"` // when the lease ends, unless it is renewed
 }
 
 const (
-	// rememberedSize is how much of the file is written each time, so that a reader never finds less.
+	// rememberedSize is how many bytes are written each time, so that a reader never finds a shorter text.
 	rememberedSize = 1024
-	// dyingFor is how long a process that has been killed may still hold its lock.
+	// dyingFor is how long a killed process may still hold its lock.
 	dyingFor = 2 * time.Second
 )
 
-// OpenMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free
-// one. It stays locked until it is closed. Several workers may share a state directory, and hosts (or containers) with the
-// same directories may share a container engine: so a file's name is no other's anywhere.
+// OpenMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free one.
+// It stays locked until it is closed. Several workers may share a state directory, and several hosts (or containers) with equal
+// directories may share a container engine, so the name of a file is unique everywhere.
 func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	dir, err := filepath.Abs(filepath.Join(stateDir, "workers"))
 	if err == nil {
@@ -54,7 +53,7 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a place for the worker's memory: %w; give another with --state-dir", err)
 	}
-	door, err := os.Open(dir) // one worker looks at a time, or two might pass over what each other has just tried
+	door, err := os.Open(dir) // one worker looks at a time, since two could each skip the file that the other has just tried
 	if err != nil {
 		return nil, fmt.Errorf("open the worker's memory: %w", err)
 	}
@@ -73,16 +72,16 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			continue
 		}
 		f, err := lockMemory(ctx, path, deadline)
-		if errors.Is(err, ErrHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
+		if errors.Is(err, ErrHeld) || errors.Is(err, fs.ErrPermission) { // a file of another user
 			continue
 		}
 		if err != nil {
 			return nil, errors.Join(err, closed(best.file))
 		}
-		was, _ := readMemory(path) // a file that cannot be read is of no session
+		was, _ := readMemory(path) // a file that cannot be read has no session
 		mine := was.Session != "" && was.Server == server
 		switch {
-		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // one that was left long ago keeps nothing
+		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // a file that was left long ago has no live session
 			_ = closed(best.file)
 			best.file, best.Was = f, was
 		case !mine && best.file == nil && time.Now().After(was.Until):
@@ -106,7 +105,7 @@ func closed(f *os.File) error {
 	return nil
 }
 
-// lockMemory opens a file and locks it, or returns errHeld; until the deadline it waits for a process that is dying.
+// lockMemory opens a file and locks it, or returns ErrHeld. Until the deadline it waits for a process that is dying.
 func lockMemory(ctx context.Context, path string, deadline time.Time) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -153,7 +152,7 @@ func readMemory(path string) (remembered, error) {
 	return m, nil
 }
 
-// mayReturn reports whether a worker, named by the path of its file, may come back for what it has left.
+// mayReturn reports whether a worker, given by the path of its file, may come back to resume its session.
 func mayReturn(worker string) bool {
 	m, err := readMemory(worker)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +161,7 @@ func mayReturn(worker string) bool {
 	return err != nil || m.Session != "" && time.Now().Before(m.Until)
 }
 
-// name tells the worker from every other of this host, and its lives are all of that name.
+// name is the same for all processes of this worker, and different from that of any other worker of this host.
 func (m *memory) name() string {
 	if m == nil {
 		return ""
@@ -179,7 +178,7 @@ func (m *memory) Earlier() (flow.ID, time.Time) {
 	return id, m.Was.Until
 }
 
-// Keep implements worker.Memory. It need not survive the host: with that goes all that could be taken up.
+// Keep implements worker.Memory. The file need not survive a crash of the host, which ends all runs that could be resumed.
 func (m *memory) Keep(session flow.ID, until time.Time) error {
 	k := remembered{PID: os.Getpid(), Server: m.server, Session: session.Text(flow.SessionPrefix), Until: until.UTC()}
 	if m.Secret != nil {
@@ -210,5 +209,5 @@ func (m *memory) Forget() error {
 	return nil
 }
 
-// Close gives the file to the next process.
+// Close unlocks the file for the next process.
 func (m *memory) Close() error { return m.file.Close() }

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// Parts are what a process runs side by side: an engine, listeners, a worker. A part that ends before it is stopped ends the
-// process: without that part it would run on and do no work, and no supervisor would start it again.
+// Parts are the services that a process runs side by side: an engine, listeners, a worker. A part that ends before it is
+// stopped ends the process. Without that part the process would run on and do no work, and no supervisor would restart it.
 type Parts struct {
 	group *errgroup.Group
 	ended context.Context // ends with the first part that ends by itself; its cause says which, and why
 	log   *slog.Logger
 }
 
-// NewParts gives parts of which none has been started.
+// NewParts returns parts of which none has been started.
 func NewParts(log *slog.Logger) *Parts {
 	group, ended := errgroup.WithContext(context.Background())
 	return &Parts{group, ended, log}
@@ -50,7 +50,7 @@ func (p *Parts) Start(name string, run func(context.Context) error) (stop func()
 	}
 }
 
-// Within gives a context that ends also with the first part that ends by itself.
+// Within returns a context that also ends with the first part that ends by itself.
 func (p *Parts) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(p.ended, func() { cancel(p.Failure()) })
@@ -60,7 +60,7 @@ func (p *Parts) Within(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Failure is the end of the process that the first part to end by itself makes necessary; nil when none has.
+// Failure is the error with which the process must end because a part has ended by itself; nil if none has.
 func (p *Parts) Failure() error {
 	if p.ended.Err() == nil {
 		return nil

@@ -30,8 +30,8 @@ func Refused(err error) error {
 	return &exit.Error{Code: exit.Misuse, Err: err}
 }
 
-// committers is how many transactions an engine on a database runs side by side: while one of them waits for the disk,
-// others decide. SQLite has one writer.
+// committers is how many transactions an engine on a database runs at once: while one waits for the disk, others decide. SQLite
+// has one writer.
 func committers(dsn string) int {
 	if config.IsPostgres(dsn) {
 		return 4

@@ -19,17 +19,17 @@ import (
 	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
-// Opener starts a runtime as it is configured. worker is a name that the next process of the same worker has as well; empty: there
-// will be none.
+// Opener starts a configured runtime. worker is a name that all processes of one worker share; it is empty if no later process
+// will resume.
 type Opener func(c *config.Config, worker string) (runtime.Runtime, error)
 
-// linked are the runtimes that this program has beside those that all have.
+// linked are the runtimes that were linked into this program in addition to the usual ones.
 var linked = map[string]Opener{}
 
 // Link adds a runtime to this program. Its main calls it before the command line runs.
 func Link(name string, open Opener) { linked[name] = open }
 
-// ImageSetting is the setting that names the image in which a runtime of images runs code.
+// ImageSetting is the setting for the image in which a runtime of images runs code.
 func ImageSetting(name string) string { return name + "_image" }
 
 // OpenRuntime starts the runtime of the given name. If it is the sandbox, o says how; keeps is what a worker has to
@@ -51,7 +51,7 @@ func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory
 	return sandbox.New(o)
 }
 
-// runtimes are those that the workers of this process have.
+// runtimes are the runtimes of this process's workers.
 type runtimes []runtime.Runtime
 
 // Close closes all of them.
@@ -125,8 +125,8 @@ func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ 
 	return h, all, err
 }
 
-// acceptable refuses to serve others, for as long as the process stays, with limits that hostile code can outrun, unless
-// the operator has said that they will do.
+// acceptable refuses to run other people's code, in a process that stays, with limits that hostile code can evade, unless the
+// operator has accepted that.
 func acceptable(c *config.Config, r runtime.Runtime, stays bool) error {
 	d, ok := r.(interface{ Degraded() error })
 	if !ok || !stays || c.Text("allow_degraded") == "true" {
@@ -198,5 +198,5 @@ func callers(c *config.Config) (task.Handlers, error) {
 	}, nil
 }
 
-// workDir is where the workers of this process prepare things.
+// workDir is the directory in which this process's workers prepare libraries and files.
 func workDir(c *config.Config) string { return filepath.Join(c.Text("state_dir"), "work") }

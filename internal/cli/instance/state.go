@@ -17,11 +17,11 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// lookFor is how long a server waits for a command that only looks at its state directory.
+// lookFor is how long a server waits for a command that only reads its state directory.
 const lookFor = 10 * time.Second
 
-// AwaitState is lockState for a server: a command such as pawl get, which holds the directory for a moment, must not keep
-// it from starting. The process that works there does.
+// AwaitState is LockState for a server. It waits a moment for a command such as pawl get, which must not keep it from starting;
+// it does not wait for a process that works there.
 func AwaitState(ctx context.Context, dir string) (*os.File, error) {
 	deadline := time.Now().Add(lookFor)
 	for {
@@ -43,7 +43,7 @@ const (
 	socketName = "pawl.sock"
 )
 
-// LockState makes the state directory and takes it; the system gives it back when this process ends, however it ends.
+// LockState makes the state directory and locks it. The system releases the lock when this process ends, in whatever way.
 func LockState(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
@@ -62,7 +62,7 @@ func LockState(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Owner is what the process that works on a state directory says about itself in the lock file, which only its user can
+// Owner is what the process that works on a state directory writes about itself into the lock file, which only its user can
 // read.
 type Owner struct {
 	PID     int       `json:"pid"`
@@ -74,7 +74,7 @@ type Owner struct {
 	Page    string    `json:"page,omitempty"` // address of its web page
 }
 
-// String names the process for people.
+// String names the process, for people.
 func (o Owner) String() string {
 	if o.PID == 0 {
 		return "another process"
@@ -82,17 +82,17 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d (%s)", o.PID, o.Command)
 }
 
-// ReadOwner reads which process works on a state directory; the zero Owner when none does, or has not written it down yet.
+// ReadOwner reads which process works on a state directory. It is zero if none does, or if the process has not written it yet.
 func ReadOwner(dir string) Owner {
 	var o Owner
 	b, err := os.ReadFile(filepath.Join(dir, LockName))
 	if err != nil || json.Unmarshal(b, &o) != nil {
-		return Owner{} // it has not written it yet
+		return Owner{} // not written yet
 	}
 	return o
 }
 
-// Write puts the owner into its lock file.
+// Write writes the owner into its lock file.
 func (o Owner) Write(lock *os.File) error {
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o Owner) Write(lock *os.File) error {
 	return nil
 }
 
-// Client speaks to the engine of the process over its socket.
+// Client calls the engine of that process through its socket.
 func (o Owner) Client(version string) (*client.Client, error) {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost:   16,
@@ -121,11 +121,11 @@ func (o Owner) Client(version string) (*client.Client, error) {
 		client.WithToken(o.Token), client.WithPatience(100*time.Millisecond), client.WithUserAgent("pawl/"+version))
 }
 
-// ListenState opens the socket by which other commands reach the engine of this process: in the state directory, or, as
-// such a path may only be short, in a private directory elsewhere, which remove then removes.
+// ListenState opens the socket by which other commands reach the engine of this process. It is in the state directory or,
+// because the path of a socket must be short, in a private directory elsewhere, which remove deletes.
 func ListenState(dir string) (l net.Listener, remove func(), err error) {
 	path, remove := filepath.Join(dir, socketName), func() {}
-	const longest = 100 // bytes of a socket's path that every system takes
+	const longest = 100 // bytes of a socket's path that every system accepts
 	if len(path) > longest {
 		private, err := os.MkdirTemp("", "pawl-")
 		if err != nil {
@@ -133,7 +133,7 @@ func ListenState(dir string) (l net.Listener, remove func(), err error) {
 		}
 		path, remove = filepath.Join(private, socketName), func() { _ = os.RemoveAll(private) }
 	}
-	// Who holds the lock may remove what a process that was killed has left.
+	// The holder of the lock may delete files that a killed process has left.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("remove the socket of an earlier process: %w", err)
 	}
@@ -145,12 +145,12 @@ func ListenState(dir string) (l net.Listener, remove func(), err error) {
 	return l, remove, nil
 }
 
-// joinName is the file that commands lock while they use the engine of another process on the same state directory: each of
-// them shares the lock. The process with the engine takes the whole lock before it ends, and so neither ends while another
-// command needs it, nor is joined while it ends. The system gives locks back when a process ends, however it ends.
+// joinName is the file that commands lock, shared, while they use the engine of another process on the same state directory.
+// The process with the engine takes the exclusive lock before it ends: so it does not end while another command needs it, and
+// none joins while it ends. The system releases locks when a process ends, in whatever way.
 const joinName = "pawl.join"
 
-// LockJoin locks a state directory's joinName, or returns errHeld.
+// LockJoin locks a state directory's joinName, or returns ErrHeld.
 func LockJoin(dir string, how int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, joinName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -167,7 +167,7 @@ func LockJoin(dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// WaitFor waits, or returns why ctx ended.
+// WaitFor waits for d. It returns the reason why ctx ended.
 func WaitFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
