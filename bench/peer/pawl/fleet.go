@@ -65,8 +65,16 @@ func Fleet(url, n string) error {
 	return nil
 }
 
-// fleet starts a process with n workers behind the broker.
+// fleet starts a process with n workers behind the broker, and lets Redis take their connections: its own limit of 10,000 is not enough for
+// 10,000 workers that each wait on one, and 200 that they share.
 func (p *peer) fleet(ctx context.Context, n int) (stop func(), err error) {
+	if c := p.redis(); c != nil {
+		err := c.ConfigSet(ctx, "maxclients", strconv.Itoa(max(n+n/2+1000, 10_000))).Err()
+		_ = c.Close()
+		if err != nil {
+			return nil, fmt.Errorf("let Redis take the connections of %d workers: %w", n, err)
+		}
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -82,17 +90,25 @@ func (p *peer) fleet(ctx context.Context, n int) (stop func(), err error) {
 	}, nil
 }
 
-// redisTime is the processor's time that Redis has taken; 0 where there is none.
-func (p *peer) redisTime(ctx context.Context) time.Duration {
+// redis is a client of the broker; nil where that is no Redis.
+func (p *peer) redis() *redis.Client {
 	url, _, ok := strings.Cut(p.spec.Redis, "?")
 	if !ok {
-		return 0
+		return nil
 	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
+		return nil
+	}
+	return redis.NewClient(o)
+}
+
+// redisTime is the processor's time that Redis has taken; 0 where there is none.
+func (p *peer) redisTime(ctx context.Context) time.Duration {
+	c := p.redis()
+	if c == nil {
 		return 0
 	}
-	c := redis.NewClient(o)
 	defer func() { _ = c.Close() }()
 	text, err := c.Info(ctx, "cpu").Result()
 	if err != nil {
