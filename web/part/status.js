@@ -22,8 +22,11 @@ const looks = table({
 
 export const statuses = ['requested', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
 
+/** From here on in statuses an execution has ended. */
+export const firstEnd = statuses.indexOf('completed');
+
 /** @param {string|undefined} status */
-export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < 5;
+export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < firstEnd;
 
 /** @param {string} status */
 export const look = (status) => looks[status] || { word: status, tone: 'idle', shape: 'dots', help: '' };

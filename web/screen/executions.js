@@ -6,7 +6,7 @@ import { listed } from '../app/neighbours.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock, shortID } from '../app/text.js';
-import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
+import { statusPill, statusShape, statuses, firstEnd, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
 import { now, since, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { FilterField } from '../part/filterfield.js';
 import { lazy } from '../app/lazy.js';
@@ -50,7 +50,7 @@ function selected(q) {
 /** @param {URLSearchParams} q @param {string} [cursor] */
 const asked = (q, cursor) => 'api/v1/executions' + query({ ...selected(q), limit: pageSize, cursor });
 
-const rank = (/** @type {Execution} */ x) => Math.min(statuses.indexOf(x.status), 5);
+const rank = (/** @type {Execution} */ x) => Math.min(statuses.indexOf(x.status), firstEnd);
 
 /** Whether b is not from before a: an execution only moves forward. @param {Execution} a @param {Execution} b */
 export const later = (a, b) => b.attempt > a.attempt || (b.attempt === a.attempt && rank(b) >= rank(a));
