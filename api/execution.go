@@ -27,7 +27,7 @@ func Statuses() []Status {
 }
 
 // Terminal reports whether s is final.
-func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= 5 }
+func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= slices.Index(Statuses(), Completed) }
 
 // Submission asks for one execution.
 type Submission struct {
