@@ -27,11 +27,14 @@ type Stood struct {
 func (x *Execution) StandsStill() bool { return x.State.Pause != nil && x.State.Pause.Stops }
 
 // CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for nothing but its
-// time, or for a signal. What a worker runs cannot be held, and people have been told until when they can answer a question.
+// time, or for a signal. What a worker runs cannot be held, and people have been told until when they can answer a question. Of a workflow that
+// has been ordered to end no timer is left: Pause lets its timers run on.
 func (x *Execution) CanStandStill() bool {
 	switch {
 	case x.Kind == KindWorkflow:
 		return !x.Stage.Terminal()
+	case x.State.Cancel != nil:
+		return false
 	case x.Place == Held:
 		return x.Kind == KindSleep || x.Kind == KindWait
 	}
@@ -76,6 +79,9 @@ func ResumedBy(e *Event) (by, reason string) {
 // Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it lets do that. A second
 // pause replaces the first. When it begins is now.
 func (d *Draft) Pause(p Pause, now time.Time) error {
+	if d.Kind == KindWorkflow && d.State.Cancel != nil {
+		p.Stops = false // its timeout may be why: the end that follows was decided before the pause
+	}
 	if d.Kind != KindWorkflow && !p.Stops {
 		return fmt.Errorf("%w: a %s has no tasks that could wait", ErrIllegalMove, d.Kind)
 	}

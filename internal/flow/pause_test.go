@@ -55,3 +55,21 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 }
+
+// A workflow that its timeout has ordered to end, and that waits for its tasks to be over, keeps that deadline when it is paused: by its
+// history the end that follows comes when it may.
+func TestPauseOfWhatIsOrderedToEnd(t *testing.T) {
+	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0, Settings: Settings{Timeout: time.Minute}})
+	if err := d.Schedule(1, t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Cancel(TimedOut, CodeTimeout, "late", t0.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Pause(Pause{By: "ann", Stops: true}, t0.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := PauseOf(&d.Events[len(d.Events)-1]); err != nil || p.Stops || d.StandsStill() || !d.EngineDeadline().Equal(t0.Add(time.Minute)) {
+		t.Errorf("%+v, %v: its deadline is %s", p, err, d.EngineDeadline())
+	}
+}
