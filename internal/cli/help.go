@@ -157,8 +157,13 @@ var elsewhere = map[string]map[string]string{
 
 var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([[:alnum:]-]+)`)
 
-// flagError names the flag that was probably meant beside one that there is not.
+var notAForm = regexp.MustCompile(`^invalid argument "(.+?)=.*" for "-o, --output" flag`)
+
+// flagError names the flag that was probably meant beside one that there is not, or that means something else.
 func flagError(cmd *cobra.Command, err error) error {
+	if found := notAForm.FindStringSubmatch(err.Error()); found != nil && cmd.Flags().Lookup("give") != nil {
+		return fmt.Errorf("%w; to give a task its output: --give '%s=JSON'", err, found[1])
+	}
 	found := unknownFlag.FindStringSubmatch(err.Error())
 	if found == nil {
 		return err
