@@ -124,7 +124,6 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", permissions)
 	name, beneath := strings.CutPrefix(r.URL.Path, Root)
 	if !beneath {
 		// A relative address, because a proxy may have taken a prefix away.
@@ -145,6 +144,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send(w, r, a)
 		return
 	}
+	h.Set("Permissions-Policy", permissions) // not on the files: browsers read it on documents alone, and on each of 25 files it made the first load 18 KB larger
 	h.Set("Cache-Control", "no-store")
 	send(w, r, &asset{kind: "text/html; charset=utf-8", plain: []byte(s.document(strings.TrimPrefix(r.URL.EscapedPath(), Root)))})
 }

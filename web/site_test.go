@@ -58,7 +58,7 @@ func TestDocument(t *testing.T) {
 // The headers that keep other sites away, and what the page may ask of the browser, byte for byte: on the document, on files and on what is not found.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	s := site(t)
+	s, documents := site(t), 0
 	for _, path := range []string{"/ui/", "/ui/executions/ex_1", "/", "/ui/a/" + s.hash + "/app/boot.js", "/ui/a/" + s.hash + "/none.js"} {
 		w := get(s, path)
 		for name, want := range map[string]string{
@@ -70,9 +70,17 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
-		if got := w.Header().Get("Permissions-Policy"); got != permissions {
+		wanted := ""
+		if w.Header().Get("Content-Type") == "text/html; charset=utf-8" {
+			wanted = permissions
+			documents++
+		}
+		if got := w.Header().Get("Permissions-Policy"); got != wanted {
 			t.Errorf("%s: Permissions-Policy is %q", path, got)
 		}
+	}
+	if documents != 2 {
+		t.Errorf("%d documents, want 2", documents)
 	}
 	for feature := range strings.SplitSeq(permissions, ", ") {
 		if name, list, _ := strings.Cut(feature, "="); list != "()" || name != strings.ToLower(strings.TrimSpace(name)) {
