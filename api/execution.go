@@ -27,7 +27,9 @@ func Statuses() []Status {
 }
 
 // Terminal reports whether s is final.
-func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= slices.Index(Statuses(), Completed) }
+func (s Status) Terminal() bool {
+	return slices.Index(Statuses(), s) >= slices.Index(Statuses(), Completed)
+}
 
 // Submission asks for one execution.
 type Submission struct {
