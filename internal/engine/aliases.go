@@ -119,7 +119,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	type move struct {
 		*catalog.Alias
 		moved   bool
-		refused error // returned as a result: an error would fail the transaction, with whatever else is in it
+		refused error // returned as a result: an error would fail the transaction, and with it the other requests of the batch
 	}
 	asked := time.Now()
 	m, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {

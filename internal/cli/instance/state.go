@@ -43,7 +43,7 @@ const (
 	socketName = "pawl.sock"
 )
 
-// LockState makes the state directory and locks it. The system releases the lock when this process ends, in whatever way.
+// LockState makes the state directory and locks it. The operating system releases the lock when this process ends, also after kill -9.
 func LockState(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
@@ -147,7 +147,7 @@ func ListenState(dir string) (l net.Listener, remove func(), err error) {
 
 // joinName is the file that commands lock, shared, while they use the engine of another process on the same state directory.
 // The process with the engine takes the exclusive lock before it ends: so it does not end while another command needs it, and
-// none joins while it ends. The system releases locks when a process ends, in whatever way.
+// none joins while it ends. The operating system releases locks when a process ends, also after kill -9.
 const joinName = "pawl.join"
 
 // LockJoin locks a state directory's joinName, or returns ErrHeld.

@@ -65,8 +65,8 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 	if err != nil {
 		return err
 	}
-	// The broker compares the arguments of an existing queue with those of a declaration. Of two installations the second
-	// is therefore refused, in whatever order they start. The queue is always empty, so no message ever goes to the key
+	// The broker compares the arguments of an existing queue with those of a declaration. Of two installations the one
+	// that starts second is therefore refused. The queue is always empty, so no message ever goes to the key
 	// that its argument names.
 	err = f.declare(ctx, c, f.queue("owner"), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f.o.Installation})
 	if unequal(err) {

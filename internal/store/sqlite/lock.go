@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock keeps a second process from opening the same file. The system releases it when the process ends, in whatever way.
+// fileLock keeps a second process from opening the same file. The operating system releases it when the process ends, also after kill -9.
 type fileLock struct{ f *os.File }
 
 // errServed means that another process has the store open.
