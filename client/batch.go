@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// submitBatch submits items to /FIELD:batch, each under an idempotency key. An item of which the server could not say just now what became of it
-// (its Problem has the status 503) is submitted again under that key, as a single one is: when it was accepted after all, the answer names its execution.
+// submitBatch submits items to /FIELD:batch, each under an idempotency key. If the server could not say what became of an item
+// (its Problem has the status 503), the item is submitted again under that key, as a single submission is; if it had been accepted after all, the answer names its execution.
 func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, key func(*T) *string) (*api.BatchResult, error) {
 	items := slices.Clone(all)
 	left := make([]int, len(items)) // which items are to be submitted
@@ -40,7 +40,7 @@ func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, k
 		case err != nil && attempt == 1:
 			return nil, err
 		case err != nil:
-			return out, nil // the verdicts of before stand, with which the caller can do the same
+			return out, nil // with the verdicts of the attempts before: the caller can submit again what has the status 503
 		case len(r.Results) != len(left):
 			return nil, fmt.Errorf("the server answered %d verdicts for %d %s", len(r.Results), len(left), field)
 		}
