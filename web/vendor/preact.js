@@ -24,4 +24,5 @@ return{default:_d};})();
 export const { h, render, Fragment, createRef } = _preact;
 export const { useState, useEffect, useLayoutEffect, useMemo, useRef, useCallback, useErrorBoundary } = _preact_hooks;
 export const { signal, computed, effect, batch, useSignal, useComputed, useSignalEffect, untracked } = __preact_signals;
-export const html = _htm.default.bind(h);
+// this[0] = 3 says that no part of the template may be kept for the next time: a kept node keeps the tree that it was drawn in first.
+export const html = _htm.default.bind(function (...of) { this[0] = 3; return h(...of); });
