@@ -17,7 +17,8 @@ const (
 	connectTimeout = 5 * time.Second
 	// headerTimeout is how long a request without a body may go unanswered, and a body that is read may be silent.
 	headerTimeout = 30 * time.Second
-	// bodyTimeout is how long a request may take whose body is sent, which is one part at the most.
+	// bodyTimeout is how long a request may go unanswered whose body is sent, since the last of it was taken. A part has 8 MiB, and those
+	// of many blobs may share a slow way: ten at once take 80 s at 1 MB/s, and a bound on the whole would end all of them each time.
 	bodyTimeout = time.Minute
 	// assembleTimeout is how long a service may take to make one object of parts, which some do by copying them.
 	assembleTimeout = 5 * time.Minute
@@ -67,11 +68,13 @@ func allowed(r *http.Request) time.Duration {
 // RoundTrip implements http.RoundTripper.
 func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	watch := time.AfterFunc(allowed(r), func() { cancel(errSilent) })
+	most := allowed(r)
+	watch := time.AfterFunc(most, func() { cancel(errSilent) })
 	sent := time.Now()
 	r = r.WithContext(ctx)
 	if r.Body != nil {
-		body := &lent{ReadCloser: r.Body, left: r.ContentLength}
+		body := &lent{ReadCloser: r.Body, left: r.ContentLength, moves: func() { watch.Reset(most) }}
+		defer watch.Stop() // after the last of the body was taken, if it was taken late
 		defer body.takeBack()
 		r.Body = body
 	}
@@ -106,6 +109,7 @@ type lent struct {
 	mu    sync.Mutex
 	left  int64
 	taken bool
+	moves func() // is called when the transport has taken some of it
 }
 
 func (l *lent) takeBack() {
@@ -126,6 +130,9 @@ func (l *lent) Read(p []byte) (int, error) {
 	}
 	n, err := l.ReadCloser.Read(p)
 	l.left -= int64(n)
+	if n > 0 {
+		l.moves()
+	}
 	return n, err
 }
 

@@ -74,3 +74,49 @@ func TestPatience(t *testing.T) {
 		}
 	})
 }
+
+// slowly takes a body in pieces, with pauses in between, and answers nothing.
+type slowly struct {
+	pause time.Duration
+	taken *int64
+}
+
+func (s slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+	for piece := make([]byte, 1<<10); ; {
+		n, err := r.Body.Read(piece)
+		*s.taken += int64(n)
+		if err != nil {
+			break
+		}
+		select {
+		case <-time.After(s.pause):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A body that is taken slowly is not ended while it is taken: only a silence of the service is. A request that was ended does not end another.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	for pause, whole := range map[time.Duration]bool{bodyTimeout - time.Second: true, bodyTimeout + time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			const size = 20 << 10
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://h/b?partNumber=1", strings.NewReader(strings.Repeat("x", size)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var taken int64
+			begun := time.Now()
+			p := &patience{RoundTripper: slowly{pause, &taken}}
+			if _, err := p.RoundTrip(r); !errors.Is(err, errSilent) {
+				t.Error(err)
+			}
+			if took := time.Since(begun); whole && (taken != size || took != 19*pause+bodyTimeout) || !whole && (taken == size || took != bodyTimeout) {
+				t.Errorf("with pauses of %s %d bytes were taken, and it ended after %s", pause, taken, took)
+			}
+		})
+	}
+}

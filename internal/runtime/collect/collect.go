@@ -41,8 +41,8 @@ func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runt
 	if err := c.walk(work, "", false, 0); err != nil && !errors.Is(err, errEnough) {
 		return nil, nil, err
 	}
-	if n := len(c.refused); n > maxRefused {
-		c.refused = append(c.refused[:maxRefused:maxRefused], fmt.Sprintf("and %d more", n-maxRefused))
+	if c.unlisted > 0 {
+		c.refused = append(c.refused, fmt.Sprintf("and %d more", c.unlisted))
 	}
 	return c.taken, c.refused, nil
 }
@@ -57,9 +57,17 @@ type collection struct {
 	entries  int
 	taken    []runtime.Collected
 	refused  []string
+	unlisted int // refusals beyond maxRefused
 }
 
-func (c *collection) refuse(name, why string) { c.refused = append(c.refused, shown(name)+": "+why) }
+// refuse lists a refusal. Those that would not be listed are counted only: a program can leave 100,000 links of long names, whose refusals take 80 MB.
+func (c *collection) refuse(name, why string) {
+	if len(c.refused) == maxRefused {
+		c.unlisted++
+		return
+	}
+	c.refused = append(c.refused, shown(name)+": "+why)
+}
 
 // shown is a name for people: it was chosen by the program, which may have meant to fool its reader.
 func shown(name string) string {

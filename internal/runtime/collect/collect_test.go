@@ -167,3 +167,23 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// Refusals take no more memory than what is listed of them, however many a program brings about.
+func TestRefusalsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range maxRefused + 7 {
+		if err := os.Symlink("x", filepath.Join(dir, fmt.Sprintf("link%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, refused := collectFrom(t, dir, 1<<20, "."); len(refused) != maxRefused+1 || refused[maxRefused] != "and 7 more" {
+		t.Errorf("%d refusals, the last %q", len(refused), refused[len(refused)-1])
+	}
+	c := &collection{}
+	for range 1000 * maxRefused {
+		c.refuse("name", "why")
+	}
+	if cap(c.refused) > 2*maxRefused {
+		t.Errorf("room for %d refusals", cap(c.refused))
+	}
+}

@@ -61,7 +61,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.Method == "GET" && strings.HasSuffix(r.URL.Path, "/pods"):
 		items := ""
-		if !strings.Contains(query.Get("labelSelector"), "!=") { // else it is a sweep's
+		if !strings.Contains(query.Get("labelSelector")+query.Get("fieldSelector"), "!=") { // else it is a sweep's
 			items = next(&s.lists)
 		}
 		s.mu.Unlock()
@@ -101,8 +101,13 @@ func onServer(t *testing.T, s *server) *Runtime {
 	t.Helper()
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
+	return atURL(t, listening.URL)
+}
+
+func atURL(t *testing.T, url string) *Runtime {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: runs}}], users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q}}]}`, listening.URL)
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: runs}}], users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q}}]}`, url)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +153,9 @@ func TestCreate(t *testing.T) {
 		"busy": {func(nonce string) answers {
 			return answers{says(500, metav1.StatusReasonInternalError, "etcd"), says(503, metav1.StatusReasonServiceUnavailable, "soon"), pod(nonce)}
 		}, nil, "", 3},
+		"the quota's count has changed": {func(nonce string) answers {
+			return answers{says(409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on resourcequotas "q": the object has been modified`), pod(nonce)}
+		}, nil, "", 2},
 		"the answer was lost": {func(nonce string) answers {
 			return answers{cut, says(409, metav1.StatusReasonAlreadyExists, "exists"), pod(nonce)}
 		}, nil, "", 3},
@@ -180,33 +188,29 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// A watch that breaks off, or that the server calls too old, goes on from a new listing: a pod that went meanwhile is gone.
-func TestWatchAgain(t *testing.T) {
+// A stream that the API server does not answer ends when it is told to.
+func TestStreamThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
-	object := func(version, phase string) string {
-		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","uid":"u1","resourceVersion":%q},"status":{"phase":%q}}`, version, phase)
+	asked := make(chan bool, 1)
+	listening := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/exec") {
+			asked <- true
+		}
+		<-r.Context().Done()
+	}))
+	defer listening.Close()
+	defer listening.CloseClientConnections()
+	r := atURL(t, listening.URL)
+	l, err := r.dial("p", wire.Greeting{}, func(wire.Frame) error { return nil })
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := &server{lists: []string{object("1", "Pending"), object("9", "Running"), ""},
-		watches: []string{`{"type":"MODIFIED","object":` + object("2", "Pending") + `}` + "\n" + `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired"}}` + "\n", ""}}
-	r := onServer(t, s)
-	r.watcher.add("p")
-	var seen []string
-	for deadline := time.After(20 * time.Second); ; {
-		pod, gone, changed := r.watcher.look("p")
-		if pod != nil {
-			seen = append(seen, string(pod.Status.Phase))
-		}
-		if gone {
-			break
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("the pod is not gone: %v", seen)
-		}
-	}
-	if said := strings.Join(seen, " "); !strings.Contains(said, "Running") {
-		t.Errorf("seen: %s", said)
+	<-asked
+	l.cancel()
+	select {
+	case <-l.over:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream does not end")
 	}
 }
 
@@ -214,16 +218,26 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{})
 	r.options.Networks = []string{"backend"}
+	images := httptest.NewServer(http.NotFoundHandler())
+	defer images.Close()
+	of := func(registry string) func(*runtime.Spec) {
+		return func(s *runtime.Spec) { s.Container.Entrypoint, s.Container.Image = nil, registry+"/i" }
+	}
+	if err := newRun(r, runtime.Spec{Container: &runtime.Container{Image: "127.0.0.1:1/i"}, Limits: runtime.DefaultLimits()}).plan(t.Context()); !errors.Is(err, runtime.ErrUnavailable) ||
+		errors.Is(err, runtime.ErrSpec) || !strings.Contains(err.Error(), "give entrypoint") {
+		t.Errorf("a registry that is away: %v", err) // the request is not at fault: it may be run later
+	}
 	for name, c := range map[string]struct {
 		change func(*runtime.Spec)
 		say    string
 	}{
-		"no entrypoint": {func(s *runtime.Spec) { s.Container.Entrypoint, s.Container.Image = nil, "127.0.0.1:1/i" }, "give entrypoint"},
-		"no command":    {func(s *runtime.Spec) { s.Argv = nil }, "no command of its own"},
-		"root":          {func(s *runtime.Spec) { s.Container.User = "0:0" }, "nothing as root"},
-		"user by name":  {func(s *runtime.Spec) { s.Container.User = "app" }, "give its number"},
-		"network":       {func(s *runtime.Spec) { s.Container.Network = "host" }, `network "host"; this worker offers backend`},
-		"mount":         {func(s *runtime.Spec) { s.Mounts = []runtime.Mount{{Path: "/opt"}} }, "mount /opt"},
+		"no image":     {of(strings.TrimPrefix(images.URL, "http://")), "answers 404"},
+		"no name":      {of("a b:"), "give entrypoint"},
+		"no command":   {func(s *runtime.Spec) { s.Argv = nil }, "no command of its own"},
+		"root":         {func(s *runtime.Spec) { s.Container.User = "0:0" }, "nothing as root"},
+		"user by name": {func(s *runtime.Spec) { s.Container.User = "app" }, "give its number"},
+		"network":      {func(s *runtime.Spec) { s.Container.Network = "host" }, `network "host"; this worker offers backend`},
+		"mount":        {func(s *runtime.Spec) { s.Mounts = []runtime.Mount{{Path: "/opt"}} }, "mount /opt"},
 	} {
 		n := newRun(r, runtime.Spec{Argv: []string{"true"}, Container: &runtime.Container{Image: "i", Entrypoint: []string{}}, Limits: runtime.DefaultLimits()})
 		c.change(&n.spec)
@@ -296,6 +310,15 @@ func TestHopelessPods(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var taken *runtime.TakenError
+	for name, status := range map[string]v1.PodStatus{
+		"the keeper has waited in vain": {Phase: v1.PodSucceeded},
+		"process 1 has ended": {Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: mainName, State: v1.ContainerState{
+			Terminated: &v1.ContainerStateTerminated{ExitCode: 120, Reason: "Error"}}}}},
+	} {
+		if err := hopeless(&v1.Pod{Status: status}); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "ended before its program began") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") || !errors.As(err, &taken) || taken.Cause != runtime.Evicted {
 		t.Errorf("%v", err)
 	}

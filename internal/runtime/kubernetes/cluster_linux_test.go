@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,7 +43,14 @@ type cluster struct {
 	events []string // of all watches, in their order
 	kept   []labels.Set
 	frozen bool // the node answers nothing
-	execs  int
+	execs  int  // that came, answered or not
+
+	deaf    bool // the node refuses execs, and the API server answers all else
+	refused int  // execs
+	streams map[*websocket.Conn]bool
+	fails   func(*http.Request) bool // true: the API server answers 503; nil: it never does
+	fetch   func(*played) bool       // is asked when files are to be sent; false: process 1 ends instead. nil: they are sent
+	began   func(*played)            // is called when a program executes, before the keeper is told so; nil: nothing is
 }
 
 // absent is an image that the node cannot pull.
@@ -54,11 +61,12 @@ type played struct {
 	places helper.Places
 	ends   chan os.Signal
 	gone   chan struct{} // closed when the node has ended it
+	lost   chan struct{} // closed to have process 1 killed
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, pods: map[string]*played{}}
+	c := &cluster{t: t, pods: map[string]*played{}, streams: map[*websocket.Conn]bool{}}
 	c.change = sync.NewCond(&c.mu)
 	server := httptest.NewServer(c)
 	t.Cleanup(func() { c.freeze(false); server.CloseClientConnections(); server.Close() })
@@ -71,6 +79,37 @@ func (c *cluster) freeze(is bool) {
 	defer c.mu.Unlock()
 	c.frozen = is
 	c.change.Broadcast()
+}
+
+// deafen has the node refuse execs, and end those that there are, or take them again.
+func (c *cluster) deafen(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deaf, c.refused = is, 0
+	c.cut()
+}
+
+// cut ends all streams; the caller holds the lock.
+func (c *cluster) cut() {
+	for ws := range c.streams {
+		_ = ws.Close()
+	}
+}
+
+// terminated has the node tell that process 1 of a pod has ended; phase is the pod's then.
+func (c *cluster) terminated(p *played, phase v1.PodPhase, how v1.ContainerStateTerminated) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.pod = p.pod.DeepCopy()
+	p.pod.Status.Phase, p.pod.Status.ContainerStatuses[0].State = phase, v1.ContainerState{Terminated: &how}
+	c.tell("MODIFIED", p.pod)
+}
+
+// of is the pod of a run.
+func (c *cluster) of(started runtime.Run) *played {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pods[started.(*run).name]
 }
 
 // thaw waits until the node answers.
@@ -119,7 +158,17 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
+	chosen, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		panic(err)
+	}
+	c.mu.Lock()
+	fails := c.fails
+	c.mu.Unlock()
 	switch {
+	case fails != nil && fails(r):
+		says(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "etcd is being started")(w, r)
+		return
 	case query.Get("watch") != "":
 		from, _ := strconv.Atoi(query.Get("resourceVersion"))
 		c.watch(w, r, selector, from)
@@ -142,7 +191,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "":
 		list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(len(c.events))}}
 		for _, p := range c.pods {
-			if selector.Matches(labels.Set(p.pod.Labels)) {
+			if selector.Matches(labels.Set(p.pod.Labels)) && chosen.Matches(fields.Set{"status.phase": string(p.pod.Status.Phase)}) {
 				list.Items = append(list.Items, *p.pod)
 			}
 		}
@@ -215,7 +264,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.
 
 // start makes a pod run; the caller holds the lock.
 func (c *cluster) start(made *v1.Pod) {
-	p := &played{pod: made, places: helper.Places{Shared: c.t.TempDir(), Keep: c.t.TempDir()}, ends: make(chan os.Signal, 1), gone: make(chan struct{})}
+	p := &played{pod: made, places: helper.Places{Shared: c.t.TempDir(), Keep: c.t.TempDir()}, ends: make(chan os.Signal, 1), gone: make(chan struct{}), lost: make(chan struct{})}
 	made.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 	made.UID, made.CreationTimestamp, made.Spec.NodeName, made.Status.Phase = types.UID("uid-"+made.Name), metav1.Now(), "n1", v1.PodRunning
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}
@@ -270,7 +319,18 @@ func (c *cluster) first(p *played) {
 		}
 	}
 	defer kill()
-	go func() { <-p.gone; _ = conn.Close() }()
+	defer func() {
+		for _, f := range mine {
+			_ = f.Close()
+		}
+	}()
+	go func() {
+		select {
+		case <-p.gone:
+		case <-p.lost:
+		}
+		_ = conn.Close()
+	}()
 	for {
 		f, err := wire.Read(conn)
 		if err != nil {
@@ -287,6 +347,9 @@ func (c *cluster) first(p *played) {
 			if err := program.Start(); err != nil {
 				panic(err)
 			}
+			if c.began != nil {
+				c.began(p)
+			}
 			_ = wire.Write(conn, wire.Frame{Kind: wire.Began})
 			go func() {
 				err := program.Wait()
@@ -302,6 +365,9 @@ func (c *cluster) first(p *played) {
 		case wire.Kill:
 			kill()
 		case wire.Fetch:
+			if c.fetch != nil && !c.fetch(p) {
+				return
+			}
 			answer, _ := wire.Message(wire.Fetched, f.Offset, wire.Refusals{})
 			_ = wire.Write(conn, answer)
 		}
@@ -310,11 +376,20 @@ func (c *cluster) first(p *played) {
 
 // exec joins a WebSocket to a keeper, as a kubelet does with the helper between.
 func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
-	c.thaw()
 	c.mu.Lock()
-	p := c.pods[name]
 	c.execs++
 	c.mu.Unlock()
+	c.thaw()
+	c.mu.Lock()
+	p, deaf := c.pods[name], c.deaf
+	if deaf {
+		c.refused++
+	}
+	c.mu.Unlock()
+	if deaf {
+		says(http.StatusInternalServerError, metav1.StatusReasonInternalError, "error dialing backend")(w, r)
+		return
+	}
 	if p == nil {
 		says(http.StatusNotFound, metav1.StatusReasonNotFound, "pods not found")(w, r)
 		return
@@ -331,6 +406,14 @@ func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	defer ws.Close()
+	c.mu.Lock()
+	c.streams[ws] = true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.streams, ws)
+		c.mu.Unlock()
+	}()
 	go func() {
 		defer keeper.Close()
 		for {
@@ -356,180 +439,6 @@ func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
 		if err != nil {
 			_ = ws.WriteMessage(websocket.BinaryMessage, append([]byte{3}, `{"kind":"Status","apiVersion":"v1","status":"Success"}`...))
 			return
-		}
-	}
-}
-
-func local(script string) runtime.Spec {
-	return runtime.Spec{Name: "test", Argv: []string{"-c", script}, Container: &runtime.Container{Image: "i", Entrypoint: []string{"bash"}}, Limits: runtime.Limits{Wall: time.Minute, CPU: time.Minute}}
-}
-
-// wait makes a program go on when a file is there.
-func waitFor(file string) string { return "while [ ! -e " + file + " ]; do sleep 0.02; done; " }
-
-func TestRunOnPlayedCluster(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	r := c.runtime(c.url, Options{})
-	defer r.Close()
-	spec := local(`cat; printf 'one\r\n\0'; echo err >&2; exit 3`)
-	spec.Stdin = strings.NewReader("input ")
-	if result, out, errs := finish(t, r, spec); result.Verdict != runtime.NonzeroExit || result.ExitCode != 3 || out != "input one\r\n\x00" || errs != "err\n" {
-		t.Errorf("%q %q %+v", out, errs, result)
-	}
-	started, err := r.Start(t.Context(), local("sleep 1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	started.Kill("the end")
-	if result := started.Wait(); result.Verdict != runtime.Killed || result.Reason != "the end" || result.Cause != "" {
-		t.Errorf("%+v", result)
-	}
-}
-
-// An image that cannot be pulled is told of, and waited for only so long, though the keeper, whose image is there, answers.
-func TestImageThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	r := c.runtime(c.url, Options{})
-	defer r.Close()
-	r.pullWithin = time.Second
-	var said notes
-	spec := local("true")
-	spec.Container.Image, spec.Note = absent, said.note
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	const want = "node n1 cannot pull image absent:1: not found"
-	if _, err := r.Start(ctx, spec); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v", err)
-	}
-	if _, ok := said.with(want); !ok {
-		t.Errorf("told %q", said.String())
-	}
-}
-
-// A worker that cannot be told from a dead one, since the cluster does not hear it any more, is followed by the next of its name: what had
-// begun is taken up with all of its output, and what had not is deleted.
-func TestTakenUp(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	before := newCutter(t, strings.TrimPrefix(c.url, "http://"))
-	r := c.runtime("http://"+before.listener.Addr().String(), Options{Worker: "/state/w"})
-	dir := t.TempDir()
-	lasts := local(`printf 'one\r\n\0'; echo err >&2; ` + waitFor(dir+"/go") + `printf two; exit 4`)
-	lasts.Lasting, lasts.Labels = true, runtime.Labels{"execution": "ex_1", "attempt": "1"}
-	var out noted
-	lasts.Stdout = &out
-	if _, err := r.Start(t.Context(), lasts); err != nil {
-		t.Fatal(err)
-	}
-	other := local("sleep 1000")
-	other.Labels = runtime.Labels{"execution": "ex_2", "attempt": "1"}
-	if _, err := r.Start(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it has begun", func() bool { return out.String() == "one\r\n\x00" })
-	before.refuse(true)
-
-	r = c.runtime(c.url, Options{Worker: "/state/w"})
-	defer r.Close()
-	kept, err := r.Outlived(t.Context())
-	if err != nil || len(kept) != 1 || kept[0]["execution"] != "ex_1" || len(kept[0]) != 2 {
-		t.Fatalf("%v %v", kept, err)
-	}
-	r.Settle(kept)
-	eventually(t, "the other is deleted", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.pods) == 1
-	})
-	var again, errs noted
-	lasts.Stdout, lasts.Stderr = &again, &errs
-	resumed, err := r.Resume(t.Context(), lasts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "what it had written before", func() bool { return again.String() == "one\r\n\x00" })
-	if n, err := r.sweep(t.Context(), time.Now().Add(2*takeUpWithin)); err != nil || n != 0 {
-		t.Errorf("swept up %d, %v", n, err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if result := resumed.Wait(); result.Verdict != runtime.NonzeroExit || result.ExitCode != 4 || again.String() != "one\r\n\x00two" || errs.String() != "err\n" || result.StdoutBytes != 9 {
-		t.Errorf("%q %q %+v", again.String(), errs.String(), result)
-	}
-	if _, err := r.Resume(t.Context(), other); !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("resumed: %v", err)
-	}
-}
-
-// A node that falls silent is told of within 15 s, and the run ends as soon as the cluster gives the node up, though no kubelet confirms
-// that: the program is not at fault, and the next attempt waits for as long as it may still go on.
-func TestSilentNode(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	r := c.runtime(c.url, Options{OrphanAfter: 20 * time.Second})
-	defer func() { c.freeze(false); _ = r.Close() }()
-	var said notes
-	spec := local("echo begun; sleep 1000")
-	spec.Note, spec.Labels = said.note, runtime.Labels{"execution": "ex_1", "attempt": "1"}
-	started, err := r.Start(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.freeze(true)
-	frozen := time.Now()
-	eventually(t, "it is told", func() bool {
-		_, ok := said.with("pod " + started.(*run).name + " on node n1 has not answered since")
-		return ok
-	})
-	if at, _ := said.with("has not answered"); at.Sub(frozen) > 15*time.Second {
-		t.Errorf("told after %v", at.Sub(frozen))
-	}
-	c.mu.Lock()
-	c.condemn(c.pods[started.(*run).name], "DeletionByTaintManager")
-	c.mu.Unlock()
-	condemned := time.Now()
-	result := started.Wait()
-	if took := time.Since(condemned); result.Verdict != runtime.InfraError || result.Cause != runtime.NodeLost || took > 5*time.Second {
-		t.Errorf("after %v: %+v", took, result)
-	}
-	// The next attempt: the time that a program without its worker may go on is nearly over.
-	second := newRun(r, local("true"))
-	second.spec.Labels = runtime.Labels{"execution": "ex_1", "attempt": "2"}
-	r.options.OrphanAfter = fenceQuiet + 3*time.Second - orphanSlack
-	var waits notes
-	second.spec.Note = waits.note
-	begin := time.Now()
-	if err := second.fence(t.Context()); err != nil || time.Since(begin) < fenceQuiet {
-		t.Errorf("the fence was passed after %v: %v", time.Since(begin), err)
-	}
-	if _, ok := waits.with("of an earlier attempt has not ended"); !ok {
-		t.Errorf("told %q", waits.String())
-	}
-}
-
-// What is drained away is named so, with all that was written before; what another deletes is, too.
-func TestTakenAway(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	r := c.runtime(c.url, Options{})
-	defer r.Close()
-	for reason, want := range map[string]runtime.Cause{"EvictionByEvictionAPI": runtime.Evicted, "PreemptionByScheduler": runtime.Preempted, "": runtime.Deleted} {
-		var out noted
-		spec := local("echo begun; sleep 1000")
-		spec.Stdout = &out
-		started, err := r.Start(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "it has begun", func() bool { return out.String() == "begun\n" })
-		c.mu.Lock()
-		c.condemn(c.pods[started.(*run).name], reason)
-		c.mu.Unlock()
-		if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != want || out.String() != "begun\n" {
-			t.Errorf("%s: %q %+v", reason, out.String(), result)
 		}
 	}
 }

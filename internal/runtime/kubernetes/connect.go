@@ -95,6 +95,24 @@ func lasting(err error) bool {
 	if !errors.As(err, &status) {
 		return false // the connection, not the server
 	}
-	return !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) && !apierrors.IsServerTimeout(err) &&
+	// A conflict is that of the quota's own count, which another creation has changed meanwhile.
+	return !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) && !apierrors.IsServerTimeout(err) &&
 		!apierrors.IsTimeout(err) && !apierrors.IsServiceUnavailable(err)
+}
+
+// insist makes a request again, as long as ctx lasts, where it has failed in a way that passes.
+func insist(ctx context.Context, request func(context.Context) error) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		call, cancel := context.WithTimeout(ctx, callWithin)
+		err := request(call)
+		cancel()
+		if err == nil || lasting(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }

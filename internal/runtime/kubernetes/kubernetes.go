@@ -63,6 +63,7 @@ type Runtime struct {
 	config     *rest.Config
 	pods       *client
 	pullWithin time.Duration // as the constant, but in tests
+	settled    time.Duration // as the constant, but in tests
 	owner      string        // of this runtime's pods, in each of the worker's lives
 	life       string        // this one
 	template   *Template
@@ -116,7 +117,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	open, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
-	r.owner, r.pullWithin = r.life, pullWithin
+	r.owner, r.pullWithin, r.settled = r.life, pullWithin, settled
 	if o.Worker != "" { // a label takes no path
 		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
 	}

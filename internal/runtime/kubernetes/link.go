@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,11 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, take func(wire.Frame)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	var ctx context.Context
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+		// The library waits for the answer to its request without an end, also when ctx has ended: that of a node whose kubelet is stuck never comes.
+		GotConn: func(c httptrace.GotConnInfo) { context.AfterFunc(ctx, func() { _ = c.Conn.Close() }) },
+	}))
 	in, to := io.Pipe()
 	out, from := io.Pipe()
 	var said limited

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/registry"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
@@ -67,8 +69,12 @@ func (n *run) plan(ctx context.Context) error {
 	argv, asked := slices.Concat(c.Entrypoint, spec.Argv), c.User
 	if c.Entrypoint == nil {
 		image, err := n.runtime.registry.Look(ctx, c.Image)
+		const give = "see the entrypoint of image %.200q: %w; give entrypoint, an empty list for none, and command"
+		if errors.Is(err, registry.ErrAway) {
+			return fmt.Errorf("%w: the kubernetes runtime cannot "+give, runtime.ErrUnavailable, c.Image, err)
+		}
 		if err != nil {
-			return cannot("see the entrypoint of image %.200q: %w; give entrypoint, an empty list for none, and command", c.Image, err)
+			return cannot(give, c.Image, err)
 		}
 		if argv = slices.Concat(image.Entrypoint, spec.Argv); len(spec.Argv) == 0 {
 			argv = slices.Concat(image.Entrypoint, image.Cmd)

@@ -16,6 +16,10 @@ const (
 	// long that takes then says little. paceRarely is the pause after the last of them, for a kubelet that never reports the keeper.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
+	// paceVain is how many of the pods that start beside others are tried early, and then every paceProbe-th, until one meets its keeper: of 20
+	// pods at once on one node hardly any does, which may be otherwise where each of many nodes starts one.
+	paceVain  = 5
+	paceProbe = 10
 	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second
@@ -28,6 +32,8 @@ type pace struct {
 	mu    sync.Mutex
 	usual time.Duration // from the pod's node to the keeper's answer
 	open  int           // pods that start
+	early int           // pods beside others that were tried early since a try met its keeper before the kubelet had reported it
+	spare int           // pods that were to go without one
 }
 
 // tries are those of one pod.
@@ -48,10 +54,16 @@ func (p *pace) begin(placed time.Time) *tries {
 	if usual == 0 {
 		usual = paceFirst
 	}
+	first := time.Duration(paceShare * float64(usual))
 	if p.open++; p.open > 1 {
 		left = 1
+		if p.early < paceVain {
+			p.early++
+		} else if p.spare++; p.spare%paceProbe != 0 {
+			left, first = 0, paceRarely
+		}
 	}
-	return &tries{pace: p, placed: placed, left: left, next: placed.Add(time.Duration(paceShare * float64(usual))), wait: max(usual/2, dialFirst)}
+	return &tries{pace: p, placed: placed, left: left, next: placed.Add(first), wait: max(usual/2, dialFirst)}
 }
 
 // due reports whether the keeper is to be tried now; runs is what the kubelet has told of it.
@@ -85,6 +97,9 @@ func (t *tries) end(answered time.Time) {
 	p.open--
 	if answered.IsZero() {
 		return
+	}
+	if !t.told {
+		p.early = 0
 	}
 	took := min(answered.Sub(t.placed), 10*time.Second) // an image that was pulled says little of the next pod
 	if p.usual == 0 {

@@ -38,3 +38,39 @@ func TestPace(t *testing.T) {
 		t.Errorf("usually %v, %d open", p.usual, p.open)
 	}
 }
+
+// Where tries have met no keeper most pods that start beside others go without, until one meets its keeper again.
+func TestPaceInVain(t *testing.T) {
+	t.Parallel()
+	var p pace
+	placed := time.Now()
+	early := func(pods int) (tried int) {
+		var all []*tries // which begin before any of them is tried
+		for range pods {
+			all = append(all, p.begin(placed))
+		}
+		for _, tr := range all {
+			if tr.due(placed.Add(10*time.Second), false) {
+				tried++
+				tr.failed(placed.Add(10 * time.Second))
+			}
+			if !tr.due(placed.Add(11*time.Second), true) {
+				t.Error("a keeper that the kubelet reports is not tried")
+			}
+			defer tr.end(time.Time{})
+		}
+		return tried
+	}
+	if tried := early(500); tried != 1+paceVain+(499-paceVain)/paceProbe { // the first is alone
+		t.Errorf("%d of 500 pods were tried in vain", tried)
+	}
+	for {
+		if tr := p.begin(placed); tr.due(placed.Add(time.Second), false) {
+			tr.end(placed.Add(time.Second))
+			break
+		}
+	}
+	if tried := early(paceVain); tried != paceVain {
+		t.Errorf("after a try that met its keeper %d of %d were tried", tried, paceVain)
+	}
+}

@@ -73,7 +73,11 @@ func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 
 // left lists what earlier lives of this worker have left.
 func (r *Runtime) left(ctx context.Context) ([]v1.Pod, error) {
-	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + r.owner + "," + labelLife + "!=" + r.life})
+	var found *v1.PodList
+	err := insist(ctx, func(ctx context.Context) (err error) {
+		found, err = r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + r.owner + "," + labelLife + "!=" + r.life})
+		return err
+	})
 	if err != nil {
 		return nil, r.refused("look for what the process before has left", err)
 	}
@@ -202,8 +206,13 @@ func (n *run) resume(ctx context.Context) (err error) {
 			_ = n.outputs[i].in.Close()
 		}
 	}()
-	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the pod is read again.
-	if pod, err = r.pods.get(ctx, n.name); err != nil {
+	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the pod is read again. Its
+	// program runs, and would be lost for an API server that is being started as well.
+	err = insist(ctx, func(ctx context.Context) (err error) {
+		pod, err = r.pods.get(ctx, n.name)
+		return err
+	})
+	if err != nil {
 		return r.refused("look up the pod of the process before", err)
 	}
 	r.watcher.begin(pod)

@@ -218,9 +218,11 @@ func (n *run) await(done func(wire.State) bool) error {
 			return n.taken(pod, "is gone")
 		case quiet && overdue(pod):
 			return n.taken(pod, fmt.Sprintf("has not answered since %s, and the cluster has given it up", heard.UTC().Format("15:04:05Z")))
+		case state.Phase == wire.Exited && pod != nil && over(pod):
+			return n.taken(pod, "ended before the program's files had come")
 		case pod != nil && pod.DeletionTimestamp != nil && !deleted:
 			n.end(verdict.Ending{Verdict: runtime.InfraError, Reason: n.taken(pod, "was deleted or evicted while it ran").Error()})
-		case !away.IsZero() && time.Since(away) > settled && pod != nil && over(pod):
+		case !away.IsZero() && time.Since(away) > n.runtime.settled && pod != nil && over(pod):
 			return n.taken(pod, "ended while its keeper was out of reach")
 		case !away.IsZero() && time.Since(away) > n.runtime.giveUp():
 			return n.abandon(l.err)
@@ -230,12 +232,13 @@ func (n *run) await(done func(wire.State) bool) error {
 		} else {
 			n.say("")
 		}
-		if _, ended := n.ended.Get(); ended {
+		// A program that has exited needs no end any more. Its files are still in the pod, so a pod out of reach is not deleted.
+		if _, ended := n.ended.Get(); ended && state.Phase != wire.Exited {
 			if away.IsZero() && told != l {
 				told = l
 				go func() { _ = l.send(wire.Frame{Kind: wire.Kill}) }() // another stream says it again
 			}
-			if !deleted && !away.IsZero() && time.Since(away) > settled {
+			if !deleted && !away.IsZero() && time.Since(away) > n.runtime.settled {
 				deleted = n.delete() == nil
 			}
 		}
@@ -267,12 +270,21 @@ func (n *run) await(done func(wire.State) bool) error {
 	}
 }
 
-// reconnect tries once, and returns when the keeper has answered, or when it will not any more.
+// reconnect tries once, and returns when the keeper has answered, or when it will not any more. A program that is to be ended is not waited for:
+// its pod can be deleted.
 func (n *run) reconnect() error {
-	_, changed := n.now()
+	state, changed := n.now()
 	l, err := n.connect()
 	if err != nil {
 		return err
+	}
+	ended := n.endedAt
+	var late <-chan time.Time
+	if _, is := n.ended.Get(); is {
+		ended = nil
+		if state.Phase != wire.Exited {
+			late = time.After(n.runtime.settled)
+		}
 	}
 	for {
 		pod, gone, podChanged := n.runtime.watcher.look(n.name)
@@ -288,6 +300,11 @@ func (n *run) reconnect() error {
 		case <-l.over:
 			return l.err
 		case <-podChanged:
+		case <-ended:
+			ended = nil
+			l.cancel()
+		case <-late:
+			l.cancel()
 		}
 	}
 }

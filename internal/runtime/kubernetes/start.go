@@ -49,7 +49,9 @@ func (n *run) start(ctx context.Context) (err error) {
 	go func() { // a runtime that closes does not wait for an image
 		select {
 		case <-n.endedAt:
-			stop()
+			if e, _ := n.ended.Get(); e.Verdict != runtime.OutputLimit { // its program has begun, and the keeper tells that next
+				stop()
+			}
 		case <-begun.Done():
 		}
 	}()
@@ -156,7 +158,9 @@ func (n *run) fence(ctx context.Context) error {
 	began, certain := time.Now(), n.runtime.options.OrphanAfter+orphanSlack
 	pause := 200 * time.Millisecond
 	for told := false; ; told = true {
-		found, err := n.runtime.pods.list(ctx, metav1.ListOptions{LabelSelector: labelPrefix + "execution=" + execution})
+		call, cancel := context.WithTimeout(ctx, callWithin)
+		found, err := n.runtime.pods.list(call, metav1.ListOptions{LabelSelector: labelPrefix + "execution=" + execution})
+		cancel()
 		if err != nil {
 			return n.runtime.refused("look for earlier attempts", err)
 		}
@@ -204,10 +208,17 @@ func (n *run) reach(ctx context.Context) error {
 		if deleted {
 			return errDeleted(n.name, pod)
 		}
-		if err := n.waits(pod, event); err != nil {
+		said := event
+		if pod == nil {
+			said = n.runtime.untold()
+		}
+		if err := n.waits(pod, said); err != nil {
 			return err
 		}
 		var again <-chan time.Time
+		if pod == nil {
+			again = time.After(lookEvery)
+		}
 		if pod != nil && pod.Spec.NodeName != "" {
 			if tries == nil {
 				tries = n.runtime.pace.begin(time.Now())
@@ -327,14 +338,19 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 			n.ordered = false // nothing runs
 			return false, fmt.Errorf("%w: %s", is, state.Failure.Text)
 		case wire.Lost, wire.Broken:
+			if n.ordered { // the program may have begun, and its last words and its end are told as those of a run
+				return true, nil
+			}
 			return false, fmt.Errorf("%w: kubernetes: pod %s was lost before its program began", runtime.ErrUnavailable, n.name)
 		}
 		pod, deleted, podChanged := n.runtime.watcher.look(n.name)
 		if deleted {
 			return false, errDeleted(n.name, pod)
 		}
-		if err := n.waits(pod, ""); err != nil {
-			return false, err
+		if !n.ordered { // else the keeper says how it ends
+			if err := n.waits(pod, ""); err != nil {
+				return false, err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -366,7 +382,7 @@ func errDeleted(name string, pod *v1.Pod) error {
 
 // denied reports whether an exec failed for want of rights. The WebSocket library tells of the status in its text only.
 func denied(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "forbidden")
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), "403 Forbidden") || strings.Contains(err.Error(), "forbidden")
 }
 
 // sendOrder says what to run. An error is the Spec's, or that of its files; a stream that breaks off ends by itself.

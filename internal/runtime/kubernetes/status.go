@@ -58,7 +58,8 @@ func hopeless(pod *v1.Pod) error {
 		}
 		return fmt.Errorf("%w: kubernetes: image %s: StartError: %s", runtime.ErrSpec, main.Image, main.State.Terminated.Message)
 	}
-	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed {
+	// A pod ends without an error, too: its keeper lets process 1 go when no worker has reached it in time.
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed || over(pod) {
 		err := fmt.Errorf("%w: kubernetes: pod %s ended before its program began: %s", runtime.ErrUnavailable, pod.Name, ending(pod))
 		if cause := causeOf(pod); cause != "" {
 			return &runtime.TakenError{Cause: cause, Err: err}

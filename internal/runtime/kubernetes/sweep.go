@@ -34,24 +34,45 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 }
 
 // sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper waits for
-// one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up. It returns how many it deleted.
+// one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up, and of this one what is over and
+// could not be deleted when its run ended. It returns how many it deleted.
 func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
-	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "," + labelLife + "!=" + r.life})
-	if err != nil {
-		return 0, fmt.Errorf("list pods: %w", err)
-	}
 	deleted := 0
-	for i := range found.Items {
-		pod := &found.Items[i]
-		orphan := orphaned(pod, now)
-		if pod.Labels[labelOwner] == r.owner {
-			orphan = r.disowned(pod, now)
+	for _, which := range []metav1.ListOptions{
+		{LabelSelector: labelOwner + "," + labelLife + "!=" + r.life},
+		{LabelSelector: labelLife + "=" + r.life, FieldSelector: "status.phase!=Pending,status.phase!=Running"},
+	} {
+		call, cancel := context.WithTimeout(ctx, callWithin)
+		found, err := r.pods.list(call, which)
+		cancel()
+		if err != nil {
+			return deleted, fmt.Errorf("list pods: %w", err)
 		}
-		if pod.DeletionTimestamp == nil && orphan && r.remove(ctx, pod.Name, pod.UID) == nil {
-			deleted++
+		for i := range found.Items {
+			if pod := &found.Items[i]; pod.DeletionTimestamp == nil && r.unneeded(pod, now) && r.sweepUp(ctx, pod) == nil {
+				deleted++
+			}
 		}
 	}
 	return deleted, nil
+}
+
+// unneeded reports whether no run needs a pod any more, or ever will.
+func (r *Runtime) unneeded(pod *v1.Pod, now time.Time) bool {
+	switch {
+	case pod.Labels[labelLife] == r.life:
+		return over(pod) && !r.watcher.follows(pod.Name)
+	case pod.Labels[labelOwner] == r.owner:
+		return r.disowned(pod, now)
+	}
+	return orphaned(pod, now)
+}
+
+// sweepUp deletes a pod.
+func (r *Runtime) sweepUp(ctx context.Context, pod *v1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	return r.remove(ctx, pod.Name, pod.UID)
 }
 
 // orphaned reports whether a pod is over and nobody has deleted it, or has outlived its limits.

@@ -13,8 +13,10 @@ import (
 // watcher follows this runtime's pods with one watch, and wakes those who wait for one.
 type watcher struct {
 	runtime *Runtime
+	within  time.Duration // bounds a listing
 	mu      sync.Mutex
 	pods    map[string]*seen
+	fault   error // of the last listing
 }
 
 // seen is what is known of a pod that somebody follows.
@@ -24,7 +26,9 @@ type seen struct {
 	changed chan struct{}
 }
 
-func newWatcher(r *Runtime) *watcher { return &watcher{runtime: r, pods: make(map[string]*seen)} }
+func newWatcher(r *Runtime) *watcher {
+	return &watcher{runtime: r, within: callWithin, pods: make(map[string]*seen)}
+}
 
 // add begins to follow a pod.
 func (w *watcher) add(name string) {
@@ -47,6 +51,28 @@ func (w *watcher) drop(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pods, name)
+}
+
+// follows reports whether a pod is followed.
+func (w *watcher) follows(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods[name] != nil
+}
+
+// trouble is why the pods could not be listed when that was tried last; nil: they could.
+func (w *watcher) trouble() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fault
+}
+
+// untold says why the cluster tells nothing of pods; empty: it would.
+func (r *Runtime) untold() string {
+	if err := r.watcher.trouble(); err != nil {
+		return "the cluster does not tell of the pod: " + r.refused("list pods", err).Error()
+	}
+	return ""
 }
 
 // look returns what is known of a pod, and a channel that is closed when that changes.
@@ -85,8 +111,12 @@ func (w *watcher) missing(before, listed map[string]bool) {
 	}
 }
 
-// followAgain is the pause after a watch that could not be had.
-const followAgain = 500 * time.Millisecond
+const (
+	// followAgain is the pause after a watch that could not be had.
+	followAgain = 500 * time.Millisecond
+	// watchFor is how long one watch lasts. A proxy may keep a connection open that the API server has lost, and then says nothing for ever.
+	watchFor = 5 * time.Minute
+)
 
 // follow watches until ctx ends. A watch that has broken off begins again with a listing, so that nothing is missed.
 func (w *watcher) follow(ctx context.Context) {
@@ -99,7 +129,7 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// once lists the pods and watches them from there, until the watch ends: servers end each after some minutes.
+// once lists the pods and watches them from there, until the watch ends: the server ends it after watchFor.
 func (w *watcher) once(ctx context.Context) {
 	pods, options := w.runtime.pods, metav1.ListOptions{LabelSelector: labelOwner + "=" + w.runtime.owner}
 	before, listed := make(map[string]bool), make(map[string]bool)
@@ -108,7 +138,12 @@ func (w *watcher) once(ctx context.Context) {
 		before[name] = s.pod != nil
 	}
 	w.mu.Unlock()
-	found, err := pods.list(ctx, options)
+	listing, cancel := context.WithTimeout(ctx, w.within)
+	found, err := pods.list(listing, options)
+	cancel()
+	w.mu.Lock()
+	w.fault = err
+	w.mu.Unlock()
 	if err != nil {
 		return // what needs the cluster says so
 	}
@@ -117,15 +152,17 @@ func (w *watcher) once(ctx context.Context) {
 		w.note(&found.Items[i], false)
 	}
 	w.missing(before, listed)
-	options.ResourceVersion = found.ResourceVersion
-	stream, err := pods.watch(ctx, options)
+	options.ResourceVersion, options.TimeoutSeconds = found.ResourceVersion, ptr(int64(watchFor.Seconds()))
+	watching, cancel := context.WithTimeout(ctx, watchFor+w.within)
+	defer cancel()
+	stream, err := pods.watch(watching, options)
 	if err != nil {
 		return
 	}
 	defer stream.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-watching.Done():
 			return
 		case e, ok := <-stream.ResultChan():
 			pod, is := e.Object.(*v1.Pod)

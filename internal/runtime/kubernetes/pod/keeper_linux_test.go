@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -240,18 +242,30 @@ func TestOutputLimit(t *testing.T) {
 
 // A worker that does not read for a while, but pings, is there: the run goes on, and nothing is lost.
 func TestSlowReader(t *testing.T) {
-	const orphan = 300 * time.Millisecond
+	const orphan = 700 * time.Millisecond
 	b := newBench(t, orphan)
 	r := b.attach(t, 0, 0)
 	b.begin(t, r, wire.Command{Output: 1 << 30})
-	ping := time.NewTicker(orphan / 20)
-	defer ping.Stop()
+	over := make(chan struct{})
+	var pings sync.WaitGroup
+	pings.Go(func() { // to the end: a busy machine takes its time to read, too
+		ping := time.NewTicker(orphan / 20)
+		defer ping.Stop()
+		for {
+			_ = wire.Write(r.conn, wire.Frame{Kind: wire.Ping})
+			select {
+			case <-over:
+				return
+			case <-ping.C:
+			}
+		}
+	})
+	defer pings.Wait()
+	defer close(over)
 	written := make(chan error, 1)
 	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than the sockets hold
 	go func() { _, err := b.out[0].Write(all); written <- err }()
-	for begin := time.Now(); time.Since(begin) < 4*orphan; <-ping.C {
-		r.send(wire.Ping, nil)
-	}
+	<-time.After(3 * orphan) // nothing is read meanwhile
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +275,82 @@ func TestSlowReader(t *testing.T) {
 	if !bytes.Equal(r.out[0].Bytes(), all) {
 		t.Errorf("%d bytes came", r.out[0].Len())
 	}
+}
+
+// Input that waits for the program is bounded by its bytes, and takes no more memory than them.
+func TestInputIsBounded(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	k := &keeper{}
+	k.changed = sync.NewCond(&k.mu)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	in := newInput(w, k)
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("an empty input takes %d bytes", after.TotalAlloc-before.TotalAlloc)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer in.end()
+	for _, c := range []struct {
+		size  int
+		taken bool
+	}{{Window - 1, true}, {1, true}, {1, false}} {
+		if err := in.take(wire.Frame{Offset: in.next, Data: make([]byte, c.size)}); (err == nil) != c.taken {
+			t.Errorf("%d bytes after %d: %v", c.size, in.next, err)
+		}
+	}
+}
+
+// That the program runs is told before the output that is there already, however much that is.
+func TestRunsBeforeItsOutput(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	r.phase(wire.Ready)
+	r.send(wire.Order, wire.Command{Output: 1 << 30})
+	r.send(wire.Go, nil)
+	for range 2 {
+		b.hear(t)
+	}
+	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // more than the sockets hold
+	if _, err := b.out[0].Write(all); err != nil {
+		t.Fatal(err)
+	}
+	b.say(t, wire.Began, nil)
+	eventually(t, "the keeper knows that the program runs", func() bool {
+		looks := b.look(t)
+		looks.until(func() bool { return looks.state.Phase != "" })
+		return looks.state.Phase == wire.Running
+	})
+	r.phase(wire.Running)
+	if r.out[0].Len() == len(all) {
+		t.Error("all of the output came first")
+	}
+	again := b.attach(t, 0, 0)
+	again.phase(wire.Running)
+	if again.out[0].Len() > 0 {
+		t.Errorf("%d bytes came before the state of a program that runs", again.out[0].Len())
+	}
+	again.until(func() bool { return again.out[0].Len() == len(all) })
+	if !bytes.Equal(again.out[0].Bytes(), all) {
+		t.Error("the output is not what was written")
+	}
+}
+
+// look attaches a worker that only looks.
+func (b *bench) look(t *testing.T) *reader {
+	t.Helper()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	r := &reader{t: t, conn: conn}
+	r.send(wire.Hello, wire.Greeting{Version: wire.Version, Look: true})
+	return r
 }
 
 // Without a report there is no end: process 1 was lost.
@@ -373,14 +463,7 @@ func TestLook(t *testing.T) {
 	b := newBench(t, time.Minute)
 	served := b.attach(t, 0, 0)
 	b.begin(t, served, wire.Command{Output: 1000})
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	looks := &reader{t: t, conn: conn}
-	looks.send(wire.Hello, wire.Greeting{Version: wire.Version, Look: true})
-	looks.phase(wire.Running)
+	b.look(t).phase(wire.Running)
 	if _, err := b.out[0].WriteString("more"); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type link struct {
 	keeper *keeper
 	conn   *net.UnixConn
 	write  sync.Mutex
+	buffer []byte // of what is written; guarded by write
 	sent   [2]int64
 	gone   bool // guarded by the keeper
 
@@ -26,7 +27,9 @@ type link struct {
 func (l *link) send(f wire.Frame) error {
 	l.write.Lock()
 	defer l.write.Unlock()
-	return wire.Write(l.conn, f)
+	l.buffer = wire.Append(l.buffer[:0], f) // the same for each frame: a keeper has little memory, and carries hundreds of MB
+	_, err := l.conn.Write(l.buffer)
+	return err
 }
 
 // serve answers one worker until its stream ends.
@@ -157,11 +160,12 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	return err
 }
 
-// tell sends the output and then the state, as often as either changes.
+// tell sends the output and then the state, as often as either changes. Only that the program runs is told before the output that is there:
+// a worker that takes the output slowly would not know for so long whether its order was obeyed, or whether a stream that broke off is back.
 func (l *link) tell() {
 	k := l.keeper
 	buffer := make([]byte, wire.Chunk)
-	told := -1
+	told, runs := -1, false
 	for {
 		k.mu.Lock()
 		which := -1
@@ -170,6 +174,10 @@ func (l *link) tell() {
 			if l.gone {
 				k.mu.Unlock()
 				return
+			}
+			if !runs && k.state.Phase == wire.Running {
+				runs = true
+				break
 			}
 			for i := range k.streams {
 				if k.streams[i].size > l.sent[i] {
@@ -218,8 +226,9 @@ func (l *link) pass(which int, size int64, buffer []byte) error {
 type input struct {
 	keeper *keeper
 	pipe   *os.File
-	parts  chan []byte
-	next   int64 // the offset that is expected
+	parts  [][]byte // that wait for the program; guarded, as what follows, by the keeper
+	held   int      // bytes of them, and of the one that is being written
+	next   int64    // the offset that is expected
 	ended  bool
 }
 
@@ -227,7 +236,7 @@ type input struct {
 const Window = 8 * wire.Chunk
 
 func newInput(pipe *os.File, k *keeper) *input {
-	in := &input{keeper: k, pipe: pipe, parts: make(chan []byte, Window)}
+	in := &input{keeper: k, pipe: pipe}
 	go in.carry()
 	return in
 }
@@ -250,33 +259,43 @@ func (in *input) take(f wire.Frame) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	select {
-	case in.parts <- fresh:
-		in.next += int64(len(fresh))
-		return nil
-	default:
+	if in.held+len(fresh) > Window {
 		return fmt.Errorf("more input than the window of %d bytes", Window)
 	}
+	in.parts, in.held = append(in.parts, fresh), in.held+len(fresh)
+	in.next += int64(len(fresh))
+	in.keeper.changed.Broadcast()
+	return nil
 }
 
+// end notes that no more comes; the caller holds the keeper's lock.
 func (in *input) end() {
-	if !in.ended {
-		in.ended = true
-		close(in.parts)
-	}
+	in.ended = true
+	in.keeper.changed.Broadcast()
 }
 
 // carry writes to the program. Input that it does not want is taken all the same.
 func (in *input) carry() {
-	broken := false
-	for part := range in.parts {
+	k, broken := in.keeper, false
+	k.mu.Lock()
+	for {
+		for len(in.parts) == 0 && !in.ended {
+			k.changed.Wait()
+		}
+		if len(in.parts) == 0 {
+			break
+		}
+		part := in.parts[0]
+		in.parts[0], in.parts = nil, in.parts[1:]
+		k.mu.Unlock()
 		if !broken {
 			_, err := in.pipe.Write(part)
 			broken = err != nil
 		}
-		in.keeper.mu.Lock()
-		in.keeper.change(func(s *wire.State) { s.Stdin += int64(len(part)) })
-		in.keeper.mu.Unlock()
+		k.mu.Lock()
+		in.held -= len(part)
+		k.change(func(s *wire.State) { s.Stdin += int64(len(part)) })
 	}
+	k.mu.Unlock()
 	_ = in.pipe.Close()
 }

@@ -26,6 +26,9 @@ type Image struct {
 	User            string // by number or by name, with a group behind a colon or without; empty: root
 }
 
+// ErrAway means that a registry does not answer, or asks for patience: the same question may be answered later.
+var ErrAway = errors.New("the registry cannot be asked just now")
+
 // Client asks registries, and remembers what they say. It is safe for concurrent use.
 type Client struct {
 	logins map[string]login // by the registry's host
@@ -150,7 +153,7 @@ func (r reference) scheme() string {
 	return "https"
 }
 
-// Look asks what an image runs.
+// Look asks what an image runs. While its registry is away, what it ran before is taken to be so still.
 func (c *Client) Look(ctx context.Context, name string) (Image, error) {
 	c.mu.Lock()
 	k, ok := c.known[name]
@@ -165,6 +168,9 @@ func (c *Client) Look(ctx context.Context, name string) (Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	image, err := c.look(ctx, &session{client: c, reference: r})
+	if errors.Is(err, ErrAway) && ok {
+		return k.image, nil
+	}
 	if err != nil {
 		return Image{}, err
 	}
@@ -262,6 +268,8 @@ func (s *session) get(ctx context.Context, part string, into any) error {
 			continue
 		case status == http.StatusUnauthorized, status == http.StatusForbidden:
 			return fmt.Errorf("registry %s refuses access to %s (%d)", s.host, s.path, status)
+		case busy(status):
+			return fmt.Errorf("%w: registry %s answers %d for %s of %s", ErrAway, s.host, status, part, s.path)
 		case status != http.StatusOK:
 			return fmt.Errorf("registry %s answers %d for %s of %s", s.host, status, part, s.path)
 		}
@@ -277,15 +285,25 @@ func (s *session) get(ctx context.Context, part string, into any) error {
 
 func (c *Client) read(request *http.Request) (text []byte, challenge string, status int, err error) {
 	response, err := c.http.Do(request)
+	if missing, ok := errors.AsType[*net.DNSError](err); ok && missing.IsNotFound {
+		return nil, "", 0, err // a name that is wrong
+	}
 	if err != nil {
-		return nil, "", 0, err
+		return nil, "", 0, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	defer response.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(response.Body, most+1))
-	if err == nil && len(text) > most {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrAway, err)
+	} else if len(text) > most {
 		err = fmt.Errorf("registry %s answers with more than %d bytes", request.URL.Host, most)
 	}
 	return text, response.Header.Get("WWW-Authenticate"), response.StatusCode, err
+}
+
+// busy reports whether a status says that the same request may be answered otherwise later.
+func busy(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500
 }
 
 // authorize does what a registry asks for: a token of its token service, or a login.
@@ -318,6 +336,9 @@ func (s *session) authorize(ctx context.Context, challenge string) (string, erro
 	var given struct {
 		Token       string `json:"token"`
 		AccessToken string `json:"access_token"`
+	}
+	if busy(status) {
+		return "", fmt.Errorf("%w: %s answers %d to the request for a token for %s", ErrAway, realm.Host, status, s.path)
 	}
 	if status != http.StatusOK || json.Unmarshal(text, &given) != nil || given.Token+given.AccessToken == "" {
 		return "", fmt.Errorf("registry %s gives no token for %s: %s answers %d", s.host, s.path, realm.Host, status)

@@ -3,6 +3,7 @@ package registry
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -82,6 +83,37 @@ func TestLook(t *testing.T) {
 		if _, err := c.Look(t.Context(), name); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want %q", name, err, say)
 		}
+	}
+}
+
+// A registry that is away, or that limits how often it is asked, does not make an image wrong, and what it has said before is still known.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	host, _ := registryOf(t, "")
+	answers := http.StatusTooManyRequests
+	tired := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answers) }))
+	defer tired.Close()
+	c, err := New("", "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, away := range map[int]bool{http.StatusTooManyRequests: true, http.StatusBadGateway: true, http.StatusNotFound: false, http.StatusForbidden: false} {
+		answers = name
+		if _, err := c.Look(t.Context(), strings.TrimPrefix(tired.URL, "http://")+"/team/app:1"); errors.Is(err, ErrAway) != away || err == nil {
+			t.Errorf("%d: %v", name, err)
+		}
+	}
+	if _, err := c.Look(t.Context(), "127.0.0.1:1/team/app"); !errors.Is(err, ErrAway) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	const away = "127.0.0.1:1/team/app:1"
+	seen, err := c.Look(t.Context(), host+"/team/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.known[away] = known{image: seen} // long ago
+	if image, err := c.Look(t.Context(), away); err != nil || !slices.Equal(image.Entrypoint, seen.Entrypoint) {
+		t.Errorf("%+v %v", image, err)
 	}
 }
 

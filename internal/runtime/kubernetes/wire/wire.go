@@ -65,13 +65,17 @@ const (
 
 const headerSize = 1 + 8 + 4
 
+// Append adds one frame, as it is sent, to what is there.
+func Append(to []byte, f Frame) []byte {
+	to = append(to, byte(f.Kind))
+	to = binary.BigEndian.AppendUint64(to, uint64(f.Offset))
+	to = binary.BigEndian.AppendUint32(to, uint32(len(f.Data)))
+	return append(to, f.Data...)
+}
+
 // Write sends one frame, in one write.
 func Write(w io.Writer, f Frame) error {
-	buffer := make([]byte, headerSize, headerSize+len(f.Data))
-	buffer[0] = byte(f.Kind)
-	binary.BigEndian.PutUint64(buffer[1:], uint64(f.Offset))
-	binary.BigEndian.PutUint32(buffer[9:], uint32(len(f.Data)))
-	_, err := w.Write(append(buffer, f.Data...))
+	_, err := w.Write(Append(make([]byte, 0, headerSize+len(f.Data)), f))
 	return err
 }
 
