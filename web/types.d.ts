@@ -56,6 +56,16 @@ export interface CaseSummary {
   uncompared?: number;
 }
 
+export interface CaseDigest {
+  passed: number;
+  total: number;
+  cells: string;
+  names?: string;
+  wall_ms: number;
+  cpu_ms: number;
+  peak_memory_bytes: number;
+}
+
 export interface CaseVerdict {
   name: string;
   verdict: string;
@@ -118,6 +128,7 @@ export interface Execution {
   cpu_ms?: number;
   peak_memory_bytes?: number;
   summary?: CaseSummary;
+  digest?: CaseDigest;
   case_verdicts?: CaseVerdict[];
   traceparent?: string;
 }
@@ -506,10 +517,6 @@ export interface DefinedVersion {
   latest?: number;
 }
 
-export interface Defined {
-  definitions: DefinedVersion[];
-}
-
 export interface FieldError {
   path?: string;
   value?: string;
@@ -520,10 +527,16 @@ export interface FieldError {
   column?: number;
 }
 
+export interface Defined {
+  definitions: DefinedVersion[];
+  warnings?: FieldError[];
+}
+
 export interface Validation {
   valid: boolean;
   definitions?: DefinedVersion[];
   problems?: FieldError[];
+  warnings?: FieldError[];
 }
 
 export interface GraphNode {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,29 @@ func TestTypesAreTheAPIs(t *testing.T) {
 	want, err := os.ReadFile("types.d.ts")
 	if err != nil || string(want) != got {
 		t.Errorf("types.d.ts is not what package api says (%v): run go test ./web -update", err)
+	}
+}
+
+// The page reads the letters of digests as package api writes them.
+func TestLettersOfCases(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("part/cells.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "export const letters = {")
+	table, _, _ = strings.Cut(table, "}")
+	read := map[byte]string{}
+	for _, m := range regexp.MustCompile(`([A-Z]): '(\w+)'`).FindAllStringSubmatch(table, -1) {
+		read[m[1][0]] = m[2]
+	}
+	if len(read) != 13 || read[api.CasePassed] != api.VerdictOK || read[api.CaseUncompared] != api.VerdictOK {
+		t.Errorf("part/cells.js reads the letters %q", read)
+	}
+	for l, verdict := range read {
+		if got := api.CaseLetter(verdict, l == api.CaseUncompared); got != l {
+			t.Errorf("%c is read as %s, whose letter is %c", l, verdict, got)
+		}
 	}
 }
 

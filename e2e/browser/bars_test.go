@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // What the page may cost. Everything here is a size, a number or seconds of a processor, and no time of a clock: other work on the machine
@@ -108,7 +110,16 @@ func TestCostOfMuch(t *testing.T) {
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}}}`)
 	items := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 1999)+`1]}}`)
-	long := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "seq 1 1000000", "wait": "60s", "limits": {"output": "16MB"}}`)
+	tasks := map[string]any{} // 20 lines of 50 tasks, each of which needs one of the next line too
+	for i := range 1000 {
+		task := map[string]any{"action": "noop"}
+		if i >= 20 {
+			task["needs"] = []string{fmt.Sprint("t", i-20), fmt.Sprint("t", i-20+(i+1)%20-i%20)}
+		}
+		tasks[fmt.Sprint("t", i)] = task
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": "wide", "tasks": tasks})
+	wide := s.submit(t, "/api/v1/executions", `{"action": "wide", "not_before": "2099-01-01T00:00:00Z"}`)
 	cases := make([]string, 40)
 	for i := range cases {
 		cases[i] = fmt.Sprintf(`{"name": "case %d", "stdin": "", "expect": "%d"}`, i, i%3)
@@ -136,12 +147,43 @@ func TestCostOfMuch(t *testing.T) {
 	tb.until("the window has moved", `[...document.querySelectorAll('table.grid th.of')].at(-1).innerText.includes('39')`)
 	tb.accessible("a matrix with a map")
 
-	tb.do("a million lines", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
-	tb.see("1000000")
+	tb.do("1,000 tasks", chromedp.Navigate(s.url+"/ui/executions/"+wide+"/tasks?view=graph"))
+	tb.until("the graph is there", `document.querySelectorAll('.graph .node').length > 3`)
+	tb.see("1,000 tasks")
+	for _, at := range []string{"0, 0", "g.scrollWidth / 2, g.scrollHeight / 2", "g.scrollWidth, g.scrollHeight"} {
+		eval[any](tb, `(() => { const g = document.querySelector('.graph'); g.scrollTo(`+at+`); })()`)
+		tb.until("there are the boxes in view", `(() => { const f = document.querySelector('.graph').getBoundingClientRect(); return [...document.querySelectorAll('.graph .node')].filter((n) => { const r = n.getBoundingClientRect(); return r.left < f.right && r.right > f.left && r.top < f.bottom && r.bottom > f.top; }).length > 3; })()`)
+		within(t, "elements of a graph of 1,000 tasks", tb.elements(), 2500)
+	}
+	eval[any](tb, `document.querySelector('.node[data-task=t999]').focus()`)
+	focused := func() int {
+		return eval[int](tb, `Number((document.activeElement?.getAttribute('data-task') || '').slice(1))`)
+	}
+	for last := focused(); last >= 800; last = focused() { // ten tasks back along their edges, past what was in the document
+		tb.key("back along an edge", kb.ArrowLeft)
+		tb.until("the focus is on an earlier task", fmt.Sprintf(`(() => { const at = document.activeElement?.getAttribute('data-task'); return at && Number(at.slice(1)) < %d; })()`, last))
+	}
+	within(t, "bytes of the heap with 1,000 tasks", tb.heap(), 20e6)
+	tb.accessible("a graph with a map")
+}
+
+// The page loads the end of a log of 101 MB, in 600 KB at most; the number of its elements and the size of its heap stay bounded at every scroll
+// position.
+func TestLargeLog(t *testing.T) {
+	t.Parallel()
+	const lines = 12_500_000 // 101 MB
+	s := serve(t, "")
+	long := s.submit(t, "/api/v1/evaluations", fmt.Sprintf(`{"language": "bash", "source": "seq 1 %d", "limits": {"output": "128MB", "wall": "3m", "cpu": "3m"}}`, lines))
+	for range 3 { // each waits for a minute at most, and not at all for what has ended
+		s.call(t, http.MethodGet, "/api/v1/executions/"+long+"?wait=60s", nil)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("the end of the log", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
+	tb.see(strconv.Itoa(lines))
 	_, bytes := tb.traffic()
-	within(t, "bytes of the end of a log of 7 MB", bytes, 600_000)
+	within(t, "bytes of the end of a log of 101 MB", bytes, 600_000)
 	tb.press("Up to 4 MB")
-	tb.until("more lines are there", `Number(document.querySelector('.logbar [role=status]').innerText.replace(/\D/g, '')) > 500000`)
+	tb.until("more lines are there", `Number(document.querySelector('.logbar [role=status]').innerText.replace(/\D/g, '')) > 400000`)
 	_, _ = tb.traffic()
 	for _, at := range []string{"0", "b.scrollHeight / 2", "b.scrollHeight"} {
 		eval[any](tb, `(() => { const b = document.querySelector('.logview'); b.scrollTop = `+at+`; })()`)

@@ -3,9 +3,6 @@ package browser
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -373,15 +370,10 @@ func TestLiveList(t *testing.T) {
 func TestLiveListBehindProxies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	target, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprintf("held=%t", held), func(t *testing.T) {
 			var streams, looks atomic.Int64
-			forward := httputil.NewSingleHostReverseProxy(target)
-			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 				if r.URL.Path == "/api/v1/executions" && r.Header.Get("Accept") == "text/event-stream" {
 					if streams.Add(1); held {
 						<-r.Context().Done()
@@ -391,10 +383,9 @@ func TestLiveListBehindProxies(t *testing.T) {
 					looks.Add(1)
 				}
 				forward.ServeHTTP(w, r)
-			}))
-			t.Cleanup(proxy.Close)
-			tb := open(t, strings.TrimPrefix(proxy.URL, "http://"))
-			tb.do("open", chromedp.Navigate(fmt.Sprintf("%s/ui/executions?label=held%%3D%t", proxy.URL, held)))
+			})
+			tb := open(t, strings.TrimPrefix(proxy, "http://"))
+			tb.do("open", chromedp.Navigate(fmt.Sprintf("%s/ui/executions?label=held%%3D%t", proxy, held)))
 			tb.see("Nothing matches")
 			before := looks.Load()
 			s.submit(t, "/api/v1/executions?wait=30s", fmt.Sprintf(`{"action": "noop", "labels": {"held": "%t"}}`, held))
@@ -628,4 +619,22 @@ func TestLongLog(t *testing.T) {
 	eval[any](tb, `document.querySelector('.logview').scrollTop = 0`)
 	tb.see("left out here")
 	tb.check("a long log")
+}
+
+// A log that grows stays at the line that is read, also when its oldest lines are dropped.
+func TestReadingLogThatIsCut(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "while read n; do seq -f %0100g $n; done", "limits": {"output": "16MB"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
+	tb.see("Nothing written yet")
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "1 39000\n")
+	tb.see("39,000 lines, following")
+	eval[any](tb, `document.querySelector('.logview').scrollTop = 30000 * 18`)
+	const first = `(() => { const b = document.querySelector('.logview'); return Number([...b.querySelectorAll('.logrow')].find((r) => r.offsetTop >= b.scrollTop - 1)?.lastElementChild.textContent); })()`
+	tb.until("a line is read", first+` === 30001`)
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "1 8000\n")
+	tb.until("all of it has come, and the oldest lines are dropped", `(() => { const n = document.body.innerText.match(/([0-9,]+) earlier lines left out/); return n && Number(n[1].replace(/,/g, '')) + Number(document.querySelector('.logbar [role=status]').innerText.replace(/\D/g, '')) === 47000; })()`)
+	tb.until("the same line is read", first+` === 30001`)
 }

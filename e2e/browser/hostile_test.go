@@ -11,21 +11,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hostile is what an adversary writes wherever a text of his own is kept.
-var hostile = []string{
-	`<script>window.pwned=1</script>`, `<img src=x onerror="window.pwned=1">`, `<svg onload=window.pwned=1>`, `"><script src=//evil.example/x.js></script>`,
-	`</pre></div><iframe src="javascript:parent.pwned=1"></iframe>`, `javascript:window.pwned=1`, `<a href="javascript:window.pwned=1">x</a>`,
-	`<style>@import url(//evil.example/x.css)</style>`, `<link rel=stylesheet href=//evil.example/x.css>`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
-	`<base href=//evil.example/>`, `<form action=//evil.example><input name=x>`, `${window.pwned=1}`, `{{constructor.constructor('window.pwned=1')()}}`,
-	"`+(window.pwned=1)+`", `__proto__`, `constructor`, `\u003cscript\u003ewindow.pwned=1\u003c/script\u003e`, `%3Cscript%3E`, `&lt;script&gt;`, `<!--`, `]]>`,
-	"\u202Eevil\u202C", "\u2066x\u2069", "zero\u200Bwidth", "\uFEFFbom", "a\u2028b", strings.Repeat("W", 3000), strings.Repeat("a\u0301\u0302\u0303", 200), "../../etc/passwd", "=1+1", "😀",
-}
-
-// escapes are what a program may write to take over a terminal.
-var escapes = "\x1b]0;title\x07\x1b]8;;javascript:window.pwned=1\x1b\\link\x1b]8;;\x1b\\\x1b[2J\x1b[999;999H\x1b[?1049h\x1b[38;2;999;0;0mx\x1b[5mblink\x1b[8mhidden\x1b[0m\x9b31m\x90q\x9c\x00\x07\r\b\x7f"
-
 // quoteShell quotes for a POSIX shell.
 func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// clip cuts a text to at most n bytes, between characters.
+func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }
+
+// printed drops control characters, which the names of cases have none of.
+func printed(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return -1
+	}
+	return r
+}
+
+// unseen finds what has no picture, but variants and joiners, which emoji and some scripts need.
+const unseen = `/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu`
 
 // What an adversary writes is text on every screen: it runs nothing, asks nobody, adds no element that templates do not have, and its
 // marks that turn the direction of writing are seen.
@@ -33,46 +34,87 @@ func TestHostileText(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
 	var script strings.Builder
-	var cases []map[string]any
+	script.WriteString("mkdir -p d; cd d\n")
+	var given []map[string]any // cases that run; those of results that are made up are in results
+	var results [2][]map[string]any
 	input := map[string]any{}
 	for i, h := range hostile {
-		fmt.Fprintf(&script, "printf '%%s\\n' %s\nprintf '%%s\\n' %s >&2\n", quoteShell(h), quoteShell(h))
-		name := fmt.Sprintf("%d %.150s", i, strings.ToValidUTF8(strings.Map(func(r rune) rune {
-			if r < ' ' {
-				return -1
-			}
-			return r
-		}, h[:min(len(h), 150)]), ""))
-		cases = append(cases, map[string]any{"name": name, "stdin": h, "expect": "not " + h})
+		fmt.Fprintf(&script, "printf '%%s\\n' %s\nprintf '%%s\\n' %[1]s >&2\n", quoteShell(h))
+		if name := strings.ReplaceAll(h, "/", "_"); strings.Trim(name, ".\n\t\r ") != "" && i%4 == 0 {
+			fmt.Fprintf(&script, "echo x > ./%s.txt\n", quoteShell(clip(name, 100)))
+		}
+		if part := hostile[i:min(i+8, len(hostile))]; i%8 == 0 {
+			given = append(given, map[string]any{"name": clip(fmt.Sprintf("%d %s", i, strings.Map(printed, h)), 150), "stdin": strings.Join(part, "\n"), "expect": "not " + strings.Join(part, "\n")})
+		}
+		results[i%2] = append(results[i%2], map[string]any{"name": h, "verdict": "wrong_answer", "stdout": h, "stderr": h, "message": h, "stdout_bytes": len(h), "stderr_bytes": len(h)})
 		input[fmt.Sprintf("%d%s", i, h)] = h
 	}
-	fmt.Fprintf(&script, "printf '%%b' %s\n", quoteShell(strings.ReplaceAll(fmt.Sprintf("%+q", escapes)[1:], `"`, "")))
-	script.WriteString("mkdir -p d; echo x > 'd/<img src=x onerror=window.pwned=1>.txt'; echo '{\"<b>\": \"<script>window.pwned=1</script>\"}' > \"$PAWL_OUTPUT\"; exit 1\n")
-	labels := map[string]string{}
-	for i, h := range hostile[:10] {
-		labels[fmt.Sprintf("l%d", i)] = h[:min(len(h), 60)]
-	}
-	all := map[string]string{}
-	all["output"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": script.String(), "labels": labels, "collect": []string{"d"}, "wait": "60s"})
-	all["cases"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": "cat; cat >&2 < /dev/null", "cases": cases, "labels": labels, "wait": "60s"})
-	all["input"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": input})
-	all["odd"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": map[string]any{"verdict": 1, "stdout": 5, "cases": []any{nil}, "files": 5}})
-	description, err := json.Marshal(strings.Join(hostile, "\n"))
+	output, err := json.Marshal(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.call(t, http.MethodPost, "/api/v1/definitions", fmt.Sprintf(`{"name": "hostile", "description": %s, "input": {"type": "object", "properties": {"<img src=x onerror=window.pwned=1>": {"type": "string", "title": "<b>x</b>", "description": %s}}},
-		"tasks": {"a": {"action": "noop", "with": {"x": %s}}, "b": {"needs": "a", "action": "code", "with": {"language": "bash", "source": "exit 9", "env": {"X": "<script>"}}}}}`, description, description, description))
+	fmt.Fprintf(&script, "cd ..; printf '%%b' %s\n", quoteShell(strings.ReplaceAll(fmt.Sprintf("%+q", escapes)[1:], `"`, "")))
+	fmt.Fprintf(&script, "echo x > 'd/<img src=x onerror=window.pwned=1>.txt'; printf '%%s' %s > \"$PAWL_OUTPUT\"; exit 1\n", quoteShell(string(output)))
+	labels := map[string]string{}
+	var labelled, held []any
+	for i, h := range hostile {
+		if i < 10 {
+			labels[fmt.Sprintf("l%d", i)] = clip(h, 60)
+		}
+		if i%60 == 0 {
+			labelled = append(labelled, map[string]any{"action": "noop", "labels": map[string]string{}})
+		}
+		all := labelled[len(labelled)-1].(map[string]any)["labels"].(map[string]string)
+		all[clip(fmt.Sprintf("%d%s", i, h), 60)] = clip(h, 200)
+		held = append(held, map[string]any{"action": "sleep", "input": map[string]any{"for": "1h"}, "concurrency": map[string]any{"key": clip(fmt.Sprintf("%d%s", i, h), 60), "limit": 1}})
+	}
+	all := map[string]string{}
+	all["output"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": script.String(), "labels": labels, "collect": []string{"d"}, "wait": "60s"})
+	all["cases"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": "cat", "cases": given, "labels": labels, "wait": "60s"})
+	for i, cases := range results {
+		all[fmt.Sprint("results ", i)] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": map[string]any{"verdict": "wrong_answer", "stdout": strings.Join(hostile, "\n"), "cases": cases}})
+	}
+	all["input"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": input})
+	all["odd"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": map[string]any{"verdict": 1, "stdout": 5, "cases": []any{nil}, "files": 5}})
+	signal := s.call(t, http.MethodPost, "/api/v1/signals", map[string]any{"trigger": "hostile", "key": clip(hostile[1], 60), "subject": clip(hostile[0], 60), "data": input})
+	fields := map[string]any{}
+	for i, h := range hostile[:40] {
+		fields[clip(fmt.Sprintf("%d%s", i, h), 60)] = map[string]any{"type": "string", "title": clip(h, 100), "description": clip(h, 100), "enum": []string{clip(h, 100), "other"}}
+	}
+	all["asked"] = s.submit(t, "/api/v1/executions", map[string]any{"action": "ask", "input": map[string]any{"title": clip(hostile[0], 60), "text": clip(strings.Join(hostile, "\n"), 4000), "form": map[string]any{"type": "object", "properties": fields}}})
+	parts, n := []string{""}, 0 // of a description, which has 10,000 bytes at most
+	var plain []string          // what is no expression
+	for _, h := range hostile {
+		if n += len(h) + 1; n > 9000 {
+			parts, n = append(parts, ""), len(h)+1
+		}
+		parts[len(parts)-1] += h + "\n"
+		if !strings.Contains(h, "${{") {
+			plain = append(plain, h)
+		}
+	}
+	for i, part := range parts {
+		name := "hostile"
+		if i > 0 {
+			name += fmt.Sprint("-", i)
+		}
+		s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": name, "description": part,
+			"input": map[string]any{"type": "object", "properties": map[string]any{"<img src=x onerror=window.pwned=1>": map[string]any{"type": "string", "title": "<b>x</b>", "description": part}}},
+			"tasks": map[string]any{"a": map[string]any{"action": "noop", "with": map[string]any{"x": plain}},
+				"b": map[string]any{"needs": "a", "action": "code", "with": map[string]any{"language": "bash", "source": "exit 9", "env": map[string]string{"X": "<script>"}}}}})
+	}
 	all["workflow"] = s.submit(t, "/api/v1/executions?wait=60s", `{"action": "hostile"}`)
 	all["cancelled"] = s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
 	s.call(t, http.MethodPost, "/api/v1/executions/"+all["cancelled"]+"/cancel?wait=20s", map[string]any{"reason": strings.Join(hostile[:20], " ")})
+
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", map[string]any{"executions": append(held, labelled...)})
 
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	look := func(where string) {
 		t.Helper()
 		found := eval[[]string](tb, `[...document.querySelectorAll('script:not([src^="a/"]), iframe, object, embed, style, link:not([href^="a/"]), meta[http-equiv], base ~ base, form[action], img:not([src*="/ui/a/"]), [onerror], [onload], [style*="url"]')].map((e) => e.outerHTML.slice(0, 200))
-			.concat(typeof window.pwned === 'undefined' ? [] : ['it ran']).concat([...document.querySelectorAll('a')].filter((a) => !/^https?:/.test(a.href)).map((a) => 'a link to ' + a.href))
-			.concat(/[\u202a-\u202e\u2066-\u2069\u200b\ufeff\u0000-\u0008\u001b]/.test(document.body.innerText) ? ['an invisible mark'] : [])`)
+			.concat(typeof window.pwned === 'undefined' && Object.keys(Object.prototype).length === 0 ? [] : ['it ran']).concat([...document.querySelectorAll('a')].filter((a) => !/^https?:/.test(a.href)).map((a) => 'a link to ' + a.href))
+			.concat([document.title, document.body.innerText, ...[...document.querySelectorAll('[title], [aria-label]')].flatMap((e) => [e.title, e.ariaLabel || ''])].flatMap((t) => t.match(`+unseen+`) || []).slice(0, 3).map((m) => 'an invisible mark: ' + JSON.stringify(m) + ' ' + m.codePointAt(0).toString(16)))`)
 		for _, f := range found {
 			t.Errorf("%s: %s", where, f)
 		}
@@ -81,7 +123,7 @@ func TestHostileText(t *testing.T) {
 	}
 	for name, id := range all {
 		for _, part := range []string{"why", "tasks", "result", "output", "logs", "history", "input"} {
-			if part == "tasks" && name != "workflow" {
+			if part == "tasks" && name != "workflow" || strings.HasPrefix(name, "results") && part != "result" && part != "output" || name == "asked" && part != "why" && part != "input" {
 				continue
 			}
 			where := name + " " + part
@@ -98,6 +140,8 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 	tb.do("the logs", chromedp.Navigate(s.url+"/ui/executions/"+all["output"]+"/logs"))
+	tb.see("https://evil.example/a/a/") // the last line
+	tb.do("a line of them", chromedp.Navigate(s.url+"/ui/executions/"+all["output"]+"/logs?find="+url.QueryEscape("<svg onload=")))
 	tb.see("<svg onload=window.pwned=1>")
 	tb.as("dark", 360)
 	batch := url.QueryEscape("l0=" + hostile[0])
@@ -106,7 +150,7 @@ func TestHostileText(t *testing.T) {
 		"compare?a=" + all["odd"] + "&b=" + all["cases"], "compare?show=output&a=" + all["odd"] + "&b=" + all["odd"], "executions/" + all["odd"] + "/constructor",
 		"compare?a=" + all["cases"], "compare?a=" + url.QueryEscape(hostile[1]), "batches", "batches?of=" + batch, "batches?rows=label:l1&of=" + batch, "batches?cols=label:l2&against=" + batch + "&of=" + batch, "batches?of=" + url.QueryEscape(hostile[1]),
 		"executions/" + all["workflow"] + "/tasks?at=5", "executions/" + all["cancelled"] + "/history?at=3",
-		"executions", "definitions/hostile", "definitions/hostile?task=a", "new?action=hostile", "new?from=" + all["input"], "work",
+		"executions", "executions?status=running", "executions?action=noop", "signals", fmt.Sprint("signals/", signal["signal"]), "questions", "definitions", "definitions/hostile", "definitions/hostile-1", "definitions/hostile?task=a", "new?action=hostile", "new?from=" + all["input"], "work",
 		"executions?label=" + url.QueryEscape(`l0=<script>window.pwned=1</script>`), "executions/" + url.PathEscape(`<img src=x onerror=window.pwned=1>`), url.PathEscape(`<script>window.pwned=1</script>`)} {
 		tb.do(path, chromedp.Navigate(s.url+"/ui/"+path))
 		tb.until(path+" has loaded", `!!document.querySelector('h1') && !document.body.innerText.includes('Loading')`)

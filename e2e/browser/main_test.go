@@ -10,10 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +85,7 @@ type server struct {
 	token string
 	state string // its state directory
 	store string // sqlite, or the DSN of a database
+	pid   int
 	kill  func() // ends it at once, as kill -9 does
 }
 
@@ -131,12 +136,42 @@ func serveAt(t *testing.T, token, store, state, listen string) *server {
 	select {
 	case url, ok := <-found:
 		if ok {
-			return &server{url: url, token: token, state: state, store: store, kill: kill}
+			return &server{url: url, token: token, state: state, store: store, pid: cmd.Process.Pid, kill: kill}
 		}
 	case <-time.After(time.Minute):
 	}
 	t.Fatal("the server did not say where its page is")
 	return nil
+}
+
+// proxied is the URL of a proxy before a server: each request is answered by answer, which may hand it on.
+func proxied(t *testing.T, s *server, answer func(w http.ResponseWriter, r *http.Request, forward http.Handler)) string {
+	t.Helper()
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, forward) }))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// cpu is how many seconds of a processor the server has used.
+func (s *server) cpu(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third field on: the second is the program's name in brackets
+	var ticks [2]float64
+	for i := range ticks { // utime and stime, proc(5)
+		if ticks[i], err = strconv.ParseFloat(fields[11+i], 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return (ticks[0] + ticks[1]) / 100 // USER_HZ is 100 on x86 and arm64
 }
 
 // call asks the API and decodes its answer.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,13 +151,16 @@ type look struct {
 	width int64
 }
 
+// telling are the screens with the most that is told by shapes and colours.
+var telling = []string{"executions", "workflow tasks", "workflow timeline", "cases result", "batches flipped", "in line why", "work", "replay"}
+
 // Every screen, in both themes, wide, in half a screen and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
-// of the policy. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.
+// of the policy. Some are looked at with colours that the system gives as well. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
 		s, at := filled(t, store)
-		looks := []look{{"light", 1280}, {"dark", 1280}, {"light", 820}, {"light", 360}}
+		looks := []look{{"light", 1280}, {"dark", 1280}, {"light", 820}, {"light", 360}, {forced, 1280}}
 		if store != "sqlite" {
 			looks = []look{{"dark", 360}}
 		}
@@ -174,7 +178,7 @@ func walk(t *testing.T, s *server, at map[string]string, l look, axe bool) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as(l.theme, l.width)
 	for name, path := range at {
-		if !strings.Contains(name, *only) {
+		if !strings.Contains(name, *only) || l.theme == forced && !slices.Contains(telling, name) {
 			continue
 		}
 		where := fmt.Sprintf("%s, %s, %d px", name, l.theme, l.width)
@@ -184,6 +188,9 @@ func walk(t *testing.T, s *server, at map[string]string, l look, axe bool) {
 		}
 		tb.see(shows[name])
 		tb.fits(where)
+		if l.theme == forced && !eval[bool](tb, `matchMedia('(forced-colors: active)').matches`) {
+			t.Fatal("the browser forces no colours")
+		}
 		if axe {
 			tb.accessible(where)
 		}
@@ -347,9 +354,10 @@ func TestPauseExecution(t *testing.T) {
 	button := func(word string) string { return `button[aria-label="` + word + `: ` + id + `"]` }
 	tb.until("it can be paused", `!!document.querySelector('`+button("Pause")+`')`)
 	tb.do("pause it", chromedp.Click(button("Pause")), chromedp.SendKeys(`dialog[open] #pause-reason`, "the disks are full"))
+	tb.do("let its timers stand still", chromedp.Click(`dialog[open] input[type=checkbox]`))
 	tb.accessible("pausing a workflow")
 	tb.press("Pause the workflow")
-	tb.see("It starts no tasks.")
+	tb.see("It starts no tasks, and its timers stand still.")
 	tb.see("the disks are full")
 	tb.accessible("a paused workflow")
 	tb.check("paused-workflow")
@@ -359,6 +367,6 @@ func TestPauseExecution(t *testing.T) {
 	tb.until("it can be resumed", `!!document.querySelector('`+button("Resume")+`')`)
 	tb.do("resume it", chromedp.Click(button("Resume")))
 	tb.press("Resume the workflow")
-	tb.until("it is resumed", `!!document.querySelector('`+button("Pause")+`') && !document.body.innerText.includes('It starts no tasks.')`)
+	tb.until("it is resumed", `!!document.querySelector('`+button("Pause")+`') && !document.body.innerText.includes('It starts no tasks')`)
 	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel", nil)
 }

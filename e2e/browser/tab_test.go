@@ -39,9 +39,9 @@ type tab struct {
 const watch = `window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
-func open(t *testing.T, host string) *tab {
+func open(t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(browser, options...)
 	t.Cleanup(cancel)
 	if err := chromedp.Do(ctx); err != nil { // makes the tab, which lives as long as this context
 		t.Fatal(err)
@@ -137,11 +137,17 @@ func (tb *tab) hide(hidden bool) {
 	eval[any](tb, fmt.Sprintf(`Object.defineProperty(document, 'hidden', {configurable: true, get: () => %t}); document.dispatchEvent(new Event('visibilitychange'))`, hidden))
 }
 
-// as sets theme and width.
+const forced = "forced colours"
+
+// as sets theme and width. The theme forced is that of a system which gives all colours.
 func (tb *tab) as(theme string, width int64) {
 	tb.t.Helper()
-	tb.do("set theme and width",
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}),
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+	if theme == forced {
+		features[0].Value = "dark"
+		features = append(features, &emulation.MediaFeature{Name: "forced-colors", Value: "active"})
+	}
+	tb.do("set theme and width", command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}),
 		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500}))
 }
 

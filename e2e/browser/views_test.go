@@ -47,6 +47,11 @@ func TestReplay(t *testing.T) {
 		tb.press("Replay")
 		tb.see("Event 1 of ")
 		tb.until("nothing has begun", `[...document.querySelectorAll('.rows tbody tr')].every((r) => r.innerText.includes('Pending')) && document.querySelectorAll('.rows tbody tr').length === 3`)
+		eval[any](tb, `document.activeElement.blur()`)
+		for _, step := range []struct{ key, shows string }{{"j", "Event 2 of "}, {"j", "Event 3 of "}, {"k", "Event 2 of "}} {
+			tb.do("the key "+step.key, chromedp.KeyEvent(step.key))
+			tb.see(step.shows)
+		}
 		for range events {
 			tb.do("the next event", chromedp.Evaluate[chromedp.Void](`document.querySelector('button[aria-label="Event after"]:not([disabled])')?.click()`))
 		}
@@ -227,4 +232,37 @@ func TestCheckOfCode(t *testing.T) {
 	tb.do("mend it", chromedp.SendKeys("#wall", "\b\b\b\b2s"))
 	tb.see("It would run code in queue default")
 	tb.check("the check of a program")
+}
+
+// In a large graph a chain of tasks is one box, which leads to the chain.
+func TestChainsAreFolded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tasks := map[string]any{"first": map[string]any{"action": "noop"}}
+	for i := range 20 {
+		tasks[fmt.Sprint("side", i)] = map[string]any{"action": "noop", "needs": []string{"first"}}
+	}
+	for i := range 450 {
+		needs := "first"
+		if i > 0 {
+			needs = fmt.Sprint("t", i-1)
+		}
+		tasks[fmt.Sprint("t", i)] = map[string]any{"action": "noop", "needs": []string{needs}}
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": "long", "tasks": tasks})
+	id := s.submit(t, "/api/v1/executions", `{"action": "long", "not_before": "2099-01-01T00:00:00Z"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=graph"))
+	tb.see("t0 … t449")
+	tb.see("450 tasks in a row, 0 ended")
+	tb.until("the others are there", `document.querySelectorAll('.graph .node').length === 22`)
+	tb.accessible("a graph with a folded chain")
+	tb.fits("a graph with a folded chain")
+	tb.shot("folded chain")
+	tb.do("open the chain", chromedp.Click(`.node[data-task=t0]`))
+	tb.until("the chain is there", `new URLSearchParams(location.search).get('task') === 't0' && document.querySelector('.node[data-task=t1]') !== null && document.querySelector('.map canvas') !== null`)
+	tb.until("few boxes are in the document", `document.querySelectorAll('.graph .node').length < 200`)
+	tb.do("choose another", chromedp.Click(`.node[data-task=first]`))
+	tb.see("t0 … t449")
 }

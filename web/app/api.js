@@ -8,8 +8,11 @@ const root = new URL('../', base).href;
 /** @param {string} path */
 export const apiURL = (path) => new URL(path.replace(/^\//, ''), root).href;
 
-/** What the server says about who may come in: true once an answer was 401. */
+/** What the server says about who may come in: true once an answer was 401. Nothing is asked then until a login. */
 export const locked = signal(false);
+
+/** Whether the server has answered since the page was loaded, or logged out of: what is on the screen then stays behind a login that has become necessary. */
+export const inside = signal(false);
 
 /** The last thing that kept the page from the server: empty while it answers. */
 export const offline = signal('');
@@ -17,19 +20,22 @@ export const offline = signal('');
 /** Whether the server asks for tokens; then the page can log out. */
 export const tokens = signal(false);
 
+const session = 'api/v1/session';
+
 /** Logs in with a token: the answer's cookie opens the API, and no script can read it. @param {string} token */
 export async function logIn(token) {
-  await post('api/v1/session', { token });
+  await post(session, { token });
   locked.value = false;
 }
 
 export async function logOut() {
-  await request('api/v1/session', { method: 'DELETE' });
+  await request(session, { method: 'DELETE' });
+  inside.value = false;
   locked.value = true;
 }
 
 /** Asks whether there is anything to log out of. */
-export const askSession = () => getJSON('api/v1/session').then((s) => { tokens.value = s.tokens; if (!s.open) locked.value = true; }, () => {});
+export const askSession = () => getJSON(session).then((s) => { tokens.value = s.tokens; if (!s.open) locked.value = true; }, () => {});
 
 /** An answer of the server that is a problem, or no answer at all (status 0). */
 export class Problem extends Error {
@@ -60,7 +66,10 @@ export async function request(path, o = {}) {
     throw new Problem({ type: '', status: 0, title: 'The server does not answer', detail: 'The server does not answer: it may be stopped, or the network is away. The page tries again by itself.' });
   }
   offline.value = '';
-  if (res.ok || res.status === 304) return res;
+  if (res.ok || res.status === 304) {
+    if (path !== session) inside.value = true;
+    return res;
+  }
   /** @type {import('../types').Problem} */
   let p = { type: '', status: res.status, title: res.statusText || `Status ${res.status}` };
   try {

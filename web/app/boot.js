@@ -1,12 +1,12 @@
 // The frame around the screens: navigation, login, keys, theme.
 import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
-import { base, locked, offline, tokens, logIn, logOut, askSession } from './api.js';
+import { base, locked, inside, offline, tokens, logOut, askSession } from './api.js';
 import { route } from './router.js';
-import { places, meanings, pressed, said } from './keys.js';
+import { places, pressed, said } from './keys.js';
 import { streaming } from './stream.js';
 import { theme, themes, setTheme } from './theme.js';
 import { lazy } from './lazy.js';
-import { trouble, dialog } from '../part/kit.js';
+import { trouble } from '../part/kit.js';
 import { Executions } from '../screen/executions.js';
 
 /** @type {Record<string, any>} */
@@ -49,7 +49,7 @@ function screen() {
     case 'executions': return second ? h(Execution, { id: second, key: second }) : h(Executions, {});
     case 'batches': return h(Batches, {});
     case 'compare': return h(Compare, {});
-    case 'new': return h(New, {});
+    case 'new': return h(New, { key: JSON.stringify([route.value.query.get('from'), route.value.query.get('action')]) });
     case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
     case 'register': return h(Register, { key: route.value.query.get('from') || '' });
     case 'schedules': return second ? h(ScheduleScreen, { name: second, key: second }) : h(Schedules, {});
@@ -77,33 +77,10 @@ function Light() {
   return html`<div class=${`light ${cls}`} role="status"><span class="dot"></span>${words}</div>`;
 }
 
-function Login() {
-  const [text, setText] = useState('');
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const enter = async (/** @type {Event} */ e) => {
-    e.preventDefault();
-    await logIn(text.trim()).catch(setError);
-  };
-  const open = location.protocol !== 'https:' && !/^(localhost|127\.|\[::1\])/.test(location.hostname);
-  return html`<main class="login">
-    <h1>Pawl asks for a token</h1>
-    <form class="tight" onSubmit=${enter}>
-      <div class="field"><label for="token">Token of this server</label>
-        <input id="token" type="password" autocomplete="current-password" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} autofocus /></div>
-      <p class="hint">The browser stays logged in for 12 hours. The token itself is not kept.</p>
-      ${open ? html`<p class="note late">The connection is not encrypted: others on the network can read the token.</p>` : null}
-      ${trouble(error)}
-      <div><button class="primary" type="submit" disabled=${text.trim() === ''}>Open</button></div>
-    </form>
-  </main>`;
-}
+const Login = lazy(() => import('./login.js').then((m) => m.Login));
+const LoginAgain = lazy(() => import('./login.js').then((m) => m.LoginAgain), () => null);
 
-/** @param {{key: number, open: boolean, close: () => void}} p */
-const help = (p) => dialog({ name: 'Keys', ...p }, html`<div class="body"><h2>Keys</h2>
-  <dl class="facts keys">${meanings.map(([keys, does]) => html`<dt>${keys.map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${does}</dd>`)}
-    <dt><kbd>g</kbd> …</dt><dd>${places.map((p) => html`<span class="nowrap"><kbd>${p.key}</kbd> ${p.name}</span> `)}</dd>
-  </dl></div><footer><button type="button" onClick=${p.close}>Close</button></footer>`);
-
+const Help = lazy(() => import('../screen/help.js').then((m) => m.Help), () => null);
 const Palette = lazy(() => import('../screen/palette.js').then((m) => m.Palette), () => null);
 
 /** @param {{children: any}} p */
@@ -123,9 +100,9 @@ function Page() {
     addEventListener('keydown', on);
     return () => removeEventListener('keydown', on);
   }, []);
-  if (locked.value) return h(Login, {});
+  if (locked.value && !inside.value) return h(Login, {});
   const at = route.value.parts[0] || 'executions';
-  return html`<div class="frame">
+  return html`<div class="frame" hidden=${locked.value}>
     <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
     <header class="side">
       <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
@@ -135,18 +112,19 @@ function Page() {
       <div class="foot">
         ${h(Light, {})}
         <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => show('help')}>Keys <kbd>?</kbd></button>
-        ${tokens.value ? html`<button class="plain" type="button" onClick=${logOut}>Log out</button>` : null}</div>
+        ${tokens.value ? html`<button class="plain" type="button" onClick=${() => void logOut().catch(() => {})}>Log out</button>` : null}</div>
       </div>
     </header>
     <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
-    ${help({ key: over.nth, open: over.name === 'help', close })}
+    ${over.name === 'help' ? h(Help, { key: over.nth, close }) : null}
     ${over.name === 'search' ? h(Palette, { key: over.nth, close, help: () => show('help') }) : null}
     <div class="said" role="status">${said.value}</div>
-  </div>`;
+  </div>${locked.value ? h(LoginAgain, {}) : null}`;
 }
 
 const iconURL = /** @type {HTMLLinkElement|null} */ (document.querySelector('link[rel=icon]'))?.href || '';
 
-askSession();
+// A login may become necessary when the server has another version, and these files no longer.
+askSession().then(() => { if (tokens.value) import('./login.js').then(() => {}, () => {}); });
 const at = document.getElementById('page');
 if (at) render(h(Page, {}), at);

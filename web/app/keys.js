@@ -16,15 +16,6 @@ export const places = [
   { path: 'server', name: 'Server', key: 's' },
 ];
 
-/** What the keys do, for the list of them. @type {[string[], string][]} */
-export const meanings = [
-  [['Ctrl', 'K'], 'Search: a screen, an order, an id, a definition'],
-  [['j'], 'Next row'], [['k'], 'Previous row'], [['Enter'], 'Open the row'], [['x'], 'Mark the row'],
-  [['w'], 'Why it waits'], [['c'], 'Cancel or kill: this one, the row or those that are marked'], [['r'], 'Run again: this one, the row or those that are marked'],
-  [['f'], 'Logs, at their end'], [['['], 'The one before it'], [[']'], 'The one after it'], [['y'], 'Copy the id'],
-  [['/'], 'Filter'], [['.'], 'Show what is new'], [['Esc'], 'Leave the field, or go back to the list'], [['?'], 'These keys'],
-];
-
 /** What a key has done, where nothing else on the screen shows it. */
 export const said = signal('');
 /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -49,6 +40,9 @@ function press(key) {
   else found?.click();
   return !!found;
 }
+
+/** Whether the screen has a button for a key, also one that cannot be pressed just now. @param {string} key */
+const ofScreen = (key) => document.querySelector(`[aria-keyshortcuts="${key}"]`) !== null;
 
 let wanted = ''; // a key whose button comes with the mark that was just made
 
@@ -93,8 +87,8 @@ export function pressed(e, shown) {
   const place = after === 'g' ? places.find((p) => p.key === e.key) : undefined;
   after = e.key === 'g' ? 'g' : '';
   if (place) go(place.path);
-  else if (e.key === 'j' && rows.length > 0) rows[Math.min(i + 1, rows.length - 1)].focus();
-  else if (e.key === 'k' && rows.length > 0) rows[Math.max(i - 1, 0)].focus();
+  else if (e.key === 'j' && rows.length > 0 && !ofScreen('j')) rows[Math.min(i + 1, rows.length - 1)].focus();
+  else if (e.key === 'k' && rows.length > 0 && !ofScreen('k')) rows[Math.max(i - 1, 0)].focus();
   else if (e.key === 'x' && box) box.click();
   else if (e.key === 'w' && box) go(`executions/${box.value}/why`);
   else if (e.key === 'y' && box) copyID(box.value);

@@ -1,13 +1,19 @@
 // Server-sent events read with fetch, because EventSource can send no header and hides a refusal. There is one stream per visible
 // tab: browsers allow six connections to a host over HTTP/1.1, and a hidden tab must not hold one.
-import { signal } from '../vendor/preact.js';
-import { request, Problem } from './api.js';
+import { effect, signal, untracked } from '../vendor/preact.js';
+import { locked, request, Problem } from './api.js';
 
 /** How the stream of this tab is: '' where none is open. */
 export const streaming = signal(/** @type {''|'connecting'|'live'|'paused'|'over'} */ (''));
 
 /** How long a tab may be hidden before its stream is closed. */
 const hiddenFor = 10000;
+
+/** Whether a stream is asked for no more after an answer: one of 500 and more may come from a proxy while the server starts again, and a login may follow a 401. @param {unknown} e */
+const final = (e) => e instanceof Problem && e.status >= 400 && e.status < 500 && ![401, 408, 429].includes(e.status);
+
+/** Calls f now if nothing keeps the page from asking, and after each login. Returned is what ends that. @param {() => void} f */
+const whenOpen = (f) => effect(() => { if (!locked.value) untracked(f); });
 
 /**
  * Splits what arrives into messages. Returned is what to call with each piece of text.
@@ -62,7 +68,7 @@ export function follow(path, message, o = {}) {
   const state = (/** @type {typeof streaming.value} */ s) => { if (!stopped && !o.unseen) streaming.value = s; };
 
   const read = async () => {
-    if (stopped || over || open || document.hidden) return;
+    if (stopped || over || open || document.hidden || locked.value) return;
     const mine = new AbortController();
     open = mine;
     state('connecting');
@@ -84,15 +90,15 @@ export function follow(path, message, o = {}) {
         feed(decoder.decode(value, { stream: true }));
       }
     } catch (e) {
-      if (e instanceof Problem && e.status >= 400 && e.status !== 429 && e.status !== 503) {
+      if (final(e)) {
         over = true;
-        o.failed?.(e);
+        o.failed?.(/** @type {Problem} */ (e));
       }
     }
     if (open === mine) open = null;
     if (stopped) return;
     if (over) state('over');
-    else if (document.hidden) state('paused');
+    else if (document.hidden || locked.value) state('paused');
     else {
       state('connecting');
       timer = setTimeout(read, wait * (0.75 + Math.random() / 2));
@@ -116,8 +122,12 @@ export function follow(path, message, o = {}) {
     }
   };
   document.addEventListener('visibilitychange', visibility);
-  read();
+  const close = whenOpen(() => {
+    clearTimeout(timer);
+    read();
+  });
   return () => {
+    close();
     state('');
     stopped = true;
     clearTimeout(timer);
@@ -152,7 +162,7 @@ export function poll(look, every, changes) {
     timer = setTimeout(round, Math.max(0, at - performance.now()));
   };
   const round = async () => {
-    if (stopped || over || busy || document.hidden) return;
+    if (stopped || over || busy || document.hidden || locked.value) return;
     busy = true;
     news = false;
     const begun = performance.now();
@@ -170,10 +180,10 @@ export function poll(look, every, changes) {
   };
   const visibility = () => {
     clearTimeout(timer);
-    if (!document.hidden) round();
+    round();
   };
   document.addEventListener('visibilitychange', visibility);
-  round();
+  const closeRounds = whenOpen(visibility);
   const close = changes && follow(changes, () => {
     heard = performance.now();
     news = true;
@@ -183,6 +193,7 @@ export function poll(look, every, changes) {
     stopped = true;
     clearTimeout(timer);
     document.removeEventListener('visibilitychange', visibility);
+    closeRounds();
     if (close) close();
   };
 }

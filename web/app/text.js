@@ -45,10 +45,11 @@ export function line(s, n = 300) {
 export function duration(ms) {
   if (!Number.isFinite(ms) || ms < 0) ms = 0;
   if (ms < 1) return ms === 0 ? '0 ms' : '< 1 ms';
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
-  if (s < 10) return `${s.toFixed(1)} s`;
-  if (s < 60) return `${Math.round(s)} s`;
+  if (s < 9.95) return `${s.toFixed(1)} s`;
+  if (s < 59.5) return `${Math.round(s)} s`;
+  if (s < 60) return '1 min 00 s';
   const m = Math.floor(s / 60);
   if (m < 60) return `${m} min ${pad(Math.floor(s % 60))} s`;
   const h = Math.floor(m / 60);
@@ -108,16 +109,6 @@ export function goDuration(d) {
     return '';
   });
   return rest === '' ? sum : NaN;
-}
-
-/** Bytes of a size such as 64MB or 1GiB; NaN where it is none. @param {unknown} s */
-export function goSize(s) {
-  if (typeof s === 'number') return s;
-  const m = /^(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?$/i.exec(String(s ?? ''));
-  if (!m) return NaN;
-  const unit = (m[2] || '').toUpperCase();
-  const power = unit ? 'KMGT'.indexOf(unit[0]) + 1 : 0;
-  return Number(m[1]) * (unit.endsWith('I') ? 1024 : 1000) ** power;
 }
 
 /** The end of an id: its beginning is a time and the same for many. @param {string} id */

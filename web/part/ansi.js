@@ -17,7 +17,7 @@ const escapes = /(?:\u001b\[|\u009b)([0-9:;<=>?]{0,64})[ -/]{0,4}([@-~])|(?:\u00
 // The address of a hyperlink; it is empty where one ends.
 const hyperlink = /^(?:\u001b\]|\u009d)8;[^;]*;([^\u0007\u001b\u009c]*)/;
 
-const most = 500; // pieces of a line; what follows stays in one piece
+const most = 500; // pieces of a line; what follows is one piece
 const longestAddress = 200;
 
 /** @param {number} n a colour of the table of 256 */
@@ -96,13 +96,21 @@ function piece(s, text) {
   return out;
 }
 
+/** Moves a style over the colours of a text. @param {string} text @param {Style} s */
+export function styled(text, s) {
+  escapes.lastIndex = 0;
+  for (let m; (m = escapes.exec(text));) if (m[2] === 'm' && !/[<=>?]/.test(m[1])) sgr(s, m[1]);
+}
+
 /**
  * One line as pieces; s is the style at its beginning and is left as it is at its end. A hyperlink ends with its line.
  * @param {string} line
  * @param {Style} s
+ * @param {number} [left] pieces at most
  * @returns {Piece[]}
  */
-export function pieces(line, s) {
+export function pieces(line, s, left = most) {
+  const limit = Math.min(left, most);
   /** @type {Piece[]} */
   const out = [];
   let from = 0;
@@ -113,7 +121,7 @@ export function pieces(line, s) {
     address = '';
   };
   escapes.lastIndex = 0;
-  for (let m; (m = escapes.exec(line)) && out.length < most;) {
+  for (let m; out.length < limit && (m = escapes.exec(line));) {
     if (m.index > from) out.push(piece(s, line.slice(from, m.index)));
     from = m.index + m[0].length;
     if (m[2] === 'm' && !/[<=>?]/.test(m[1])) sgr(s, m[1]);
@@ -124,7 +132,11 @@ export function pieces(line, s) {
       linked = out.length;
     }
   }
-  if (from < line.length) out.push(piece(s, line.slice(from).replace(escapes, '')));
+  if (from < line.length) {
+    const rest = line.slice(from);
+    out.push(piece(s, rest.replace(escapes, '')));
+    if (out.length > limit) styled(rest, s);
+  }
   endLink();
   return out;
 }

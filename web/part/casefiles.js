@@ -5,9 +5,20 @@
 /** How many bytes the files may have together: more than a form can hold well is uploaded by pawl eval --cases. */
 const most = 8 << 20;
 
+/** The text of a file, byte by byte: a form cannot hold others. @param {{name: string, arrayBuffer: () => Promise<ArrayBuffer>}|undefined} f */
+async function textOf(f) {
+  if (!f) return '';
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await f.arrayBuffer());
+  } catch (e) {
+    if (!(e instanceof TypeError)) throw e;
+    throw new Error(`${f.name} is no text in UTF-8: pawl eval --cases DIRECTORY sends it as it is`);
+  }
+}
+
 /**
  * The cases that files make, in order of their names; numbers in them count as numbers. An error names the file that has no partner.
- * @param {{name: string, size: number, text: () => Promise<string>}[]} files
+ * @param {{name: string, size: number, arrayBuffer: () => Promise<ArrayBuffer>}[]} files
  * @returns {Promise<Case[]>}
  */
 export async function casesOf(files) {
@@ -28,5 +39,5 @@ export async function casesOf(files) {
   const names = [...all.keys()].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
   const lone = names.find((n) => !all.get(n)?.in);
   if (lone !== undefined) throw new Error(`${lone}.in is missing: there is only what is expected of it`);
-  return Promise.all(names.map(async (name) => ({ name, stdin: await all.get(name)?.in?.text() || '', expect: await all.get(name)?.out?.text() || '' })));
+  return Promise.all(names.map(async (name) => ({ name, stdin: await textOf(all.get(name)?.in), expect: await textOf(all.get(name)?.out) })));
 }

@@ -2,6 +2,7 @@
 // Values are kept as JSON text, so that a number reaches the server as it was typed.
 import { html } from '../vendor/preact.js';
 import { line, plain } from '../app/text.js';
+import { members } from './json.js';
 
 /** @param {any} s */
 const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
@@ -39,10 +40,44 @@ export function written(fields, values) {
   const parts = [];
   for (const f of fields) {
     const text = entered(values, f);
-    if (text === '' && !(f.required && f.type === 'string' && f.schema.default === undefined)) continue;
+    if (text === '' && !takesEmpty(f)) continue;
     parts.push(`${JSON.stringify(f.name)}: ${f.type === 'string' || f.type === 'choice' ? JSON.stringify(text) : text.trim()}`);
   }
   return `{${parts.join(', ')}}`;
+}
+
+/** Whether a field can send an empty text. @param {Field} f */
+const takesEmpty = (f) => f.required && f.type === 'string' && f.schema.default === undefined;
+
+/** What is in a field for a value, by its text in JSON; null where the field cannot hold it. @param {Field} f @param {string} raw */
+function typed(f, raw) {
+  if (f.type === 'json') return raw;
+  if (f.type === 'boolean') return raw === 'true' || raw === 'false' ? raw : null;
+  if (f.type === 'integer' || f.type === 'number') return /^[-0-9]/.test(raw) ? raw : null;
+  const v = raw[0] === '"' ? JSON.parse(raw) : null;
+  if (v === null || (f.type === 'choice' && !f.schema.enum.includes(v))) return null;
+  return (v === '' && !takesEmpty(f)) || /[\r\n]/.test(v) ? null : v; // a field of one line takes line breaks away
+}
+
+/**
+ * What the fields hold of an object, by its text in JSON: what written makes of it has the same members. Null where the form would lose something.
+ * @param {Field[]} fields @param {string} text
+ * @returns {Record<string, string>|null}
+ */
+export function valuesOf(fields, text) {
+  const t = text.trim();
+  if (t === '') return {};
+  try {
+    JSON.parse(t);
+  } catch {
+    return null;
+  }
+  if (t[0] !== '{') return null;
+  const found = Object.entries(members(t)).map(([name, raw]) => {
+    const f = fields.find((o) => o.name === name);
+    return [name, f ? typed(f, raw) : null];
+  });
+  return found.some(([, v]) => v === null) ? null : Object.fromEntries(found);
 }
 
 /** What a field has by itself, said in its hint. @param {Field} f */

@@ -1,6 +1,7 @@
-// A workflow as a graph, as the server lays it out: boxes are links, edges are drawn beneath them.
-import { html } from '../vendor/preact.js';
-import { line } from '../app/text.js';
+// A workflow as a graph, as the server lays it out: boxes are links, edges are drawn beneath them. Of a large graph the document has what is in
+// view and a map of the whole.
+import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
+import { line, count } from '../app/text.js';
 import { statusShape, look } from './status.js';
 
 /**
@@ -56,28 +57,131 @@ export function along({ nodes, edges }, from, key) {
   return fit.sort((a, b) => Math.abs(a.y - at.y) - Math.abs(b.y - at.y))[0]?.task || '';
 }
 
+const whole = 200; // boxes of a graph that is in the document as a whole
+const around = 240; // pixels beyond the view in which a larger one is there too, so that Tab and a wheel find something
+const mostEdges = 2000; // edges that are drawn at once
+
+/** @typedef {{x: number, y: number, w: number, h: number}} View what is seen of a plane */
+
+/** Whether two rectangles have something in common. @param {View} a @param {View} b */
+const meet = (a, b) => a.x <= b.x + b.w && b.x <= a.x + a.w && a.y <= b.y + b.h && b.y <= a.y + a.h;
+
+/** The rectangle around the points of an edge. @param {Edge} e @returns {View} */
+function extent({ points }) {
+  const [xs, ys] = [points.map((p) => p.x), points.map((p) => p.y)];
+  const [x, y] = [Math.min(...xs), Math.min(...ys)];
+  return { x, y, w: Math.max(...xs) - x, h: Math.max(...ys) - y };
+}
+
 /**
- * @param {{layout: Layout, selected?: string, href: (task: string) => string, status?: (task: string) => string|undefined,
- *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any}} p
+ * The boxes that are near a view, and the edges that may cross it; left counts those of them that are too many.
+ * @param {Layout} l @param {View[]} extents of its edges @param {View} view @param {string} keep a task whose box is among them wherever it is
+ * @returns {{nodes: Node[], edges: Edge[], left: number}}
  */
-export function graph({ layout, selected, href, status, sub, many, bar }) {
-  const lit = (/** @type {Edge} */ e) => e.from === selected || e.to === selected;
+export function near(l, extents, view, keep) {
+  const wide = { x: view.x - around, y: view.y - around, w: view.w + 2 * around, h: view.h + 2 * around };
+  const edges = l.edges.filter((_, i) => meet(extents[i], wide));
+  return { nodes: l.nodes.filter((n) => n.task === keep || meet(n, wide)), edges: edges.slice(0, mostEdges), left: Math.max(0, edges.length - mostEdges) };
+}
+
+const mapTones = ['good', 'bad', 'late', 'off', 'idle', 'run'];
+const mapSize = { w: 900, h: 140 }; // pixels at most
+
+/** All boxes of a graph, small, and a frame around those in view. @param {{layout: Layout, view: View, tone: (task: string) => string, move: (x: number, y: number) => void}} p */
+function Overview({ layout, view, tone, move }) {
+  const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
+  const sx = Math.min(1, mapSize.w / layout.width);
+  const sy = Math.min(1, mapSize.h / layout.height);
+  useEffect(() => {
+    const c = canvas.current;
+    const g = c?.getContext('2d');
+    if (!c || !g) return;
+    /** @type {Record<string, string>} */
+    const colours = {};
+    for (const s of c.parentElement?.querySelectorAll('i') || []) colours[s.className] = getComputedStyle(s).color;
+    g.clearRect(0, 0, c.width, c.height);
+    for (const n of layout.nodes) {
+      g.fillStyle = colours[tone(n.task)] || colours.idle;
+      g.fillRect(n.x * sx, n.y * sy, Math.max(1.5, n.w * sx), Math.max(1.5, n.h * sy));
+    }
+    g.strokeStyle = colours.run;
+    g.lineWidth = 2;
+    g.strokeRect(view.x * sx + 1, view.y * sy + 1, Math.max(6, view.w * sx - 2), Math.max(6, view.h * sy - 2));
+  });
+  const click = (/** @type {any} */ e) => {
+    const r = e.target.getBoundingClientRect();
+    move(((e.clientX - r.left) / r.width) * layout.width, ((e.clientY - r.top) / r.height) * layout.height);
+  };
+  return html`<div class="map"><canvas ref=${canvas} width=${Math.ceil(layout.width * sx)} height=${Math.ceil(layout.height * sy)} role="img" aria-label=${`A map of ${count(layout.nodes.length, 'task')}; the graph below shows a part of it`} onClick=${click}></canvas>
+    ${mapTones.map((t) => html`<i class=${t}></i>`)}</div>`;
+}
+
+/**
+ * @typedef {{layout: Layout, selected?: string, asked?: string, href: (task: string) => string, status?: (task: string) => string|undefined,
+ *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string}} Shown asked: the task that the address names, which is brought into view
+ */
+
+const beyond = 400; // boxes from which on chains are folded
+
+/** A graph; of a large one each chain is one box. What that takes is fetched then. @param {Shown} p */
+export function Graph(p) {
+  const [view, set] = useState(/** @type {((p: Shown) => any)|null} */ (null));
+  const large = p.layout.nodes.length > beyond;
+  useEffect(() => { if (large) import('./foldedgraph.js').then((m) => set(() => m.FoldedGraph), () => set(() => Plane)); }, [large]);
+  return !large ? h(Plane, p) : view ? h(view, p) : html`<p class="body muted" role="status">Loading …</p>`;
+}
+
+/** A graph with a box for each task. @param {Shown} p */
+export function Plane({ layout, selected, asked, href, status, sub, many, bar, name = (task) => task }) {
+  const frame = useRef(/** @type {HTMLElement|null} */ (null));
+  const wanted = useRef(''); // a task whose box gets the focus once it is there
+  const [view, setView] = useState(/** @type {View} */ ({ x: 0, y: 0, w: 1200, h: 600 }));
+  const [focused, setFocused] = useState('');
+  const extents = useMemo(() => layout.edges.map(extent), [layout]);
+  const large = layout.nodes.length > whole;
+  const box = () => /** @type {HTMLElement} */ (frame.current);
+  const move = (/** @type {number} */ x, /** @type {number} */ y) => box().scrollTo(x - box().clientWidth / 2, y - box().clientHeight / 2);
+  const show = (/** @type {string|undefined} */ task) => {
+    const n = layout.nodes.find((o) => o.task === task);
+    if (n) move(n.x + n.w / 2, n.y + n.h / 2);
+  };
+  const see = () => setView({ x: box().scrollLeft, y: box().scrollTop, w: box().clientWidth, h: box().clientHeight });
+  useEffect(() => {
+    if (!large) return;
+    const seen = new ResizeObserver(see);
+    seen.observe(box());
+    return () => seen.disconnect();
+  }, [large]);
+  useEffect(() => { if (large) show(asked || selected); }, [layout, asked]);
+  useEffect(() => {
+    if (!wanted.current) return;
+    const at = /** @type {HTMLElement|undefined} */ ([...box().querySelectorAll('.node')].find((n) => n.getAttribute('data-task') === wanted.current));
+    if (!at) return;
+    wanted.current = '';
+    at.focus();
+  });
+  const { nodes, edges, left } = large ? near(layout, extents, view, focused) : { nodes: layout.nodes, edges: layout.edges, left: 0 };
+  const lit = edges.filter((e) => e.from === selected || e.to === selected);
+  const taskAt = (/** @type {Event} */ e) => /** @type {HTMLElement} */ (e.target).closest('.node')?.getAttribute('data-task') || '';
   const keyed = (/** @type {KeyboardEvent} */ e) => {
-    const from = /** @type {HTMLElement} */ (e.target).closest('.node');
-    const to = from && along(layout, from.getAttribute('data-task') || '', e.key);
+    const from = taskAt(e);
+    const to = from && along(layout, from, e.key);
     if (!to) return; // the arrow keys scroll
     e.preventDefault();
-    /** @type {HTMLElement|undefined} */ ([.../** @type {HTMLElement} */ (e.currentTarget).querySelectorAll('.node')].find((n) => n.getAttribute('data-task') === to))?.focus();
+    wanted.current = to;
+    if (nodes.some((n) => n.task === to)) setFocused(to);
+    else show(to);
   };
-  return html`<div class="graph" tabindex="0" role="group" aria-label="Tasks as a graph" onKeyDown=${keyed}>
+  return html`${large ? h(Overview, { layout, view, tone: (t) => (status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
+    <div class="graph" ref=${frame} tabindex="0" role="group" aria-label="Tasks as a graph" onKeyDown=${keyed} onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
     <div class="plane" style=${{ width: `${layout.width + 8}px`, height: `${layout.height + 8}px` }}>
-      <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true">${layout.edges.map((e) => html`<path class=${lit(e) ? 'edge lit' : 'edge'} d=${path(e.points)} />`)}</svg>
-      ${layout.nodes.map((n) => {
+      <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true"><path class="edge" d=${edges.map((e) => path(e.points)).join('')} /><path class="edge lit" d=${lit.map((e) => path(e.points)).join('')} /></svg>
+      ${nodes.map((n) => {
         const s = status?.(n.task);
         return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''}`} href=${href(n.task)} aria-current=${selected === n.task ? 'true' : undefined}
           style=${{ left: `${n.x}px`, top: `${n.y}px`, width: `${n.w}px`, height: `${n.h}px` }}>
-          <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}<span class="user cut">${line(n.task, 80)}</span></span>
+          <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}<span class="user cut">${line(name(n.task), 80)}</span></span>
           <span class="sub user cut">${s ? html`<span class="sr">${look(s).word}. </span>` : null}${line(sub ? sub(n.task) : n.action, 80)}</span>${bar?.(n.task)}</a>`;
       })}
-    </div></div>`;
+    </div></div>${left > 0 ? html`<p class="body muted small" role="status">${count(left, 'edge')} of what is in view ${left === 1 ? 'is' : 'are'} not drawn: too many cross it.</p>` : null}`;
 }

@@ -1,6 +1,6 @@
 // JSON as it was written. JSON.parse would round a number that does not fit a double; what is shown here comes from the text itself.
 import { html, h, useState } from '../vendor/preact.js';
-import { plain, bytes } from '../app/text.js';
+import { plain, line, bytes } from '../app/text.js';
 
 const space = /[ \t\n\r]/;
 
@@ -55,23 +55,28 @@ export function members(s) {
 
 /** @typedef {{text: string, cls: string}} Token */
 
+const deepest = 32; // levels that are indented: 250,000 elements within 200 lists would be 100 MB
+
 /**
  * JSON with line breaks and indentation of its own, as tokens. Strings and numbers stay as they are written.
  * @param {string} s
+ * @param {number} [most] characters after which no token begins
  * @returns {Token[]}
  */
-export function tokens(s) {
+export function tokens(s, most = Infinity) {
   /** @type {Token[]} */
   const out = [];
   let depth = 0;
+  let size = 0;
   let gap = '';
   const put = (/** @type {string} */ text, /** @type {string} */ cls) => {
     if (gap) out.push({ text: gap, cls: '' });
+    size += gap.length + text.length;
     gap = '';
     out.push({ text, cls });
   };
-  const indent = () => '\n' + '  '.repeat(depth);
-  for (let i = 0; i < s.length;) {
+  const indent = () => '\n' + '  '.repeat(Math.min(depth, deepest));
+  for (let i = 0; i < s.length && size < most;) {
     const c = s[i];
     if (space.test(c)) {
       i++;
@@ -113,20 +118,25 @@ export function tokens(s) {
   return out;
 }
 
+/** The first members of an object in one line, with the digits that it was sent with. @param {string} raw */
+export function gist(raw) {
+  const all = Object.entries(members(raw));
+  return (all.length === 0 ? [raw] : all.slice(0, 6).map(([k, v]) => `${k}: ${v[0] === '"' ? JSON.parse(v) : v}`)).map((s) => line(s, 100)).join(' · ');
+}
+
 const coloured = 1200; // tokens with an element of their own; beyond that the text has no colours
 const shown = 512 << 10; // characters shown without being asked
 
 /** @param {{raw: string, name: string}} p */
 function Json({ raw, name }) {
   const [all, setAll] = useState(false);
-  const cut = !all && raw.length > shown;
-  const list = cut ? null : tokens(raw);
-  const text = list ? null : raw.slice(0, shown);
+  const list = tokens(raw, all ? Infinity : shown);
+  const text = list.length > coloured || raw.length > shown ? list.map((t) => t.text).join('') : null;
+  const cut = !all && text !== null && text.length > shown;
   return html`<div>
-    <pre class="code wrap" tabindex="0" aria-label=${name}>${list === null ? plain(text) : list.length > coloured
-      ? plain(list.map((t) => t.text).join(''))
+    <pre class="code wrap" tabindex="0" aria-label=${name}>${text !== null ? plain(cut ? text.slice(0, shown) : text)
       : list.map((t) => (t.cls === '' || t.cls === 'j-pun' ? plain(t.text) : html`<span class=${t.cls}>${plain(t.text)}</span>`))}</pre>
-    ${cut ? html`<div class="more"><span class="muted">The first ${bytes(shown)} of ${bytes(raw.length)}</span><button onClick=${() => setAll(true)}>Show all</button></div>` : null}
+    ${cut ? html`<div class="more"><span class="muted">The beginning of ${bytes(raw.length)}</span><button type="button" onClick=${() => setAll(true)}>Show all</button></div>` : null}
   </div>`;
 }
 

@@ -85,8 +85,11 @@ function Dialog({ name, open, close, children }) {
     if (open && !d.open) d.showModal();
     if (!open && d.open) { closedHere.current = true; d.close(); }
   }, [open]);
+  // A text that is marked from a field to beyond the edge ends in a click on the dialog, too: only what is pressed outside closes it.
+  const outside = useRef(false);
   const closed = () => { if (!closedHere.current) close(); closedHere.current = false; };
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onClick=${(/** @type {MouseEvent} */ e) => { if (e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
+  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
+    onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
 }
 
 /** A modal dialog; the browser keeps the focus inside and gives it back. @param {{name: string, open: boolean, close: () => void}} p @param {any} children */
@@ -94,5 +97,5 @@ export const dialog = (p, children) => h(Dialog, { ...p, children });
 
 /** The title of the tab. @param {string} t */
 export function useTitle(t) {
-  useEffect(() => { document.title = t ? `${t} – Pawl` : 'Pawl'; }, [t]);
+  useEffect(() => { document.title = t ? `${line(t)} – Pawl` : 'Pawl'; }, [t]);
 }

@@ -1,6 +1,7 @@
 // Many executions as a matrix: rows by one dimension, columns by another, and in each cell how many there are and how many passed.
 // A cell of a comparison has the same of another batch.
 import { open } from './status.js';
+import { casesOf } from './cells.js';
 
 /** @typedef {import('../types').Execution} Execution */
 /** @typedef {{n: number, passed: number, open: number, verdict: string, id: string}} Cell verdict and id: of the one, or of the first that did not pass */
@@ -39,6 +40,9 @@ function rowKey(x, dimension, without) {
   return ownTitle(x, without);
 }
 
+/** @type {import('./cells.js').Names} */
+const none = new Map();
+
 const ended = new Set(['completed', 'failed', 'cancelled', 'timed_out']);
 
 /** How an execution ended as a whole; '' while it has not. @param {Execution} x */
@@ -59,7 +63,7 @@ function put(cells, col, verdict, id) {
 
 /**
  * @param {Execution[]} all newest first, as the server lists them
- * @param {{rows: string, cols: string, without?: string}} by dimensions: execution, action, task or label:NAME of rows; case, outcome or label:NAME of columns
+ * @param {{rows: string, cols: string, without?: string, names?: import('./cells.js').Names}} by dimensions: execution, action, task or label:NAME of rows; case, outcome or label:NAME of columns; names of cases
  * @returns {Matrix}
  */
 export function matrix(all, by) {
@@ -82,10 +86,10 @@ export function matrix(all, by) {
     if (!row) rows.set(key, row = { key, title: single ? key : title, ids: [], labels: single ? x.labels || {} : {}, status: x.status, verdict: verdictOf(x), wall: 0, passed: 0, total: 0, cells: new Map() });
     row.ids.push(x.id);
     row.wall += x.wall_ms || 0;
-    const cases = by.cols === 'case' ? x.case_verdicts || [] : [];
+    const cases = by.cols === 'case' ? casesOf(x, by.names || none) : [];
     const whole = verdictOf(x);
     /** @type {[string, string][]} */
-    const parts = cases.length > 0 ? cases.map((c) => [c.name, c.verdict]) : [[by.cols.startsWith('label:') ? labelOf(x, by.cols.slice(6)) : outcome, whole]];
+    const parts = cases.length > 0 ? cases : [[by.cols.startsWith('label:') ? labelOf(x, by.cols.slice(6)) : outcome, whole]];
     for (const [col, verdict] of parts) {
       cols.add(col);
       put(row.cells, col, verdict, x.id);

@@ -1,6 +1,6 @@
 // Batches: what was submitted with one label, or for the items of a workflow, as a matrix of executions and their cases, as a pivot of two
 // labels, and beside another batch.
-import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
@@ -13,6 +13,7 @@ import { trouble, loading, panel, empty, scroller, since, useTitle } from '../pa
 
 /** @typedef {import('../types').Execution} Execution */
 /** @typedef {import('../part/matrix.js').Row} Row */
+/** @typedef {import('../part/cells.js').Names} Names */
 
 const most = 5000; // executions of a batch that are looked at
 
@@ -22,29 +23,51 @@ const selects = (of) => (of.includes('=') ? { label: of } : { workflow: of });
 /** Whether of names a batch. @param {string} of */
 const named = (of) => /^[^=]+=/.test(of) || /^ex_\w+$/.test(of);
 
-/** All executions of a batch, newest first, and whether there are more. @param {string} of @returns {Promise<{all: Execution[], more: boolean}>} */
-async function load(of) {
+const atOnce = 100; // executions whose names of cases are asked for together
+
+/** Asks for the names of cases that are not known yet, of one execution for all that have the same. @param {Execution[]} all @param {Names} names */
+async function learn(all, names) {
+  /** @type {Map<string, string>} */
+  const of = new Map();
+  for (const x of all) if (x.digest?.names && !names.has(x.digest.names)) of.set(x.digest.names, x.id);
+  const ids = [...of.values()];
+  const called = new Map([...of].map(([name, id]) => [id, name]));
+  for (let i = 0; i < ids.length; i += atOnce) {
+    /** @type {string|undefined} */
+    let cursor;
+    do {
+      const page = /** @type {import('../types').ExecutionPage} */ (await getJSON('api/v1/executions' + query({ id: ids.slice(i, i + atOnce), cases: true, limit: atOnce, cursor })));
+      for (const x of page.executions || []) names.set(called.get(x.id) || '', (x.case_verdicts || []).map((c) => c.name));
+      cursor = page.next_cursor;
+    } while (cursor);
+  }
+}
+
+/** All executions of a batch, newest first, and whether there are more; the names of their cases are added to those known. @param {string} of @param {Names} names @returns {Promise<{all: Execution[], more: boolean}>} */
+async function load(of, names) {
   /** @type {Execution[]} */
   const all = [];
   /** @type {string|undefined} */
   let cursor;
   do {
-    const page = /** @type {import('../types').ExecutionPage} */ (await getJSON('api/v1/executions' + query({ ...selects(of), cases: true, limit: 1000, cursor })));
+    const page = /** @type {import('../types').ExecutionPage} */ (await getJSON('api/v1/executions' + query({ ...selects(of), digest: true, limit: 1000, cursor })));
     all.push(...(page.executions || []));
     cursor = page.next_cursor;
   } while (cursor && all.length < most);
+  await learn(all, names);
   return { all: all.slice(0, most), more: !!cursor };
 }
 
-/** Follows a batch until everything in it has ended; one that is empty is waited for. @param {string} of @param {string} against */
+/** Follows a batch until everything in it has ended; one that is empty is waited for. The names of cases are kept, which the next look need not ask for. @param {string} of @param {string} against */
 function useBatches(of, against) {
   const [state, set] = useState(/** @type {{key: string, now?: {all: Execution[], more: boolean}, before?: {all: Execution[], more: boolean}, error: unknown}} */ ({ key: '', error: null }));
   const key = `${of}\n${against}`;
+  const { current: names } = useRef(/** @type {Names} */ (new Map()));
   useEffect(() => {
     let mine = true;
     const stop = poll(async () => {
       try {
-        const [now, before] = await Promise.all([load(of), against ? load(against) : undefined]);
+        const [now, before] = await Promise.all([load(of, names), against ? load(against, names) : undefined]);
         if (mine) set({ key, now, before, error: null });
         return growing(now.all) || (!!before && growing(before.all));
       } catch (error) {
@@ -57,7 +80,7 @@ function useBatches(of, against) {
       stop();
     };
   }, [key]);
-  return state.key === key ? state : { key, error: null };
+  return state.key === key ? { ...state, names } : { key, names, error: null };
 }
 
 /** The form that names a batch and what it is compared with. @param {{of: string, against: string}} p */
@@ -119,15 +142,15 @@ function save(text, name) {
 /** @param {{of: string, against: string}} p */
 function Batch({ of, against }) {
   const q = route.value.query;
-  const { now, before, error } = useBatches(of, against);
+  const { now, before, names, error } = useBatches(of, against);
   const without = of.includes('=') ? of.slice(0, of.indexOf('=')) : '';
   const withoutOld = against.includes('=') ? against.slice(0, against.indexOf('=')) : '';
   const labels = useMemo(() => (now ? labelsOf(now.all, without) : []), [now]);
-  const anyCases = !!now?.all.some((x) => x.case_verdicts);
+  const anyCases = !!now?.all.some((x) => x.digest);
   const rowsBy = q.get('rows') || 'execution';
   const colsBy = q.get('cols') || (anyCases ? 'case' : 'outcome');
-  const made = useMemo(() => now && matrix(now.all, { rows: rowsBy, cols: colsBy, without }), [now, rowsBy, colsBy]);
-  const old = useMemo(() => before && matrix(before.all, { rows: rowsBy, cols: colsBy, without: withoutOld }), [before, rowsBy, colsBy]);
+  const made = useMemo(() => now && matrix(now.all, { rows: rowsBy, cols: colsBy, without, names }), [now, rowsBy, colsBy]);
+  const old = useMemo(() => before && matrix(before.all, { rows: rowsBy, cols: colsBy, without: withoutOld, names }), [before, rowsBy, colsBy]);
   if (!now || !made) return error ? trouble(error) : loading();
   if (now.all.length === 0) return html`${trouble(error)}<div class="panel">${empty('Nothing has this label', html`<p>No execution is in the batch ${line(of, 120)}.</p>`)}</div>`;
   const pair = old ? paired(made, old) : null;

@@ -7,7 +7,7 @@ import { line, duration, bytes, number, count, shortID } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
 import { diff } from '../part/diff.js';
 import { codeResult } from '../part/coderesult.js';
-import { statusPill, statusShape, look, open, verdictWord, verdictTone } from '../part/status.js';
+import { statusPill, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { trouble, loading, panel, empty, scroller, since, labelChips, useTitle } from '../part/kit.js';
 import { actionName, ran } from './executions.js';
 
@@ -194,7 +194,7 @@ function Others({ a }) {
     ${!rows ? (error ? null : loading()) : panel({ title: html`The latest of <span class="user">${line(a.x.action, 80)}</span>`, children: rows.length === 0 ? empty('There is no other', html`<p>Name one by its id.</p>`)
     : scroller('Executions', html`<table class="rows"><thead><tr><th scope="col">Execution</th><th scope="col">Status</th><th scope="col">Labels</th><th scope="col" class="right extra">Created</th></tr></thead>
       <tbody>${rows.slice(0, 50).map((x) => html`<tr key=${x.id}><td><a class="open-row" href=${to(x.id)}><span class="user">${actionName(x)}</span> <span class="mono muted small">${shortID(x.id)}</span></a></td>
-        <td class="nowrap"><span class=${look(x.status).tone}>${statusShape(x.status)}</span> ${x.verdict && x.verdict !== 'ok' ? line(verdictWord(x.verdict)) : look(x.status).word}</td><td>${labelChips(x.labels)}</td><td class="right nowrap extra">${since(x.created_at)}</td></tr>`)}</tbody></table>`) })}</div>`;
+        <td class="nowrap">${statusPill({ status: x.status, word: x.verdict && x.verdict !== 'ok' ? line(verdictWord(x.verdict)) : undefined })}</td><td>${labelChips(x.labels)}</td><td class="right nowrap extra">${since(x.created_at)}</td></tr>`)}</tbody></table>`) })}</div>`;
 }
 
 export function Compare() {

@@ -1,7 +1,8 @@
 // Input and output, from the text that the server sent.
 import { html } from '../vendor/preact.js';
-import { plain, line, count } from '../app/text.js';
+import { line, count } from '../app/text.js';
 import { json } from '../part/json.js';
+import { longText } from '../part/longtext.js';
 import { panel, empty, copy } from '../part/kit.js';
 
 /** @param {{raw: string|undefined, name: string, none: string}} p */
@@ -12,7 +13,7 @@ export function Data({ raw, name, none }) {
 
 /** A text of a program, with its lines. @param {string} title @param {string} text */
 export const source = (title, text) => panel({ title, actions: html`<span class="muted small">${count(text.split('\n').length, 'line')}</span>${copy(text, `Copy: ${title}`)}`,
-  children: html`<pre class="code" tabindex="0" aria-label=${title}>${plain(text)}</pre>` });
+  children: longText({ text, name: title }) });
 
 /** Text of a file or of stdin in an input: a string, or an object that has it. @param {any} c */
 const contentText = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);

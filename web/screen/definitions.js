@@ -2,10 +2,10 @@
 import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
-import { line, plain, count } from '../app/text.js';
+import { line, plain, clock, count } from '../app/text.js';
 import { members, tokens, json } from '../part/json.js';
 import { diff } from '../part/diff.js';
-import { graph, inPixels } from '../part/graph.js';
+import { Graph, inPixels } from '../part/graph.js';
 import { Aliases } from './aliases.js';
 import { PauseOrder } from './pause.js';
 import { since, trouble, loading, panel, empty, copy, useTitle } from '../part/kit.js';
@@ -19,7 +19,8 @@ export function Definitions() {
   const load = async (/** @type {string} */ cursor) => {
     try {
       const page = await getJSON('api/v1/definitions' + query({ limit: 100, cursor }));
-      set((s) => ({ rows: [...(cursor && s ? s.rows : []), ...(page.definitions || [])], cursor: page.next_cursor || '' }));
+      set((s) => (cursor && s?.cursor !== cursor ? s : { rows: [...(cursor && s ? s.rows : []), ...(page.definitions || [])], cursor: page.next_cursor || '' }));
+      setError(null);
     } catch (e) {
       setError(e);
     }
@@ -43,7 +44,7 @@ function Versions({ name, shown }) {
   const load = async (/** @type {string} */ cursor) => {
     try {
       const page = await getJSON(`api/v1/definitions/${encodeURIComponent(name)}/versions` + query({ cursor }));
-      set((s) => ({ rows: [...(cursor && s ? s.rows : []), ...page.definitions], cursor: page.next_cursor || '' }));
+      set((s) => (cursor && s?.cursor !== cursor ? s : { rows: [...(cursor && s ? s.rows : []), ...page.definitions], cursor: page.next_cursor || '' }));
     } catch (e) {
       setError(e);
     }
@@ -116,11 +117,11 @@ export function Definition({ name }) {
       <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a>${h(PauseOrder, { key: `${d.name} ${!!d.paused}`, of: 'actions', name: d.name, paused: !!d.paused, again: () => setLooks((n) => n + 1) })}<a class="button" href=${'register' + query({ from: `${d.name}@${d.version}` })}>Change …</a><a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
       <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
         ${d.retired ? html`<div><dt>Retired</dt><dd class="late">${since(d.retired.at)}${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
-        ${d.paused ? html`<div><dt>Paused</dt><dd class="late">${since(d.paused.at)}${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}${d.paused.until ? `, until ${new Date(d.paused.until).toLocaleString()}` : ''}${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}
+        ${d.paused ? html`<div><dt>Paused</dt><dd class="late">${since(d.paused.at)}${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}${d.paused.until ? `, until ${clock(d.paused.until)}` : ''}${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}
         <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
-      ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n && (t.foreach || t.repeat)),
+      ${laid ? panel({ title: count(tasks.length, 'task'), children: h(Graph, { layout: laid, selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n && (t.foreach || t.repeat)),
     sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } }) }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
       ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}

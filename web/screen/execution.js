@@ -9,7 +9,8 @@ import { line, duration, clock } from '../app/text.js';
 import { members } from '../part/json.js';
 import { statusPill, look, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
-import { actionName, later } from './executions.js';
+import { later } from '../part/rows.js';
+import { actionName } from './executions.js';
 import { endingOf, interactive, silent } from './order.js';
 import { History } from './history.js';
 import { Data, Input } from './data.js';
@@ -59,6 +60,7 @@ function useExecution(id) {
   const [state, set] = useState(/** @type {{x: Execution|null, raw: Record<string, string>, error: unknown}} */ ({ x: null, raw: {}, error: null }));
   const [round, next] = useState(0);
   const tag = useRef('');
+  const going = useRef(true); // whether it has not ended, as far as is known
   useEffect(() => {
     let mine = true;
     const stop = poll(async () => {
@@ -67,14 +69,15 @@ function useExecution(id) {
         if (!mine) return false;
         if (res.status === 304) {
           set((s) => (s.error ? { ...s, error: null } : s));
-          return true;
+          return going.current;
         }
         tag.current = res.headers.get('ETag') || '';
         const text = await res.text();
         if (!mine) return false;
         const x = JSON.parse(text);
         set((s) => (s.x && !later(s.x, x) ? s : { x, raw: members(text), error: null }));
-        return open(x.status);
+        going.current = open(x.status);
+        return going.current;
       } catch (error) {
         if (mine) set((s) => ({ ...s, error }));
         if (/** @type {any} */ (error).status === 404) return false;
@@ -215,7 +218,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
-  ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks.</p>` : null}
+  ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks${x.paused.timers === 'stop' ? ', and its timers stand still' : ''}.</p>` : null}
   ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(x.cancel_order.as)} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
 </div>`;
 

@@ -6,69 +6,24 @@ import { listed } from '../app/neighbours.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock, shortID } from '../app/text.js';
-import { statusPill, statusShape, statuses, firstEnd, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
+import { looked, most, nothing, older } from '../part/rows.js';
+import { statusPill, statusShape, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
+import { groups, selected, chipsOf } from '../part/selection.js';
 import { now, since, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { FilterField } from '../part/filterfield.js';
 import { lazy } from '../app/lazy.js';
-import { Views } from './views.js';
 import { Where, faultOf } from './where.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
 const pageSize = 50;
-const most = 2000; // rows kept in memory
-const shown = 100; // of them in the document
-
-/** The states that people filter by; each stands for those that it names. */
-const groups = [
-  { name: 'waiting', status: ['requested', 'scheduled'], show: 'scheduled', word: 'Waiting' },
-  { name: 'running', status: ['provisioning', 'running'], show: 'running', word: 'Running' },
-  { name: 'completed', status: ['completed'], show: 'completed', word: 'Completed' },
-  { name: 'failed', status: ['failed'], show: 'failed', word: 'Failed' },
-  { name: 'timed_out', status: ['timed_out'], show: 'timed_out', word: 'Timed out' },
-  { name: 'cancelled', status: ['cancelled'], show: 'cancelled', word: 'Cancelled' },
-];
-
-/** What the address selects, in the API's words. @param {URLSearchParams} q */
-function selected(q) {
-  const chosen = q.getAll('status');
-  return {
-    status: groups.filter((g) => chosen.includes(g.name)).flatMap((g) => g.status),
-    action: q.get('action') || undefined,
-    workflow: q.get('workflow') || undefined,
-    rerun_of: q.get('rerun_of') || undefined,
-    retry_of: q.get('retry_of') || undefined,
-    verdict: q.getAll('verdict'),
-    label: q.getAll('label'),
-    since: q.get('since') || undefined,
-    until: q.get('until') || undefined,
-    where: q.get('where') || undefined,
-    top_level: q.get('tasks') !== 'true' && !q.get('workflow'),
-  };
-}
+const shown = 100; // rows in the document
 
 /** @param {URLSearchParams} q @param {string} [cursor] */
 const asked = (q, cursor) => 'api/v1/executions' + query({ ...selected(q), limit: pageSize, cursor });
 
-const rank = (/** @type {Execution} */ x) => Math.min(statuses.indexOf(x.status), firstEnd);
-
-/** Whether b is not from before a: an execution only moves forward. @param {Execution} a @param {Execution} b */
-export const later = (a, b) => b.attempt > a.attempt || (b.attempt === a.attempt && rank(b) >= rank(a));
-
-/**
- * The rows with what a look at the newest page found, and how much of that is newer than all of them.
- * @param {Execution[]} rows
- * @param {Execution[]} page
- */
-export function merge(rows, page) {
-  const fresh = new Map(page.map((x) => [x.id, x]));
-  const kept = rows.map((x) => {
-    const y = fresh.get(x.id);
-    return y && later(x, y) ? y : x;
-  });
-  const known = new Set(rows.map((x) => x.id));
-  return { rows: kept, newer: page.filter((x) => !known.has(x.id)) };
-}
+/** What was found for an address. @param {string} address @param {import('../types').ExecutionPage} p @returns {import('../part/rows.js').Page} */
+const pageOf = (address, p) => ({ address, rows: p.executions || [], cursor: p.next_cursor || '', searched: p.searched_to || '' });
 
 /** How long it ran, or runs. @param {Execution} x @param {number} t */
 export function ran(x, t) {
@@ -126,6 +81,19 @@ const table = (rows, fresh, marks) => html`<table class="rows runs">
   <tbody>${rows.map((x) => row(x, fresh.has(x.id), marks))}</tbody>
 </table>`;
 
+const Views = lazy(() => import('./views.js').then((m) => m.Views), () => null);
+
+/** Under which name this browser keeps saved views. */
+export const viewsKept = 'pawl.views';
+
+function anyViews() {
+  try {
+    return localStorage.getItem(viewsKept) !== null;
+  } catch {
+    return false; // a browser may keep nothing for this page
+  }
+}
+
 const Bulk = lazy(() => import('./bulk.js').then((m) => m.Bulk), () => null);
 const Marked = lazy(() => import('./bulk.js').then((m) => m.Marked), () => null);
 
@@ -142,8 +110,7 @@ function Filters({ look: again, error }) {
     set({ label: [...new Set([...q.getAll('label'), text])] });
     setLabel('');
   };
-  const chips = [...q.getAll('label').map((v) => ['label', v]), ...q.getAll('verdict').map((v) => ['verdict', v]),
-    ...['since', 'until', 'workflow', 'rerun_of', 'retry_of'].filter((k) => q.get(k)).map((k) => [k, String(q.get(k))])];
+  const chips = chipsOf(q);
   const any = chips.length > 0 || chosen.length > 0 || q.get('action') || q.get('where');
   return html`<div class="filters" role="search" aria-label="Filter executions">
     <div class="toggles" role="group" aria-label="Status">${groups.map((g) => html`<button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
@@ -153,7 +120,7 @@ function Filters({ look: again, error }) {
     <form onSubmit=${addLabel}><input class="wide" aria-label="Add a label, as name=value" placeholder="Label name=value" value=${label} spellcheck=${false}
       onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} /></form>
     <label class="check small" title="Also the executions that are tasks of a workflow"><input type="checkbox" checked=${q.get('tasks') === 'true'} onChange=${(/** @type {any} */ e) => set({ tasks: e.target.checked ? 'true' : undefined })} />Tasks too</label>
-    ${chips.map(([k, v]) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set({ [k]: q.getAll(k).filter((o) => o !== v) })}>
+    ${chips.map(({ key: k, value: v, without }) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set(without)}>
       <span class="user">${k === 'label' ? '' : `${k.replace('_', ' ')} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
     ${q.getAll('label').length === 1 ? html`<a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
@@ -176,10 +143,11 @@ export function Executions() {
   useTitle('Executions');
   const q = route.value.query;
   const address = q.toString();
-  const [state, setState] = useState({ address: '', rows: /** @type {Execution[]} */ ([]), newer: /** @type {Execution[]} */ ([]), cursor: '', searched: '', fresh: new Set(), error: /** @type {unknown} */ (null), at: '' });
+  const [state, setState] = useState(nothing);
+  const [round, next] = useState(0);
   const held = useRef(false); // the pointer or the focus is in the list
-  const now_ = useRef(state);
-  now_.current = state;
+  const latest = useRef(state);
+  latest.current = state;
   const top = useRef(0);
   const [busy, setBusy] = useState(false);
   const [from, setFrom] = useState(0); // the first row in the document: older pages take the place of newer ones
@@ -206,22 +174,15 @@ export function Executions() {
     let mine = true;
     const look = async () => {
       try {
-        const page = await getJSON(asked(q));
+        const page = pageOf(address, await getJSON(asked(q)));
+        const found = new Set(page.rows.map((x) => x.id));
+        const s = latest.current;
+        const stale = s.address === address && s.known ? s.rows.slice(top.current, top.current + shown).filter((x) => open(x.status) && !found.has(x.id)) : [];
+        /** @type {import('../types').ExecutionPage} */
+        const again = mine && stale.length > 0 ? await getJSON('api/v1/executions' + query({ id: stale.map((x) => x.id), limit: shown })) : { executions: [] };
         if (!mine) return;
-        const s = now_.current;
-        const rows = page.executions || [];
-        if (s.address !== address || s.at === '') {
-          setState({ address, rows, newer: [], cursor: page.next_cursor || '', searched: page.searched_to || '', fresh: new Set(), error: null, at: 'now' });
-          return;
-        }
-        const m = merge(s.rows, rows);
-        await refreshOpen(m.rows, new Set(rows.map((/** @type {Execution} */ x) => x.id)));
-        if (!mine) return;
-        const watching = !held.current && scrollY < 80 && top.current === 0;
-        const free = watching && m.newer.length < pageSize;
-        // A whole page of new rows says nothing about how many more there are between them and the rows shown: the list starts anew.
-        if (watching && m.newer.length >= pageSize) setState({ ...s, rows, newer: [], cursor: page.next_cursor || '', searched: page.searched_to || '', fresh: new Set(), error: null });
-        else setState({ ...s, error: null, rows: free ? [...m.newer, ...m.rows].slice(0, most) : m.rows, newer: free ? [] : m.newer, fresh: free ? new Set(m.newer.map((x) => x.id)) : s.fresh });
+        const free = !held.current && scrollY < 80 && top.current === 0;
+        setState((now) => looked(now, page, { asked: stale, found: again.executions }, free, pageSize));
       } catch (error) {
         if (mine) setState((s) => ({ ...s, error }));
         throw error;
@@ -232,7 +193,13 @@ export function Executions() {
       mine = false;
       stop();
     };
-  }, [address]);
+  }, [address, round]);
+  /** Begins with the newest page, at once. */
+  const anew = () => {
+    setFrom(0);
+    setState((s) => ({ ...s, known: false }));
+    next((n) => n + 1);
+  };
 
   const more = async () => {
     if (from + shown < state.rows.length) {
@@ -241,19 +208,17 @@ export function Executions() {
     }
     setBusy(true);
     try {
-      const page = await getJSON(asked(q, state.cursor));
-      setState((s) => {
-        const known = new Set(s.rows.map((x) => x.id));
-        return { ...s, rows: [...s.rows, ...page.executions.filter((/** @type {Execution} */ x) => !known.has(x.id))].slice(0, most), cursor: s.rows.length < most ? page.next_cursor || '' : '', searched: page.searched_to || '' };
-      });
-      setFrom(Math.max(0, state.rows.length + page.executions.length - shown));
+      const page = pageOf(address, await getJSON(asked(q, state.cursor)));
+      const after = older(latest.current, page, state.cursor);
+      if (after !== latest.current) setFrom(Math.max(0, after.rows.length - shown));
+      setState((s) => older(s, page, state.cursor));
     } catch (error) {
-      setState((s) => ({ ...s, error }));
+      setState((s) => (s.address === address ? { ...s, error } : s));
     }
     setBusy(false);
   };
 
-  const ready = state.at !== '' && state.address === address;
+  const ready = state.known && state.address === address;
   const filtered = address !== '' && address !== 'tasks=true';
   const restart = state.newer.length >= pageSize;
   const rows = ready ? state.rows : [];
@@ -261,10 +226,10 @@ export function Executions() {
   // What is marked is ordered by the states that the rows have now.
   const states = new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
   return html`<div>
-    <div class="top"><h1>Executions</h1>${h(Views, {})}<a class="button primary" href="new">New execution</a></div>
-    ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })), error: state.error })}
+    <div class="top"><h1>Executions</h1>${address !== '' || anyViews() ? h(Views, {}) : null}<a class="button primary" href="new">New execution</a></div>
+    ${h(Filters, { look: anew, error: state.error })}
     ${faultOf(state.error) ? null : trouble(state.error)}
-    <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" aria-keyshortcuts="." onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
+    <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" aria-keyshortcuts="." onClick=${restart ? anew : show}>
       ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd></button>` : null}</div>
     <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}
       onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
@@ -276,20 +241,6 @@ export function Executions() {
       ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
       ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}</button>` : null}
       <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
-    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); setState((s) => ({ ...s, at: '' })); } }) : null}
+    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); anew(); } }) : null}
   </div>`;
-}
-
-/**
- * Looks again at some open rows that the newest page does not have, and puts what it finds in their place.
- * @param {Execution[]} rows @param {Set<string>} seen
- */
-async function refreshOpen(rows, seen) {
-  const stale = rows.map((x, i) => ({ x, i })).filter(({ x }) => open(x.status) && !seen.has(x.id)).slice(0, 5);
-  await Promise.all(stale.map(async ({ x, i }) => {
-    const y = await getJSON(`api/v1/executions/${x.id}`);
-    delete y.input;
-    delete y.output;
-    if (later(x, y)) rows[i] = y;
-  }));
 }

@@ -3,18 +3,12 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
 import { withQuery } from '../app/router.js';
 import { line, clock, duration, number } from '../app/text.js';
-import { json, members } from '../part/json.js';
+import { gist, json, members } from '../part/json.js';
 import { trouble, loading, panel, empty } from '../part/kit.js';
 
 /** @typedef {import('../types').Event & {raw?: string}} Event an event, and its data as the server wrote them */
 
 const page = 200; // events in the document at a time
-
-/** One line about the data of an event. @param {any} data */
-function summary(data) {
-  if (!data || typeof data !== 'object') return line(JSON.stringify(data), 160);
-  return Object.entries(data).slice(0, 6).map(([k, v]) => `${k}: ${typeof v === 'object' ? JSON.stringify(v) : v}`).map((s) => line(s, 100)).join(' · ');
-}
 
 /** @param {Event} e @param {Event|undefined} before @param {number} at the event that is replayed, or 0 */
 const entry = (e, before, at) => html`<li class=${`event ${at === 0 ? '' : e.seq === at ? 'at-it' : e.seq > at ? 'ahead' : ''}`} key=${e.seq}>
@@ -22,7 +16,7 @@ const entry = (e, before, at) => html`<li class=${`event ${at === 0 ? '' : e.seq
   <span class="at num muted" title=${e.at}>${clock(e.at, true)}</span>
   <div class="what">
     <div><strong>${line(e.type, 80)}</strong> ${before ? html`<span class="muted small num">+${duration(Date.parse(e.at) - Date.parse(before.at))}</span>` : null}</div>
-    ${e.data && Object.keys(/** @type {any} */ (e.data)).length > 0 ? html`<details><summary class="small mono">${summary(e.data)}</summary>${json(e.raw || '', `Data of event ${e.seq}`)}</details>` : null}
+    ${e.data && Object.keys(/** @type {any} */ (e.data)).length > 0 ? html`<details><summary class="small mono">${gist(e.raw || '')}</summary>${json(e.raw || '', `Data of event ${e.seq}`)}</details>` : null}
   </div></li>`;
 
 /** @param {import('./execution.js').Shown} p */

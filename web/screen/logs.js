@@ -5,6 +5,7 @@ import { route, go, withQuery } from '../app/router.js';
 import { download, getJSON } from '../app/api.js';
 import { number, count, bytes } from '../app/text.js';
 import { Lines, drawn } from '../part/lines.js';
+import { coloured, mostPieces } from '../part/written.js';
 import { open } from '../part/status.js';
 import { trouble, empty } from '../part/kit.js';
 import { interactive } from './order.js';
@@ -19,12 +20,15 @@ const longer = 4e6; // and where more is asked for: as many as the page keeps
 /** @param {string} base64 */
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 
-/** @param {import('../part/lines.js').Line} l @param {number} top @param {string} key */
-function rowOf(l, top, key) {
-  const d = drawn(l);
-  return html`<div class=${`logrow ${l.stream} ${l.note ? 'note-row' : ''}`} key=${key} style=${{ top: `${top}px` }}>
-    <span class="n">${l.no || ''}</span><span>${d.pieces.map((p) => (p.cls || p.color || p.background
-      ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text))}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span></div>`;
+/** The rows of the lines in view. @param {import('../part/lines.js').Line[]} lines @param {number} top of the first @param {number} first its number in all that came */
+function rowsOf(lines, top, first) {
+  let left = mostPieces;
+  return lines.map((l, i) => {
+    const d = drawn(l, left);
+    left -= d.pieces.length;
+    return html`<div class=${`logrow ${l.stream} ${l.note ? 'note-row' : ''}`} key=${first + i} style=${{ top: `${top + i * height}px` }}>
+    <span class="n">${l.no || ''}</span><span>${coloured(d.pieces)}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span></div>`;
+  });
 }
 
 const Found = lazy(() => import('./logsearch.js').then((m) => m.Found));
@@ -56,6 +60,7 @@ export function Logs({ x, moment }) {
   const [following, setFollowing] = useState(true);
   const atEnd = useRef(true);
   const put = useRef({ box: /** @type {HTMLDivElement|null} */ (null), top: 0 }); // where the page has scrolled to
+  const gone = useRef(0); // lines that had been dropped when the page was drawn last
   const [over, setOver] = useState(false);
   const [cut, setCut] = useState(false); // what was written before the first line is not here
   const [more, setMore] = useState(false);
@@ -109,7 +114,14 @@ export function Logs({ x, moment }) {
     const b = box.current;
     if (!b) return;
     if (b.clientHeight !== view.height) setView((v) => ({ ...v, height: b.clientHeight }));
-    if (!following || !atEnd.current) return;
+    const fewer = lines.current.dropped - gone.current;
+    gone.current = lines.current.dropped;
+    if (!following || !atEnd.current) {
+      if (fewer <= 0) return;
+      b.scrollTop = view.top - fewer * height * scale; // what is read stays where it is
+      scrolled();
+      return;
+    }
     // Lines may come after somebody has scrolled up and before the browser says so: they do not take the view back.
     const from = put.current.box === b ? Math.min(put.current.top, b.scrollHeight - b.clientHeight) : 0;
     if (b.scrollTop < from - 2 * height) return;
@@ -158,7 +170,7 @@ export function Logs({ x, moment }) {
     ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`<p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
       : html`<div class="logview log" style=${{ '--full': `${Math.ceil(full * scale) + height}px` }} ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
         <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
-        ${shown.map((l, i) => rowOf(l, offset + i * height, `${lines.current.dropped + first + i}`))}</div>`}
+        ${rowsOf(shown, offset, lines.current.dropped + first)}</div>`}
     ${typed ? h(Console, { key: x.id, x }) : null}
   </section>`;
 }

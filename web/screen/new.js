@@ -1,30 +1,18 @@
 // Something new: a program to run, or a registered action or workflow with its input.
-import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { getJSON, request, post, query } from '../app/api.js';
-import { newKey } from '../app/key.js';
+import { newKey, nextKey } from '../app/key.js';
 import { route, go, withQuery } from '../app/router.js';
 import { line } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
-import { fieldsOf, wrong, written, entered, form } from '../part/form.js';
+import { fieldsOf, wrong, written, entered, valuesOf, form } from '../part/form.js';
+import { labelsOf, labelsText } from '../part/labels.js';
 import { blank, programOf } from '../part/program.js';
 import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
 
 /** What every Pawl knows; workers add what they have beside it. */
 const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
-
-/** A key for one form: a double click, or a request sent again after a broken connection, is one execution. */
-
-/** @param {string} text lines of name=value */
-function labelsOf(text) {
-  /** @type {Record<string, string>} */
-  const out = Object.create(null);
-  for (const l of text.split(/[\n,]/)) {
-    const at = l.indexOf('=');
-    if (at > 0) out[l.slice(0, at).trim()] = l.slice(at + 1).trim();
-  }
-  return out;
-}
 
 const input = (/** @type {(v: string) => void} */ set) => (/** @type {any} */ e) => set(e.target.value);
 
@@ -45,7 +33,7 @@ function useCheck(path, body, of) {
       try {
         now = body();
       } catch {
-        return; // it is no JSON, which is said when it is sent
+        return; // it is no JSON, or a label is none, which is said when it is sent
       }
       if (now) post(path, now).then((c) => { if (mine) setCheck(c); }, () => {});
     }, 400);
@@ -97,7 +85,7 @@ function Code({ first }) {
       go(`executions/${x.id}`);
     } catch (err) {
       setError(err);
-      if (/** @type {any} */ (err).status > 0) setKey(newKey()); // refused: what is changed now is another submission
+      setKey(nextKey(key, err));
     }
     setBusy(false);
   };
@@ -105,7 +93,7 @@ function Code({ first }) {
   const take = async (/** @type {FileList|null|undefined} */ files) => {
     try {
       const more = await casesOf([...(files || [])]);
-      if (more.length > 0) setCases([...cases, ...more]);
+      if (more.length > 0) setCases((all) => [...all, ...more]);
       setError(null);
     } catch (err) {
       setError(err);
@@ -163,6 +151,7 @@ function Action({ first }) {
   const [labels, setLabels] = useState(first.labels);
   const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
   const [asForm, setAsForm] = useState(first.input === '');
+  const [lossy, setLossy] = useState(false); // the form was asked for and cannot hold what is written
   const [names, setNames] = useState(/** @type {string[]} */ ([]));
   const [schema, setSchema] = useState(/** @type {any} */ (null));
   const [key, setKey] = useState(newKey);
@@ -188,7 +177,7 @@ function Action({ first }) {
       go(`executions/${x.id}`);
     } catch (err) {
       setError(err);
-      if (/** @type {any} */ (err).status > 0) setKey(newKey()); // refused: what is changed now is another submission
+      setKey(nextKey(key, err));
     }
     setBusy(false);
   };
@@ -203,8 +192,21 @@ function Action({ first }) {
   };
   const check = useCheck('api/v1/executions:validate', () => action.trim() !== '' && faults.length === 0 && submission(), [action, text, labels, values, useForm, schema]);
   const toJSON = () => {
-    if (fields) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
+    if (useForm) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
     setAsForm(false);
+  };
+  const toForm = () => {
+    if (useForm || !fields) return;
+    const found = valuesOf(fields, text);
+    setLossy(found === null);
+    if (found === null) return;
+    setValues(found);
+    setAsForm(true);
+  };
+  const write = (/** @type {string} */ t) => {
+    setText(t);
+    setLossy(false);
+    if (t.trim() !== '') setAsForm(false); // it stays in sight when a schema is found
   };
   return html`<form class="stack" onSubmit=${send}>
     <div class="row form-row">
@@ -214,9 +216,10 @@ function Action({ first }) {
     </div>
     ${panel({
       title: 'Input',
-      actions: fields && fields.length > 0 ? html`<span class="row" role="group" aria-label="Write the input as"><button type="button" class="toggle" aria-pressed=${useForm} onClick=${() => setAsForm(true)}>Form</button><button type="button" class="toggle" aria-pressed=${!useForm} onClick=${toJSON}>JSON</button></span>` : null,
+      actions: fields && fields.length > 0 ? html`<span class="row" role="group" aria-label="Write the input as"><button type="button" class="toggle" aria-pressed=${useForm} onClick=${toForm}>Form</button><button type="button" class="toggle" aria-pressed=${!useForm} onClick=${toJSON}>JSON</button></span>` : null,
       children: html`<div class="body">${useForm ? form({ fields, values, set: (n, v) => setValues({ ...values, [n]: v }) })
-        : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(setText)}></textarea></div>`}</div>`,
+        : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(write)}></textarea></div>
+          <p class="hint" role="status">${lossy ? 'The form cannot hold all of this: it stays as JSON.' : ''}</p>`}</div>`,
     })}
     ${trouble(error)}
     ${error ? null : checkNote(check)}
@@ -236,7 +239,7 @@ export function New() {
     request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then((text) => {
       const x = JSON.parse(text);
       const raw = members(text).input || '';
-      const labels = Object.entries(x.labels || {}).map(([k, v]) => `${k}=${v}`).join(', ');
+      const labels = labelsText(x.labels);
       const program = x.action === 'code' ? programOf(x.input) : null;
       setFirst({
         code: program ? { ...program, labels } : blank,
@@ -246,9 +249,12 @@ export function New() {
     }).catch(setError);
   }, [from]);
   const asAction = q.get('as') === 'action' || (q.get('as') !== 'code' && ((from !== '' && !first?.program) || action !== ''));
+  // What is typed into one form is there still after a look at the other.
+  const seen = useRef({ action: false, code: false });
+  if (first) seen.current[asAction ? 'action' : 'code'] = true;
   return html`<div><div class="top"><h1>New execution</h1></div>
     ${from ? html`<p class="muted small">With the input of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>, to be changed.</p>` : null}
     <nav class="tabs" aria-label="What to run"><a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a><a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a></nav>
     ${trouble(error)}
-    ${first ? (asAction ? h(Action, { first: first.action, key: `action ${from} ${action}` }) : h(Code, { first: first.code, key: `code ${from}` })) : null}</div>`;
+    ${!first ? null : html`<div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action }) : null}</div><div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code }) : null}</div>`}</div>`;
 }

@@ -17,6 +17,7 @@ export function PauseOrder({ of, name, paused, again }) {
   const [open, setOpen] = useState(false);
   const [reason, setReason] = useState('');
   const [span, setSpan] = useState('');
+  const [stops, setStops] = useState(false); // the timers of a workflow
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const w = words[of];
@@ -25,13 +26,14 @@ export function PauseOrder({ of, name, paused, again }) {
     setError(null);
     setReason('');
     setSpan('');
+    setStops(false);
     setOpen(true);
   };
   const carryOut = async (/** @type {Event} */ e) => {
     e.preventDefault();
     setBusy(true);
     try {
-      await post(`api/v1/${of}/${encodeURIComponent(name)}/${word.toLowerCase()}`, { ...(reason ? { reason } : {}), ...(span && !paused ? { for: span.trim() } : {}) });
+      await post(`api/v1/${of}/${encodeURIComponent(name)}/${word.toLowerCase()}`, { ...(reason ? { reason } : {}), ...(span && !paused ? { for: span.trim() } : {}), ...(stops && !paused ? { timers: 'stop' } : {}) });
       setOpen(false);
       again();
     } catch (err) {
@@ -44,6 +46,8 @@ export function PauseOrder({ of, name, paused, again }) {
       <div class="body"><h2>${word} this ${w.one}?</h2><p class="user">${line(name, 120)}</p><p>${paused ? w.resuming : w.pausing}</p>
         <div class="field"><label for="pause-reason">Reason, for those who look at it later (optional)</label><input id="pause-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>
         ${paused ? null : html`<div class="field"><label for="pause-for">For how long, as 30m or 2h; empty: until it is resumed</label><input id="pause-for" value=${span} onInput=${(/** @type {any} */ e) => setSpan(e.target.value)} /></div>`}
+        ${of === 'executions' && !paused ? html`<label class="check"><input type="checkbox" checked=${stops} aria-describedby="pause-timers" onChange=${(/** @type {any} */ e) => setStops(e.target.checked)} />Its timers stand still too</label>
+          <p id="pause-timers" class="muted small">Once it is resumed, its timeouts and what only waits among its tasks, as sleeps do, go on from where they stood. Tasks that run keep their own timeouts.</p>` : null}
         ${trouble(error)}</div>
       <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy}>${word} the ${w.one}</button></footer></form>`)}`;
 }

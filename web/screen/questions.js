@@ -46,7 +46,7 @@ export function Questions() {
     ${!all || all.of !== state ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty(state === 'open' ? 'Nobody is asked anything' : 'No such questions', html`<p>A task with <code>action: ask</code> waits here for the answer of a person:</p><pre>pawl apply examples/approval.yaml</pre>`)
       : scroller('Questions', html`<table class="rows"><thead><tr><th scope="col">Question</th><th scope="col">For</th><th scope="col">State</th><th scope="col">Asked</th><th scope="col">Due</th></tr></thead>
       <tbody>${all.rows.map((i) => html`<tr key=${i.id}><td><a class="open-row user" href=${`questions/${i.id}`}>${line(i.title, 120)}</a></td><td class="user">${whom(i)}</td><td>${became(i)}</td><td class="nowrap">${since(i.asked_at)}</td><td class="nowrap">${h(Due, { i })}</td></tr>`)}</tbody></table>`)}</div>
-    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most + 100))}>Show more</button></div>` : null}`}</div>`;
+    ${all.cursor && most < 1000 ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most + 100))}>Show more</button></div>` : null}`}</div>`;
 }
 
 /** The name under which this browser has answered last. */

@@ -74,8 +74,12 @@ export function Register() {
   }, [text]);
   const change = (/** @type {string} */ t) => { setText(t); setMade(null); };
   const take = async (/** @type {FileList|null|undefined} */ files) => {
-    const all = await Promise.all([...(files || [])].map((f) => f.text()));
-    if (all.length > 0) change(all.join('\n---\n'));
+    try {
+      const all = await Promise.all([...(files || [])].map((f) => f.text()));
+      if (all.length > 0) change(all.join('\n---\n'));
+    } catch (err) {
+      setError(err);
+    }
   };
   const register = async (/** @type {Event} */ e) => {
     e.preventDefault();

@@ -51,7 +51,8 @@ export function Rerun({ x, input }) {
   const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
   const [alone, setAlone] = useState(false);
   const [given, setGiven] = useState(nothing);
-  const [plan, setPlan] = useState(/** @type {RerunPlan|null} */ (null));
+  const [planned, setPlanned] = useState(/** @type {{of: string, plan: RerunPlan}|null} */ (null));
+  const plan = planned && planned.plan;
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const key = useRef('');
@@ -61,7 +62,7 @@ export function Rerun({ x, input }) {
     let mine = true;
     key.current = newKey(); // what is asked for now is another rerun
     setError(null);
-    post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlan(p); }, (err) => { if (mine) setError(err); });
+    post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlanned({ of: body, plan: p }); }, (err) => { if (mine) setError(err); });
     return () => { mine = false; };
   }, [open, body, x.id]);
   const choose = (/** @type {string} */ task) => setChosen(chosen.includes(task) ? chosen.filter((t) => t !== task) : [...chosen, task]);
@@ -70,7 +71,7 @@ export function Rerun({ x, input }) {
     setChosen([]);
     setAlone(false);
     setGiven(nothing);
-    setPlan(null);
+    setPlanned(null);
     setOpen(true);
   };
   const carryOut = async (/** @type {Event} */ e) => {
@@ -95,5 +96,5 @@ export function Rerun({ x, input }) {
         ${h(Paths, { chosen, choose, alone })}
         ${h(Given, { was: input || '{}', tasks: (plan?.tasks || []).map((t) => t.task), given, set: setGiven })}
         ${trouble(error)}${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}</div>
-      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;
+      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || planned?.of !== body || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;
 }

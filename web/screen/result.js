@@ -2,54 +2,38 @@
 import { html, h, useState } from '../vendor/preact.js';
 import { apiURL } from '../app/api.js';
 import { route } from '../app/router.js';
-import { plain, line, bytes, duration, number, count, goDuration, goSize } from '../app/text.js';
+import { plain, line, bytes, duration, number, count } from '../app/text.js';
 import { json, members } from '../part/json.js';
+import { longText } from '../part/longtext.js';
 import { codeResult } from '../part/coderesult.js';
+import { gaugesOf } from '../part/gauges.js';
 import { diff } from '../part/diff.js';
-import { pieces, noStyle } from '../part/ansi.js';
+import { written } from '../part/written.js';
 import { verdictWord, verdictTone } from '../part/status.js';
 import { panel, trouble, empty } from '../part/kit.js';
 
 /** @typedef {import('../types').CodeResult} CodeResult */
 /** @typedef {import('../types').CaseResult} CaseResult */
 
-/** What was used, and of how much where the input says so: the limits of a language are not in the answer. @param {string} name @param {number} used @param {number} limit NaN where it is not known @param {(n: number) => string} say @param {boolean} hit */
-function gauge(name, used, limit, say, hit) {
-  const known = Number.isFinite(limit) && limit > 0;
-  const share = known ? Math.min(1, used / limit) : 0;
+/** @param {import('../part/gauges.js').Gauge} g */
+function gauge({ name, kind, used, limit, hit, all }) {
+  const say = kind === 'time' ? duration : bytes;
+  const share = Math.min(1, used / limit);
   return html`<div class=${`gauge ${hit ? 'full' : ''}`}>
     <h2 class="name">${name}</h2><div class="value">${say(used)}</div>
-    ${known ? html`<div class="track" role="meter" aria-label=${name} aria-valuemin="0" aria-valuemax=${limit} aria-valuenow=${Math.min(used, limit)} aria-valuetext=${`${say(used)} of ${say(limit)}`}><i style=${{ width: `${(share * 100).toFixed(1)}%` }}></i></div>
-      <div class="hint num">of ${say(limit)}${hit ? ': the limit was reached' : ''}</div>` : null}
+    ${limit > 0 ? html`<div class="track" role="meter" aria-label=${name} aria-valuemin="0" aria-valuemax=${limit} aria-valuenow=${Math.min(used, limit)} aria-valuetext=${`${say(used)} of ${say(limit)}`}><i style=${{ width: `${(share * 100).toFixed(1)}%` }}></i></div>` : null}
+    ${limit > 0 || all ? html`<div class="hint num">${[limit > 0 ? `of ${say(limit)}${hit ? ': the limit was reached' : ''}` : '', all ? `${say(all)} in all` : ''].filter(Boolean).join('; ')}</div>` : null}
   </div>`;
-}
-
-/** @param {CodeResult} r @param {any} limits */
-const gauges = (r, limits) => html`<div class="gauges">
-  ${gauge('Wall time', r.wall_ms || 0, goDuration(limits?.wall ?? limits?.timeout), duration, r.verdict === 'timeout')}
-  ${gauge('CPU time', r.cpu_ms || 0, goDuration(limits?.cpu), duration, r.verdict === 'cpu_timeout')}
-  ${gauge('Peak memory', r.peak_memory_bytes || 0, goSize(limits?.memory), bytes, r.verdict === 'oom')}
-  ${gauge('Output', [r, ...(r.cases || [])].reduce((n, c) => n + (c.stdout_bytes || 0) + (c.stderr_bytes || 0), 0), goSize(limits?.output), bytes, r.verdict === 'output_limit')}
-</div>`;
-
-/** What a program wrote, with its colours. @param {string} text */
-function written(text) {
-  const s = noStyle();
-  const lines = text.split('\n');
-  const rich = lines.length <= 500 && text.includes('\u001b');
-  if (!rich) return plain(text);
-  return lines.map((l, i) => [pieces(l, s).map((p) => (p.cls || p.color || p.background
-    ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text)), i < lines.length - 1 ? '\n' : '']);
 }
 
 /** @param {string} name @param {string} text @param {string|undefined} base64 @param {number} all @param {boolean|undefined} cut */
 const output = (name, text, base64, all, cut) => panel({
   title: name, actions: html`<span class="muted small num">${bytes(all || 0)}${cut ? ', the beginning of it' : ''}</span>`,
-  children: all ? html`<pre class="code wrap" tabindex="0" aria-label=${name}>${base64 ? html`<span class="quiet">Not text: ${bytes(all)}, in base64: </span>${line(base64, 2000)}` : written(text)}</pre>` : html`<p class="body muted">Nothing</p>`,
+  children: all ? base64 ? html`<pre class="code wrap" tabindex="0" aria-label=${name}><span class="quiet">Not text: ${bytes(all)}, in base64: </span>${line(base64, 2000)}</pre>` : longText({ text, name, cls: 'wrap', draw: written }) : html`<p class="body muted">Nothing</p>`,
 });
 
 /** @param {string} title @param {string} text @param {string} of @param {string} [note] */
-const block = (title, text, of, note = '') => html`<div class="tight"><h3>${title}${note}</h3><pre class="code wrap sunk" tabindex="0" aria-label=${`${title} of case ${line(of)}`}>${written(text)}</pre></div>`;
+const block = (title, text, of, note = '') => html`<div class="tight"><h3>${title}${note}</h3>${longText({ text, name: `${title} of case ${line(of)}`, cls: 'wrap sunk', draw: written })}</div>`;
 
 /** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
 const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
@@ -107,7 +91,7 @@ function Files({ x, files }) {
 export function Result({ x, raw }) {
   const r = codeResult(x);
   if (!r) return html`<div class="stack">${x.error ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}<div class="panel">${empty('No result', html`<p>It ended before its program ran.</p>`)}</div></div>`;
-  const { limits, cases: given } = /** @type {any} */ (x.input) || {};
+  const { cases: given } = /** @type {any} */ (x.input) || {};
   const value = members(raw.output || '').result;
   return html`<div class="stack">
     <section class="panel">
@@ -115,12 +99,12 @@ export function Result({ x, raw }) {
         ${r.exit_code !== undefined && r.exit_code !== null ? html`<span class="muted">Exit code ${r.exit_code}</span>` : null}${r.signal ? html`<span class="muted">${line(r.signal)}</span>` : null}
         ${r.reason ? html`<span class="user">${plain(r.reason)}</span>` : null}
         ${r.enforcement ? html`<span class="muted small">Limits held by ${line(r.enforcement)}${r.runtime ? `, ${line(r.runtime)}` : ''}</span>` : null}</div>
-      ${gauges(r, limits)}
+      <div class="gauges">${gaugesOf(r).map(gauge)}</div>
     </section>
     ${x.error && x.error.code !== r.verdict ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}
     ${r.cases && r.cases.length > 0 ? h(Cases, { cases: r.cases, given: Array.isArray(given) ? given : [], summary: r.summary }) : html`<div class="split">
       ${output('stdout', r.stdout, r.stdout_base64, r.stdout_bytes, r.stdout_truncated)}${output('stderr', r.stderr, r.stderr_base64, r.stderr_bytes, r.stderr_truncated)}</div>`}
-    ${r.compile ? panel({ title: 'Compiler', actions: html`<span class=${verdictTone(r.compile.verdict)}>${line(verdictWord(r.compile.verdict))}</span>`, children: html`<pre class="code wrap" tabindex="0" aria-label="What the compiler wrote">${written((r.compile.stdout || '') + (r.compile.stderr || '')) || 'Nothing'}</pre>` }) : null}
+    ${r.compile ? panel({ title: 'Compiler', actions: html`<span class=${verdictTone(r.compile.verdict)}>${line(verdictWord(r.compile.verdict))}</span>`, children: longText({ text: (r.compile.stdout || '') + (r.compile.stderr || '') || 'Nothing', name: 'What the compiler wrote', cls: 'wrap', draw: written }) }) : null}
     ${value ? panel({ title: 'Result value', children: json(value, 'Result value') }) : null}
     ${r.result_error ? html`<p class="note late user">${plain(r.result_error)}</p>` : null}
     ${r.files && r.files.length > 0 ? h(Files, { x, files: r.files }) : null}

@@ -105,13 +105,13 @@ export function RuleScreen({ name }) {
   const { r, raw, all, more } = data;
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="rules">Rules</a></nav>
-      <div class="title"><h1 class="user">${line(r.name, 120)}<span class="version">@${r.version}</span></h1>${h(Switch, { r, again })}</div>
+      <div class="title"><h1 class="user">${line(r.name, 120)}<span class="version">@${r.version}</span></h1>${h(Switch, { key: String(!!r.paused), r, again })}</div>
       <dl class="line"><div><dt>State</dt><dd>${stands(r)}</dd></div><div><dt>On</dt><dd>${triggers(r.on)}</dd></div><div><dt>Starts</dt><dd class="user"><a href=${'executions' + query({ action: r.action })}>${line(r.action, 120)}</a></dd></div></dl></div>
     <div class="stack">${error ? trouble(error) : null}
       ${r.if ? panel({ title: 'If', children: html`<pre class="body user">${plain(r.if)}</pre>` }) : null}
       ${panel({ title: 'What it has made of signals', actions: html`<span class="muted small num">${more ? `the latest ${number(all.length)}` : number(all.length)}</span>`,
     children: all.length === 0 ? empty('Nothing yet', html`<p>Each signal for which the rule holds is a row here. <code>pawl why sg_…</code> says why one did not.</p>`)
-      : html`${enforcements(all, 'signal', again)}${more ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}` })}
+      : html`${enforcements(all, 'signal', again)}${more && most < 1000 ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}` })}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;
 }

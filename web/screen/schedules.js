@@ -23,7 +23,7 @@ function Next({ s }) {
 }
 
 /** @param {Schedule} s */
-const when = (s) => (s.when || []).map((w, i) => html`${i > 0 ? ', ' : ''}<code class="user">${line(w, 80)}</code>`);
+const when = (s) => (s.when || []).map((w, i) => html`${i > 0 ? ', ' : ''}<code class="user nowrap">${line(w, 80)}</code>`);
 
 export function Schedules() {
   useTitle('Schedules');
@@ -45,7 +45,7 @@ export function Schedules() {
       : scroller('Schedules', html`<table class="rows"><thead><tr><th scope="col">Name</th><th scope="col">Starts</th><th scope="col">When</th><th scope="col">Zone</th><th scope="col">Next</th><th scope="col">Last</th></tr></thead>
       <tbody>${all.rows.map((s) => html`<tr key=${s.name}><td><a class="open-row user" href=${`schedules/${encodeURIComponent(s.name)}`}>${line(s.name, 120)}</a></td><td class="user">${line(s.action, 120)}</td><td>${when(s)}</td>
         <td class="muted">${line(s.zone, 60)}</td><td class="nowrap">${h(Next, { s })}</td><td class="nowrap">${since(s.last)}</td></tr>`)}</tbody></table>`)}</div>
-    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most + 100))}>Show more</button></div>` : null}`}</div>`;
+    ${all.cursor && most < 1000 ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most + 100))}>Show more</button></div>` : null}`}</div>`;
 }
 
 /** @typedef {{title: string, says: string, button: string, path: string}} Order */
@@ -95,7 +95,7 @@ function Orders({ s, again }) {
 }
 
 /** @param {Tick} k */
-const tickRow = (k) => html`<tr key=${k.nominal + k.at}><td class="num nowrap">${clock(k.nominal)}${k.count > 1 ? html` <span class="muted">to ${clock(k.last)}</span>` : null}</td><td class="right num">${number(k.count)}</td>
+const tickRow = (k) => html`<tr key=${k.nominal + k.at}><td class="num nowrap"><time datetime=${k.nominal} title=${k.nominal}>${clock(k.nominal)}</time>${k.count > 1 ? html` <span class="muted">to <time datetime=${k.last} title=${k.last}>${clock(k.last)}</time></span>` : null}</td><td class="right num">${number(k.count)}</td>
   <td>${k.execution ? html`<a class="mono" href=${`executions/${k.execution}`}>${line(k.execution)}</a>` : html`<span class="late">missed</span>`}</td>
   <td class="user">${line(k.why.replaceAll('_', ' '), 60)}${k.message ? html`<div class="muted small">${plain(k.message)}</div>` : null}</td><td class="nowrap">${since(k.at)}</td></tr>`;
 
@@ -127,8 +127,8 @@ export function ScheduleScreen({ name }) {
     <div class="stack">${error ? trouble(error) : null}
       ${panel({
     title: 'What became of its times', actions: html`<span class="muted small">${more ? `the latest ${count(ticks.length, 'row')}` : count(ticks.length, 'row')}</span>`,
-    children: ticks.length === 0 ? empty('None yet', html`<p>Each time that fires or is missed is a row here, the latest first.</p>`) : html`${scroller('Times', html`<table><thead><tr><th scope="col">Time</th><th scope="col" class="right">Times</th><th scope="col">Execution</th><th scope="col">Why</th><th scope="col">Decided</th></tr></thead>
-        <tbody>${ticks.map(tickRow)}</tbody></table>`)}${more ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}`,
+    children: ticks.length === 0 ? empty('None yet', html`<p>Each time that fires or is missed is a row here, the latest first.</p>`) : html`${scroller('Times', html`<table><thead><tr><th scope="col">Time, on your clock</th><th scope="col" class="right">Times</th><th scope="col">Execution</th><th scope="col">Why</th><th scope="col">Decided</th></tr></thead>
+        <tbody>${ticks.map(tickRow)}</tbody></table>`)}${more && most < 1000 ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}`,
   })}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;

@@ -3,9 +3,10 @@ import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { follow } from '../app/stream.js';
 import { route, withQuery } from '../app/router.js';
-import { line, duration, number, count } from '../app/text.js';
+import { line, clock, duration, number, count } from '../app/text.js';
 import { taskAt } from '../part/replay.js';
-import { graph, inPixels, countBar } from '../part/graph.js';
+import { tasksAfter } from '../part/taskchanges.js';
+import { Graph, inPixels, countBar } from '../part/graph.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
@@ -15,7 +16,6 @@ import { lazy } from '../app/lazy.js';
 
 const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
-const drawnAtMost = 200; // nodes of a graph in the document; a larger workflow is a list
 const listed = 100; // tasks of a list in the document
 const replayedItems = 1000; // and where their past is shown
 const items = 300; // executions of one foreach task that are asked for
@@ -45,7 +45,7 @@ const nth = (t, e) => (t.repeat ? `Round ${e.index + 1}` : `Item ${e.index}`);
 /** When the next round begins; '' while there is none that waits. @param {Task} t */
 function next(t) {
   const e = (t.executions || []).at(-1);
-  return t.repeat && e && open(e.status) && !e.started_at && e.wake_at && Date.parse(e.wake_at) > now.value ? new Date(e.wake_at).toLocaleTimeString() : '';
+  return t.repeat && e && open(e.status) && !e.started_at && e.wake_at && Date.parse(e.wake_at) > now.value ? clock(e.wake_at) : '';
 }
 
 /** The task that is shown when none is chosen: one that failed, else one that is under way, else the last. @param {Task[]} tasks */
@@ -124,8 +124,8 @@ export function Tasks({ x, again, moment }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const laid = useLayout(x);
   const replayed = moment !== null;
-  useEffect(() => follow(`api/v1/executions/${x.id}/tasks${query({ items: replayed ? replayedItems : items })}`, (event, data) => {
-    if (event === 'tasks') set((s) => (s && data.attempt < s.attempt ? s : data));
+  useEffect(() => follow(`api/v1/executions/${x.id}/tasks${query({ items: replayed ? replayedItems : items, changes: true })}`, (event, data) => {
+    set((s) => tasksAfter(s, event, data));
     if (event === 'end') again();
   }, { failed: setError }), [x.id, replayed]);
   const tasks = moment ? (state?.tasks || []).map((t) => taskAt(t, moment)) : state?.tasks || [];
@@ -133,7 +133,7 @@ export function Tasks({ x, again, moment }) {
   if (error) return trouble(error);
   if (!state) return loading();
   const byName = new Map(tasks.map((t) => [t.name, t]));
-  const layout = laid && tasks.length <= drawnAtMost && laid.nodes.every((n) => byName.has(n.task)) ? laid : null;
+  const layout = laid && laid.nodes.every((n) => byName.has(n.task)) ? laid : null;
   const task = byName.get(route.value.query.get('task') || '') || telling(tasks);
   const chosen = task?.name || '';
   const narrow = matchMedia('(max-width: 760px)').matches;
@@ -145,8 +145,8 @@ export function Tasks({ x, again, moment }) {
       title: count(tasks.length, 'task'),
       actions: html`<span class="muted small num">${number(ended)} ended</span>${moment || tasks.length === 0 ? null : html`<a class="button toggle" href=${withQuery({ at: '1' })}>Replay</a>`}<span class="row" role="group" aria-label="Show as">
         ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
-      children: view === 'graph' && layout ? graph({
-        layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
+      children: view === 'graph' && layout ? h(Graph, {
+        layout, selected: chosen, asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
       }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : h(List, { tasks, chosen }),
     })}

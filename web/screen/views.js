@@ -4,14 +4,14 @@ import { route } from '../app/router.js';
 import { line } from '../app/text.js';
 import { ordered, viewsOf, withView } from '../part/views.js';
 import { dialog } from '../part/kit.js';
+import { viewsKept } from './executions.js';
 
 /** @typedef {import('../part/views.js').View} View */
 
-const key = 'pawl.views';
 /** The views that this browser keeps. */
 export const keptViews = () => {
   try {
-    return viewsOf(localStorage.getItem(key));
+    return viewsOf(localStorage.getItem(viewsKept));
   } catch {
     return []; // a browser may keep nothing for this page
   }
@@ -24,10 +24,11 @@ export function Views() {
   const [failed, setFailed] = useState(false);
   const here = ordered(route.value.query);
   const current = all.find((v) => ordered(v.query) === here);
-  const keep = (/** @type {View[]} */ views) => {
+  const keep = (/** @type {(all: View[]) => View[]} */ change) => {
+    const views = change(keptViews()); // another tab may have kept one meanwhile
     set(views);
     try {
-      localStorage.setItem(key, JSON.stringify(views));
+      localStorage.setItem(viewsKept, JSON.stringify(views));
       setFailed(false);
       return true;
     } catch {
@@ -37,12 +38,12 @@ export function Views() {
   };
   const save = (/** @type {Event} */ e) => {
     e.preventDefault();
-    if (name.trim() && keep(withView(all, { name: name.trim().slice(0, 60), query: here }))) setOpen(false);
+    if (name.trim() && keep((kept) => withView(kept, { name: name.trim().slice(0, 60), query: here }))) setOpen(false);
   };
   if (all.length === 0 && here === '') return null;
   return html`<div class="row views" role="group" aria-label="Saved views">
     ${all.map((v) => html`<a key=${v.name} class="button toggle" href=${'executions' + (v.query ? `?${v.query}` : '')} aria-current=${v === current ? 'page' : undefined}><span class="user">${line(v.name, 60)}</span></a>`)}
-    ${current ? html`<button type="button" class="plain" onClick=${() => keep(all.filter((v) => v !== current))}>Forget this view</button>`
+    ${current ? html`<button type="button" class="plain" onClick=${() => keep((kept) => kept.filter((v) => v.name !== current.name))}>Forget this view</button>`
       : here === '' ? null : html`<button type="button" class="plain" onClick=${() => { setName(''); setFailed(false); setOpen(true); }}>Save this view</button>`}
     ${dialog({ name: 'Save this view', open, close: () => setOpen(false) }, html`<form onSubmit=${save}><div class="body"><h2>Save this view</h2>
       <p>The filters as they are now, under a name. Views are kept in this browser; to share one, send the address.</p>

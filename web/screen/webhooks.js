@@ -20,7 +20,7 @@ export function Webhooks() {
   return html`<div><div class="top"><h1>Webhooks</h1></div>${reacts('webhooks')}${trouble(error)}
     ${!data ? (error ? null : loading()) : html`<div class="panel">${all.length === 0 ? empty('No webhooks', html`<p>A webhook is a YAML document that makes signals of signed requests from outside:</p><pre>pawl apply examples/github.yaml</pre>`)
       : scroller('Webhooks', html`<table class="rows"><thead><tr><th scope="col">Name</th><th scope="col">Path</th><th scope="col">Signed as</th><th scope="col">Trigger</th><th scope="col">State</th></tr></thead>
-      <tbody>${all.map((w) => html`<tr key=${w.name}><td><a class="open-row user" href=${`webhooks/${encodeURIComponent(w.name)}`}>${line(w.name, 120)}</a></td><td><code class="user">${line(w.path, 120)}</code></td><td>${line(w.scheme, 40)}</td><td><code class="user">${line(w.trigger, 100)}</code></td><td>${stands(w)}</td></tr>`)}</tbody></table>`)}</div>`}</div>`;
+      <tbody>${all.map((w) => html`<tr key=${w.name}><td><a class="open-row user" href=${`webhooks/${encodeURIComponent(w.name)}`}>${line(w.name, 120)}</a></td><td><code class="user">${line(w.path, 120)}</code></td><td>${line(w.scheme, 40)}</td><td><code class="user nowrap">${line(w.trigger, 100)}</code></td><td>${stands(w)}</td></tr>`)}</tbody></table>`)}</div>`}</div>`;
 }
 
 /** @param {{name: string}} p */

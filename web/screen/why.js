@@ -65,19 +65,28 @@ export function Why({ x }) {
   const [trail, setTrail] = useState(/** @type {{trail: Reason[], loop: boolean}} */ ({ trail: [], loop: false }));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [asked, ask] = useState(0);
-  useEffect(() => poll(async () => {
-    try {
-      /** @type {Reason} */
-      const found = await getJSON(`api/v1/executions/${x.id}/why`);
-      set(found);
-      setTrail(await trailOf(found));
-      setError(null);
-    } catch (e) {
-      setError(e);
-      throw e;
-    }
-    return open(x.status);
-  }, 3000), [x.id, x.status, x.attempt, asked]);
+  useEffect(() => {
+    let mine = true;
+    const stop = poll(async () => {
+      try {
+        /** @type {Reason} */
+        const found = await getJSON(`api/v1/executions/${x.id}/why`);
+        const behind = await trailOf(found);
+        if (!mine) return false;
+        set(found);
+        setTrail(behind);
+        setError(null);
+      } catch (e) {
+        if (mine) setError(e);
+        throw e;
+      }
+      return open(x.status);
+    }, 3000);
+    return () => {
+      mine = false;
+      stop();
+    };
+  }, [x.id, x.status, x.attempt, asked]);
   if (!why) return error ? trouble(error) : loading();
   const p = why.paused;
   const left = why.until ? Date.parse(why.until) - now.value : 0;

@@ -2,7 +2,7 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { line, number, count } from '../app/text.js';
+import { line, clock, number, count } from '../app/text.js';
 import { route, withQuery } from '../app/router.js';
 import { statusShape } from '../part/status.js';
 import { isMine, keepMine, labelOf, mine } from '../part/mine.js';
@@ -11,11 +11,16 @@ import { PauseOrder } from './pause.js';
 import { actionName } from './executions.js';
 import { KeyLine, QueueLine } from './line.js';
 
+const most = 200; // of each that are asked for
+
+/** How many there are of what is shown. @param {number} n @param {string} one */
+const atLeast = (n, one) => count(n, one) + (n < most ? '' : ' or more');
+
 /** What a part of a queue asks of workers. @param {{handler?: string, runtime?: string, worker_labels?: Record<string, string>}} q */
 const needs = (q) => html`${q.handler ? html`<span class="chip"><b>handler</b><span class="user">${line(q.handler, 60)}</span></span> ` : null}${q.runtime ? html`<span class="chip"><b>needs</b><span class="user">${line(q.runtime, 80)}</span></span> ` : null}${labelChips(q.worker_labels)}`;
 
 /** What a pause says: by whom, until when and why. @param {import('../types').Pause} [p] */
-const pausedChip = (p) => (p ? html` <span class="chip bad"><b>paused</b><span class="user">${line([p.by ? `by ${p.by}` : '', p.until ? `until ${new Date(p.until).toLocaleString()}` : '', p.reason || ''].filter((s) => s).join(', '), 200)}</span></span>` : null);
+const pausedChip = (p) => (p ? html` <span class="chip bad"><b>paused</b><span class="user">${line([p.by ? `by ${p.by}` : '', p.until ? `until ${clock(p.until)}` : '', p.reason || ''].filter((s) => s).join(', '), 200)}</span></span>` : null);
 
 /** A queue has a line for each kind of workers that it asks for: the orders are in the first. @param {import('../types').Queue[]} queues @param {string} chosen @param {() => void} again */
 const queuesPanel = (queues, chosen, again) => panel({
@@ -30,7 +35,7 @@ const queuesPanel = (queues, chosen, again) => panel({
 
 /** @param {import('../types').Key[]} keys @param {string} chosen */
 const keysPanel = (keys, chosen) => panel({
-  title: 'Concurrency keys', actions: html`<span class="muted small">${count(keys.length, 'key')} in use</span>`,
+  title: 'Concurrency keys', actions: html`<span class="muted small">${atLeast(keys.length, 'key')} in use</span>`,
   children: keys.length === 0 ? empty('No key is in use', html`<p>A key is here while an execution holds it or waits for it.</p>`) : scroller('Concurrency keys', html`<table>
     <thead><tr><th scope="col">Key</th><th scope="col" class="right">Held by</th><th scope="col" class="right">Waiting</th></tr></thead>
     <tbody>${keys.map((k) => html`<tr aria-current=${k.key === chosen ? 'true' : undefined}><td><a class="user" href=${withQuery({ key: k.key, queue: undefined })}>${line(k.key, 200)}</a></td><td class="right num">${number(k.holders)}</td><td class="right num">${number(k.waiting)}</td></tr>`)}</tbody></table>`),
@@ -68,7 +73,7 @@ let longest = 1; // that a lease had left, in seconds: the server does not say h
 
 /** @param {import('../types').Worker[]} workers @param {string} label @param {() => void} again */
 const workersPanel = (workers, label, again) => panel({
-  title: 'Workers', actions: html`<span class="muted small">${count(workers.length, 'session')}, ${number(workers.reduce((n, w) => n + (w.holds || 0), 0))} of ${count(workers.reduce((n, w) => n + w.slots, 0), 'slot')} busy</span>`,
+  title: 'Workers', actions: html`<span class="muted small">${atLeast(workers.length, 'session')}, ${number(workers.reduce((n, w) => n + (w.holds || 0), 0))} of ${count(workers.reduce((n, w) => n + w.slots, 0), 'slot')} busy</span>`,
   children: workers.length === 0 ? empty('No worker is here', html`<p>Nothing runs until one comes:</p><pre>pawl worker --server ${new URL('../', document.baseURI).href.replace(/\/$/, '')}</pre>`) : scroller('Workers', html`<table>
     <thead><tr><th scope="col">Worker</th><th scope="col">Slots</th><th scope="col">Queues</th><th scope="col">Runs</th><th scope="col" class="right">Since</th><th scope="col" class="right">Lease</th><th scope="col"><span class="sr">Orders</span></th></tr></thead>
     <tbody>${workers.map((w) => html`<tr key=${w.session}><td><div class="user">${line(w.name, 120)}${pausedChip(w.paused)}</div><div class="mono muted small user">${line(w.session)}</div></td><td>${slots(w, label)}</td>
@@ -108,7 +113,7 @@ export function Work() {
   const [key, queue] = [q.get('key') || '', q.get('queue') || ''];
   useEffect(() => poll(async () => {
     try {
-      const [q, k, w] = await Promise.all([getJSON('api/v1/queues?limit=200'), getJSON('api/v1/keys?limit=200'), getJSON('api/v1/workers?limit=200&executions=true&lost=true')]);
+      const [q, k, w] = await Promise.all([getJSON(`api/v1/queues?limit=${most}`), getJSON(`api/v1/keys?limit=${most}`), getJSON(`api/v1/workers?limit=${most}&executions=true&lost=true`)]);
       set({ queues: q.queues || [], keys: k.keys || [], workers: w.workers || [], lost: w.lost || [] });
       setError(null);
     } catch (e) {

@@ -1,6 +1,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { members, tokens } from '../part/json.js';
+import { gist, members, tokens } from '../part/json.js';
 
 test('members are the text of their values', () => {
   const m = members('{"id": "x", "n": 12345678901234567890.10, "in": {"a": [1, "}]\\"", {}]}, "t" : true , "e":""}');
@@ -24,4 +24,21 @@ test('what is cut off ends', () => {
     tokens(s);
     members(s.startsWith('{"a') ? s : '{}');
   }
+});
+
+test('many elements within many lists are not a hundred times as long', () => {
+  const deep = '['.repeat(200) + '1,'.repeat(10000) + '1' + ']'.repeat(200);
+  const text = tokens(deep).map((t) => t.text).join('');
+  assert.ok(text.length < 40 * deep.length, `${text.length} characters of ${deep.length}`);
+  assert.equal(text.replace(/\s/g, ''), deep);
+});
+
+test('a text is laid out as far as it is shown', () => {
+  const part = tokens('[' + '1,'.repeat(1e6) + '1]', 1000).map((t) => t.text).join('');
+  assert.ok(part.length >= 1000 && part.length < 1100, String(part.length));
+});
+
+test('a line about an object has the digits of its numbers', () => {
+  assert.equal(gist('{"n": 12345678901234567890, "s": "a\\nb", "o": {"x": 1.00}}'), 'n: 12345678901234567890 · s: a␊b · o: {"x": 1.00}');
+  assert.equal(gist('[1]'), '[1]');
 });

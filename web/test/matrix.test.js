@@ -1,13 +1,16 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
+import { letters } from '../part/cells.js';
 import { matrix, paired, keeping, flip, csv, outcome, growing, mostCols } from '../part/matrix.js';
 
 let n = 0;
 const x = (/** @type {any} */ o) => ({ id: `ex_${++n}`, action: 'code', status: 'completed', attempt: 1, verdict: 'ok', ...o });
-const of = (/** @type {string[]} */ ...v) => v.map((verdict, i) => ({ name: String.fromCharCode(97 + i), verdict }));
+const letter = new Map(Object.entries(letters).filter(([l]) => l !== 'U').map(([l, verdict]) => [verdict, l]));
+const of = (/** @type {string[]} */ ...v) => ({ cells: v.map((verdict) => letter.get(verdict)).join(''), names: 'abc' });
+const names = new Map([['abc', ['a', 'b', 'c']]]);
 
 test('executions by cases', () => {
-  const m = matrix([x({ labels: { run: '2', who: 'bo' }, status: 'failed', verdict: 'wrong_answer', case_verdicts: of('ok', 'wrong_answer') }), x({ labels: { run: '2', who: 'al' }, case_verdicts: of('ok', 'ok', 'ok') })], { rows: 'execution', cols: 'case', without: 'run' });
+  const m = matrix([x({ labels: { run: '2', who: 'bo' }, status: 'failed', verdict: 'wrong_answer', digest: of('ok', 'wrong_answer') }), x({ labels: { run: '2', who: 'al' }, digest: of('ok', 'ok', 'ok') })], { rows: 'execution', cols: 'case', without: 'run', names });
   assert.deepEqual(m.cols, ['a', 'b', 'c']);
   assert.deepEqual(m.rows.map((r) => [r.title, r.passed, r.total]), [['who=al', 3, 3], ['who=bo', 1, 2]]);
   assert.equal(m.rows[1].cells.get('b')?.verdict, 'wrong_answer');
@@ -15,10 +18,16 @@ test('executions by cases', () => {
 });
 
 test('executions that cannot be told apart are numbered, and what has no cases has a column of its own', () => {
-  const m = matrix([x({ status: 'failed', verdict: 'compile_error' }), x({ case_verdicts: of('ok') })], { rows: 'execution', cols: 'case' });
+  const m = matrix([x({ status: 'failed', verdict: 'compile_error' }), x({ digest: of('ok') })], { rows: 'execution', cols: 'case', names });
   assert.deepEqual(m.rows.map((r) => r.title), ['code', 'code #2']);
   assert.deepEqual(m.cols, [outcome, 'a']);
   assert.equal(m.rows[1].cells.get(outcome)?.verdict, 'compile_error');
+});
+
+test('cases without names are numbered, and a verdict without a letter is another', () => {
+  const m = matrix([x({ digest: { cells: 'PU?' } }), x({ digest: { cells: 'N', names: 'gone' } })], { rows: 'action', cols: 'case' });
+  assert.deepEqual(m.cols, ['1', '2', '3']);
+  assert.deepEqual(m.cols.map((c) => [m.rows[0].cells.get(c)?.passed, m.rows[0].cells.get(c)?.verdict]), [[1, 'skipped'], [1, 'ok'], [0, 'other']]);
 });
 
 test('a pivot of two labels', () => {
@@ -34,8 +43,8 @@ test('a pivot of two labels', () => {
 });
 
 test('what flipped between two batches', () => {
-  const was = matrix([x({ labels: { run: '1', who: 'al' }, case_verdicts: of('ok', 'timeout', 'oom') }), x({ labels: { run: '1', who: 'gone' }, case_verdicts: of('ok') })], { rows: 'execution', cols: 'case', without: 'run' });
-  const is = matrix([x({ labels: { run: '2', who: 'al' }, case_verdicts: of('wrong_answer', 'ok', 'timeout') })], { rows: 'execution', cols: 'case', without: 'run' });
+  const was = matrix([x({ labels: { run: '1', who: 'al' }, digest: of('ok', 'timeout', 'oom') }), x({ labels: { run: '1', who: 'gone' }, digest: of('ok') })], { rows: 'execution', cols: 'case', without: 'run', names });
+  const is = matrix([x({ labels: { run: '2', who: 'al' }, digest: of('wrong_answer', 'ok', 'timeout') })], { rows: 'execution', cols: 'case', without: 'run', names });
   const p = paired(is, was);
   assert.deepEqual(p.count, { better: 1, worse: 1, other: 1, same: 0, new: 0, gone: 1 });
   assert.deepEqual(p.rows.map((r) => r.key), ['who=al', 'who=gone']);
@@ -43,7 +52,7 @@ test('what flipped between two batches', () => {
 });
 
 test('a formula stays a text in a table of other programs', () => {
-  assert.equal(csv(matrix([x({ labels: { who: '=1+1' }, case_verdicts: [{ name: '"q"', verdict: 'ok' }] })], { rows: 'label:who', cols: 'case' })), '"","passed","of","""q"""\r\n"\'=1+1","1","1","ok"\r\n');
+  assert.equal(csv(matrix([x({ labels: { who: '=1+1' }, digest: { cells: 'P', names: 'q' } })], { rows: 'label:who', cols: 'case', names: new Map([['q', ['"q"']]]) })), '"","passed","of","""q"""\r\n"\'=1+1","1","1","ok"\r\n');
 });
 
 test('what another program could take for a formula is quoted, wherever it begins', () => {
@@ -54,8 +63,7 @@ test('what another program could take for a formula is quoted, wherever it begin
 });
 
 test('columns beyond the most are counted, not written', () => {
-  const names = Array.from({ length: mostCols + 7 }, (_, i) => ({ name: `c${i}`, verdict: 'ok' }));
-  const [head, row] = csv(matrix([x({ case_verdicts: names })], { rows: 'execution', cols: 'case' })).split('\r\n').map((l) => l.split(','));
+  const [head, row] = csv(matrix([x({ digest: { cells: 'P'.repeat(mostCols + 7) } })], { rows: 'execution', cols: 'case' })).split('\r\n').map((l) => l.split(','));
   assert.equal(head.length, 3 + mostCols + 1);
   assert.equal(head.at(-1), '"7 more columns are left out"');
   assert.equal(row.length, head.length);
@@ -63,8 +71,8 @@ test('columns beyond the most are counted, not written', () => {
 });
 
 test('of rows and columns without a cell in common, those with a kept cell are left', () => {
-  const all = Array.from({ length: 3000 }, (_, i) => x({ case_verdicts: [{ name: `c${i}`, verdict: i % 1000 ? 'ok' : 'oom' }] }));
-  const m = matrix(all, { rows: 'execution', cols: 'case' });
+  const all = Array.from({ length: 3000 }, (_, i) => x({ digest: { cells: i % 1000 ? 'P' : 'M', names: `n${i}` } }));
+  const m = matrix(all, { rows: 'execution', cols: 'case', names: new Map(all.map((_, i) => [`n${i}`, [`c${i}`]])) });
   const left = keeping(m.rows.map((r) => ({ key: r.key, now: r.cells })), m.cols, (c) => !!c && c.passed < c.n);
   assert.deepEqual(left.cols, ['c2000', 'c1000', 'c0']);
   assert.equal(left.rows.length, 3);
@@ -72,8 +80,8 @@ test('of rows and columns without a cell in common, those with a kept cell are l
 });
 
 test('a cell that only the earlier batch has is kept by what is asked of it', () => {
-  const was = matrix([x({ case_verdicts: of('ok', 'ok') })], { rows: 'execution', cols: 'case' });
-  const is = matrix([x({ case_verdicts: of('ok') })], { rows: 'execution', cols: 'case' });
+  const was = matrix([x({ digest: of('ok', 'ok') })], { rows: 'execution', cols: 'case', names });
+  const is = matrix([x({ digest: of('ok') })], { rows: 'execution', cols: 'case', names });
   const left = keeping([{ now: is.rows[0].cells, before: was.rows[0].cells }], ['a', 'b'], (now, before) => flip(before, now) !== 'same');
   assert.deepEqual([left.rows.length, left.cols], [1, ['b']]);
 });

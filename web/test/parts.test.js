@@ -1,12 +1,12 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { Lines, drawn } from '../part/lines.js';
-import { along, inPixels } from '../part/graph.js';
-import { fieldsOf, wrong, written, entered } from '../part/form.js';
+import { along, inPixels, near } from '../part/graph.js';
+import { fieldsOf, wrong, written, entered, valuesOf } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
 import { casesOf } from '../part/casefiles.js';
-import { duration, ago, bytes, goDuration, goSize, line, plain, copied, sentence, figure } from '../app/text.js';
+import { duration, ago, bytes, goDuration, line, plain, copied, sentence, figure } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
   const l = new Lines();
@@ -47,6 +47,44 @@ test('what is kept is bounded', () => {
   assert.equal(l.all.at(-1)?.no, 1000);
 });
 
+test('lines without text are bounded, too', () => {
+  const l = new Lines();
+  for (let i = 0; i < 14; i++) l.add('stdout', '\n'.repeat(50000));
+  assert.equal(l.all.length + l.dropped, 700000);
+  assert.ok(l.all.length <= 600000, `${l.all.length} lines are kept`);
+});
+
+test('a progress bar takes the place of nothing but itself', () => {
+  const l = new Lines(10000);
+  l.add('stdout', 'before\n');
+  for (let i = 0; i < 1000; i++) l.add('stdout', `${String(i).padStart(30)} of 1000\r`);
+  l.add('stdout', '\nafter\n');
+  l.add('stdout', 'end\n');
+  assert.deepEqual([l.dropped, ...l.all.map((x) => x.text.trim())], [0, 'before', '999 of 1000', 'after', 'end']);
+  assert.equal(l.size, l.all.reduce((n, x) => n + x.text.length, 0));
+});
+
+test('of a line without an end the beginning is kept, and its colours go on', () => {
+  const l = new Lines();
+  l.add('stdout', '\u001b[31m');
+  for (let i = 0; i < 100; i++) l.add('stdout', 'x'.repeat(100000));
+  l.add('stdout', '\u001b[32m\nnext\n');
+  assert.ok(l.size < 100000, `${l.size} characters are kept`);
+  assert.equal(drawn(l.all[0]).pieces[0].text.length + drawn(l.all[0]).cut, 1e7 + 5);
+  assert.deepEqual(l.all.map((x) => drawn(x).pieces[0].cls), ['f1', 'f2']);
+  l.add('stdout', `${'y'.repeat(100000)}\u001b[0m\rover`);
+  assert.deepEqual([l.all[2].text, l.all[2].cut, drawn(l.all[2]).pieces[0].cls], ['over', 0, '']);
+});
+
+test('an open line that is dropped goes on in a new one', () => {
+  const l = new Lines(1000);
+  l.add('stderr', 'name? ');
+  for (let i = 0; i < 200; i++) l.add('stdout', `line ${i}\n`);
+  l.add('stderr', 'Ann\n');
+  assert.equal(l.all.at(-1)?.text, 'Ann');
+  assert.equal(l.size, l.all.reduce((n, x) => n + x.text.length, 0));
+});
+
 test('a long line is cut, and says so', () => {
   const l = new Lines();
   l.add('stdout', 'x'.repeat(10000) + '\n');
@@ -74,12 +112,23 @@ test('a form keeps numbers as they are typed', () => {
   assert.equal(fieldsOf({ type: 'array' }), null);
 });
 
+test('JSON goes into a form and comes back, unless the form would lose something', () => {
+  const fields = fieldsOf({ type: 'object', required: ['s'], properties: { n: { type: 'integer' }, s: { type: 'string' }, t: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } });
+  assert.ok(fields);
+  for (const text of ['{"n": 12345678901234567890, "s": "a\\"b", "b": true, "o": [1.0], "e": "x"}', '{"s": ""}', '{"n": -1.50e3, "s": "x", "o": {"a": [{}]}}']) {
+    const values = valuesOf(fields, ` ${text}\n`);
+    assert.ok(values, text);
+    assert.equal(written(fields, values), text);
+  }
+  assert.deepEqual(valuesOf(fields, ''), {});
+  for (const text of ['{', '[]', '7', '{"other": 1}', '{"n": "7"}', '{"n": null}', '{"s": 7}', '{"s": "two\\nlines"}', '{"t": ""}', '{"b": "true"}', '{"e": "z"}', '{"e": ""}']) assert.equal(valuesOf(fields, text), null, text);
+});
+
 test('words for numbers', () => {
-  assert.deepEqual([0, 0.2, 12.4, 1500, 59000, 61000, 3.7e6, 2e8].map((n) => duration(n)), ['0 ms', '< 1 ms', '12 ms', '1.5 s', '59 s', '1 min 01 s', '1 h 01 min', '2 d 7 h']);
+  assert.deepEqual([0, 0.2, 12.4, 999.7, 1500, 9960, 59000, 59700, 61000, 3.7e6, 2e8].map((n) => duration(n)), ['0 ms', '< 1 ms', '12 ms', '1.0 s', '1.5 s', '10 s', '59 s', '1 min 00 s', '1 min 01 s', '1 h 01 min', '2 d 7 h']);
   assert.deepEqual([0, 42000, 300000, 7.3e6, 2e8].map(ago), ['just now', '42 s ago', '5 min ago', '2 h ago', '2 d ago']);
   assert.deepEqual([0, 999, 1536, 64e6, 999.6e6, 3e9].map(bytes), ['0 B', '999 B', '1.5 KB', '64 MB', '1.0 GB', '3.0 GB']);
   assert.deepEqual(['1m30s', '500ms', 2, '2d', 'x', ''].map(goDuration), [90000, 500, 2000, 172800000, NaN, NaN]);
-  assert.deepEqual(['64MB', '2MiB', '10', 5, '1.5k', 'x'].map(goSize), [64e6, 2097152, 10, 5, 1500, NaN]);
   assert.equal(line('a\nb\tc'.repeat(200), 10), 'a␊b ca␊b c…');
   assert.equal(plain('a\r\nb\u202e'), 'a\nb⟨U+202E⟩');
 });
@@ -139,7 +188,7 @@ test('sentences of the server begin with a capital, and names stay as they are',
 });
 
 test('files make cases in the order of their names', async () => {
-  const file = (/** @type {string} */ name, text = name) => ({ name, size: text.length, text: async () => text });
+  const file = (/** @type {string} */ name, text = name) => ({ name, size: text.length, arrayBuffer: async () => /** @type {ArrayBuffer} */ (new TextEncoder().encode(text).buffer) });
   assert.deepEqual(await casesOf([file('10.in'), file('10.ans'), file('9.out'), file('9.in'), file('x.in')]), [
     { name: '9', stdin: '9.in', expect: '9.out' }, { name: '10', stdin: '10.in', expect: '10.ans' }, { name: 'x', stdin: 'x.in', expect: '' }]);
   assert.deepEqual(await casesOf([]), []);
@@ -147,7 +196,9 @@ test('files make cases in the order of their names', async () => {
     await assert.rejects(casesOf(bad.map((n) => file(n))), why);
   }
   await assert.rejects(casesOf([file('a.in'), file('a.out', '')]), /a\.out is empty/);
-  await assert.rejects(casesOf([{ name: 'a.in', size: 9 << 20, text: async () => '' }]), /more than 8 MB/);
+  await assert.rejects(casesOf([{ name: 'a.in', size: 9 << 20, arrayBuffer: async () => new ArrayBuffer(0) }]), /more than 8 MB/);
+  await assert.rejects(casesOf([{ name: 'a.in', size: 1, arrayBuffer: async () => new Uint8Array([255]).buffer }]), /a\.in is no text/);
+  assert.equal((await casesOf([file('a.in', '\ufeffx')]))[0].stdin, '\ufeffx');
 });
 
 test('figures are shown in what their names say', () => {
@@ -156,6 +207,21 @@ test('figures are shown in what their names say', () => {
   assert.equal(figure('retention_seconds', 720 * 3600), '30 d 0 h');
   assert.equal(figure('store_bytes', 1500), '1.5 KB');
   assert.equal(figure('commits', 12345), '12,345');
+});
+
+test('of a large graph there is what is near the view, the edges that cross it and the box that has the focus', () => {
+  const nodes = Array.from({ length: 1000 }, (_, i) => ({ task: `t${i}`, x: 300 * (i % 100), y: 80 * Math.floor(i / 100), w: 176, h: 52 }));
+  const edges = nodes.slice(1).map((n, i) => ({ from: nodes[i].task, to: n.task, points: [{ x: nodes[i].x + 176, y: nodes[i].y + 26 }, { x: n.x, y: n.y + 26 }] }));
+  const long = { from: 't0', to: 't99', points: [{ x: 176, y: 26 }, { x: 15000, y: 400 }, { x: 29700, y: 26 }] };
+  const l = { width: 30000, height: 800, nodes, edges: [...edges, long] };
+  const extents = l.edges.map((e) => ({ x: Math.min(...e.points.map((p) => p.x)), y: Math.min(...e.points.map((p) => p.y)), w: Math.abs(e.points[0].x - /** @type {any} */ (e.points.at(-1)).x), h: Math.max(...e.points.map((p) => p.y)) - Math.min(...e.points.map((p) => p.y)) }));
+  const seen = near(l, extents, { x: 15000, y: 0, w: 600, h: 200 }, 't0');
+  assert.deepEqual(seen.nodes.map((n) => n.task).sort(), ['t0', ...[0, 1, 2, 3, 4, 5].flatMap((y) => [49, 50, 51, 52].map((x) => `t${100 * y + x}`))].sort());
+  assert.ok(seen.edges.includes(long), 'an edge that begins and ends outside is drawn where it crosses');
+  assert.ok(seen.edges.length < 40);
+  assert.equal(seen.left, 0);
+  const dense = { ...l, edges: Array.from({ length: 2500 }, () => long) };
+  assert.deepEqual([near(dense, dense.edges.map(() => extents[999]), { x: 0, y: 0, w: 9, h: 9 }, '').edges.length, near(dense, dense.edges.map(() => extents[999]), { x: 0, y: 0, w: 9, h: 9 }, '').left], [2000, 500]);
 });
 
 test('arrow keys follow the edges of a graph, to the nearest end, and stay within a layer', () => {

@@ -7,6 +7,7 @@ export interface Signal<T> { value: T }
 export function signal<T>(value: T): Signal<T>;
 export function computed<T>(f: () => T): { readonly value: T };
 export function effect(f: () => void): () => void;
+export function untracked<T>(f: () => T): T;
 export function batch<T>(f: () => T): T;
 export function useState<T>(first: T | (() => T)): [T, (next: T | ((before: T) => T)) => void];
 export function useRef<T>(first: T): { current: T };

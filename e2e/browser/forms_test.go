@@ -1,0 +1,207 @@
+package browser
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// value is what is in a field.
+func (tb *tab) value(selector string) string {
+	tb.t.Helper()
+	return eval[string](tb, `document.querySelector(`+quote(selector)+`).value`)
+}
+
+// What is typed into the form of a program is there after a look at the other form. A definition that is chosen in the search is what is run.
+func TestFormsBesideOneAnother(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "echo", "tasks": {"a": {"action": "noop"}}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/new"))
+	tb.see("Program")
+	tb.do("write a program", chromedp.SendKeys("#source", "echo 1"))
+	tb.press("Action or workflow")
+	tb.see("Input")
+	tb.do("name an action", chromedp.SendKeys("#action", "noop"))
+	tb.press("Code")
+	tb.until("the program is seen again", `document.querySelector('#source').offsetParent !== null`)
+	if got := tb.value("#source"); got != "echo 1" {
+		t.Errorf("of the program %q is left", got)
+	}
+	tb.press("Action or workflow")
+	tb.until("the action is seen again", `document.querySelector('#action').offsetParent !== null`)
+	if got := tb.value("#action"); got != "noop" {
+		t.Errorf("of the action %q is left", got)
+	}
+	tb.do("search", chromedp.KeyEvent("k", chromedp.KeyModifiers(2))) // 2: Ctrl
+	tb.until("the search has the focus", `document.activeElement?.getAttribute('role') === 'combobox'`)
+	tb.do("type", chromedp.KeyEvent("run echo"))
+	tb.until("it is found", `document.querySelector('[role=option][aria-selected=true]')?.innerText.includes('Run echo')`)
+	tb.key("take it", kb.Enter)
+	tb.until("the form is that of the definition", `document.querySelector('#action')?.value === 'echo'`)
+}
+
+// An input goes from JSON into the form and back, with all of its digits; one that the form cannot hold stays as it is. Labels come back as they were.
+func TestFormAndJSON(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "echo", "input": {"type": "object", "properties": {"n": {"type": "integer"}}}, "tasks": {"a": {"action": "noop"}}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	held := func(body string) {
+		t.Helper()
+		id := s.submit(t, "/api/v1/executions?wait=30s", body)
+		tb.do("open", chromedp.Navigate(s.url+"/ui/new?from="+id))
+		tb.until("the input is there, and a form for it", `document.querySelector('#input')?.value.includes('n') && [...document.querySelectorAll('button')].some((b) => b.innerText === 'Form')`)
+		tb.press("JSON")
+		tb.press("Form")
+	}
+	held(`{"action": "echo", "input": {"n": 900719925474099312345}, "labels": {"note": "a, b=c", "team": "docs"}}`)
+	tb.until("the form has the number", `document.querySelector('#field-0')?.value === '900719925474099312345'`)
+	tb.press("JSON")
+	tb.until("the JSON has the number", `document.querySelector('#input')?.value.replace(/\s/g, '') === '{"n":900719925474099312345}'`)
+	tb.press("Run")
+	tb.until("it runs", `location.pathname.includes('/executions/')`)
+	tb.see("a, b=c")
+	held(`{"action": "echo", "input": {"n": 1, "more": [1.50]}}`)
+	tb.see("The form cannot hold all of this")
+	if got := tb.value("#input"); !strings.Contains(got, "1.50") {
+		t.Errorf("the input is %q", got)
+	}
+}
+
+// A mouse that is pressed in a field and released outside marks text: it does not close the dialog. A click outside does.
+func TestMarkTextInDialog(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.press("Cancel")
+	tb.see("Cancel this execution?")
+	tb.do("give a reason", chromedp.SendKeys("#reason", "long enough"))
+	at := eval[[]float64](tb, `(() => { const r = document.querySelector('#reason').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)
+	mouse := func(kind input.DispatchMouseEventType, x, y float64) {
+		t.Helper()
+		tb.do("mouse", command(input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1}))
+	}
+	eval[any](tb, `addEventListener('click', () => setTimeout(() => { window.clicks = (window.clicks || 0) + 1; }, 0), true)`)
+	mouse(input.DispatchMouseEventTypeMousePressed, at[0], at[1])
+	mouse(input.DispatchMouseEventTypeMouseMoved, 5, at[1])
+	mouse(input.DispatchMouseEventTypeMouseReleased, 5, at[1])
+	tb.until("the browser told of a click", `window.clicks === 1`)
+	if !eval[bool](tb, `document.querySelector('dialog[open] #reason')?.value === 'long enough'`) {
+		t.Error("marking text has closed the dialog")
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, 5, at[1])
+	mouse(input.DispatchMouseEventTypeMouseReleased, 5, at[1])
+	tb.until("a click outside closes it", `!document.querySelector('dialog[open]')`)
+}
+
+// A session that has ended is opened again over the screen: what is typed stays, also in a dialog, and streams go on.
+func TestLoginAgain(t *testing.T) {
+	t.Parallel()
+	tokens := [2]string{fmt.Sprintf("%016x-first", rand.Uint64()), fmt.Sprintf("%016x-second", rand.Uint64())} // browsers send the cookie of a token to every port
+	s := serve(t, tokens[0])
+	host := strings.TrimPrefix(s.url, "http://")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	form, history := open(t, host), open(t, host)
+	form.do("open", chromedp.Navigate(s.url+"/ui/new"))
+	form.see("asks for a token")
+	form.do("log in", chromedp.SendKeys("#token", s.token+"\r"))
+	form.see("Program")
+	form.do("write a program", chromedp.SendKeys("#source", "print(6 * 7)"))
+	history.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+	history.see("following")
+	history.press("Cancel")
+	history.do("give a reason", chromedp.SendKeys("#reason", "enough"))
+	s.kill()
+	history.see("Reconnecting")
+	again := serveAt(t, tokens[1], s.store, s.state, host)
+	history.see("asks for a token")
+	history.accessible("a login over a screen")
+	history.fits("a login over a screen")
+	history.key("no way out", kb.Escape)
+	history.key("no way out", kb.Escape)
+	history.until("the login stays", `document.querySelector('dialog[open] #token') !== null`)
+	form.press("Run")
+	form.see("asks for a token")
+	form.do("log in", chromedp.SendKeys("#token", again.token+"\r"))
+	form.until("the program is there", `document.querySelector('#source')?.value === 'print(6 * 7)' && document.querySelector('#source').offsetParent !== null`)
+	form.press("Run")
+	form.see("42")
+	history.do("log in", chromedp.SendKeys("#token", again.token+"\r"))
+	history.until("the dialog is there", `document.querySelector('dialog[open] #reason')?.value === 'enough' && document.querySelector('#reason').offsetParent !== null`)
+	history.do("agree", chromedp.Click(`dialog[open] button[type=submit]`))
+	history.see("no gap, complete")
+	history.press("Log out")
+	history.until("nothing of the screen is left", `document.querySelector('#token') !== null && document.querySelector('.frame') === null`)
+}
+
+// A proxy that answers 502 while the server behind it starts again ends no stream.
+func TestStreamThroughProxyWithoutServer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	var asked atomic.Int64
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/events") && asked.Add(1) == 1 {
+			http.Error(w, "bad gateway", http.StatusBadGateway)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.do("open", chromedp.Navigate(proxy+"/ui/executions/"+id+"/history"))
+	tb.see("no gap, following")
+}
+
+// A submission whose answer is lost in a proxy is sent again under its key: there is one execution.
+func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	var sent atomic.Int64
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/executions" && sent.Add(1) == 1 {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "gateway timeout", http.StatusGatewayTimeout)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.do("open", chromedp.Navigate(proxy+"/ui/new?as=action"))
+	tb.do("fill in", chromedp.SendKeys("#action", "noop"))
+	tb.press("Run")
+	tb.see("Gateway Timeout")
+	tb.press("Run")
+	tb.see("Created")
+	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {
+		t.Errorf("%d executions, want 1", n)
+	}
+}
+
+// Every open row that is seen is followed, however many stand before it that are open for long.
+func TestOpenRowsAreFollowed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	last := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "sleep", "input": {"for": "1h"}}, `, 11)+`{"action": "sleep", "input": {"for": "1h"}}]}`)
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop"}, `, 49)+`{"action": "noop"}]}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("1 … 50")
+	tb.press("Older")
+	tb.until("the last row is there", fmt.Sprintf(`document.querySelector('input[value=%q]') !== null`, last))
+	s.call(t, http.MethodPost, "/api/v1/executions/"+last+"/cancel?wait=30s", `{}`)
+	tb.until("it is shown as cancelled", fmt.Sprintf(`document.querySelector('input[value=%q]').closest('tr').innerText.includes('Cancelled')`, last))
+}
