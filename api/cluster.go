@@ -49,7 +49,7 @@ type Worker struct {
 	Paused    *Pause            `json:"paused,omitempty" doc:"It is given nothing"`
 	// Holds and Executions are there with executions=true.
 	Holds      int         `json:"holds,omitempty" doc:"How many executions it holds, each in a slot; with executions=true"`
-	Executions []Execution `json:"executions,omitempty" doc:"The oldest of these, at most 100, as in lists; with executions=true"`
+	Executions []Execution `json:"executions,omitempty" doc:"The oldest of these, at most 100, and 5,000 of all workers together, as in lists; with executions=true"`
 }
 
 // Workers lists the live sessions.

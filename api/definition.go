@@ -40,6 +40,8 @@ type DefinitionPage struct {
 // Defined answers a registration.
 type Defined struct {
 	Definitions []DefinedVersion `json:"definitions"`
+	// Warnings are about what is defined all the same.
+	Warnings []FieldError `json:"warnings,omitempty" doc:"What is defined all the same, and may not be meant: a task, schedule or rule names a definition that is retired, or what is defined is retired"`
 }
 
 // DefinedVersion is what one document became.
@@ -56,4 +58,5 @@ type Validation struct {
 	Valid       bool             `json:"valid"`
 	Definitions []DefinedVersion `json:"definitions,omitempty"` // what the documents define; Version is 0
 	Problems    []FieldError     `json:"problems,omitempty"`
+	Warnings    []FieldError     `json:"warnings,omitempty" doc:"What is valid, and may not be meant, as in the answer of a registration"`
 }

@@ -193,8 +193,9 @@ type Execution struct {
 	WallMS          float64 `json:"wall_ms,omitempty"`
 	CPUMS           float64 `json:"cpu_ms,omitempty"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
-	// Summary counts the cases, where there are any. CaseVerdicts are in lists that were asked for them.
+	// Summary counts the cases, where there are any. Digest and CaseVerdicts are in lists that were asked for them.
 	Summary      *CaseSummary  `json:"summary,omitempty" doc:"How many of its cases passed"`
+	Digest       *CaseDigest   `json:"digest,omitempty" doc:"How its cases ended, one letter for each; only in lists, with digest=true"`
 	CaseVerdicts []CaseVerdict `json:"case_verdicts,omitempty" doc:"How each case ended, in their order; only in lists, with cases=true"`
 
 	Traceparent string `json:"traceparent,omitempty"`

@@ -81,6 +81,7 @@ type Filter struct {
 	Where    string            // meeting this condition, as in label.team = docs and status = failed (docs/finding.md)
 	Outputs  bool              // with what each has put out
 	Cases    bool              // with how each case of code has ended
+	Digest   bool              // the same by one letter for each case
 	Limit    int               // of a page: 1 to 1000; 100 by default
 	Cursor   string            // NextCursor of the page before
 }
@@ -115,6 +116,9 @@ func (f Filter) query() url.Values {
 	}
 	if f.Cases {
 		q.Set("cases", "true")
+	}
+	if f.Digest {
+		q.Set("digest", "true")
 	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))

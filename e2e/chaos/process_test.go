@@ -20,7 +20,9 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "pawl")
-	if out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "github.com/pawl-run/pawl/cmd/pawl").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "github.com/pawl-run/pawl/cmd/pawl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build pawl: %w\n%s", err, out)
 	}
 	return path, nil

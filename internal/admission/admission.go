@@ -14,6 +14,7 @@ const (
 	Refuse                    // end it as cancelled: its key is full and it does not want to wait
 	// Supersede: stand in the line, and order the oldest holder to end if Supersedes says so.
 	Supersede
+	Replaced // end it as superseded: its slot is another's, and its key is for the latest
 )
 
 // Arrive decides about an execution that has become due. An execution that comes while others wait stands behind them,
@@ -27,6 +28,19 @@ func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 		return Refuse
 	case flow.WhenFullCancelOldest:
 		return Supersede
+	}
+	return Wait
+}
+
+// Return decides about an execution that was admitted and gave its slot up while it was put aside. A free slot is its own before the line is
+// served. Where there is none it stands in the line: the slots that are freed go there, so it would find none however often it looked. With
+// cancel_oldest a newcomer has its slot, as if it had been a holder.
+func Return(holders, limit int, when flow.WhenFull) Verdict {
+	switch {
+	case holders < limit:
+		return Admit
+	case when == flow.WhenFullCancelOldest:
+		return Replaced
 	}
 	return Wait
 }

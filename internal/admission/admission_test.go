@@ -28,6 +28,26 @@ func TestArrive(t *testing.T) {
 	}
 }
 
+func TestReturn(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		holders, limit int
+		when           flow.WhenFull
+		want           Verdict
+	}{
+		{"a free slot", 1, 2, "", Admit},
+		{"full", 2, 2, "", Wait},
+		{"over a lowered limit", 3, 2, flow.WhenFullQueue, Wait},
+		{"full and accepted before", 2, 2, flow.WhenFullCancelNew, Wait},
+		{"full and another has come", 2, 2, flow.WhenFullCancelOldest, Replaced},
+		{"free, of a key for the latest", 0, 1, flow.WhenFullCancelOldest, Admit},
+	} {
+		if got := Return(c.holders, c.limit, c.when); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestSupersedes(t *testing.T) {
 	for _, c := range []struct {
 		name                            string

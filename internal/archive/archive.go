@@ -48,6 +48,9 @@ const (
 	mostRow = 80 << 20
 	// mostDefinition bounds a document.
 	mostDefinition = 4 << 20
+	// mostName bounds the name of a member. The reader holds up to checkedAtOnce names with checksums, and mostPending of blobs; tar itself
+	// lets a name have 1 MB.
+	mostName = 1 << 10
 	// checkedAtOnce is how many members one list of checksums has.
 	checkedAtOnce = 10_000
 

@@ -62,6 +62,8 @@ func (r *reader) reading(err error, name string) error {
 	switch {
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
 		return fmt.Errorf("read the archive: %w", r.from.err)
+	case !r.began:
+		return broken("it is no archive of pawl export, which is a tar, as it is or compressed by gzip: %v", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return broken("it ends within or before %s: it was cut off", name)
 	}
@@ -73,11 +75,14 @@ func (r *reader) member() error {
 	if err != nil {
 		return r.reading(err, "its last member")
 	}
+	if len(h.Name) > mostName {
+		return broken("member %.100q… has a name of %d bytes: at most %d", h.Name, len(h.Name), mostName)
+	}
 	if h.Typeflag != tar.TypeReg || h.Size < 0 {
 		return broken("member %.100q is no file", h.Name)
 	}
 	for key := range h.PAXRecords {
-		if key != "size" { // a member with holes would be read as exabytes of zeros
+		if key != "path" && key != "size" { // a member with holes would be read as exabytes of zeros
 			return broken("member %.100q has the record %.100q: no member of an archive has more than a name and a size", h.Name, key)
 		}
 	}
@@ -242,6 +247,8 @@ func (r *reader) row(part string, line []byte) error {
 		if r.count++; (r.count == 1) != (row.Execution.ID == r.tree) {
 			return broken("%s: the tree of %s begins with %s", part, r.tree, row.Execution.ID)
 		}
+	case r.count == 0 && row.End == nil:
+		return broken("%s: the tree of %s begins with row %.60q, and not with its execution", part, r.tree, line)
 	case row.Blob != nil && !row.Blob.Missing:
 		if r.blobs[row.Blob.Name] != *row.Blob {
 			return broken("%s: there is no member %.100q with the checksum and size of its row", part, row.Blob.Name)

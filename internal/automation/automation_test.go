@@ -193,8 +193,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// Rules that are told apart by what they compare make the same of every signal as rules that are asked one by one.
-func TestApart(t *testing.T) {
+// Rules that an index finds make the same of every signal as rules that are evaluated one by one.
+func TestRuleIndex(t *testing.T) {
 	t.Parallel()
 	conditions := []string{`signal.data.a == "x"`, `signal.data.a == "x" && signal.data.b == "y"`, `signal.data.b in ["x", "y"]`, `signal.data.n > 1`, `signal.data.a != "x"`,
 		`signal.data.c.d == "x" && signal.data.n > 1`, `signal.subject == "s"`, `signal.subject == "t"`, `signal.data.a == "x" || signal.data.a == "y"`, `signal.data.a == "x" || signal.data.b == "y"`,
@@ -208,17 +208,17 @@ func TestApart(t *testing.T) {
 	}
 	src = append(src, "kind: rule\nname: all\non: t\nrun: {action: noop}\n", "kind: rule\nname: below\non: [t, t.*]\nif: signal.data.a == \"y\"\nrun: {action: noop}\n")
 	set := NewSet(1, rulesOf(t, strings.Join(src, "---\n")), nil)
-	if set.apart["t"] == nil || len(set.apart["t"].by) < 4 {
-		t.Fatalf("%+v", set.apart)
+	if set.indexes["t"] == nil || len(set.indexes["t"].by) < 4 {
+		t.Fatalf("%+v", set.indexes)
 	}
 	for _, data := range []string{`{}`, `{"a":"x"}`, `{"a":"y","b":"y","n":2}`, `{"a":1,"b":"x"}`, `{"a":"z","n":1}`, `{"c":{"d":"x"},"n":5,"a":null}`, `{"c":1}`, `[]`, `"x"`, `{"a b":"x","a":"x","b":"y","n":9}`,
 		`{"n":9007199254740992}`, `{"n":9007199254740993,"a":"xx"}`, `{"n":1.5,"a":["x"]}`, `{"n":"1","a":{"x":1}}`, `{"n":-1,"a":"xx"}`, `{"n":true}`, `{"n":1e300}`, `{"a":"x\udcff","n":2}`, `{"a":"\udcff"}`} {
-		sameApart(t, set, data)
+		sameByIndex(t, set, data)
 	}
 }
 
-// sameApart compares what the rules make of a signal, told apart, with what each makes of it.
-func sameApart(t *testing.T, set *Set, data string) {
+// sameByIndex compares what the rules that an index finds make of a signal with what each rule makes of it.
+func sameByIndex(t *testing.T, set *Set, data string) {
 	t.Helper()
 	s := signalOf("t", data)
 	all, err := Match(set, s)
@@ -243,8 +243,8 @@ func sameApart(t *testing.T, set *Set, data string) {
 	}
 }
 
-// TestApartAtRandom is TestApart with conditions and signals made at random.
-func TestApartAtRandom(t *testing.T) {
+// TestRuleIndexAtRandom is TestRuleIndex with conditions and signals made at random.
+func TestRuleIndexAtRandom(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
@@ -296,13 +296,13 @@ func TestApartAtRandom(t *testing.T) {
 			if r.IntN(2) == 0 {
 				fields = append(fields, fmt.Sprintf(`"c":%s`, one(`{"d":"x"}`, `{"d":1}`, "[]", "1")))
 			}
-			sameApart(t, set, "{"+strings.Join(fields, ",")+"}")
+			sameByIndex(t, set, "{"+strings.Join(fields, ",")+"}")
 		}
 	}
 }
 
-// Rules of which each computes something of its own are told apart without CEL, too.
-func TestApartByFormulas(t *testing.T) {
+// Rules of which each computes something of its own are left out by the index without CEL, too.
+func TestRuleIndexByFormulas(t *testing.T) {
 	t.Parallel()
 	var rules []*Rule
 	for i := range 20 {

@@ -35,9 +35,9 @@ func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
 	return slices.Collect(all), nil
 }
 
-// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. Rules named in but are left
-// out.
-func Verdicts(s *Set, signal *flow.Signal, but map[string]bool) (iter.Seq[Verdict], error) {
+// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. It leaves out the rules named in
+// except.
+func Verdicts(s *Set, signal *flow.Signal, except map[string]bool) (iter.Seq[Verdict], error) {
 	rules := s.On(signal.Trigger)
 	if len(rules) == 0 {
 		return func(func(Verdict) bool) {}, nil
@@ -48,7 +48,7 @@ func Verdicts(s *Set, signal *flow.Signal, but map[string]bool) (iter.Seq[Verdic
 	}
 	return func(yield func(Verdict) bool) {
 		for _, r := range s.among(signal.Trigger, rules, vars) {
-			if r.Paused || but[r.Name] {
+			if r.Paused || except[r.Name] {
 				continue
 			}
 			if v, holds := r.match(signal, vars); holds && !yield(v) {

@@ -16,7 +16,7 @@ type Rule struct {
 	Version int
 	Paused  bool
 	Reason  string // why it is paused
-	Since   int64  // generation from which on it stands as it does
+	Since   int64  // the generation of its latest change or switch
 	*definition.Rule
 }
 
@@ -27,8 +27,8 @@ type Set struct {
 	Triggers   map[string]*definition.Trigger
 	Unread     map[string]bool // triggers in force whose documents cannot be read
 
-	exact    map[string][]*Rule // by trigger
-	apart    map[string]*apart  // by trigger, of those that many rules listen to
+	exact    map[string][]*Rule    // by trigger
+	indexes  map[string]*ruleIndex // by trigger, of those that many rules listen to
 	prefixes []prefixed
 	ends     ends
 }
@@ -63,10 +63,10 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 			}
 		}
 	}
-	s.apart = map[string]*apart{}
+	s.indexes = map[string]*ruleIndex{}
 	for trigger, rules := range s.exact {
-		if len(rules) >= apartFrom {
-			s.apart[trigger] = tellApart(rules)
+		if len(rules) >= indexFrom {
+			s.indexes[trigger] = newRuleIndex(rules)
 		}
 	}
 	return s

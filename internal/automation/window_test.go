@@ -22,7 +22,7 @@ debounce: {key: k, quiet: 10s, at_most: 30s, keep: all}
 run: {action: noop, input: "${{ signals[1].data }}"}
 `
 
-func TestWake(t *testing.T) {
+func TestClosesAt(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, gathering)
 	opened := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -37,12 +37,12 @@ func TestWake(t *testing.T) {
 		{1, 0, 1, 5, 10 * time.Second}, {1, 5 * time.Second, 2, 5, 15 * time.Second}, {1, 25 * time.Second, 3, 5, 30 * time.Second},
 		{1, time.Second, 1000, 5, time.Second}, {1, time.Second, 2, 1 << 20, time.Second},
 	} {
-		if got := Wake(rules[c.rule].Window, opened, opened.Add(c.after), c.n, c.bytes).Sub(opened); got != c.want {
+		if got := ClosesAt(rules[c.rule].Window, opened, opened.Add(c.after), c.n, c.bytes).Sub(opened); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
 	last := rulesOf(t, "kind: rule\nname: last\non: t\ndebounce: {key: k, quiet: 10s}\nrun: {action: noop}\n")[0]
-	if got := Wake(last.Window, opened, opened, 2, 1<<30).Sub(opened); got != 10*time.Second {
+	if got := ClosesAt(last.Window, opened, opened, 2, 1<<30).Sub(opened); got != 10*time.Second {
 		t.Errorf("the bytes of signals that are not gathered count: %s", got)
 	}
 }

@@ -14,6 +14,7 @@ func TestAliasCommands(t *testing.T) {
 		"workflow rollout@1 registered", "rollout@stable stands for 1\n", "rollout@1 (stable)  completed", "workflow rollout@2 registered", "rollout@1  completed",
 		"rollout@2 (next)  completed", "--- rollout@1", "+++ rollout@2", "FAILURE RATE", "0.0% (0.0–65.8)", "show no difference", "rollout@stable stands for 1 2=10%", "rollout@stable stands for 2\n", "too many failures", "rollout@latest",
 		"workflow rollout is retired by ", ": use deploy", "bring it back: pawl retire rollout --undo", "workflow rollout is not retired",
+		"/wave.yaml:3:", "tasks.first.action: rollout is retired since ", "the task runs it all the same: name another one", "workflow wave@1 registered",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-func readBlob(t *testing.T, h *instance.BlobHouse, name string) string {
+func readBlob(t *testing.T, h *instance.BlobPlaces, name string) string {
 	t.Helper()
 	r, err := h.Get(t.Context(), name, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func readBlob(t *testing.T, h *instance.BlobHouse, name string) string {
 }
 
 // openAs opens blobs with settings and puts one.
-func openAs(t *testing.T, put string, settings map[string]string) *instance.BlobHouse {
+func openAs(t *testing.T, put string, settings map[string]string) *instance.BlobPlaces {
 	t.Helper()
 	h, err := instance.OpenBlobs(t.Context(), config.Of(settings))
 	if err != nil {
@@ -51,7 +51,7 @@ func openAs(t *testing.T, put string, settings map[string]string) *instance.Blob
 }
 
 // allRead checks that blobs are found wherever they were put.
-func allRead(t *testing.T, h *instance.BlobHouse, names ...string) {
+func allRead(t *testing.T, h *instance.BlobPlaces, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if got := readBlob(t, h, name); got != name {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -209,7 +210,9 @@ func TestExampleSleep(t *testing.T) {
 func TestExamplePipeline(t *testing.T) {
 	t.Parallel()
 	server := filepath.Join(t.TempDir(), "localserver")
-	if out, err := exec.Command("go", "build", "-o", server, "../../examples/localserver").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", server, "../../examples/localserver")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the local server: %v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), server, "-listen", "127.0.0.1:0")

@@ -20,6 +20,9 @@ func TestFlowControlFlags(t *testing.T) {
 			t.Fatalf("%d, no %s in %s %s", code, want, out, stderr)
 		}
 	}
+	if out, stderr, code := pawl(t, env, "run", file, "--at", "2026-01-02T03:04:05Z"); code != 0 || !strings.Contains(stderr, "pawl: --at 2026-01-02T03:04:05Z is past: it starts at once\n") {
+		t.Errorf("a time that is past: %d %s %s", code, out, stderr)
+	}
 	for _, c := range []struct {
 		args []string
 		say  string

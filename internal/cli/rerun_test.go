@@ -78,6 +78,7 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", id, "--from", "a//b"}, 1, "", "between its slashes"},
 		{[]string{"rerun", id, "--from", "a/b"}, 1, "", "no workflow"},
 		{[]string{"rerun", id, "--at-once", "3"}, 2, "", "goes with flags that select"},
+		{[]string{"rerun", "--where", "action = noop", "--at-once", "0"}, 2, "", "--at-once 0: give 1 or more"},
 		{[]string{"rerun", "--where", "status = faild"}, 1, "", "did you mean \"failed\"?"},
 		{[]string{"rerun", "--where", "status = failed"}, 0, "", "nothing is selected"},
 		{[]string{"rerun", "--where", "status = failed", "--plan"}, 0, "0 executions are selected", ""},

@@ -48,15 +48,16 @@ type sharedKey struct {
 }
 
 // mention is an expression whose task references are checked once the graph is
-// known. task is the index of the task that it belongs to, all for outputs.
+// known. task is the index of the task that it belongs to, or noTask.
 type mention struct {
 	expr *expression
 	task int
 	at   func(line, column int) Position
 }
 
-// all stands for what comes after every task.
-const all = -1
+// noTask is the task of an expression that belongs to none: of a workflow's
+// outputs, which may name every task, and of documents that have no tasks.
+const noTask = -1
 
 func (b *builder) fail(v *value, path, fix, format string, args ...any) {
 	b.failAt(b.place(v), path, fix, format, args...)

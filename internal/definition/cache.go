@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Cache lets the executions of a task end with the outcome of one that had the same to do.
+// Cache lets the executions of a task end with the stored outcome of an earlier execution that had the same to do.
 type Cache struct {
-	// Key stands for what they have to do, in the scope of the task's expressions; nil: what runs, and what that is given.
+	// Key stands for what they have to do, in the scope of the task's expressions; nil: the action and its input.
 	Key *Template
 	// TTL is how old an outcome may be.
 	TTL time.Duration

@@ -15,8 +15,8 @@ import (
 type Clause struct {
 	Text  string
 	Holds bool
-	Err   error // why that cannot be said
-	// Values are what the sides of its comparison are; empty where it is none.
+	Err   error // why it could not be evaluated
+	// Values are the sides of its comparison that are no constants; empty where the part is no comparison.
 	Values []Value
 }
 
@@ -64,7 +64,8 @@ type conjunct struct {
 	sides []string
 }
 
-// tracking are the environments of the scopes, which keep of macros how they were written.
+// tracking are the environments of the scopes with macro calls recorded as they were written: a part of a condition is shown as its author wrote it,
+// not as the comprehension that CEL made of has() or exists().
 var tracking = [scopes]func() (*cel.Env, error){}
 
 func init() {

@@ -86,7 +86,7 @@ type Workflow struct {
 	Env *Template
 	// Outputs is evaluated when the workflow completes; nil when absent.
 	Outputs *Template
-	// Reports are, in place of Outputs, the tasks whose outputs the workflow puts out, by name; nil but for Only.
+	// Reports are the names of the tasks whose outputs are the workflow's, in place of Outputs. Only Only sets it.
 	Reports []string
 
 	index map[string]int
@@ -150,12 +150,12 @@ type Concurrency struct {
 	Key      *Template
 	Limit    int
 	WhenFull flow.WhenFull
-	// FairBy is whose an execution is, by which the key's slots are shared while executions wait; nil: first come, first served.
+	// FairBy gives a value, such as a customer: while executions wait, the key's slots are shared among the values. nil: first come, first served.
 	FairBy *Template
 	Weight int
 }
 
-// Fair evaluates between whom the key's slots are shared.
+// Fair evaluates FairBy for one execution.
 func (c *Concurrency) Fair(v *Vars) (flow.Fair, error) {
 	if c.FairBy == nil {
 		return flow.Fair{}, nil

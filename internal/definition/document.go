@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -24,6 +26,9 @@ const (
 	maxDocuments = 1000
 	maxNesting   = 100
 )
+
+// What is said of a document beyond maxNesting, and the fix.
+var deeper, lessDeep = fmt.Sprintf("nested deeper than %d levels", maxNesting), "flatten the document"
 
 type valueKind uint8
 
@@ -133,6 +138,10 @@ func (r *reading) fail(line, column int, fix, format string, args ...any) {
 	r.problems = append(r.problems, Problem{File: r.file, Line: line, Column: column, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
+func (r *reading) tooDeep(line, column int) {
+	r.fail(line, column, lessDeep, "%s", deeper)
+}
+
 // read turns a file into its documents.
 func read(file string, src []byte) ([]*value, Problems) {
 	r := &reading{file: file, src: src}
@@ -188,35 +197,21 @@ func (r *reading) readable() bool {
 		r.fail(0, 0, "split the file, or load large data in a task", "the file has %d commas and line ends; at most %d are read", n, maxValues)
 		return false
 	}
-	if line, column, deep := nesting(r.src); deep {
-		r.fail(line, column, "flatten the document", "nested deeper than %d levels", maxNesting)
-		return false
-	}
 	return true
-}
-
-// nesting finds brackets nested so deep that no parser needs to see them. It
-// does not know quotes, so it allows far more than maxNesting.
-func nesting(src []byte) (line, column int, deep bool) {
-	depth, line, start := 0, 1, 0
-	for i, b := range src {
-		switch b {
-		case '[', '{':
-			if depth++; depth > 10*maxNesting {
-				return line, i - start + 1, true
-			}
-		case ']', '}':
-			depth = max(0, depth-1)
-		case '\n':
-			line, start = line+1, i+1
-		}
-	}
-	return 0, 0, false
 }
 
 // yaml reads all documents of a YAML file.
 func (r *reading) yaml() []*value {
-	loader, err := yaml.NewLoader(bytes.NewReader(r.src))
+	deep := false
+	tooDeep := func(depth int, _ *loaderlimits.DepthContext) error {
+		// Checked while the parser reads, before it has built a tree. Flow and block levels are counted apart, so that node,
+		// which follows aliases too, checks the sum of both.
+		if deep = depth > maxNesting; deep {
+			return errTooDeep
+		}
+		return nil
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(r.src), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthFunc(tooDeep))))
 	if err != nil {
 		r.fail(0, 0, "", "%v", err)
 		return nil
@@ -229,7 +224,7 @@ func (r *reading) yaml() []*value {
 			break
 		}
 		if err != nil {
-			r.syntax(err)
+			r.syntax(err, deep)
 			break
 		}
 		if len(docs) >= maxDocuments {
@@ -243,17 +238,22 @@ func (r *reading) yaml() []*value {
 	return docs
 }
 
-// yamlPlace is how the parser's messages begin; the last place is the fault's.
-var yamlPlace = regexp.MustCompile(`^go-yaml load error in [a-z]+ (?:\([^)]*\) )?at (?:L\d+[.:]C?\d+-)?L(\d+)[.:]C?(\d+): `)
+// yamlPlace is how the parser's messages begin: a place, or the first and the last, which is the fault's. Of two on one line the last has only a
+// column, as in L1.C398-C401.
+var yamlPlace = regexp.MustCompile(`^go-yaml load error in [a-z]+ (?:\([^)]*\) )?at (?:(?:L(\d+)[.:]C?\d+|<unknown position>)-)?(?:L(\d+)[.:])?C?(\d+): `)
 
-// syntax reports an error of the YAML parser at the place that it names.
-func (r *reading) syntax(err error) {
+// syntax reports an error of the YAML parser at the place that it names. deep: the error is that of maxNesting.
+func (r *reading) syntax(err error, deep bool) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line, column := 0, 0
 	if m := yamlPlace.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(m[1]) // digits: cannot fail
-		column, _ = strconv.Atoi(m[2])
+		line, _ = strconv.Atoi(cmp.Or(m[2], m[1])) // digits: cannot fail
+		column, _ = strconv.Atoi(m[3])
 		msg = strings.TrimPrefix(msg, m[0])
+	}
+	if deep {
+		r.tooDeep(line, column)
+		return
 	}
 	fix := ""
 	switch {
@@ -291,7 +291,7 @@ func (r *reading) node(n *yaml.Node, depth int) *value {
 		return nil
 	}
 	if depth > maxNesting {
-		r.fail(n.Line, n.Column, "flatten the document", "nested deeper than %d levels", maxNesting)
+		r.tooDeep(n.Line, n.Column)
 		r.stop = true
 		return nil
 	}

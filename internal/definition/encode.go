@@ -46,15 +46,23 @@ func (e *encoder) tooLarge() error {
 	return fmt.Errorf("the text is larger than %d bytes", maxText)
 }
 
-func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
+// begins counts one more value, and is an error when it is one too many, too deep or begins too late.
+func (e *encoder) begins(b []byte, depth int) error {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+		return fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
 	}
 	if e.left--; e.left < 0 {
-		return nil, fmt.Errorf("the result has more than %d values", maxEncoded)
+		return fmt.Errorf("the result has more than %d values", maxEncoded)
 	}
 	if len(b) > e.most {
-		return nil, e.tooLarge()
+		return e.tooLarge()
+	}
+	return nil
+}
+
+func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
+	if err := e.begins(b, depth); err != nil {
+		return nil, err
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -84,6 +92,9 @@ func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
 		}
 		return e.value(b, v.GetValue(), depth)
 	case traits.Mapper:
+		if m, ok := v.Value().(map[string]any); ok { // that was decoded, and not put together by the expression
+			return e.decodedObject(b, m, depth)
+		}
 		return e.object(b, v, depth)
 	case traits.Lister:
 		return e.list(b, v, depth)
@@ -147,6 +158,57 @@ func (e *encoder) object(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		}
 		var err error
 		if b, err = e.value(b, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// decoded writes what decode has read as value writes CEL's form of it, which needs not be made for that.
+func (e *encoder) decoded(b []byte, v any, depth int) ([]byte, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		if err := e.begins(b, depth); err != nil {
+			return nil, err
+		}
+		return e.decodedObject(b, v, depth)
+	case []any:
+		if err := e.begins(b, depth); err != nil {
+			return nil, err
+		}
+		b = append(b, '[')
+		for i, el := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			var err error
+			if b, err = e.decoded(b, el, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	case string:
+		return e.value(b, types.String(v), depth)
+	case int64:
+		return e.value(b, types.Int(v), depth)
+	}
+	return e.value(b, types.DefaultTypeAdapter.NativeToValue(v), depth)
+}
+
+func (e *encoder) decodedObject(b []byte, m map[string]any, depth int) ([]byte, error) {
+	var few [16]string // most objects have no more, and need no memory for their names
+	names := few[:0]
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b = append(b, '{')
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = e.decoded(append(appendText(b, name), ':'), m[name], depth+1); err != nil {
 			return nil, err
 		}
 	}

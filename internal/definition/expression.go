@@ -106,7 +106,7 @@ func (e *compiled) compile() {
 		if issues.Err() != nil {
 			for _, err := range issues.Errors() {
 				e.issues = append(e.issues, e.explain(err))
-				if strings.Contains(err.Message, soleEqualsSign) {
+				if strings.Contains(err.Message, soleEqualsSign) || isBrokenText(err.Message) {
 					break // what follows it cannot be read either
 				}
 			}
@@ -125,6 +125,12 @@ func (e *compiled) compile() {
 // soleEqualsSign is how CEL's parser says that it has met a = that is neither ==, !=, <= nor >=.
 const soleEqualsSign = "token recognition error at: '="
 
+// isBrokenText reports whether CEL's parser has met the quote of a text that does not end on its line.
+func isBrokenText(message string) bool {
+	_, at, found := strings.Cut(message, "token recognition error at: '")
+	return found && (at[:min(1, len(at))] == `"` || strings.HasPrefix(at, "'")) && strings.Contains(at, "\n")
+}
+
 // explain turns CEL's message into ours, with what to do about it.
 func (e *compiled) explain(err *cel.Error) issue {
 	i := issue{err.Location.Line(), err.Location.Column(), err.Message, ""}
@@ -140,6 +146,9 @@ func (e *compiled) explain(err *cel.Error) issue {
 	}
 	if strings.Contains(i.message, soleEqualsSign) {
 		i.message, i.fix = "syntax error: = is not an operator here", "write == to compare"
+	}
+	if isBrokenText(err.Message) {
+		i.message, i.fix = "syntax error: a text in quotes has a line break in it", `write \n there; within double quotes of YAML that is \\n`
 	}
 	i.message = problem.Clip(i.message, 300)
 	return i
@@ -352,7 +361,7 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 			a.refs[i] = TaskRef{Task: name, Output: true}
 		}
 	}
-	val, _, err := e.program.ContextEval(spent, &a)
+	val, _, err := e.program.ContextEval(cancelled, &a)
 	if a.err != nil {
 		return nil, e.failed(a.err)
 	}

@@ -27,14 +27,14 @@ func (f *Formula) Paths() []*Operand { return f.paths }
 // Excludes reports whether the formula is false. The value of its i-th path is values[at[i]].
 func (f *Formula) Excludes(values []Scalar, at []int) bool {
 	v := f.root.value(values, at)
-	return v.kind == scalarBool && v.whole == 0
+	return v.kind == scalarBool && v.bits == 0
 }
 
 // Scalar is a value that formulas compute with. The zero value is unknown.
 type Scalar struct {
-	kind  scalarKind
-	whole int64 // of scalarInt; of scalarBool 1 is true; of scalarMany how many elements or members there are; of scalarReal its bits
-	text  string
+	kind scalarKind
+	bits int64 // of scalarInt the number; of scalarReal math.Float64bits of it; of scalarBool 1 for true; of scalarMany how many elements or members there are
+	text string
 }
 
 type scalarKind uint8
@@ -83,7 +83,7 @@ func scalarOf(value any) Scalar {
 	case bool:
 		return truth(value)
 	case int64:
-		return Scalar{kind: scalarInt, whole: value}
+		return Scalar{kind: scalarInt, bits: value}
 	case float64:
 		return realOf(value)
 	case string:
@@ -91,16 +91,16 @@ func scalarOf(value any) Scalar {
 			return Scalar{kind: scalarText, text: value}
 		}
 	case []any:
-		return Scalar{kind: scalarMany, whole: int64(len(value))}
+		return Scalar{kind: scalarMany, bits: int64(len(value))}
 	case map[string]any:
-		return Scalar{kind: scalarMany, whole: int64(len(value))}
+		return Scalar{kind: scalarMany, bits: int64(len(value))}
 	}
 	return Scalar{}
 }
 
 func truth(is bool) Scalar {
 	if is {
-		return Scalar{kind: scalarBool, whole: 1}
+		return Scalar{kind: scalarBool, bits: 1}
 	}
 	return Scalar{kind: scalarBool}
 }
@@ -110,7 +110,7 @@ func realOf(f float64) Scalar {
 	if math.IsNaN(f) {
 		return Scalar{}
 	}
-	return Scalar{kind: scalarReal, whole: int64(math.Float64bits(f))}
+	return Scalar{kind: scalarReal, bits: int64(math.Float64bits(f))}
 }
 
 // term is a node of a formula.
@@ -134,7 +134,7 @@ type (
 		x   term
 		all []Scalar
 	}
-	// junction is && or ||, which one operand decides whatever becomes of the others: decides is its value.
+	// junction is && or ||. decides is the operand that alone makes the result: 0 (false) makes && false, 1 (true) makes || true.
 	junction struct {
 		decides int64
 		all     []term
@@ -156,7 +156,7 @@ func (c *choice) value(values []Scalar, at []int) Scalar {
 	switch {
 	case when.kind != scalarBool:
 		return Scalar{}
-	case when.whole == 1:
+	case when.bits == 1:
 		return c.then.value(values, at)
 	}
 	return c.otherwise.value(values, at)
@@ -168,7 +168,7 @@ func (o *oneOf) value(values []Scalar, at []int) Scalar {
 		return Scalar{} // also where there is nothing to compare it with
 	}
 	for _, y := range o.all {
-		if is := equal(x, y); is.whole == 1 {
+		if is := equal(x, y); is.bits == 1 {
 			return is
 		}
 	}
@@ -179,7 +179,7 @@ func (j *junction) value(values []Scalar, at []int) Scalar {
 	known := true
 	for _, x := range j.all {
 		v := x.value(values, at)
-		if v.kind == scalarBool && v.whole == j.decides {
+		if v.kind == scalarBool && v.bits == j.decides {
 			return v
 		}
 		known = known && v.kind == scalarBool
@@ -348,8 +348,8 @@ var unaries = map[string]func(Scalar) Scalar{
 	operators.LogicalNot: not,
 	operators.Negate: func(x Scalar) Scalar {
 		switch {
-		case x.kind == scalarInt && x.whole != math.MinInt64:
-			return Scalar{kind: scalarInt, whole: -x.whole}
+		case x.kind == scalarInt && x.bits != math.MinInt64:
+			return Scalar{kind: scalarInt, bits: -x.bits}
 		case x.kind == scalarReal:
 			return realOf(-x.asReal())
 		}
@@ -358,9 +358,9 @@ var unaries = map[string]func(Scalar) Scalar{
 	overloads.Size: func(x Scalar) Scalar {
 		switch x.kind {
 		case scalarText:
-			return Scalar{kind: scalarInt, whole: int64(utf8.RuneCountInString(x.text))}
+			return Scalar{kind: scalarInt, bits: int64(utf8.RuneCountInString(x.text))}
 		case scalarMany:
-			return Scalar{kind: scalarInt, whole: x.whole}
+			return Scalar{kind: scalarInt, bits: x.bits}
 		}
 		return Scalar{}
 	},
@@ -370,7 +370,7 @@ func not(x Scalar) Scalar {
 	if x.kind != scalarBool {
 		return Scalar{}
 	}
-	return truth(x.whole == 0)
+	return truth(x.bits == 0)
 }
 
 var binaries = map[string]func(x, y Scalar) Scalar{
@@ -414,7 +414,7 @@ func equal(x, y Scalar) Scalar {
 	if n, compared := compareScalars(x, y); compared {
 		return truth(n == 0)
 	}
-	return truth(x.kind == y.kind && x.whole == y.whole)
+	return truth(x.kind == y.kind && x.bits == y.bits)
 }
 
 // compareScalars orders numbers and texts.
@@ -423,7 +423,7 @@ func compareScalars(x, y Scalar) (n int, compared bool) {
 	case x.kind == scalarText && y.kind == scalarText:
 		return strings.Compare(x.text, y.text), true
 	case x.kind == scalarInt && y.kind == scalarInt:
-		return cmp.Compare(x.whole, y.whole), true
+		return cmp.Compare(x.bits, y.bits), true
 	case x.number() && y.number():
 		return cmp.Compare(x.asReal(), y.asReal()), true
 	}
@@ -434,9 +434,9 @@ func (s *Scalar) number() bool { return s.kind == scalarInt || s.kind == scalarR
 
 func (s *Scalar) asReal() float64 {
 	if s.kind == scalarInt {
-		return float64(s.whole)
+		return float64(s.bits)
 	}
-	return math.Float64frombits(uint64(s.whole))
+	return math.Float64frombits(uint64(s.bits))
 }
 
 func ordered(holds func(int) bool) func(x, y Scalar) Scalar {
@@ -454,8 +454,8 @@ func calculated(whole func(a, b int64) (int64, bool), real func(a, b float64) fl
 	return func(x, y Scalar) Scalar {
 		switch {
 		case x.kind == scalarInt && y.kind == scalarInt:
-			if n, fits := whole(x.whole, y.whole); fits {
-				return Scalar{kind: scalarInt, whole: n}
+			if n, fits := whole(x.bits, y.bits); fits {
+				return Scalar{kind: scalarInt, bits: n}
 			}
 		case x.kind == scalarReal && y.kind == scalarReal && real != nil:
 			return realOf(real(x.asReal(), y.asReal()))

@@ -54,7 +54,7 @@ func sameAsCEL(t *testing.T, text, data string) (known bool) {
 	case types.Bool:
 		want = truth(bool(val))
 	case types.Int:
-		want = Scalar{kind: scalarInt, whole: int64(val)}
+		want = Scalar{kind: scalarInt, bits: int64(val)}
 	case types.Double:
 		want = realOf(float64(val))
 	case types.String:

@@ -318,7 +318,7 @@ func sortKeys(args ...ref.Val) (ref.Val, error) {
 	return native(out), nil
 }
 
-// sortByMacro makes list.sortBy(x, key) of list.@sort_by(list.map(x, key)),
+// sortByMacro expands list.sortBy(x, key) to list.@sort_by(list.map(x, key)),
 // with the list evaluated once.
 func sortByMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 	const input = "@sorted"

@@ -171,7 +171,7 @@ func (b *builder) references(w *Workflow, ordered bool) {
 				b.failAt(m.place(r), m.expr.field, b.offerTask(w, r.Task), "there is no task %q", problem.Clip(r.Task, 60))
 				continue
 			}
-			if m.task == all {
+			if m.task == noTask {
 				continue
 			}
 			self := w.Tasks[m.task]

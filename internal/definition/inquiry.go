@@ -96,7 +96,7 @@ func (k *Questions) Accepts(q *flow.Question, answer json.RawMessage) (bool, err
 	return c.Eval(&Vars{Answer: answer, Success: true})
 }
 
-// form compiles a form; nil is that of none.
+// form compiles a form. It returns nil for nil.
 func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
 	if text == nil {
 		return nil, nil
@@ -114,7 +114,7 @@ func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
 	return s, ps
 }
 
-// accept compiles an expression; nil is that of none.
+// accept compiles the expression of a question's accept. It returns nil for an empty text.
 func (k *Questions) accept(text string) (*Condition, Problems) {
 	return k.accepts.of(text, "accept", scopeAnswer)
 }

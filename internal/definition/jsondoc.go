@@ -37,10 +37,10 @@ func (j *jsonReader) file() (*value, error) {
 // problem places a syntax error.
 func (j *jsonReader) problem(err error) Problem {
 	p, at := strictjson.Syntax(j.src, j.dec, err)
-	if errors.Is(err, errTooDeep) {
-		p.Fix = "flatten the document"
-	}
 	line, column := j.place(at)
+	if errors.Is(err, errTooDeep) {
+		return Problem{File: j.reading.file, Line: line, Column: column, Message: deeper, Fix: lessDeep}
+	}
 	return Problem{File: j.reading.file, Line: line, Column: column, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
 }
 

@@ -15,7 +15,7 @@ import (
 // Parse reads all documents of a file and validates them. file is only used to
 // name places. When anything is wrong nothing is returned but the error, which
 // is of type Problems and lists everything (at most the first few hundred).
-// Code may be in the built-in languages and in those that one of knows says yes to.
+// Code may be in the built-in languages and in those for which a function in knows returns true.
 func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Definition, error) {
 	docs, problems := read(file, src)
 	b := &builder{file: file, src: src, problems: problems, languages: knows}
@@ -122,11 +122,11 @@ func (b *builder) document(v *value) *Definition {
 	d.Searchable = b.searchable(v.get("searchable"))
 	if d.Kind == KindWorkflow {
 		b.object(v, "", workflowFields)
-		b.settings(v, "", &d.Settings, scopeWorkflow, all)
+		b.settings(v, "", &d.Settings, scopeWorkflow, noTask)
 		d.Workflow = b.workflow(v, d)
 	} else {
 		b.object(v, "", actionFields)
-		b.settings(v, "", &d.Settings, scopeAction, all)
+		b.settings(v, "", &d.Settings, scopeAction, noTask)
 		d.Settings.Queue = b.queue(v.get("queue"), "queue")
 		d.Action = b.action(v)
 		d.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), "worker_labels", d.Action.Kind)
@@ -171,7 +171,7 @@ func (b *builder) kind(v *value) Kind {
 }
 
 func (b *builder) action(v *value) *Action {
-	a := &Action{With: b.template(v.get("with"), "with", scopeAction, all), SignalAt: b.memberPlace(v.get("with"), "signal")}
+	a := &Action{With: b.template(v.get("with"), "with", scopeAction, noTask), SignalAt: b.memberPlace(v.get("with"), "signal")}
 	b.objectTemplate(v.get("with"), a.With, "with")
 	kind, handler := v.get("action"), v.get("handler")
 	switch {

@@ -157,6 +157,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: noop, with: {'${{ 1 }}': 2}}\n", []string{"f.yaml:3:28", "keys"}},
 		{head + "  a: {action: noop, with: {x: '${{ item }}'}}\n", []string{"f.yaml:3:36", "foreach"}},
 		{head + "  a: {action: noop, with: {x: '${{ success() }}'}}\n", []string{"f.yaml:3:", "if"}},
+		{head + "  a: {action: noop, if: \"input.x == '3\\n'\"}\n", []string{"f.yaml:3:", `tasks.a.if: syntax error: a text in quotes has a line break in it (write \n there; within double quotes of YAML that is \\n)`}},
 		{head + "  a: {action: noop, if: 'input.x = 3'}\n", []string{"f.yaml:3:", "syntax error: = is not an operator here (write == to compare)"}},
 		{head + "  a: {action: noop, if: '1 + 1'}\n", []string{"f.yaml:3:25", "of type int"}},
 		{head + "  a: {action: noop, if: 'x ${{ true }}'}\n", []string{"f.yaml:3:25", "always hold"}},
@@ -186,6 +187,8 @@ func TestProblems(t *testing.T) {
 		{strings.Repeat("[", 10_000), []string{"f.yaml:1:", "nested deeper"}},
 		{strings.Repeat("- ", 10_000), []string{"f.yaml:1:", ""}},
 		{strings.Repeat("{a: ", 150) + strings.Repeat("}", 150), []string{"f.yaml:1:", "nested deeper"}},
+		{head + "  a: {action: noop, with: {x: " + strings.Repeat("[", 150) + strings.Repeat("]", 150) + "}}\n", []string{"f.yaml:3:", "nested deeper than 100 levels"}},
+		{head + "  a:\n    action: noop\n    with:\n      x:\n" + blocks(120), []string{"f.yaml:", "nested deeper than 100 levels"}},
 		{"x: " + strings.Repeat(" ", maxDocument), []string{"f.yaml: the file has", "at most"}},
 	} {
 		got := problems(t, "f.yaml", tc.src)
@@ -332,6 +335,34 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 		t.Logf("%-18s %8s  %d bytes, %d definitions, %d problems", name, took.Round(time.Millisecond), len(src), len(defs), n)
 		if took > 5*slack*time.Second {
 			t.Errorf("%s takes %s", name, took)
+		}
+	}
+}
+
+// blocks is a mapping within a mapping and so on, by its indentation.
+func blocks(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		b.WriteString(strings.Repeat(" ", 7+i) + "a:\n")
+	}
+	return b.String()
+}
+
+// Brackets nest only where they are structure: in quoted text, in a block of text and in a comment there may be any number of them, as in a
+// program.
+func TestBracketsInTexts(t *testing.T) {
+	t.Parallel()
+	open := strings.Repeat("[{", 2000)
+	for name, src := range map[string]string{
+		"double quotes": "name: w\ndescription: \"" + open + "\"\naction: noop\n",
+		"single quotes": "name: w\ndescription: '" + open + "'\naction: noop\n",
+		"plain":         "name: w\ndescription: a " + open + "\naction: noop\n",
+		"block":         "name: w\ndescription: |\n  " + open + "\naction: noop\n",
+		"comment":       "name: w # " + open + "\naction: noop\n",
+		"JSON":          `{"name": "w", "description": "` + open + `", "action": "noop"}`,
+	} {
+		if defs, err := Parse("f.yaml", []byte(src)); err != nil || len(defs) != 1 {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

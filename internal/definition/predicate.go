@@ -96,9 +96,9 @@ func (o *Operand) Value(v *Vars) (any, error) {
 	return nil, errUncomparable
 }
 
-// Excludes reports whether the predicate is false of a value of Operand.Value, whatever the rest of the condition is. Where the comparison
-// would be an error it is not false: the condition says so itself. Numbers are compared as float64, to which rounding keeps their order,
-// so that a strict comparison cannot be told from the other one.
+// Excludes reports whether the predicate is false for a value that Operand.Value returned; then the condition, of which the predicate is one operand of &&,
+// is false. It returns false where the comparison is an error, as of a text with a number: evaluating the whole condition reports that error. Numbers are
+// compared as float64. Rounding to it keeps their order but may make two numbers equal, so < is compared as <=, and > as >=.
 func (p *Predicate) Excludes(value any) bool {
 	text, isText := value.(string)
 	number, isNumber := value.(float64)
@@ -234,7 +234,7 @@ func (p *Predicate) constant(x ast.Expr) bool {
 		k, _ := computed(x)
 		switch k.kind {
 		case scalarInt:
-			p.Numbers = append(p.Numbers, float64(k.whole))
+			p.Numbers = append(p.Numbers, float64(k.bits))
 		case scalarReal:
 			p.Numbers = append(p.Numbers, k.asReal())
 		default:

@@ -21,7 +21,7 @@ type Rule struct {
 	Run Start
 	// Window holds signals, so that one execution stands for several; nil: each is enforced when it comes.
 	Window *Window
-	// Once gives a value of which there is one execution while it is kept; nil: each signal starts one.
+	// Once gives a value of which there is one execution while the value is stored as its idempotency key; nil: each signal starts one.
 	Once *Template
 	// Reentry lets the rule run on a signal that it has led to itself.
 	Reentry bool
@@ -31,13 +31,13 @@ type Rule struct {
 	Storm *Storm
 }
 
-// Storm is how often a rule may run on one server before it pauses itself: Limit times in Per, at any pace.
+// Storm is how often a rule may run on one server before it pauses itself: Limit times in Per.
 type Storm struct {
 	Limit int
 	Per   time.Duration
 }
 
-// Depths of rules that lead to one another.
+// Depths of rules that lead to one another. Chosen, not measured.
 const (
 	defaultDepth = 8
 	MostDepth    = 32
@@ -59,7 +59,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	r.OnAt = b.place(v.get("on"))
 	b.triggers(v, r.On)
 	if c := v.get("if"); c != nil {
-		r.If = b.condition(c, "if", scopeSignal, all)
+		r.If = b.condition(c, "if", scopeSignal, noTask)
 	}
 	run := v.get("run")
 	r.Window = b.window(v)
@@ -69,7 +69,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	}
 	b.start(run, v, &r.Run, sc, "rule", ruleRunFields)
 	if run != nil && run.get("once") != nil {
-		r.Once = b.template(run.get("once"), "run.once", sc, all)
+		r.Once = b.template(run.get("once"), "run.once", sc, noTask)
 	}
 	r.Reentry = b.oneOf(v.get("reentry"), "reentry", "refuse", "allow") == "allow"
 	if n, is := b.whole(v.get("depth"), "depth", 1, MostDepth); is {

@@ -11,14 +11,14 @@ const opening = "${{"
 type segment struct {
 	text string
 	expr bool
-	// nth is the how-manieth `${{` of the string opened the expression, from 0.
+	// nth is the index of the `${{` that opened the expression, among all of the string, from 0.
 	nth int
 }
 
 var errUnclosed = errors.New("${{ is not closed by }}")
 
-// scan splits a string into text and expressions. nth is, for an error, which
-// opening it is about.
+// scan splits a string into text and expressions. nth is, for an error, the
+// index of the `${{` that it is about.
 func scan(s string) (segs []segment, nth int, err error) {
 	var text strings.Builder
 	for {

@@ -114,6 +114,8 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 		var err error
 		if s.Schedule, err = schedule.New(spec); err != nil {
 			b.scheduleFaults(v, err)
+		} else if idle := s.Schedule.Idle(); idle != nil && !b.trusted {
+			b.scheduleFaults(v, idle)
 		}
 	}
 	d.Schedule = s
@@ -204,8 +206,8 @@ func (b *builder) start(v, owner *value, r *Start, sc scope, of string, known []
 	if r.Action == "workflow" {
 		b.fail(v.get("action"), "run.action", "write the workflow's own name", "a %s runs a workflow by its name", of)
 	}
-	r.Input = b.template(v.get("input"), "run.input", sc, all)
-	b.settings(v, path, &r.Settings, sc, all)
+	r.Input = b.template(v.get("input"), "run.input", sc, noTask)
+	b.settings(v, path, &r.Settings, sc, noTask)
 	r.Settings.Queue = b.queue(v.get("queue"), "run.queue")
 	if BuiltIn(r.Action) && r.Action != "workflow" {
 		b.payload(r.Action, v, v.get("input"), "run.input", false)

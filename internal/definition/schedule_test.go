@@ -57,6 +57,10 @@ func TestSchedule(t *testing.T) {
 	if want := `{"day":"2026-11-21","first":true}`; err != nil || string(input) != want {
 		t.Errorf("input %s (%v), want %s", input, err, want)
 	}
+	stored := strings.Replace(string(d.Canonical()), `"0 0 1 1 *"`, `"0 0 30 2 *"`, 1)
+	if old, err := Decode([]byte(stored)); err != nil || stored == string(d.Canonical()) || old.Schedule.Idle() == nil {
+		t.Errorf("one that was stored with an exception that never comes: %v", err)
+	}
 	also, err := Parse("s.yaml", []byte("name: nightly\naction: noop\n---\n"+nightly))
 	if err != nil || len(also) != 2 {
 		t.Errorf("an action and a schedule of one name: %v", err)
@@ -72,6 +76,7 @@ func TestScheduleProblems(t *testing.T) {
 		head + "cron: ['0 0 * * *', '0 0 13 * 5']":                                      "s.yaml:4:21: cron[1]:",
 		head + "every: 1h\nzone: Berlin":                                                `s.yaml:5:7: zone: "Berlin" is not a time zone`,
 		head + "every: 1h\nexcept: [tuesday]":                                           "s.yaml:5:10: except[0]:",
+		head + "every: 1h\nexcept: [\"2026-12-25\", \"0 0 30 2 *\"]":                    "s.yaml:5:24: except[1]: \"0 0 30 2 *\" never comes",
 		head + "every: 1h\npause_after: 0":                                              "s.yaml:5:14: pause_after:",
 		head + "every: 1h\nfrom: noon":                                                  "s.yaml:5:7: from:",
 		head + "every: 1h\njitter: 2d":                                                  "s.yaml:5:9: jitter:",

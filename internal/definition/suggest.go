@@ -12,8 +12,8 @@ func offerName(name string, known []string, intro string) string {
 	return problem.NearestOr(name, slices.Sorted(slices.Values(known)), intro)
 }
 
-// elsewhere is how fields of other systems' workflows, and of other documents of Pawl, are called here: the first of the names that is a
-// field of the object counts.
+// elsewhere maps names of fields that other systems' workflows, or other documents of Pawl, have to the names here. Of several names, offerField
+// suggests the first that the object may have.
 var elsewhere = map[string][]string{
 	"depends_on": {"needs"}, "dependsOn": {"needs"}, "depends": {"needs"}, "dependencies": {"needs"}, "after": {"needs"},
 	"uses": {"action"}, "type": {"action"}, "when": {"if"}, "condition": {"if"},
@@ -24,7 +24,7 @@ var elsewhere = map[string][]string{
 	"environment": {"env"}, "variables": {"env"},
 }
 
-// offerField suggests the field that another system's is here, or else the closest name, or lists them all.
+// offerField suggests the field that elsewhere names, or else the closest name, or lists them all.
 func offerField(name string, known []string) string {
 	for _, here := range elsewhere[name] {
 		if slices.Contains(known, here) {

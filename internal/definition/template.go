@@ -106,6 +106,32 @@ func (t *Template) Refs() (refs []TaskRef, all bool) {
 	return f.refs, f.all
 }
 
+// UsesAll reports whether an expression of the template uses `tasks` as a whole; nil has none.
+func (t *Template) UsesAll() bool { return t != nil && t.root.usesAll() }
+
+func (p *part) usesAll() bool {
+	if p.expr != nil {
+		p.expr.compile()
+		return p.expr.facts.all
+	}
+	for i := range p.text {
+		if p.text[i].usesAll() {
+			return true
+		}
+	}
+	for i := range p.list {
+		if p.list[i].usesAll() {
+			return true
+		}
+	}
+	for i := range p.fields {
+		if p.fields[i].value.usesAll() {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *part) collect(f *facts) {
 	if p.expr != nil {
 		p.expr.compile()
@@ -234,6 +260,12 @@ func (c *Condition) Refs() (refs []TaskRef, all bool) {
 	}
 	c.expr.compile()
 	return c.expr.facts.refs, c.expr.facts.all
+}
+
+// UsesAll reports whether the condition uses `tasks` as a whole.
+func (c *Condition) UsesAll() bool {
+	_, all := c.Refs()
+	return all
 }
 
 // Eval reports whether the task is to run. A condition that calls none of

@@ -38,10 +38,10 @@ func (b *builder) triggerDocument(v *value, d *Definition) {
 		t.Data = b.schema(s, "data")
 	}
 	if k := v.get("key"); k != nil {
-		t.Key = b.template(k, "key", scopeSignal, all)
+		t.Key = b.template(k, "key", scopeSignal, noTask)
 	}
 	if s := v.get("subject"); s != nil {
-		t.Subject = b.template(s, "subject", scopeSignal, all)
+		t.Subject = b.template(s, "subject", scopeSignal, noTask)
 	}
 	d.Trigger = t
 	b.sum(v, d)
@@ -77,7 +77,7 @@ func SignalVars(s *flow.Signal) (*Vars, error) {
 	return &Vars{Signal: raw, Success: true}, nil
 }
 
-// SignalsVars are the variables that the expressions of a rule see which gathers signals: all of them, in their order.
+// SignalsVars are the variables of the expressions of a rule that gathers signals: `signals` is all of them, in their order.
 func SignalsVars(all []flow.Signal) (*Vars, error) {
 	values := make([]signalValue, len(all))
 	for i := range all {

@@ -20,7 +20,7 @@ type conditions struct {
 	bytes int // of their texts
 }
 
-// of compiles an expression of a field; nil is that of none.
+// of compiles an expression of a field. It returns nil for an empty text.
 func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
 	if text == "" {
 		return nil, nil

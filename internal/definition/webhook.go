@@ -29,7 +29,8 @@ type Webhook struct {
 	TriggerText           string   // as the document has it
 	KeepHeaders           []string // in lower case
 	MaxBody               int64
-	// Replay is for how long it is remembered what was signed of a request, if its id was not; 0: not at all.
+	// Replay is for how long the signed part of a request is stored, where that does not contain the request's id: the same request sent again
+	// within this time makes no second signal. 0: it is not stored.
 	Replay time.Duration
 }
 
@@ -118,8 +119,8 @@ func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err e
 // DeliveryKey is the key of the signal of a request with an id, where the document says no other.
 func DeliveryKey(webhook, id string) string { return webhook + "/" + id }
 
-// Answer is what a provider waits for that asks whether a webhook is there, instead of saying that something has happened: the
-// text of the answer, and true.
+// Answer reports whether a request reports no event but only checks that the webhook exists, as GitHub's "ping" does, and returns the text that the
+// provider expects as its answer.
 func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
 	switch w.Verify.Scheme {
 	case signature.GitHub:
@@ -196,7 +197,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	b.sum(v, d)
 }
 
-// sizeWithin reads a size from 1 byte to most, which limit writes for people; where it is none it is assumed.
+// sizeWithin reads a size from 1 byte to most; limit is most as people write it. It returns assumed for a value that is no such size.
 func (b *builder) sizeWithin(v *value, path, limit string, most, assumed int64) int64 {
 	size, err := api.ParseSize(v.text)
 	if v.kind != textValue && v.kind != numberValue || err != nil || size < 1 || int64(size) > most {
@@ -215,7 +216,7 @@ func (b *builder) hookText(v *value, path string) *Template {
 		b.fail(v, path, "write a text, or leave it out", "want a text, not %s", v.describe())
 		return nil
 	}
-	return b.template(v, path, scopeHook, all)
+	return b.template(v, path, scopeHook, noTask)
 }
 
 // verify reads how requests are signed.

@@ -58,9 +58,9 @@ func (b *builder) debounce(v *value) *Window {
 		return nil
 	}
 	w := &Window{Field: "debounce", Size: mostBatch, Bytes: defaultBatchData, Keep: KeepLast}
-	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, all)
+	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
 	w.Quiet = b.held(v, w.Field, "quiet", "30s")
-	w.AtMost = min(10*w.Quiet, mostHeld)
+	w.AtMost = min(10*w.Quiet, mostHeld) // the default, of which docs/automation.md tells; 10 is chosen
 	if v.get("at_most") != nil {
 		w.AtMost = b.held(v, w.Field, "at_most", "5m")
 	}
@@ -78,7 +78,7 @@ func (b *builder) batch(v *value) *Window {
 		return nil
 	}
 	w := &Window{Field: "batch", Size: defaultBatch, Bytes: defaultBatchData, Keep: KeepAll}
-	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, all)
+	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
 	w.AtMost = b.held(v, w.Field, "wait", "5s")
 	if n, is := b.whole(v.get("size"), "batch.size", 1, mostBatch); is {
 		w.Size = n

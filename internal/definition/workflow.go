@@ -45,7 +45,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 		needs[i] = b.task(w, w.Tasks[i], f.value)
 	}
 	if o := v.get("outputs"); o != nil {
-		w.Outputs = b.template(o, "outputs", scopeTask, all)
+		w.Outputs = b.template(o, "outputs", scopeTask, noTask)
 		b.objectTemplate(o, w.Outputs, "outputs")
 	}
 	b.graph(w, tasks, needs)
@@ -222,7 +222,7 @@ func (b *builder) condition(v *value, path string, sc scope, task int) *Conditio
 
 var conditionExample = map[scope]string{scopeIf: "success() && input.grade", scopeUntil: `output.state == "ready"`, scopeSignal: `signal.data.severity == "page"`}
 
-// bare places an expression that is the whole of a string without braces.
+// bare finds the places within an expression that is written without `${{ }}`: the whole string is the expression.
 func (b *builder) bare(v *value) func(line, column int) Position {
 	return b.placer(v, func() int {
 		at := b.offset(v)

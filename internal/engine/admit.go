@@ -56,17 +56,10 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	}
 	k := t.keys.all[d.Key]
-	if d.TakenOut() {
-		// Its turn had come before. It goes before those that wait for theirs, and cannot stand in their line, which is of what is not scheduled.
-		if k.use.Holders >= d.KeyLimit {
-			t.putAside(d, fmt.Errorf("concurrency key %q is full (limit %d): its slot was given to another while it was put aside", d.Key, d.KeyLimit))
-			return nil
-		}
-		k.use.Holders++
-		t.keys.given[d.ID] = true
-		return t.tried(d, func() error { return t.schedule(ctx, d) })
-	}
 	verdict := admission.Arrive(k.use.Holders, k.use.Waiting, d.KeyLimit, d.WhenFull)
+	if d.TakenOut() {
+		verdict = admission.Return(k.use.Holders, d.KeyLimit, d.WhenFull)
+	}
 	switch verdict {
 	case admission.Admit:
 		k.use.Holders++
@@ -76,6 +69,11 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
 			Code:    flow.CodeKeyFull,
 			Message: fmt.Sprintf("concurrency key %q is full (limit %d) and when_full is cancel_new", d.Key, d.KeyLimit),
+		}}, t.now, 0)
+	case admission.Replaced:
+		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
+			Code:    flow.CodeSuperseded,
+			Message: fmt.Sprintf("its slot of key %q was given to another while it was put aside, and when_full is cancel_oldest", d.Key),
 		}}, t.now, 0)
 	case admission.Supersede:
 		if err := t.supersede(ctx, d); err != nil {
@@ -90,7 +88,7 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	if k.use.Holders < d.KeyLimit {
 		// Arrive has let it wait because of those before it, though there is room by its own limit. Those that wait may have lower limits, and
 		// by its priority it may stand before them: the line is looked at again.
-		k.freed = true
+		k.lineDue = true
 	}
 	return d.Wait(ticket, t.now)
 }
@@ -162,12 +160,12 @@ func (t *transaction) runItself(ctx context.Context, d *flow.Draft) error {
 		if err != nil {
 			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
 		}
-		d.Sleep(t.now.Add(pause))
+		d.WakeAgainAt(t.now.Add(pause))
 	case flow.KindRerun:
 		if _, _, err := rerunOf(d.Payload()); err != nil {
 			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
 		}
-		d.Sleep(t.now)
+		d.WakeAgainAt(t.now)
 	case flow.KindAsk:
 		return t.ask(ctx, d)
 	case flow.KindWait:
@@ -181,8 +179,8 @@ func (t *transaction) runItself(ctx context.Context, d *flow.Draft) error {
 func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	var freed []string
 	for name, k := range t.keys.all {
-		if k.freed {
-			k.freed = false
+		if k.lineDue {
+			k.lineDue = false
 			freed = append(freed, name)
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,12 +45,15 @@ func (t *transaction) advance(ctx context.Context) error {
 
 // advanceOne lets one workflow take its next step. l is what the store told of it; nil: the transaction knows it.
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
-	w.TakeUp()
+	w.ClearAside()
 	w.Postpone(notPostponed)
 	if err := t.observePause(w); err != nil {
 		return err
 	}
 	def, _, err := t.definition(ctx, w.Action, w.Version, "")
+	if err == nil && def.Workflow == nil {
+		err = errors.New("it is no workflow")
+	}
 	switch {
 	case err == nil:
 		s := &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}

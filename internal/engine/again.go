@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
@@ -33,10 +34,22 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	if err != nil {
 		return Submitted{}, err
 	}
+	if x.Kind == flow.KindWorkflow && x.Imported != nil {
+		def, _, err := e.catalog.Get(ctx, x.Action, version)
+		if err != nil {
+			return Submitted{}, fmt.Errorf("load its definition: %w", err)
+		}
+		if def.Workflow == nil {
+			return Submitted{}, noWorkflow(x, version)
+		}
+	}
 	r := x.Request
+	if err := e.allRounds(ctx, x, &r); err != nil {
+		return Submitted{}, err
+	}
 	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
-	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
+	r.IdempotencyKey, r.NotBefore = key, time.Time{}
 	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, &flow.Rerun{RetryOf: id}, flow.ID{}
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {

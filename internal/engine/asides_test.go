@@ -25,7 +25,7 @@ func (r *rig) keepNew(all ...flow.Signal) []flow.ID {
 			}
 			ids = append(ids, s.ID)
 		}
-		t.effects.said = true
+		t.effects.newSignals = true
 		return ids, nil
 	})
 	if err != nil {

@@ -100,7 +100,7 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 	if i.Answer != nil {
 		return t.answered(d, i)
 	}
-	d.Sleep(i.Wake(t.now))
+	d.WakeAgainAt(i.Wake(t.now))
 	return t.sayInquiry(ctx, flow.TriggerInquiryOpened, d, i)
 }
 
@@ -147,7 +147,7 @@ func (t *transaction) remind(ctx context.Context, d *flow.Draft) error {
 		return err
 	}
 	if i.Due.IsZero() || i.Due.After(t.now) {
-		d.Sleep(i.Wake(t.now))
+		d.WakeAgainAt(i.Wake(t.now))
 		return t.sayInquiry(ctx, flow.TriggerInquiryWaiting, d, i)
 	}
 	i.Expire(t.now)

@@ -116,7 +116,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 	if w.Timeout > 0 {
 		due = t.now.Add(w.Timeout)
 	}
-	d.Sleep(due)
+	d.WakeAgainAt(due)
 	t.waits.begun = true
 	t.waits.write(w)
 	return nil

@@ -28,10 +28,12 @@ type call struct {
 }
 
 const (
-	batchLimit = 1000    // requests in one transaction: a few tens of milliseconds at the most
-	batchBytes = 2 << 20 // of these, unless one holds more: 6.5 MB took 35 ms alone, and 1 s beside four clients like it
+	batchLimit = 1000 // requests in one transaction: a few tens of milliseconds at the most
+	// batchBytes bounds the bytes of the requests in one transaction; a request with more goes alone. 6.5 MB took 35 ms alone, and 1 s beside
+	// four clients like it.
+	batchBytes = 2 << 20
 
-	// A call is small that holds less than 1/smallPart of what goes into a transaction.
+	// A call is small that holds no more than 1/smallPart of what goes into a transaction. Chosen, not measured.
 	smallPart = 8
 )
 
@@ -45,18 +47,18 @@ func (l *backlog) add(c call) {
 	l.requests, l.bytes = l.requests+len(c.ops), l.bytes+c.bytes
 }
 
-// takeOut takes out the calls that match.
-func (l *backlog) takeOut(match func(call) bool) (left []call) {
+// takeOut takes out the calls that match, and returns them.
+func (l *backlog) takeOut(match func(call) bool) (taken []call) {
 	stay := backlog{owed: l.owed}
 	for _, c := range l.calls {
 		if match(c) {
-			left = append(left, c)
+			taken = append(taken, c)
 		} else {
 			stay.add(c)
 		}
 	}
 	*l = stay
-	return left
+	return taken
 }
 
 // fill moves as many requests into a batch as fit.
@@ -73,8 +75,8 @@ func (l *backlog) fill(x *batch) {
 	l.forget()
 }
 
-// moveOwed moves the first large call, where the batch before had none of it, and notes whether this one has. It returns how many bytes
-// were moved, as the others do.
+// moveOwed moves the first large call, where the batch before had none of it. In any case it marks that call as passed; move clears the mark when it
+// moves a request of the call into this batch. It returns how many bytes were moved, as the others do.
 func (l *backlog) moveOwed(x *batch, room int) int {
 	i := slices.IndexFunc(l.calls, func(c call) bool { return !c.small() })
 	if i < 0 {

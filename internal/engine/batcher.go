@@ -31,16 +31,17 @@ type batcher struct {
 	followUps     followUps
 	underWay      []*batch // in the order in which they began
 	linger        linger
-	told          int // callers that waited for an end and were woken since the last batch was done
+	wokenWaiters  int // callers of Wait whose execution has ended in a commit since the last batch ended
 	contention    contention
 	keysKnown     int // how many keys contention had found when plain calls were last moved to contended
-	// saturated is set while workers take a large batch of work at a time: then no transaction waits for more requests, because
-	// the next ones are large without that.
-	saturated bool
+	// saturatedUntil is set by each claim, to a later time by one of saturatedFrom executions or more, whose worker returns for as many: until
+	// then no transaction waits for more requests, because the next ones are large without that.
+	saturatedUntil time.Time
 }
 
 const (
-	pendingLimit = 200_000 // requests waiting for a transaction; beyond it callers get ErrOverloaded
+	// pendingLimit and pendingBytes bound the requests that wait for a transaction; beyond them callers get ErrOverloaded. Chosen, not measured.
+	pendingLimit = 200_000
 	pendingBytes = 256 << 20
 
 	// besideFrom is how many requests are worth a transaction beside another one. Fewer wait for the end of that one, at the most
@@ -49,10 +50,11 @@ const (
 	besideFrom  = 32
 	besideAfter = 20 * time.Millisecond
 
-	// After a transaction that answered lingerFrom callers or more, the next one waits for 1/lingerPart of the time that it took, and for
-	// lingerMost at the most: an idle process's timer is a millisecond late as it is. Callers that were waiting for an end of which the
-	// transaction told them count as answered: when they did not, and 32 clients submitted one execution after the other on PostgreSQL, every
-	// third transaction had the first client's request alone.
+	// After a transaction that answered lingerFrom callers or more, the next one waits for 1/lingerPart of the time that it took, for
+	// lingerMost at the most, and only until half as many requests as that one had wait. That it waits is measured (decision 2); the numbers
+	// are chosen. An idle process's timer fires up to a millisecond late, so a much smaller lingerMost would not be kept. Callers that were
+	// waiting for an end of which the transaction told them count as answered: when they did not, and 32 clients submitted one execution after
+	// the other on PostgreSQL, every third transaction had the first client's request alone.
 	lingerFrom = 8
 	lingerPart = 4
 	lingerMost = 2 * time.Millisecond
@@ -60,6 +62,14 @@ const (
 	// saturatedFrom is how many executions one worker must be given at a time for the batcher to be saturated: 250. Chosen, not measured.
 	saturatedFrom = batchLimit / 4
 )
+
+// claimed notes how many executions the claimer was given that was given most in a transaction.
+func (b *batcher) claimed(most int, now time.Time) {
+	b.saturatedUntil = time.Time{}
+	if most >= saturatedFrom {
+		b.saturatedUntil = now.Add(returnsWithin)
+	}
+}
 
 // batch is what goes into one transaction.
 type batch struct {
@@ -105,9 +115,9 @@ func (b *batcher) pending() int {
 }
 
 // startable is how many requests could go into a transaction now.
-func (b *batcher) startable() int { return b.startableOfCallers() + b.followUps.startable() }
+func (b *batcher) startable() int { return b.startableRequests() + b.followUps.startable() }
 
-func (b *batcher) startableOfCallers() int {
+func (b *batcher) startableRequests() int {
 	if b.busyContended {
 		return b.sessionCalls.requests + b.plain.requests
 	}
@@ -116,7 +126,7 @@ func (b *batcher) startableOfCallers() int {
 
 // wait is how long the next transaction waits for more requests; 0 or less: it may begin now.
 func (b *batcher) wait(now time.Time) time.Duration {
-	if b.saturated {
+	if now.Before(b.saturatedUntil) {
 		return 0
 	}
 	if len(b.underWay) > 0 && b.startable() < besideFrom {
@@ -124,7 +134,7 @@ func (b *batcher) wait(now time.Time) time.Duration {
 			return left
 		}
 	}
-	if n := b.startableOfCallers(); n == 0 || n >= b.linger.enough || len(b.underWay) > 0 {
+	if n := b.startableRequests(); n == 0 || n >= b.linger.enough || len(b.underWay) > 0 {
 		return 0
 	}
 	return b.linger.until.Sub(now)
@@ -140,17 +150,17 @@ func (b *batcher) next(stopping bool, now time.Time) *batch {
 		}
 	}
 	if !stopping {
-		if ops, of := b.followUps.gather(b.startableOfCallers() > 0); len(ops) > 0 {
+		if ops, of := b.followUps.gather(b.startableRequests() > 0); len(ops) > 0 {
 			return &batch{ops: ops, of: of}
 		}
 	}
 	if b.lastContended = b.contendedTurn(stopping); b.lastContended {
 		b.busyContended = true
-		x := &batch{of: ofContended}
+		x := &batch{of: sourceContended}
 		b.contended.fill(x)
 		return x
 	}
-	x := &batch{of: ofCallers, ops: make([]op, 0, min(b.sessionCalls.requests+b.plain.requests, batchLimit))}
+	x := &batch{of: sourcePlain, ops: make([]op, 0, min(b.sessionCalls.requests+b.plain.requests, batchLimit))}
 	b.sessionCalls.fill(x)
 	x.sessionOps = len(x.ops)
 	b.plain.fill(x)
@@ -181,11 +191,11 @@ func (b *batcher) done(x *batch, now time.Time) (startable bool) {
 	i := slices.Index(b.underWay, x)
 	b.underWay = slices.Delete(b.underWay, i, i+1)
 	startable = b.followUps.done(x.of)
-	if x.of == ofContended {
+	if x.of == sourceContended {
 		b.busyContended, startable = false, b.contended.requests > 0
 	}
-	answered := x.callers + b.told
-	b.told = 0
+	answered := x.callers + b.wokenWaiters
+	b.wokenWaiters = 0
 	if answered >= lingerFrom {
 		if until := now.Add(min(now.Sub(x.began)/lingerPart, lingerMost)); until.After(b.linger.until) {
 			b.linger = linger{until, len(x.ops) / 2}

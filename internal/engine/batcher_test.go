@@ -18,17 +18,17 @@ type batches struct {
 
 // a step of a test of the batcher. Of its fields those that are given happen in their order.
 type batchStep struct {
-	at        int  // milliseconds since the test began
-	callers   int  // so many calls hand in one request each
-	requests  int  // one call hands in so many requests
-	followUps int  // as many workflows are to go on
-	wide      int  // as many workflows with many children are to go on
-	bytes     int  // one call hands in one request that holds so many bytes
-	keyed     int  // one call hands in so many requests that need a key, which is not said to be contended
-	contended int  // one call hands in so many requests, the last of which needs a contended key
-	told      int  // as many callers are told of the end that they waited for
-	done      int  // the end of the batch that began as the so manieth
-	saturated bool // workers take very much at a time
+	at        int // milliseconds since the test began
+	callers   int // so many calls hand in one request each
+	requests  int // one call hands in so many requests
+	followUps int // as many workflows are to go on
+	wide      int // as many workflows with many children are to go on
+	bytes     int // one call hands in one request that holds so many bytes
+	keyed     int // one call hands in so many requests that need a key, which is not said to be contended
+	contended int // one call hands in so many requests, the last of which needs a contended key
+	told      int // as many callers are told of the end that they waited for
+	done      int // the end of the batch that began as the so manieth
+	claimed   int // a claimer is given so many executions
 
 	waits   int  // the next transaction is to wait for so many milliseconds more
 	begins  int  // a transaction begins with so many requests
@@ -63,9 +63,12 @@ func TestBatcher(t *testing.T) {
 		{"a shorter pause leaves a longer one", []batchStep{
 			{callers: many, begins: many}, {at: 1, callers: besideFrom, begins: besideFrom}, {at: 8, done: 1}, {at: 8, done: 2},
 			{at: 8, callers: 1, waits: 2}, {at: 8, callers: many/2 - 1, begins: many / 2}}},
-		{"who takes very much waits for nothing", []batchStep{
-			{callers: many, begins: many}, {at: 1, saturated: true, requests: 1, begins: 1}, {at: 4, saturated: true, done: 1}, {at: 4, saturated: true, done: 2},
-			{at: 4, saturated: true, requests: 1, begins: 1}}},
+		{"after a large claim nothing waits", []batchStep{
+			{callers: many, begins: many}, {at: 1, claimed: saturatedFrom, requests: 1, begins: 1}, {at: 4, done: 1}, {at: 4, done: 2}, {at: 4, requests: 1, begins: 1}}},
+		{"after a small claim it waits again", []batchStep{
+			{claimed: saturatedFrom, callers: many, begins: many}, {at: 1, claimed: 1, requests: 1, waits: 19}}},
+		{"a worker that took much and does not return is not reckoned with", []batchStep{
+			{claimed: saturatedFrom}, {at: 1000, callers: many, begins: many}, {at: 1001, requests: 1, waits: 19}}},
 		{"a transaction is bounded", []batchStep{{requests: batchLimit + 10, begins: batchLimit}, {at: 1, done: 1, begins: 10}}},
 		{"follow-ups alternate with callers", []batchStep{
 			{followUps: 2*followUpLimit + 1, requests: 1, begins: followUpLimit}, {at: 1, done: 1, begins: 1}, {at: 2, done: 2, requests: 2, begins: followUpLimit},
@@ -101,14 +104,16 @@ func TestBatcher(t *testing.T) {
 
 func (s *batches) step(i int, step batchStep) {
 	s.Helper()
-	s.b.saturated = step.saturated
+	if step.claimed > 0 {
+		s.b.claimed(step.claimed, s.now)
+	}
 	for range step.callers {
 		s.add(1)
 	}
 	if step.requests > 0 {
 		s.add(step.requests)
 	}
-	s.b.told += step.told
+	s.b.wokenWaiters += step.told
 	if step.bytes > 0 {
 		if err := s.b.add([]op{&submitOp{request: flow.Request{Input: make([]byte, step.bytes)}}}, s.now); err != nil {
 			s.Fatal(err)
@@ -197,7 +202,7 @@ func TestBatcherIsBounded(t *testing.T) {
 	if err := b.add(submissions(1), now); err != ErrOverloaded {
 		t.Errorf("one beside it: %v", err)
 	}
-	renewal := newRequest(nil, fromSession, func(context.Context, *transaction) (struct{}, error) { return struct{}{}, nil })
+	renewal := newRequest(nil, classSession, func(context.Context, *transaction) (struct{}, error) { return struct{}{}, nil })
 	if err := b.add([]op{renewal}, now); err != nil {
 		t.Errorf("what a session asks: %v", err)
 	}

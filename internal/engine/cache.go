@@ -31,9 +31,10 @@ type made struct {
 
 // cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun compares:
 // what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one task of one version of a workflow
-// and of one version of the action: another version never has the outcome of this one.
+// and of one version of the action: another version never has the outcome of this one. The definition refuses a cache for a built-in kind whose
+// outcome is about its moment; a task that names an action learns only here that the action asks, waits, sleeps or reruns, and is not kept either.
 func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
-	if c.Task.Cache == nil {
+	if c.Task.Cache == nil || r.Kind.Momentary() {
 		return nil
 	}
 	hash := hashOfWork(r)

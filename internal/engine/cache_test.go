@@ -93,6 +93,35 @@ func TestCache(t *testing.T) {
 	})
 }
 
+// What an action asks, waits for or sleeps is about its moment, also where the task that names the action has a cache: each run asks again.
+func TestNoCacheOfWhatIsMomentary(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("name: approve\nkind: action\naction: ask\nwith: {title: \"Ship?\", form: {type: object, properties: {approved: {type: boolean}}}}\n")
+		r.define("name: doze\nkind: action\naction: sleep\nwith: {for: 1ms}\n")
+		r.define("name: w\ntasks:\n  nap: {action: doze, cache: {ttl: 1d}}\n  ok: {needs: [nap], action: approve, cache: {key: ship, ttl: 1d}}\n")
+		var inquiries []flow.ID
+		for range 2 {
+			id := r.submit(Submission{Action: "w"})
+			i := r.asked(id, "ok")
+			inquiries = append(inquiries, i.ID)
+			if err := r.reply(i, "ada", `{"approved":true}`); err != nil {
+				t.Fatal(err)
+			}
+			if x := r.ended(id); x.Stage != flow.Completed {
+				t.Fatalf("it is %s: %v", x.Stage, x.Outcome.Error)
+			}
+			for name, k := range r.kids(id) {
+				if k.Cached() || k.Cache != nil {
+					t.Errorf("%s has a cache: the outcome of %s", name, k.ReusedOf)
+				}
+			}
+		}
+		if inquiries[0] == inquiries[1] {
+			t.Errorf("both runs asked %s", inquiries[0])
+		}
+	})
+}
+
 // A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either, at whatever depth, and
 // what it puts out is kept for others.
 func TestCacheBeneathRerun(t *testing.T) {

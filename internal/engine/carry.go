@@ -21,39 +21,75 @@ import (
 const (
 	carryAgain = 5 * time.Second // after which it is handed over again
 	carryWait  = 4 * time.Second // how long its end is waited for each time
+	carryLook  = time.Second     // the same while others wait to be carried out
 	carryPlans = 4               // how many are planned at the same time
+	carryMost  = 1000            // how many are carried out at the same time: each has a goroutine, and 100,000 tasks of a foreach may be reruns
 )
 
-// carrier holds the executions of kind rerun that are to be carried out.
+// carrier holds the executions of kind rerun that are to be carried out. The sweep hands each over every 5 s until it has ended, also while it
+// waits to be planned: one that waits or is under way here is not taken a second time.
 type carrier struct {
-	mu     sync.Mutex
-	ids    []flow.ID
-	signal chan struct{} // capacity 1
+	mu      sync.Mutex
+	waiting []flow.ID
+	has     map[flow.ID]bool // those that wait, and those under way
+	signal  chan struct{}    // capacity 1
 }
 
 func (c *carrier) add(ids []flow.ID) {
-	if len(ids) == 0 {
-		return
-	}
 	c.mu.Lock()
-	c.ids = append(c.ids, ids...)
+	for _, id := range ids {
+		if !c.has[id] {
+			c.has[id] = true
+			c.waiting = append(c.waiting, id)
+		}
+	}
+	some := len(c.waiting) > 0
 	c.mu.Unlock()
-	signal(c.signal)
+	if some {
+		signal(c.signal)
+	}
 }
 
-func (c *carrier) take() []flow.ID {
+// take takes the one that has waited longest; false: none waits.
+func (c *carrier) take() (flow.ID, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ids := c.ids
-	c.ids = nil
-	return ids
+	if len(c.waiting) == 0 {
+		return flow.ID{}, false
+	}
+	id := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	return id, true
 }
+
+// done says that one is under way no more.
+func (c *carrier) done(id flow.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.has, id)
+}
+
+// wait is how long the end of a rerun is waited for.
+func (c *carrier) wait() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) > 0 {
+		return carryLook
+	}
+	return carryWait
+}
+
+// rerunPayload is how many bytes an execution of kind rerun may be given: its paths, with escapes. It is read in a transaction.
+const rerunPayload = 4 * pathsBytes
 
 // rerunOf reads what an execution of kind rerun is asked for.
 func rerunOf(payload json.RawMessage) (of flow.ID, o RerunOptions, err error) {
 	var with struct {
 		Execution, Definition string
 		From                  []string
+	}
+	if len(payload) > rerunPayload {
+		return of, o, fmt.Errorf("rerun: it is given %d KB, and at most %d are read: name fewer tasks in from", len(payload)>>10, rerunPayload>>10)
 	}
 	if err := json.Unmarshal(payload, &with); err != nil {
 		return of, o, fmt.Errorf("rerun wants {\"execution\": \"ex_…\"}, not %.80s", payload)
@@ -72,7 +108,7 @@ func rerunOf(payload json.RawMessage) (of flow.ID, o RerunOptions, err error) {
 
 // carryRerun hands a rerun over to be carried out.
 func (t *transaction) carryRerun(d *flow.Draft) {
-	d.Sleep(t.now.Add(carryAgain))
+	d.WakeAgainAt(t.now.Add(carryAgain))
 	t.effects.reruns = append(t.effects.reruns, d.ID)
 }
 
@@ -80,10 +116,16 @@ func (t *transaction) carryRerun(d *flow.Draft) {
 func (e *Engine) carryReruns(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	plans := make(chan struct{}, carryPlans)
+	all, plans := make(chan struct{}, carryMost), make(chan struct{}, carryPlans)
 	for {
-		for _, id := range e.reruns.take() {
+		for id, some := e.reruns.take(); some; id, some = e.reruns.take() {
+			select {
+			case all <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
 			wg.Go(func() {
+				defer func() { e.reruns.done(id); <-all }()
 				if err := e.carry(ctx, id, plans); err != nil && ctx.Err() == nil {
 					e.opts.Log.Error("a rerun could not be carried out; it will be tried again", telemetry.Execution, id, telemetry.Err, err)
 				}
@@ -97,29 +139,32 @@ func (e *Engine) carryReruns(ctx context.Context) {
 	}
 }
 
-// carry submits the rerun that an execution asks for, unless it has been submitted, and ends the execution once the rerun has ended.
-func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) error {
-	x, err := e.opts.Store.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	again, known, err := e.carriedBefore(ctx, id)
-	if err == nil && !known {
+// carry submits the rerun that an execution asks for, unless it has been submitted, and ends the execution once the rerun has ended. A rerun
+// whose plan panics fails: it would do so again every time.
+func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (err error) {
+	defer fault.Recovered(&err)
+	_, again, err := e.carried(ctx, id)
+	if err == nil && again.IsZero() {
 		select {
 		case plans <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		again, err = e.rerunFor(ctx, x)
+		// It may have waited for long: another replica may have submitted the rerun, and a cancel may have ended the execution.
+		var x *flow.Execution
+		if x, again, err = e.carried(ctx, id); err == nil && again.IsZero() {
+			again, err = e.rerunFor(ctx, x)
+		}
 		<-plans
 	}
 	var refused *fault.Invalid
+	var panicked *fault.Panicked
 	switch {
 	case errors.Is(err, flow.ErrFinished):
 		return nil
+	case errors.As(err, &panicked):
+		e.opts.Log.Error("a rerun could not be planned", telemetry.Execution, id, telemetry.Err, err)
+		return e.endRerun(ctx, id, flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeRerunRefused, Message: "it could not be planned: " + panicked.Short()}})
 	case errors.As(err, &refused), errors.Is(err, store.ErrNotFound), errors.Is(err, ErrIdempotencyMismatch):
 		return e.endRerun(ctx, id, flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeRerunRefused, Message: err.Error()}})
 	case err != nil:
@@ -127,7 +172,7 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) err
 	}
 	end := e.Ending(again)
 	defer end.Close()
-	waiting, stop := context.WithTimeout(ctx, carryWait)
+	waiting, stop := context.WithTimeout(ctx, e.reruns.wait())
 	defer stop()
 	y, err := end.Wait(waiting)
 	if waiting.Err() != nil && err != nil {
@@ -150,6 +195,19 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) err
 	return e.endRerun(ctx, id, flow.Completed, flow.Outcome{Output: output})
 }
 
+// carried returns an execution of kind rerun, and the rerun that was submitted for it, zero: none yet; flow.ErrFinished where the execution has
+// ended or was removed.
+func (e *Engine) carried(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
+	x, err = e.opts.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
+		return nil, again, flow.ErrFinished
+	}
+	if err == nil {
+		again, _, err = e.carriedBefore(ctx, id)
+	}
+	return x, again, err
+}
+
 // carriedKey is the idempotency key of the rerun that an execution asks for.
 func carriedKey(id flow.ID) string { return "rerun-for:" + id.String() }
 
@@ -160,7 +218,7 @@ func (e *Engine) carriedBefore(ctx context.Context, id flow.ID) (again flow.ID, 
 
 // knownBy returns the execution that was submitted under an idempotency key.
 func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known bool, err error) {
-	r := newRequest(nil, fromCaller, func(_ context.Context, t *transaction) (flow.ID, error) {
+	r := newRequest(nil, classCall, func(_ context.Context, t *transaction) (flow.ID, error) {
 		return t.loaded.idempotency[key].Execution, nil
 	})
 	r.needs = func(t *transaction) { t.wants.idempotency = append(t.wants.idempotency, key) }
@@ -170,7 +228,8 @@ func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known 
 
 // rerunFor submits the rerun that an execution asks for, in the same way as Rerun does; flow.ErrFinished where the execution has ended
 // meanwhile, which a cancel of what it is a task of does.
-func (e *Engine) rerunFor(ctx context.Context, x *flow.Execution) (flow.ID, error) {
+func (e *Engine) rerunFor(ctx context.Context, x *flow.Execution) (again flow.ID, err error) {
+	defer fault.Recovered(&err)
 	of, o, err := rerunOf(x.Payload())
 	if err != nil {
 		return flow.ID{}, fault.New("input", "", err.Error(), "")

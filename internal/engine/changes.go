@@ -10,7 +10,7 @@ import (
 
 // changes is what a transaction has decided and not written yet.
 type changes struct {
-	drafts          []*flow.Draft // in the order in which they were decided; of what was decided about twice each time
+	drafts          []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
 	idempotency     []store.IdempotencyKey
 	marks           []store.Mark
 	workflowChanges []store.WorkflowChange

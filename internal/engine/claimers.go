@@ -42,9 +42,9 @@ type roster struct{ all []*claimer }
 //	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
 type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
-	checked  int        // the first so many of waiting were found to have nothing to claim; with queues.recheck that holds no more
+	checked  int        // waiting[:checked] had nothing to claim when they were last looked at; ignored while queues.recheck is set
 	queues   queueHints
-	served   *claimer // that was given something last
+	served   *claimer // that was last given work: its worker is expected to call Take again within returnsWithin
 	servedAt time.Time
 	stopped  bool // no claimer is given work any more
 }
@@ -100,8 +100,9 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
-// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most: more than two transactions
-// are seldom under way.
+// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL has four committers, but more
+// than two transactions are seldom under way, because besideFrom and besideAfter keep a third from beginning. Decision 2 has measured two calls
+// against one.
 const mostCalls = 2
 
 // Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one
@@ -242,9 +243,10 @@ func (e *Engine) expected() (session flow.ID, queues []string) {
 	return e.claimers.expected(time.Now())
 }
 
-// deliver answers the claimers of a batch after its commit. A claimer without work waits on, and so does one that came with requests
-// that could not be committed: that is not its fault. queueClock is the count of queueHints when the transaction began: what it did not
-// find in a queue may have come since.
+// deliver answers the claimers of a batch after its commit. A claimer without work waits on. When the commit failed, a claimer gets err if the batch
+// had no requests, or if any other batch would fail as well, because the database does not answer; where the requests were at fault
+// (batchAtFault) it waits on. queueClock is the count of queueHints when the transaction began: what it did not find in a queue may have
+// come since.
 func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueClock uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -258,6 +260,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			}
 		}
 	}
+	most := 0 // given to one claimer
 	for _, k := range claimers.all {
 		switch {
 		case err != nil && (requests == 0 || !batchAtFault(err)):
@@ -266,7 +269,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			k.answer(nil, t.dispatch.allowed[k].refused)
 		case err == nil && len(t.dispatch.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.dispatch.claimed[k])))
-			e.batcher.saturated = len(t.dispatch.claimed[k]) >= saturatedFrom
+			most = max(most, len(t.dispatch.claimed[k]))
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
 			k.answer(e.assignments(t.dispatch.claimed[k]), nil)
 		case k.gone.Load():
@@ -278,6 +281,9 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			k.paused = err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}
+	}
+	if most > 0 {
+		e.batcher.claimed(most, time.Now())
 	}
 	if err == nil {
 		e.lookAgain(t)

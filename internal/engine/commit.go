@@ -36,9 +36,9 @@ type op interface {
 type class uint8
 
 const (
-	fromCaller  class = iota // a caller's: it may create something that a worker can be given
-	fromSession              // a renewal or a look for orders: it creates nothing that a worker can be given, and goes before calls
-	fromEngine               // a follow-up: what a committed transaction has left to later ones
+	classCall     class = iota // a caller's, or a loop's of the engine: it may create something that a worker can be given
+	classSession               // a renewal or a look for orders: it creates nothing that a worker can be given, and goes before calls
+	classFollowUp              // what a committed transaction has left to later ones
 )
 
 // enqueue hands requests to the committer.
@@ -76,14 +76,14 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
-		e.rulesFresh(work, slices.ContainsFunc(b.ops, ofCaller))
+		e.rulesFresh(work, slices.ContainsFunc(b.ops, fromCaller))
 		e.commit(work, b.ops, &roster{b.claimers}, b.of)
-		e.over(b)
+		e.endBatch(b)
 	}
 }
 
-// over ends a batch.
-func (e *Engine) over(b *batch) {
+// endBatch removes a batch from underWay, and wakes a committer where a follow-up or a contended call waited for this batch.
+func (e *Engine) endBatch(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.batcher.done(b, time.Now()) {
@@ -127,7 +127,8 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 
 // commit runs one batch as one transaction. A batch that fails for what its requests write (batchAtFault) is halved until the bad request
 // stands alone: its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A
-// batch of callers that meets a conflict is split.
+// conflict while requests are decided splits a batch of plain calls (commitSplit). Any other conflict runs the transaction again, ten times
+// at the most (store.Repeat), and then halves the batch.
 //
 // The claimers go with the second half of a batch that is halved, and with the first part of one that is split. deliver answers those that
 // are given work or must be refused, and lets the others wait on.
@@ -177,7 +178,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 		o.done(err)
 	}
 	if err == nil {
-		e.handedOff(t)
+		e.measureClaims(t)
 	}
 	e.deliver(t, len(ops), claimers, queueClock, err)
 }
@@ -193,7 +194,7 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		}
 		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
-		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !ofEngine(ops)
+		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !areFollowUps(ops)
 		if err := t.run(ctx, ops); err != nil {
 			return t.split(ops, of, err)
 		}
@@ -202,7 +203,7 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 	})
 	if t != nil {
 		e.followed.giveBack(t.workflows.progress, err == nil)
-		if ofEngine(ops) {
+		if areFollowUps(ops) {
 			e.pace.took(time.Since(began), t.budget.spent())
 		}
 	}
@@ -226,8 +227,9 @@ func batchAtFault(err error) bool {
 	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !fault.Passing(err)
 }
 
-// outcomeUnknown is called when a commit may have happened whose answer never came: what afterCommit would have told by name is told to
-// everything that waits.
+// outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again, signals all sessions and
+// all watchers, and starts the sweep. What else such a commit may have begun is found by looks at the store: steps of workflows by the sweep,
+// signals and windows by watchPending within 5 s, lines of keys within 10 s, ends of pauses within 15 s.
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()
 	e.sessions.orderAll()
@@ -249,7 +251,9 @@ func (e *Engine) afterCommit(t *transaction) {
 		if d.State.Cancel != nil && !d.Owner.IsZero() {
 			e.sessions.order(d.Owner)
 		}
-		if a := d.Aside; a != nil && a != d.Before.Aside {
+	}
+	for _, d := range t.effects.aside {
+		if a := d.Aside; a != nil { // else it was taken up again in the same transaction
 			e.counters.aside.Add(1)
 			e.opts.Log.Error("an execution was put aside: a decision about it was refused", telemetry.Execution, d.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
 		}
@@ -260,18 +264,18 @@ func (e *Engine) afterCommit(t *transaction) {
 	for _, source := range t.effects.emitted {
 		e.counters.emitted(source)
 	}
-	if t.effects.held {
-		signal(e.rules.held)
+	if t.effects.windowOpened {
+		signal(e.rules.windowOpened)
 	}
-	if len(t.effects.gone) > 0 {
-		signal(e.rules.gone)
+	if len(t.effects.receiversGone) > 0 {
+		signal(e.rules.reread)
 	}
 	e.reruns.add(t.effects.reruns)
-	if t.effects.said {
+	if t.effects.newSignals {
 		e.rules.said()
 	}
 	e.handInFollowUps(t)
-	e.takenBack(t)
+	e.recordTakenBack(t)
 	e.keptLanes(t)
 	e.pauses.keep(t.dispatch.pauses)
 	for i, n := range t.effects.ended {
@@ -282,7 +286,7 @@ func (e *Engine) afterCommit(t *transaction) {
 	}
 	if n := e.watch.changed(t.effects.written); n > 0 {
 		e.mu.Lock()
-		e.batcher.told += n
+		e.batcher.wokenWaiters += n
 		e.mu.Unlock()
 	}
 	if !due.IsZero() {

@@ -84,7 +84,7 @@ func TestBytesOfABatch(t *testing.T) {
 			if b == nil || len(b.ops) != want {
 				t.Fatalf("%s: a batch is %+v, not of %d requests", name, b, want)
 			}
-			g.e.over(b)
+			g.e.endBatch(b)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		for i := range good {
 			good[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
 		}
-		broken := newRequest(nil, fromCaller, func(context.Context, *transaction) (struct{}, error) { panic("a defect") })
+		broken := newRequest(nil, classCall, func(context.Context, *transaction) (struct{}, error) { panic("a defect") })
 		if err := r.e.enqueue(good[0], broken, good[1]); err != nil {
 			r.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestFollowUpsAlternateWithCallers(t *testing.T) {
 	g := newGatherer(t)
 	next := func(want int) *batch {
 		b := g.some(want)
-		g.e.over(b)
+		g.e.endBatch(b)
 		return b
 	}
 	for i := range 10 * followUpLimit {

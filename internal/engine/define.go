@@ -54,7 +54,7 @@ func askAlone[T any](ctx context.Context, e *Engine, decide func(context.Context
 	if err := e.defining.enter(ctx); err != nil {
 		return none, err
 	}
-	r := newRequest(nil, fromCaller, decide)
+	r := newRequest(nil, classCall, decide)
 	if err := e.enqueue(r); err != nil {
 		e.defining.leave()
 		return none, err

@@ -30,7 +30,7 @@ type dispatch struct {
 	claimers *roster
 	allowed  map[*claimer]*allowance
 	claimed  map[*claimer][]*flow.Execution
-	queued   map[string]int  // how much came into each queue and is not handed over
+	queued   map[string]int  // executions that this transaction put into each queue and has not claimed for a worker
 	empty    map[string]bool // queues that were found empty
 	took     time.Duration   // to look into queues
 	bytes    int             // of payload that came with what was claimed
@@ -172,7 +172,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 	if len(t.dispatch.claimers.all) == 0 {
 		return nil
 	}
-	if err := t.flushBut(ctx, newExecution); err != nil {
+	if err := t.flushExcept(ctx, newExecution); err != nil {
 		return err
 	}
 	for _, k := range t.dispatch.claimers.all {
@@ -183,7 +183,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.flushBut(ctx, newExecution)
+	return t.flushExcept(ctx, newExecution)
 }
 
 // claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
@@ -234,18 +234,18 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 		return false, err
 	}
 	a.tookQueued = true
-	for more, looked := t.dispatch.bytes < store.TakeBytes, a.room; more; {
-		found, moved, err := t.takeFrom(ctx, k, a, looked)
+	for again, limit := t.dispatch.bytes < store.TakeBytes, a.room; again; {
+		more, moved, err := t.takeFrom(ctx, k, a, limit)
 		if err != nil {
 			return false, err
 		}
-		all = found < looked && t.dispatch.bytes < store.TakeBytes
+		all = !more && t.dispatch.bytes < store.TakeBytes
 		// This worker may run the executions behind those that were moved away.
-		more = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes && t.dispatch.moved < heldBackBatch
-		if moved == looked {
-			looked = max(looked, heldBackBatch) // the front is of paused actions
+		again = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes && t.dispatch.moved < heldBackBatch
+		if moved == limit {
+			limit = max(limit, heldBackBatch) // the front is of paused actions
 		} else {
-			looked = a.room
+			limit = a.room
 		}
 	}
 	if all {
@@ -256,36 +256,34 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	return all, nil
 }
 
-// takeFrom looks for up to n executions in a claimer's queues once: it claims those for which the claimer has room, and moves misplaced ones
-// to the lanes of their kinds, and those of paused actions to lanes of their own. found is n where it has left any.
-func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, n int) (found, moved int, err error) {
+// takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room, and moves misplaced ones
+// to the lanes of their kinds, and those of paused actions to lanes of their own. more says that the queues may hold others: the limit was reached,
+// or the claimer had no room for all.
+func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (more bool, moved int, err error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
-	if err := t.flushBut(ctx, newExecution); err != nil {
-		return 0, 0, err
+	if err := t.flushExcept(ctx, newExecution); err != nil {
+		return false, 0, err
 	}
-	all, err := t.tx.Take(ctx, t.open(k.queues), n)
+	all, err := t.tx.Take(ctx, t.open(k.queues), limit)
 	if err != nil {
-		return 0, 0, fmt.Errorf("take: %w", err)
+		return false, 0, fmt.Errorf("take: %w", err)
 	}
 	for _, x := range all {
 		t.dispatch.bytes += x.PayloadSize()
 	}
 	xs, err := t.relane(ctx, all)
 	if err != nil {
-		return 0, 0, fmt.Errorf("take: %w", err)
+		return false, 0, fmt.Errorf("take: %w", err)
 	}
-	moved = len(all) - len(xs)
+	more, moved = len(all) >= limit, len(all)-len(xs)
 	if len(xs) > a.room {
-		xs = xs[:a.room]
-		found = n // others are left
-	} else {
-		found = len(all)
+		xs, more = xs[:a.room], true
 	}
 	for _, x := range xs {
 		d := flow.Load(x) // fresh from the store: what was decided about it has been written
 		t.add(d)
 		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
-			return 0, 0, err
+			return false, 0, err
 		}
 		t.changed(d)
 		if d.Place == flow.Held {
@@ -293,5 +291,5 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, n 
 			t.dispatch.claimed[k] = append(t.dispatch.claimed[k], x)
 		}
 	}
-	return found, moved, nil
+	return more, moved, nil
 }

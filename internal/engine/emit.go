@@ -295,7 +295,7 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 		return err
 	}
 	o.verdict = Emitted{Signal: s.ID, Replayed: s.Replayed}
-	t.effects.said = t.effects.said || s.State == flow.SignalNew
+	t.effects.newSignals = t.effects.newSignals || s.State == flow.SignalNew
 	if s.Replayed {
 		return nil
 	}
@@ -324,7 +324,7 @@ func (o *emitOp) size() int {
 	return n
 }
 
-func (o *emitOp) class() class { return fromCaller }
+func (o *emitOp) class() class { return classCall }
 
 func (o *emitOp) executions() []flow.ID { return nil }
 

@@ -20,12 +20,12 @@ type Ending struct {
 	// of an execution is known.
 	submitted   bool
 	input, with json.RawMessage
-	broker      *broker
+	watchers    *watchers
 }
 
 // Ending begins to wait for an execution's end.
 func (e *Engine) Ending(id flow.ID) *Ending {
-	return &Ending{view: e.View(id), w: e.watch.add(id, true), broker: e.watch}
+	return &Ending{view: e.View(id), w: e.watch.add(id, true), watchers: e.watch}
 }
 
 // SubmitOne is Submit for one execution whose end is waited for: where this replica ends it, Wait gives what was
@@ -56,7 +56,7 @@ func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Endin
 func (n *Ending) ID() flow.ID { return n.view.id }
 
 // Close ends the wait.
-func (n *Ending) Close() { n.broker.remove(n.view.id, n.w) }
+func (n *Ending) Close() { n.watchers.remove(n.view.id, n.w) }
 
 // Wait returns the execution, as Reader's Get does, once it has ended.
 func (n *Ending) Wait(ctx context.Context) (*flow.Execution, error) {
@@ -70,7 +70,7 @@ func (n *Ending) Wait(ctx context.Context) (*flow.Execution, error) {
 		}
 		select {
 		case <-n.w.changed:
-			if over := n.broker.over(n.w); over != nil && n.submitted {
+			if over := n.watchers.over(n.w); over != nil && n.submitted {
 				x := *over
 				x.Input, x.With = n.input, n.with
 				return &x, nil

@@ -97,7 +97,7 @@ type Engine struct {
 	links        linkKey
 	lanes        *lanes
 	followed     *followed
-	watch        *broker
+	watch        *watchers
 	sessions     *sessionCache
 	clocks       clocks
 	counters     counters
@@ -115,13 +115,13 @@ type Engine struct {
 	closed   error
 	signal   chan struct{} // capacity 1: a committer should gather
 
-	heard    atomic.Bool  // notifications of other replicas arrive
+	notified atomic.Bool  // notifications of other replicas arrive
 	retained atomic.Int64 // when retention has last been through all that has ended, in microseconds since 1970
 	nextDue  moments      // the earliest Wake of a commit
 
-	unrecovered atomic.Int64 // lost sessions of the last round that something was left of
-	unreadable  int          // rows that the store could not read in the last round; sweepSessions' alone
-	forgot      time.Time    // when watchPending has last let claimers look into all queues; its alone
+	unrecovered    atomic.Int64 // lost sessions of the last round that something was left of
+	unreadable     int          // rows that the store could not read in the last round; sweepSessions' alone
+	hintsClearedAt time.Time    // when watchPending has last let claimers look into all queues; its alone
 }
 
 // ErrClosed means that the engine has been told to stop.
@@ -170,14 +170,14 @@ func New(o Options) (*Engine, error) {
 		opts:          o,
 		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes)},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
-		watch:         newBroker(),
+		watch:         newWatchers(),
 		distributions: newDistributions(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),
 		lines:         make(chan struct{}, 1),
 		found:         make(chan found, 1),
-		reruns:        carrier{signal: make(chan struct{}, 1)},
+		reruns:        carrier{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
 	}

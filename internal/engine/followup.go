@@ -41,10 +41,10 @@ type followUps struct {
 type source uint8
 
 const (
-	ofCallers   source = iota
-	ofContended        // callers' too: of their requests one or more need contended keys
-	ofFollowUps
-	ofWideStep // of a workflow that has many children
+	sourcePlain     source = iota // of sessions, callers and loops; none is known to need a contended key
+	sourceContended               // of callers: of the requests of each call one or more need contended keys
+	sourceFollowUps
+	sourceWideStep // of a workflow that has many children
 )
 
 func (f *followUps) len() int { return len(f.ops) + len(f.wide) }
@@ -108,16 +108,26 @@ func (f *followUps) add(o op) bool {
 // gather takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. done is to be
 // called at the batch's end.
 func (f *followUps) gather(callers bool) ([]op, source) {
-	if f.last = f.startable() > 0 && !(f.last && callers); !f.last {
-		return nil, ofCallers
+	if f.last = f.turn(callers); !f.last {
+		return nil, sourcePlain
 	}
-	narrow := len(f.ops) > 0 && !f.busy
-	if f.lastWide = len(f.wide) > 0 && !f.busyWide && !(f.lastWide && narrow); f.lastWide {
+	if f.lastWide = f.wideTurn(); f.lastWide {
 		f.busyWide = true
-		return f.take(&f.wide, 1), ofWideStep
+		return f.take(&f.wide, 1), sourceWideStep
 	}
 	f.busy = true
-	return f.take(&f.ops, followUpLimit), ofFollowUps
+	return f.take(&f.ops, followUpLimit), sourceFollowUps
+}
+
+// turn reports whether the next batch is of follow-ups: while callers wait, they alternate with these.
+func (f *followUps) turn(callers bool) bool {
+	return f.startable() > 0 && !(f.last && callers)
+}
+
+// wideTurn reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they alternate with these.
+func (f *followUps) wideTurn() bool {
+	others := len(f.ops) > 0 && !f.busy
+	return len(f.wide) > 0 && !f.busyWide && !(f.lastWide && others)
 }
 
 // take takes up to n out of a list.
@@ -143,10 +153,10 @@ func (f *followUps) take(from *[]op, n int) []op {
 // done ends a batch, and reports whether follow-ups may begin now that had to wait for it.
 func (f *followUps) done(of source) (startable bool) {
 	switch of {
-	case ofFollowUps:
+	case sourceFollowUps:
 		f.busy = false
 		return len(f.ops) > 0
-	case ofWideStep:
+	case sourceWideStep:
 		f.busyWide = false
 		return len(f.wide) > 0
 	default:

@@ -27,19 +27,19 @@ func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	small.age(time.Hour)
 	g.request(1)
 	caller := g.some(1)
-	g.e.over(caller)
-	g.e.over(small)
+	g.e.endBatch(caller)
+	g.e.endBatch(small)
 	g.idle()
-	g.e.over(wide)
+	g.e.endBatch(wide)
 	wide = g.some(1)
 	g.e.followUp(&advanceOp{id: flow.ID{4}})
-	g.e.over(wide)
-	g.e.over(g.some(1)) // the other follow-up: they alternate
+	g.e.endBatch(wide)
+	g.e.endBatch(g.some(1)) // the other follow-up: they alternate
 	wide = g.some(1)
 	if o := wide.ops[0].(*advanceOp); !o.wide || o.id != (flow.ID{1, 2}) {
 		t.Errorf("the third wide step is not the last batch: %+v", o)
 	}
-	g.e.over(wide)
+	g.e.endBatch(wide)
 	g.idle()
 }
 
@@ -53,10 +53,10 @@ func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
 	first.age(time.Hour)
 	g.idle()
 	g.request(besideFrom)
-	g.e.over(g.some(besideFrom))
+	g.e.endBatch(g.some(besideFrom))
 	g.idle()
-	g.e.over(first)
-	g.e.over(g.some(1))
+	g.e.endBatch(first)
+	g.e.endBatch(g.some(1))
 	g.idle()
 }
 

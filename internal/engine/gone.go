@@ -22,13 +22,13 @@ func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) 
 	var hooks []*flow.Draft
 	var names []string
 	for _, d := range t.changes.drafts {
-		if deferred(d) || !receiverGone(d) || t.effects.gone[d.ID] {
+		if deferred(d) || !receiverGone(d) || t.effects.receiversGone[d.ID] {
 			continue
 		}
-		if t.effects.gone == nil {
-			t.effects.gone = map[flow.ID]bool{}
+		if t.effects.receiversGone == nil {
+			t.effects.receiversGone = map[flow.ID]bool{}
 		}
-		t.effects.gone[d.ID] = true
+		t.effects.receiversGone[d.ID] = true
 		hooks = append(hooks, d)
 		names = append(names, rulePrefix+d.Rules[len(d.Rules)-1])
 	}

@@ -103,7 +103,9 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 	}
 	if at := first.settled; at >= 0 {
 		ops[at], out[at] = nil, first.verdict
-		e.counters.submitted.Add(1)
+		if first.verdict.Err == nil && !first.verdict.Existing {
+			e.counters.submitted.Add(1)
+		}
 	}
 	if err := e.submit(ctx, slices.DeleteFunc(slices.Clone(ops), func(o *submitOp) bool { return o == nil })...); err != nil {
 		return nil, err
@@ -186,7 +188,7 @@ func (o *batchOp) decide(ctx context.Context, t *transaction) error {
 	return err
 }
 
-func (o *batchOp) class() class { return fromCaller }
+func (o *batchOp) class() class { return classCall }
 
 func (o *batchOp) executions() []flow.ID {
 	if o.first == nil {

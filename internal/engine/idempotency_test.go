@@ -177,6 +177,12 @@ func TestBatchWithAKey(t *testing.T) {
 func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", IdempotencyKey: "taken"})
+	submitted := func(want int64) {
+		t.Helper()
+		if n := r.e.Stats().Submitted; n != want {
+			t.Errorf("%d executions are counted as submitted, want %d", n, want)
+		}
+	}
 	subs := []Submission{
 		{Action: "later"}, {Action: "noop"}, {Action: "later"}, {Action: "noop", IdempotencyKey: "own"}, {Action: "noop"},
 		{Action: "noop", Priority: new(7), IdempotencyKey: "taken"},
@@ -205,6 +211,7 @@ func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 	if v := r.verdict(subs[3]); v.Execution != out[3].Execution || !v.Existing {
 		t.Errorf("an item by its own key: %+v", v)
 	}
+	submitted(4)
 	r.define("name: later\naction: noop\n")
 	again, err := r.e.SubmitBatch(r.ctx, "k", subs)
 	if err != nil {
@@ -220,7 +227,9 @@ func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 			t.Errorf("item %d: %+v", i, again[i])
 		}
 	}
+	submitted(6)
 	last, err := r.e.SubmitBatch(r.ctx, "k", subs)
+	submitted(6)
 	for i := range last[:5] {
 		if err != nil || last[i].Execution != again[i].Execution {
 			t.Errorf("item %d is %+v, and was %+v: %v", i, last[i], again[i], err)

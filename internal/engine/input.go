@@ -22,7 +22,7 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 		in      flow.Input
 		verdict error
 	}
-	r := newRequest([]flow.ID{id}, fromCaller, func(ctx context.Context, t *transaction) (f fed, err error) {
+	r := newRequest([]flow.ID{id}, classCall, func(ctx context.Context, t *transaction) (f fed, err error) {
 		f.in, f.verdict, err = t.feed(ctx, id, at, piece, last)
 		return f, err
 	})
@@ -86,7 +86,7 @@ func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int
 }
 
 // fed wakes the watchers of an execution that was given input.
-func (b *broker) fed(id flow.ID) {
+func (b *watchers) fed(id flow.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wake(id, false)
@@ -147,7 +147,7 @@ func (e *Engine) lookForInput() <-chan time.Time {
 	switch {
 	case e.opts.Exclusive:
 		return nil
-	case e.heard.Load():
+	case e.notified.Load():
 		return time.After(e.jittered(inputPoll * e.opts.Poll))
 	}
 	return time.After(e.jittered(e.opts.Poll))

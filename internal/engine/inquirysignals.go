@@ -47,7 +47,7 @@ func (t *transaction) sayInquiry(ctx context.Context, trigger string, d *flow.Dr
 	if err != nil {
 		return err
 	}
-	return t.sayOwn(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
+	return t.recordOwnSignal(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
 		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led}}, set.Generation, data)
 }
 

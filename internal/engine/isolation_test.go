@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -475,111 +474,6 @@ func TestUnreadableDefinition(t *testing.T) {
 		}
 		if x := r.ended(id); x.Stage != flow.Cancelled {
 			r.Errorf("after its cancel: %s", x.Stage)
-		}
-	})
-}
-
-// An attempt that the rules do not let a worker claim is put aside, and the worker gets the next one.
-func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
-	isolated(t, func(r *rig, s *refusing) {
-		bad, good := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
-		s.garbled.Store(&bad)
-		h := r.worker()
-		if work := h.take(1); len(work) != 1 || work[0].Execution != good {
-			r.Errorf("took %+v", work)
-		}
-		if x := r.get(bad); x.Aside == nil || x.Place == flow.Ready {
-			r.Errorf("what the rules refuse is %s, aside %+v", x.Place, x.Aside)
-		}
-		s.garbled.Store(nil)
-		r.comeUp(bad)
-		work := h.take(1)
-		if len(work) != 1 || work[0].Execution != bad {
-			r.Fatalf("when its time had come: took %+v", work)
-		}
-		h.complete(work[0], `1`)
-		if x := r.ended(bad); x.Stage != flow.Completed {
-			r.Errorf("what was put aside in its queue is %s", x.Stage)
-		}
-		if got := fmt.Sprint(r.types(bad)); got != "[requested scheduled provisioning running completed]" {
-			r.Errorf("its history: %s", got)
-		}
-	})
-}
-
-// comeUp lets the time come at which something that was put aside is tried again.
-func (r *rig) comeUp(id flow.ID) {
-	r.Helper()
-	err := r.e.do(r.ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
-		d := t.draft(id)
-		if d.Aside == nil {
-			return errors.New("it is not put aside")
-		}
-		if d.WakeAt.Equal(d.Aside.Until) {
-			d.WakeAt = t.now
-		}
-		a := *d.Aside
-		a.Until, d.Aside = t.now, &a
-		t.changed(d)
-		return nil
-	})
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
-// What was put aside in its queue has lost the slot of its key: it gets one again before those that wait for their first, and no slot that there is not.
-func TestPutAsideWithAKey(t *testing.T) {
-	isolated(t, func(r *rig, s *refusing) {
-		keyed := Submission{Action: "noop", Key: "k", KeyLimit: 1}
-		bad := r.submit(keyed)
-		next, last := r.submit(keyed), r.submit(keyed)
-		s.garbled.Store(&bad)
-		h := r.worker()
-		work := h.take(1) // it looks again once what is refused is out of the way
-		if len(work) != 1 || work[0].Execution != next {
-			r.Fatalf("took %+v", work)
-		}
-		s.garbled.Store(nil)
-		r.comeUp(bad)
-		r.within(10*time.Second, "it does not say that its key is full", func() bool {
-			x := r.get(bad)
-			return x.Place == flow.Delayed && x.Aside != nil && strings.Contains(x.Aside.Reason, `key "k" is full (limit 1)`)
-		})
-		h.complete(work[0], `1`)
-		work = h.take(1)
-		if len(work) != 1 || work[0].Execution != last {
-			r.Fatalf("took %+v", work)
-		}
-		h.complete(work[0], `1`)
-		r.ended(last)
-		r.comeUp(bad)
-		work = h.take(1)
-		if len(work) != 1 || work[0].Execution != bad {
-			r.Fatalf("took %+v", work)
-		}
-		h.complete(work[0], `1`)
-		if x := r.ended(bad); x.Stage != flow.Completed {
-			r.Errorf("it is %s", x.Stage)
-		}
-	})
-}
-
-// A delayed start that is refused when its time comes is tried again, and starts.
-func TestDelayedStartPutAside(t *testing.T) {
-	isolated(t, func(r *rig, s *refusing) {
-		id := r.submit(Submission{Action: "noop", StartIn: 300 * time.Millisecond})
-		s.set(func(d *flow.Draft) bool { return d.ID == id && d.Stage == flow.Scheduled })
-		r.within(10*time.Second, "what is refused has not been put aside", func() bool { return r.get(id).Aside != nil })
-		if x := r.get(id); x.Place != flow.Delayed || x.Stage != flow.Requested {
-			r.Errorf("it is %s, %s", x.Place, x.Stage)
-		}
-		s.set(func(*flow.Draft) bool { return false })
-		r.comeUp(id)
-		h := r.worker()
-		work := h.take(1)
-		if len(work) != 1 || work[0].Execution != id {
-			r.Fatalf("took %+v", work)
 		}
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keyLedger is how full concurrency keys are in a transaction, whatever it has decided included. The store counts what has been
-// written; the ledger adds and takes off what has not.
+// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, and what the transaction has decided since and
+// not written yet.
 type keyLedger struct {
 	all       map[string]*keyUse
-	freed     map[flow.ID]bool // whose slot has been taken off its key's count since the execution was last written
+	freed     map[flow.ID]bool // executions whose slot was subtracted from use.Holders and that are not written yet: none is subtracted twice
 	given     map[flow.ID]bool // the executions that got a slot since then: Before does not show it
 	postponed []string         // keys whose line goes on in a later transaction
 
@@ -25,7 +25,7 @@ type keyLedger struct {
 type keyUse struct {
 	counted bool // use has the store's exact count; false has lockKeys ask the store again
 	use     store.KeyUse
-	freed   bool // its line may go on
+	lineDue bool // its line is to be served: a slot was freed, an execution has left the line, or a follow-up asks for it
 }
 
 func newKeyLedger() keyLedger {
@@ -46,13 +46,13 @@ func (l *keyLedger) changed(d *flow.Draft) {
 	if (d.FreedKey() || l.given[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
 		l.freed[d.ID] = true
 		k := l.of(d.Key)
-		k.freed = true
+		k.lineDue = true
 		k.use.Holders--
 	}
 	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
 		// It leaves the line. At its head it may have kept those behind it from going: a line is served in order, and one behind it may have a
 		// higher limit, so that there is room for it already.
-		l.of(d.Key).freed = true
+		l.of(d.Key).lineDue = true
 	}
 }
 

@@ -244,6 +244,22 @@ func TestLabelsAreRefused(t *testing.T) {
 	}
 }
 
+// A check stores no lane: lanes are bounded in number and never forgotten, so checks alone could use them up.
+func TestCheckStoresNoLane(t *testing.T) {
+	r := newRig(t)
+	x, err := r.e.CheckSubmission(r.ctx, Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
+	if err != nil || !flow.Narrow(x.Queue) {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	if lanes, err := r.store.Names(r.ctx, store.LaneNames, "", 10); err != nil || len(lanes) > 0 {
+		t.Errorf("the store has the lanes %q, %v", lanes, err)
+	}
+	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
+	if lanes, err := r.store.Names(r.ctx, store.LaneNames, "", 10); err != nil || len(lanes) != 1 || lanes[0] != x.Queue {
+		t.Errorf("the store has the lanes %q, %v: want %q", lanes, err, x.Queue)
+	}
+}
+
 // Lanes are bounded in number, because they are never forgotten.
 func TestLanesAreFew(t *testing.T) {
 	r := newRig(t)

@@ -16,12 +16,12 @@ import (
 // lanes remembers which lanes beside the queues themselves anything has ever waited in, so that workers need not look
 // into those that are never used. A lane, once used, stays known to every replica.
 type lanes struct {
-	mu     sync.Mutex
-	used   map[string]bool // on this replica's word
-	all    []string        // those that workers may serve, in the order in which they became known
-	held   []string        // those of paused actions
-	stored map[string]bool // the store has them
-	looked time.Time       // when the store was last asked which there are
+	mu       sync.Mutex
+	used     map[string]bool // on this replica's word
+	all      []string        // those that workers may serve, in the order in which they became known
+	heldBack []string        // those of paused actions
+	stored   map[string]bool // the store has them
+	looked   time.Time       // when the store was last asked which there are
 }
 
 func newLanes() *lanes {
@@ -136,7 +136,7 @@ func (e *Engine) useLane(lane string) {
 	_, held := flow.PausedAction(lane)
 	switch {
 	case fresh && held:
-		e.lanes.held = append(e.lanes.held, lane)
+		e.lanes.heldBack = append(e.lanes.heldBack, lane)
 	case fresh:
 		e.lanes.all = append(e.lanes.all, lane)
 	}

@@ -154,7 +154,7 @@ func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 	return nil
 }
 
-// definition is catalog.getFor within a transaction.
+// definition is Catalog.Resolve, whose answer it remembers for this transaction.
 func (t *transaction) definition(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 	key := catalog.VersionKey(name, version) + " " + by
 	r, have := t.loaded.definitions[key]

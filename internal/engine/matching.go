@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -45,10 +46,10 @@ type endError struct {
 	Message string `json:"message"`
 }
 
-// sayEnds keeps a signal for each execution that ends with this write and about whose end some rule may be, so that the signal is
+// recordEnds keeps a signal for each execution that ends with this write and about whose end some rule may be, so that the signal is
 // there exactly when the end is. The rules are asked about it in a transaction of its own: what follows from an end never keeps it from
 // being recorded. Where no rule is about ends that costs two comparisons for each end.
-func (t *transaction) sayEnds(ctx context.Context, deferred func(*flow.Draft) bool) error {
+func (t *transaction) recordEnds(ctx context.Context, deferred func(*flow.Draft) bool) error {
 	set := t.e.rules.current.Load()
 	if set == nil || !set.ListensToEnds() {
 		return nil
@@ -76,7 +77,7 @@ func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int6
 			end.Output = o.Output
 		}
 	}
-	return t.sayOwn(ctx, flow.Signal{Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution,
+	return t.recordOwnSignal(ctx, flow.Signal{Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution,
 		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules}}, generation, end)
 }
 
@@ -88,7 +89,7 @@ func (e *Engine) matchSignals(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		pause := untold
+		pause := idleAtMost
 		if err != nil {
 			pause = newAgain
 			e.opts.Log.Error("asking the rules about new signals failed; it will be tried again", telemetry.Err, err)
@@ -154,8 +155,9 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 }
 
 // asked is what the rules of its generation make of a new signal.
-func (e *Engine) asked(ctx context.Context, s *flow.Signal) (*matching, error) {
-	m := &matching{signal: *s}
+func (e *Engine) asked(ctx context.Context, s *flow.Signal) (m *matching, err error) {
+	defer fault.Recovered(&err)
+	m = &matching{signal: *s}
 	if s.Damage != "" {
 		return nil, damaged(s.Damage)
 	}

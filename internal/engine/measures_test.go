@@ -26,13 +26,13 @@ func TestAgeOfCommits(t *testing.T) {
 	quick := g.some(1)
 	quick.age(time.Hour)
 	want("with two under way", 2*time.Hour, 3*time.Hour)
-	g.e.over(slow)
+	g.e.endBatch(slow)
 	want("with the younger one left", time.Hour, 2*time.Hour)
 	g.request(besideFrom)
 	third := g.some(besideFrom)
-	g.e.over(quick)
+	g.e.endBatch(quick)
 	want("with a third one begun meanwhile", 0, time.Hour)
-	g.e.over(third)
+	g.e.endBatch(third)
 	want("at the end", 0, 0)
 }
 

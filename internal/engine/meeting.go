@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -17,7 +18,7 @@ import (
 func (e *Engine) meetWaits(ctx context.Context) {
 	for {
 		more, err := e.meet(ctx)
-		pause := untold
+		pause := idleAtMost
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -85,7 +86,8 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 
 // meetSignal lets every open wait that a signal fits look again: it takes the oldest that fits, which may be another one. Where one of them
 // was put aside the error says why, so that the signal is put aside as well: a wait that has looked before is found by its signals alone.
-func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
+func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) (err error) {
+	defer fault.Recovered(&err)
 	var after flow.ID
 	var aside error
 	for {
@@ -163,7 +165,8 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error
 }
 
 // findFitting reads signals on until some fit, or there are no more.
-func (e *Engine) findFitting(ctx context.Context, l *waitResult) error {
+func (e *Engine) findFitting(ctx context.Context, l *waitResult) (err error) {
+	defer fault.Recovered(&err)
 	for l.fitting = nil; ; {
 		page, err := e.opts.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
 		if err != nil {

@@ -62,7 +62,7 @@ func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 		t.changes.meters = map[string]time.Time{}
 	}
 	t.changes.meters[r.Key] = tat
-	d.Slot(begin, t.now)
+	d.SetSlot(begin, t.now)
 	return !begin.After(t.now), nil
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
@@ -36,8 +37,8 @@ func (e *Engine) Distributions() Distributions {
 	return Distributions{Commit: d.commit.Read(), Batch: d.batch.Read(), Claim: d.claim.Read(), Queue: d.queue.Read(), Lag: d.lag.Read()}
 }
 
-// handedOff measures the claims of a batch that has been committed.
-func (e *Engine) handedOff(t *transaction) {
+// measureClaims measures the claims of a batch that has been committed.
+func (e *Engine) measureClaims(t *transaction) {
 	any := false
 	for k, xs := range t.dispatch.claimed {
 		for _, x := range xs {
@@ -70,7 +71,7 @@ func named(ops []op) []string {
 }
 
 // logReceipts says which reports of a session were turned away, in one line for each verdict: a worker that wakes up after
-// its lease has many.
+// its lease has many. Of these only a refused one changes anything: reject takes the attempt back.
 func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 	for _, v := range []flow.Verdict{flow.Refused, flow.Fenced, flow.Unknown} {
 		const few = 5
@@ -90,23 +91,15 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 		if n == 0 {
 			continue
 		}
-		e.opts.Log.Warn("reports turned away: nothing was changed", telemetry.Verdict, v, telemetry.Reports, n, telemetry.Executions, ids,
+		e.opts.Log.Warn("reports turned away", telemetry.Verdict, v, telemetry.Reports, n, telemetry.Executions, ids,
 			telemetry.Attempt, receipts[first].Attempt, telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Why, receipts[first].Say)
 	}
 }
 
-// takenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
+// recordTakenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
 // their history, from workers that gave them up, and from machines that were taken away.
-func (e *Engine) takenBack(t *transaction) {
-	var lost, back []*flow.Draft
-	for _, d := range t.effects.written {
-		switch {
-		case d.HandedBack > d.Before.HandedBack:
-			back = append(back, d)
-		case slices.ContainsFunc(d.Events, isLoss):
-			lost = append(lost, d)
-		}
-	}
+func (e *Engine) recordTakenBack(t *transaction) {
+	lost, back := t.effects.lost, t.effects.handedBack
 	e.counters.lost.Add(int64(len(lost)))
 	e.counters.handedBack.Add(int64(len(back)))
 	e.counters.gaps.Add(t.effects.gaps)
@@ -114,7 +107,8 @@ func (e *Engine) takenBack(t *transaction) {
 	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine that they ran on: they are tried again", telemetry.HandedBack, back)
 }
 
-func isLoss(ev flow.Event) bool { return ev.Type == flow.EvLost }
+// endsAttempt reports whether an event ends an attempt that was taken back: the engine took it, or it failed because its host took it.
+func endsAttempt(ev flow.Event) bool { return ev.Type == flow.EvLost || ev.Type == flow.EvFailed }
 
 // logTakenBack says which attempts were taken back, the first few by name.
 func (e *Engine) logTakenBack(level slog.Level, what, number string, all []*flow.Draft) {
@@ -126,7 +120,10 @@ func (e *Engine) logTakenBack(level slog.Level, what, number string, all []*flow
 	for _, d := range all[:min(few, len(all))] {
 		ids = append(ids, d.ID.String())
 	}
-	why := all[0].Events[slices.IndexFunc(all[0].Events, isLoss)].Data
+	var why json.RawMessage
+	if i := slices.IndexFunc(all[0].Events, endsAttempt); i >= 0 {
+		why = all[0].Events[i].Data
+	}
 	e.opts.Log.Log(context.Background(), level, what, number, len(all), telemetry.Executions, ids, telemetry.Attempt, all[0].Before.Attempt, telemetry.Why, string(why))
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// sayOwn keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is there exactly when that is:
+// recordOwnSignal keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is there exactly when that is:
 // the end of an execution, the tick of a schedule, the pause of a rule, what becomes of an inquiry. The rules, of the given generation, are asked about it in a
 // transaction of its own. A signal with a key that this transaction has kept before is left out: it was decided about twice.
-func (t *transaction) sayOwn(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
+func (t *transaction) recordOwnSignal(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
 	if _, said := t.loaded.signals[store.KeyOf(&s)]; said && s.Key != "" {
 		return nil
 	}
@@ -21,6 +21,6 @@ func (t *transaction) sayOwn(ctx context.Context, s flow.Signal, generation int6
 		return fmt.Errorf("describe signal %s about %q: %w", s.Trigger, s.Subject, err)
 	}
 	s.ID, s.State, s.Generation, s.Hash = t.e.opts.NewID(), flow.SignalNew, generation, sha256.Sum256(s.Data)
-	t.effects.said = true
+	t.effects.newSignals = true
 	return t.keepSignal(ctx, &s)
 }

@@ -62,7 +62,7 @@ func (p *pastWindows) runs(w *definition.Window) (n int) {
 			n++
 		}
 		o.count, o.bytes = o.count+1, o.bytes+h.bytes
-		o.wake = automation.Wake(w, o.opened, h.at, o.count, o.bytes)
+		o.wake = automation.ClosesAt(w, o.opened, h.at, o.count, o.bytes)
 	}
 	return n
 }

@@ -34,8 +34,8 @@ func (t *transaction) pausesAction(name string) bool {
 	return t.notesPause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
 }
 
-// holdsBack reports whether the action of an execution that is to be scheduled is paused. Of what the engine runs itself nothing else tells
-// that; for the rest it is enough that the claim finds out, so this only spares the claim where it is known.
+// holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine runs itself this is the only
+// check. For the others the claim checks again, so an answer here that is out of date costs one move to another lane and starts nothing.
 func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error) {
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil
@@ -67,7 +67,7 @@ func (e *Engine) putBack(ctx context.Context) error {
 		return err
 	}
 	e.lanes.mu.Lock()
-	held := slices.Clone(e.lanes.held)
+	held := slices.Clone(e.lanes.heldBack)
 	e.lanes.mu.Unlock()
 	for more := len(held) > 0; more; {
 		var err error

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// What is paused is read by the transactions that claim, in the state that the session of the claimer has when it is locked: its row
-// comes with the latest generation of pauses, and where that is not the one that this process knows the pauses are read again, in the
-// same transaction. The store changes pauses between transactions (store.Pausing), so from a pause's commit on no transaction claims
-// what is paused, on any server.
+// A claim follows the pauses in four steps. (1) It locks the row of the claimer's session, with which the latest generation of pauses comes.
+// (2) Where this process knows another generation, the transaction reads the pauses. (3) It skips paused queues, gives a paused worker nothing,
+// and moves executions of paused actions to lanes of their own. (4) The store changes pauses while no transaction runs (store.Pausing): after
+// that commit no server claims what is paused.
 
 const (
 	// pauseLimit bounds how long something may be paused for.
@@ -85,7 +85,7 @@ func (s *pauseSet) onLane(lane string, now time.Time) *store.Pause {
 	return s.on(store.PausedQueue, queue, now)
 }
 
-// learnPauses lets the transaction go by the pauses of a generation, which the lock of a session has told.
+// learnPauses makes the transaction use the pauses of a generation, and reads them where another generation is loaded.
 func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
 	t.dispatch.pausesKnown = true
 	if t.dispatch.pauses.generation == generation {
@@ -131,7 +131,7 @@ func (e *Engine) lookAgain(t *transaction) {
 // watchPending says so, every 15 s, for the database's clock may have been set, and a server that has ended a pause may have died before it put
 // anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(untold)); e.putBackResumed(ctx) {
+	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(idleAtMost)); e.putBackResumed(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}
@@ -146,9 +146,8 @@ type PauseOrder struct {
 	Stops  bool          // of an execution: its timers stand still
 }
 
-// PauseWork pauses a queue, from which nothing is claimed then, a worker, which claims nothing, or an action, of which nothing begins, until
-// it is resumed or its time is over. What runs goes on. What is paused already is paused anew. When it returns no server claims any more. A
-// subject that does not exist is *NoSuch.
+// PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server claims from the queue, for
+// the worker or of the action. Attempts that have begun go on. A second pause replaces the first. A subject that does not exist is *NoSuch.
 func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err

@@ -13,8 +13,12 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// pausedAtOnce is how many workflows one request pauses or resumes.
-const pausedAtOnce = 100
+const (
+	// pausedAtOnce is how many workflows one request pauses or resumes.
+	pausedAtOnce = 100
+	// pausedWithin is how long an order goes on whose caller has gone: 100,000 tasks are 1,000 requests, each of which is a commit.
+	pausedWithin = 5 * time.Minute
+)
 
 // WorkflowPause says what an order to pause or resume a workflow did.
 type WorkflowPause struct {
@@ -33,7 +37,7 @@ func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
 	}
-	r, err := e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
+	r, err := e.changeWorkflows(ctx, id, topFirst, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
 		var until time.Time
 		if o.For > 0 {
 			until = t.now.Add(o.For).Truncate(time.Microsecond)
@@ -58,7 +62,7 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) 
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
 	}
-	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
+	return e.changeWorkflows(ctx, id, topLast, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
 		if d.State.Pause == nil {
 			return nil, nil
 		}
@@ -66,8 +70,17 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) 
 	})
 }
 
-// changeWorkflows carries an order out for a workflow, and then for those beneath it: once a workflow's pause is committed it starts no others.
-func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrder) (r WorkflowPause, err error) {
+// changeOrder is in which order the levels of a workflow are changed. Where a server dies in between, the top shows as paused in both, and the
+// same order, given again, changes the rest.
+type changeOrder bool
+
+const (
+	topFirst changeOrder = false // of a pause: once it is committed, a workflow starts no others
+	topLast  changeOrder = true  // of a resume: what waits for nothing but its time has a pause of its own, which only this order ends
+)
+
+// changeWorkflows carries an order out for a workflow and for those beneath it. Once it has begun it goes on without its caller.
+func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder, order pauseOrder) (r WorkflowPause, err error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	switch {
 	case err != nil:
@@ -78,41 +91,70 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrd
 	case x.Stage.Terminal():
 		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 	}
-	changed, err := e.changeEach(ctx, []flow.ID{id}, order)
-	if err != nil {
-		return r, err
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), pausedWithin)
+	defer stop()
+	top := func() error {
+		changed, err := e.changeEach(ctx, []flow.ID{id}, order)
+		if len(changed) > 0 {
+			r.Pause = *changed[0]
+		}
+		return err
 	}
-	if len(changed) > 0 {
-		r.Pause = *changed[0]
-	}
-	if x, err = e.opts.Store.Get(ctx, id); err != nil {
-		return r, err
-	}
-	if x.Stage.Terminal() {
-		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
-	}
-	for level := []*flow.Execution{x}; len(level) > 0; {
-		var timed []flow.ID
-		if level, timed, err = e.pausableIn(ctx, level); err != nil {
+	if in == topFirst {
+		if err := top(); err != nil {
 			return r, err
 		}
-		for some := range slices.Chunk(timed, pausedAtOnce) {
-			if _, err = e.changeEach(ctx, some, order); err != nil {
-				return r, err
-			}
+		if x, err = e.opts.Store.Get(ctx, id); err != nil {
+			return r, err
 		}
-		for some := range slices.Chunk(level, pausedAtOnce) {
-			var ids []flow.ID
-			for _, k := range some {
-				ids = append(ids, k.ID)
-			}
-			if changed, err = e.changeEach(ctx, ids, order); err != nil {
-				return r, err
-			}
-			r.Beneath += len(changed)
+		if x.Stage.Terminal() {
+			return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 		}
 	}
+	var later []pausable
+	for level := []*flow.Execution{x}; len(level) > 0; {
+		var found pausable
+		if level, found.timed, err = e.pausableIn(ctx, level); err != nil {
+			return r, err
+		}
+		for _, w := range level {
+			found.workflows = append(found.workflows, w.ID)
+		}
+		if in == topLast {
+			later = append(later, found)
+		} else if err := e.changeLevel(ctx, found, order, &r); err != nil {
+			return r, err
+		}
+	}
+	for _, found := range slices.Backward(later) {
+		if err := e.changeLevel(ctx, found, order, &r); err != nil {
+			return r, err
+		}
+	}
+	if in == topLast {
+		return r, top()
+	}
 	return r, nil
+}
+
+// pausable is what is open of the tasks of one level of workflows.
+type pausable struct{ timed, workflows []flow.ID }
+
+// changeLevel carries an order out for a level, and counts its workflows.
+func (e *Engine) changeLevel(ctx context.Context, l pausable, order pauseOrder, r *WorkflowPause) error {
+	for some := range slices.Chunk(l.timed, pausedAtOnce) {
+		if _, err := e.changeEach(ctx, some, order); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(l.workflows, pausedAtOnce) {
+		changed, err := e.changeEach(ctx, some, order)
+		if err != nil {
+			return err
+		}
+		r.Beneath += len(changed)
+	}
+	return nil
 }
 
 // changeEach carries an order out for some workflows, and returns what it has changed.

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -240,6 +244,216 @@ func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	r.pass(2 * time.Hour)
 	if x := r.ended(id); x.Stage != flow.TimedOut || x.Outcome.Error.Code != flow.CodeTotalTimeout {
 		t.Errorf("it ended as %s, %+v", x.Stage, x.Outcome)
+	}
+}
+
+// The total_timeout of a repeated task stands still with its workflow, also where a round ends meanwhile and the next one is made only when the
+// workflow is resumed. A retry or a rerun of a round has all of it, and not what was left to the round.
+func TestTimersStandStillBetweenRounds(t *testing.T) {
+	r := newRig(t)
+	r.define("name: w\ntasks:\n  poll: {action: noop, repeat: {until: \"false\", max: 2}, total_timeout: 1h, continue_on_error: true}\n")
+	h := r.worker()
+	id := r.submit(Submission{Action: "w"})
+	first := h.take(1)[0]
+	for range 2 { // the second replaces the first
+		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Stops: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.pass(10 * time.Minute) // which the round runs
+	running, end := ev(&first, 0, flow.EvRunning, nil), ev(&first, 1, flow.EvCompleted, &flow.Outcome{Output: json.RawMessage(`1`)})
+	running.At, end.At = r.clock.now(), r.clock.now() // by the worker's clock
+	h.report(first, running, end)
+	r.ended(first.Execution)
+	r.pass(8 * time.Hour)
+	if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Stops: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(8 * time.Hour)
+	if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
+		t.Fatal(err)
+	}
+	second := h.take(1)[0]
+	if left := r.get(second.Execution).TotalTimeout; left < 48*time.Minute || left > 50*time.Minute {
+		t.Errorf("%s are left to the second round", left)
+	}
+	h.complete(second, `2`)
+	if x := r.ended(second.Execution); x.Stage != flow.Completed {
+		t.Errorf("the second round is %s", x.Stage)
+	}
+	r.ended(id)
+	retried, err := r.e.Retry(r.ctx, second.Execution, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := r.rerun(second.Execution, RerunOptions{})
+	for _, k := range []flow.ID{retried.Execution, again} {
+		if x := r.get(k); x.TotalTimeout != time.Hour {
+			t.Errorf("run again, the round has %s", x.TotalTimeout)
+		}
+	}
+	for _, a := range h.take(2) {
+		h.complete(a, `2`)
+		r.ended(a.Execution)
+	}
+}
+
+// A task that has drawn its slot of a rate keeps it in a pause that stops timers: put off, it would begin in slots that others have drawn.
+func TestPauseKeepsSlotsOfARate(t *testing.T) {
+	r := newRig(t)
+	r.define("name: mail\nkind: action\naction: noop\nrate: {key: mails, limit: 1, per: 1h}\n")
+	r.define("name: w\ntasks:\n  mails: {foreach: [1, 2, 3], action: mail}\n")
+	h := r.worker()
+	id := r.submit(Submission{Action: "w"})
+	h.complete(h.take(1)[0], `1`)
+	if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Stops: true}); err != nil {
+		t.Fatal(err)
+	}
+	next := func(when string) {
+		t.Helper()
+		r.pass(90 * time.Minute)
+		ready := 0
+		for _, k := range r.kids(id) {
+			if k.Place == flow.Ready {
+				ready++
+			}
+		}
+		if ready != 1 { // h.take would wait for one that does not come
+			t.Fatalf("%s %d tasks can be taken, want 1", when, ready)
+		}
+		h.complete(h.take(1)[0], `1`)
+	}
+	next("in the pause") // it has been created before
+	if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for name, k := range r.kids(id) {
+		if k.Stage.Terminal() {
+			continue
+		}
+		if late++; k.SlotAt.IsZero() || !k.WakeAt.Equal(k.SlotAt) {
+			t.Errorf("%s begins at %s, and has the slot of %s", name, k.WakeAt, k.SlotAt)
+		}
+	}
+	if late != 1 {
+		t.Errorf("%d wait for their slots", late)
+	}
+	next("after the pause")
+	r.ended(id)
+}
+
+// A workflow that has drawn its slot of a rate begins in it, paused as it is, and starts its tasks when it is resumed.
+func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
+	r := newRig(t)
+	r.define("name: w\nrate: {key: runs, limit: 1, per: 1h}\ntimeout: 1h\ntasks:\n  a: {action: noop}\n")
+	h := r.worker()
+	first, second, third := r.submit(Submission{Action: "w"}), r.submit(Submission{Action: "w"}), r.submit(Submission{Action: "w"})
+	h.complete(h.take(1)[0], `1`)
+	r.ended(first)
+	for _, id := range []flow.ID{second, third} {
+		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Stops: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.why(second, "waits for the rate of key \"runs\"", "it is paused, and starts no tasks")
+	r.pass(90 * time.Minute)
+	if x := r.get(second); x.Place != flow.Held || !x.EngineDeadline().IsZero() || len(r.kids(second)) > 0 {
+		t.Fatalf("in its slot it is %s, times out at %s, and has %d tasks", x.Place, x.EngineDeadline(), len(r.kids(second)))
+	}
+	for _, id := range []flow.ID{second, third} {
+		if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x := r.get(third); x.Place != flow.Delayed || !x.WakeAt.Equal(x.SlotAt) || !x.QueuedAt.Equal(x.SlotAt) {
+		t.Errorf("it is %s until %s, counts as waiting from %s, and has the slot of %s", x.Place, x.WakeAt, x.QueuedAt, x.SlotAt)
+	}
+	h.complete(h.take(1)[0], `1`)
+	if x := r.ended(second); x.Stage != flow.Completed {
+		t.Errorf("it ended as %s, %+v", x.Stage, x.Outcome)
+	}
+	r.pass(40 * time.Minute)
+	if x := r.get(third); x.Place != flow.Held {
+		t.Fatalf("in its slot it is %s", x.Place)
+	}
+	h.complete(h.take(1)[0], `1`)
+	r.ended(third)
+}
+
+// An order goes on when its caller has gone. Where a server dies between its batches, the workflow still shows as paused: a resume changes it
+// last, and given again changes the rest. Otherwise tasks would stand still for good, in a workflow that is not paused.
+func TestResumeIsInterrupted(t *testing.T) {
+	r := newRig(t)
+	const naps = pausedAtOnce + 20
+	r.define("name: inner\ntasks:\n  nap: {action: sleep, with: {for: 2h}}\n")
+	r.define(fmt.Sprintf("name: w\ntasks:\n  in: {action: inner}\n  naps: {foreach: \"${{ lists.range(%d) }}\", concurrency: %d, action: sleep, with: {for: 2h}}\n", naps, naps))
+	id := r.submit(Submission{Action: "w"})
+	var all []flow.ID // that sleep
+	r.within(30*time.Second, "not all of its tasks sleep", func() bool {
+		all = nil
+		kids := r.kids(id)
+		if in := kids["in[0]"]; in != nil {
+			maps.Copy(kids, r.kids(in.ID))
+		}
+		for _, k := range kids {
+			if k.Kind == flow.KindSleep && k.Place == flow.Held {
+				all = append(all, k.ID)
+			}
+		}
+		return len(all) == naps+1
+	})
+	still := func() (n int) {
+		for _, k := range all {
+			if r.get(k).StandsStill() {
+				n++
+			}
+		}
+		return n
+	}
+	// change gives an order whose caller goes at once, and which fails from the nth execution on; 0: it does not.
+	change := func(fails int, in changeOrder, order pauseOrder) error {
+		ctx, leave := context.WithCancel(r.ctx)
+		defer leave()
+		n := 0
+		_, err := r.e.changeWorkflows(ctx, id, in, func(tx *transaction, d *flow.Draft) (*flow.Pause, error) {
+			leave()
+			if n++; fails > 0 && n >= fails { // also when the engine tries its batch once more
+				return nil, errors.New("the server dies")
+			}
+			return order(tx, d)
+		})
+		return err
+	}
+	pause := func(tx *transaction, d *flow.Draft) (*flow.Pause, error) {
+		err := d.Pause(flow.Pause{Stops: true}, tx.now)
+		return d.State.Pause, err
+	}
+	resume := func(tx *transaction, d *flow.Draft) (*flow.Pause, error) {
+		if d.State.Pause == nil {
+			return nil, nil
+		}
+		return &flow.Pause{At: tx.now}, d.Resume("", "", tx.now)
+	}
+	for _, c := range []struct {
+		name  string
+		fails int
+		in    changeOrder
+		order pauseOrder
+		top   bool // it is paused
+		least int  // how many stand still, at least
+		most  int
+	}{
+		{"a pause that is interrupted", naps, topFirst, pause, true, 1, naps},
+		{"the pause once more", 0, topFirst, pause, true, naps + 1, naps + 1},
+		{"a resume that is interrupted", naps, topLast, resume, true, 1, naps},
+		{"the resume once more", 0, topLast, resume, false, 0, 0},
+	} {
+		err := change(c.fails, c.in, c.order)
+		n := still()
+		if top := r.get(id).State.Pause != nil; (err != nil) != (c.fails > 0) || top != c.top || n < c.least || n > c.most {
+			t.Errorf("%s: %v; it is paused: %t; %d of %d tasks stand still", c.name, err, top, n, len(all))
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (e *Engine) watchPeers(ctx context.Context) {
 		case n, open := <-notes:
 			if !open {
 				notes = nil
-				e.heard.Store(false)
+				e.notified.Store(false)
 				listen.Reset(listenAgain)
 				poll.Reset(e.jittered(e.opts.Poll))
 				continue
@@ -85,7 +85,7 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 		e.opts.Log.Debug("no notifications of other replicas: looking now and then", telemetry.Err, err)
 		return nil
 	}
-	e.heard.Store(true)
+	e.notified.Store(true)
 	return notes
 }
 
@@ -129,7 +129,7 @@ func (e *Engine) forgetQueues() {
 
 // orderPoll fires when a session that waits for orders should look for some that this replica has not heard of.
 func (e *Engine) orderPoll() <-chan time.Time {
-	if e.opts.Exclusive || e.heard.Load() {
+	if e.opts.Exclusive || e.notified.Load() {
 		return nil
 	}
 	return time.After(e.jittered(ordersPoll * e.opts.Poll))

@@ -15,8 +15,8 @@ import (
 const (
 	// pendingEvery is the time between two looks, unless a sixth of a lease is shorter.
 	pendingEvery = 5 * time.Second
-	// untold bounds the wait of a loop that is told when there is something to do.
-	untold = time.Hour
+	// idleAtMost bounds the wait of a loop that is told when there is something to do.
+	idleAtMost = time.Hour
 	// pausesRounds and linesRounds are how many looks go by until paused actions, and the lines of keys, are looked through.
 	pausesRounds = 3
 	linesRounds  = 2
@@ -70,7 +70,7 @@ func (e *Engine) tell(f *found, round int) {
 		signal(e.meetings)
 	}
 	if soon(f.Window) {
-		signal(e.rules.held)
+		signal(e.rules.windowOpened)
 	}
 	if soon(f.Schedule) {
 		e.schedules.changed()
@@ -79,7 +79,7 @@ func (e *Engine) tell(f *found, round int) {
 		e.dueAt(time.Now().Add(f.Wake.Sub(f.Now)))
 	}
 	if !e.rules.knownAt(f) {
-		signal(e.rules.gone)
+		signal(e.rules.reread)
 	}
 	select {
 	case <-e.found: // takes an older result out: sweepSessions is still busy with one before it
@@ -94,8 +94,8 @@ func (e *Engine) tell(f *found, round int) {
 		// order that the scheduler decides: the simulation, which must repeat, took another course in every third run of seed 14.
 		e.pauses.over.announce(time.Now().Add(time.Millisecond))
 	}
-	if e.heard.Load() && f.asked.Sub(e.forgot) >= heardPoll*e.opts.Poll {
-		e.forgot = f.asked
+	if e.notified.Load() && f.asked.Sub(e.hintsClearedAt) >= heardPoll*e.opts.Poll {
+		e.hintsClearedAt = f.asked
 		e.forgetQueues()
 	}
 }

@@ -191,6 +191,37 @@ func (s *away) Pending(context.Context, time.Time) (store.Pending, error) {
 	return store.Pending{}, store.ErrUnavailable
 }
 
+// round is what a look at the store brings about that has found expired sessions.
+func (s *away) round(r *rig) {
+	r.Helper()
+	at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
+	if err != nil {
+		r.Fatal(err)
+	}
+	before := s.updates.Load()
+	r.e.found <- found{Pending: store.Pending{Now: at.database, Expired: true}, at: at}
+	r.within(10*time.Second, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
+}
+
+// However many sessions are lost at once, one look brings back what they held.
+func TestManySessionsLost(t *testing.T) {
+	s := &away{over: make(chan struct{})}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	t.Cleanup(func() { close(s.over) })
+	var ids []flow.ID
+	for range 2*expiredPage + 1 {
+		h := r.worker()
+		ids = append(ids, r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 2}}))
+		a := h.take(1)[0]
+		h.report(a, ev(&a, 0, flow.EvRunning, nil)) // else it would be taken back as one that was never begun
+	}
+	r.lapse(handoff.Lease + time.Second)
+	s.round(r)
+	for _, id := range ids {
+		r.within(time.Minute, "it was not recovered", func() bool { return r.get(id).Attempt == 2 })
+	}
+}
+
 // After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have finished meanwhile may be on their way.
 func TestRecoveryAfterFailedCommits(t *testing.T) {
 	s := &away{over: make(chan struct{})}
@@ -206,16 +237,7 @@ func TestRecoveryAfterFailedCommits(t *testing.T) {
 		t.Fatal("the store takes writes")
 	}
 	s.on.Store(false)
-	round := func() {
-		t.Helper()
-		at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := s.updates.Load()
-		r.e.found <- found{Pending: store.Pending{Now: at.database, Expired: true}, at: at}
-		r.within(10*time.Second, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
-	}
+	round := func() { s.round(r) }
 	round()
 	if x := r.get(id); x.Attempt != 1 || x.Owner != h.session {
 		t.Errorf("recovered at once: attempt %d, held by %s", x.Attempt, x.Owner)

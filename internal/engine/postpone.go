@@ -45,10 +45,10 @@ const (
 // budgetOf is what the transaction of some requests may do beyond them, now.
 func (e *Engine) budgetOf(ops []op) budget {
 	b := e.pace.of(e.budget)
-	if len(ops) > 0 && !ofEngine(ops) {
+	if len(ops) > 0 && !areFollowUps(ops) {
 		b.rows = min(b.rows, callersRows)
 		for _, o := range ops {
-			if !fromLoop(o) {
+			if !namesNoExecution(o) {
 				b.rows = min(b.rows+1, e.budget.rows)
 			}
 		}
@@ -56,8 +56,8 @@ func (e *Engine) budgetOf(ops []op) budget {
 	return b
 }
 
-// ofEngine reports whether a batch is of follow-ups: no batch has both.
-func ofEngine(ops []op) bool { return len(ops) > 0 && ops[0].class() == fromEngine }
+// areFollowUps reports whether a batch is of follow-ups: no batch has both.
+func areFollowUps(ops []op) bool { return len(ops) > 0 && ops[0].class() == classFollowUp }
 
 func (b *budget) spend(rows, bytes int) { b.rows, b.bytes = b.rows-rows, b.bytes-bytes }
 
@@ -66,7 +66,7 @@ func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 }
 // goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
 const goOnLeast = 5 * time.Second
 
-// notPostponed is the moment of a workflow that waits for its tasks alone.
+// notPostponed, given to Postpone, takes a postponement back: the workflow goes on when one of its tasks has ended.
 var notPostponed = time.Time{}
 
 // postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the transaction knows it.
@@ -77,9 +77,9 @@ func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	if p != nil && p.tracker != nil && !t.postpones {
 		t.noteFollowUp(w.ID, p)
 		c := t.noteEnds(p, true)
-		return t.sayChange(p, &c)
+		return t.recordChange(p, &c)
 	}
-	err := t.sayUnknown(w, l)
+	err := t.recordUnknownEnds(w, l)
 	t.noteFollowUp(w.ID, t.workflows.progress[attemptOf(w)])
 	return err
 }
@@ -108,8 +108,8 @@ func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change)
 	return c
 }
 
-// sayChange keeps a change of a workflow that has many children, for the replicas that follow it.
-func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
+// recordChange keeps a change of a workflow that has many children, for the replicas that follow it.
+func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 	if !p.wide() || c.Empty() {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
 	return nil
 }
 
-// sayUnknown tells the replicas that follow a workflow that this transaction ended children of it without saying which: they count them anew.
-func (t *transaction) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
+// recordUnknownEnds tells the replicas that follow a workflow that this transaction ended children of it without saying which: they count them anew.
+func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) error {
 	of := attemptOf(w)
 	p := t.workflows.progress[of]
 	if p == nil {
@@ -138,7 +138,7 @@ func (t *transaction) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
 		return nil
 	}
 	delete(t.workflows.uncounted, w.ID)
-	return t.sayChange(p, &orchestration.Change{Unknown: true})
+	return t.recordChange(p, &orchestration.Change{Unknown: true})
 }
 
 // requestedWork is what follow-ups ask for themselves: steps of workflows, or the line of a key. A transaction that postpones everything else
@@ -153,7 +153,7 @@ type requestedWork struct {
 func (t *transaction) collectRequested() (o requestedWork) {
 	o.steps = maps.Clone(t.workflows.due)
 	for _, k := range t.keys.all {
-		o.line = o.line || k.freed
+		o.line = o.line || k.lineDue
 	}
 	return o
 }
@@ -167,8 +167,8 @@ func (t *transaction) postponeAll(ctx context.Context) error {
 	}
 	for {
 		for name, k := range t.keys.all {
-			if k.freed {
-				k.freed = false
+			if k.lineDue {
+				k.lineDue = false
 				t.keys.postponed = append(t.keys.postponed, name)
 			}
 		}
@@ -201,7 +201,7 @@ type advanceOp struct {
 func (o *advanceOp) want(t *transaction)                        { t.workflows.due[o.id] = true }
 func (o *advanceOp) decide(context.Context, *transaction) error { return nil }
 func (o *advanceOp) size() int                                  { return 0 }
-func (o *advanceOp) class() class                               { return fromEngine }
+func (o *advanceOp) class() class                               { return classFollowUp }
 func (o *advanceOp) executions() []flow.ID                      { return []flow.ID{o.id} }
 func (o *advanceOp) done(err error) {
 	if err != nil && willFailAgain(err) {
@@ -225,10 +225,10 @@ const (
 )
 
 func (o *lineOp) size() int             { return 0 }
-func (o *lineOp) class() class          { return fromEngine }
+func (o *lineOp) class() class          { return classFollowUp }
 func (o *lineOp) executions() []flow.ID { return nil }
 func (o *lineOp) want(t *transaction) {
-	t.keys.of(o.key).freed = true
+	t.keys.of(o.key).lineDue = true
 	if o.mode == headOfLine {
 		t.budget.rows = 1
 	}
@@ -273,7 +273,7 @@ type stuckOp struct {
 
 func (o *stuckOp) want(t *transaction)   { t.wants.executions = append(t.wants.executions, o.id) }
 func (o *stuckOp) size() int             { return 0 }
-func (o *stuckOp) class() class          { return fromEngine }
+func (o *stuckOp) class() class          { return classFollowUp }
 func (o *stuckOp) executions() []flow.ID { return []flow.ID{o.id} }
 func (o *stuckOp) decide(_ context.Context, t *transaction) error {
 	d := t.draft(o.id)

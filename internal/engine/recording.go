@@ -55,10 +55,14 @@ type recordedPage struct {
 // hash a page take about as long. The last one is empty or has an error; all of them must be received.
 func (e *Engine) recordedPages(ctx context.Context, of store.WorkflowAttempt) <-chan recordedPage {
 	pages := make(chan recordedPage)
+	read := func(task string, index int) (all []*flow.Execution, err error) {
+		defer fault.Recovered(&err)
+		return e.opts.Store.Recorded(ctx, of, task, index, recordedAtOnce)
+	}
 	go func() {
 		defer close(pages)
 		for task, index, more := "", -1, true; more; {
-			all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedAtOnce)
+			all, err := read(task, index)
 			if more = err == nil && len(all) > 0; more {
 				task, index = all[len(all)-1].Task, all[len(all)-1].Index
 			}

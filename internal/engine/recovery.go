@@ -15,14 +15,15 @@ const (
 	// requests: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
 	recoverBatch   = 10
 	recoverBreathe = 5 * time.Millisecond
-	// expiredPage is how many lost sessions are recovered in a round, beside those of the last round that something was left of.
+	// expiredPage bounds the lost sessions that are found at once. Sessions that could not be finished are added, so that they do not take the
+	// places of new ones.
 	expiredPage = 100
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
-	// After a scan for them that took d the next one starts unstartedRests·d later, or unstartedRest later if that is sooner.
+	// After a scan for them that took d the next one starts unstartedPauseFactor·d later, or unstartedPauseMost later if that is sooner.
 	// Where an old transaction keeps the database from tidying up, a scan walks through everything that was held since.
-	unstartedRests = 20
-	unstartedRest  = 5 * time.Minute
+	unstartedPauseFactor = 20
+	unstartedPauseMost   = 5 * time.Minute
 )
 
 // sweepSessions recovers what expired sessions held, and hand-offs that never arrived, once after each look of watchPending.
@@ -57,7 +58,7 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 			began := time.Now()
 			err := e.recoverUnstarted(ctx, f.at)
 			if down = e.storeDown(ctx, "recovery of undelivered hand-offs", err); err == nil {
-				nextScan = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
+				nextScan = time.Now().Add(min(unstartedPauseFactor*time.Since(began), unstartedPauseMost))
 			}
 		}
 	}
@@ -115,16 +116,32 @@ func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 	return !batchAtFault(err)
 }
 
-// recoverExpired recovers the executions of sessions whose leases have run out. The transaction that finds these sessions
-// ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
+// recoverExpired recovers the executions of sessions whose leases have run out.
 func (e *Engine) recoverExpired(ctx context.Context) error {
+	for {
+		more, err := e.recoverExpiredPage(ctx)
+		if !more || err != nil {
+			return err
+		}
+		select { // for fresh work
+		case <-time.After(e.jittered(recoverBreathe)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// recoverExpiredPage recovers the executions of some of these sessions, and reports whether there may be more. The transaction that finds them
+// ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
+func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) {
+	page := expiredPage + int(e.unrecovered.Load())
 	type expired struct {
 		sessions []store.Session
 		at       clockReading
 		jumped   bool
 	}
 	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (x expired, err error) {
-		if x.sessions, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
+		if x.sessions, err = t.tx.Expired(ctx, page); err != nil {
 			return x, err
 		}
 		if x.at, err = t.readClock(ctx); err != nil {
@@ -141,13 +158,14 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		return x, err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if found.jumped {
-		return e.restartLeases(ctx, found.at)
+		return false, e.restartLeases(ctx, found.at)
 	}
 	e.clocks.keep(found.at)
 	e.unrecovered.Store(0)
+	recovered := 0
 	for _, s := range found.sessions {
 		if !s.ExpiresAt.IsZero() { // otherwise its lease was ended before, and its recovery was interrupted
 			e.counters.lostSessions.Add(1)
@@ -164,12 +182,14 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)
 			e.unrecovered.Add(1)
 		case err != nil:
-			return err
+			return false, err
 		case left > 0:
 			e.unrecovered.Add(1)
+		default:
+			recovered++
 		}
 	}
-	return nil
+	return len(found.sessions) == page && recovered > 0, nil
 }
 
 // recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on

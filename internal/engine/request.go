@@ -48,20 +48,21 @@ func (r *request[T]) done(err error) {
 
 func (r *request[T]) size() int { return r.bytes }
 
-// fromLoop reports whether it names no execution, as requests of the engine's loops and of sessions.
-func (r *request[T]) fromLoop() bool { return len(r.ids) == 0 }
+// namesNoExecution reports whether the request names no execution, as most requests of the engine's loops and of sessions.
+func (r *request[T]) namesNoExecution() bool { return len(r.ids) == 0 }
 
-func fromLoop(o op) bool {
-	r, is := o.(interface{ fromLoop() bool })
-	return is && r.fromLoop()
+func namesNoExecution(o op) bool {
+	r, is := o.(interface{ namesNoExecution() bool })
+	return is && r.namesNoExecution()
 }
 
-// ofCaller reports whether it is a caller's, and no loop's or session's.
-func ofCaller(o op) bool { return o.class() == fromCaller && !fromLoop(o) }
+// fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A loop's that names an execution, such as those of
+// decideDueEach, counts as a caller's.
+func fromCaller(o op) bool { return o.class() == classCall && !namesNoExecution(o) }
 
 // allFromSessions reports whether requests are of sessions alone, which go before calls.
 func allFromSessions(ops []op) bool {
-	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != fromSession })
+	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != classSession })
 }
 
 func (r *request[T]) class() class { return r.of }
@@ -75,13 +76,13 @@ func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *trans
 // inBatch runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
 // error the result is zero, and the decision may still be running, or be committed later.
 func inBatch[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *transaction) (T, error)) (T, error) {
-	return awaitAnswer(ctx, e, newRequest(ids, fromCaller, decide))
+	return awaitAnswer(ctx, e, newRequest(ids, classCall, decide))
 }
 
 // inBatchFromSession is inBatch for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
 // waiting worker.
 func inBatchFromSession[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
-	return awaitAnswer(ctx, e, newRequest(nil, fromSession, decide))
+	return awaitAnswer(ctx, e, newRequest(nil, classSession, decide))
 }
 
 // do is inBatch for a decision without a result.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -36,6 +37,8 @@ type RerunOptions struct {
 
 	// IdempotencyKey makes asking again harmless, as that of a Submission does.
 	IdempotencyKey string
+
+	naming naming
 }
 
 // What RerunOptions.Definition may say beside a name.
@@ -111,9 +114,9 @@ func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *
 
 // rerunHash tells the reruns of an execution apart from other submissions, and from reruns that differ, under one idempotency key.
 func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
-	text := fmt.Appendf(append([]byte("rerun "), of[:]...), " %#v %q ", o.From, o.Definition)
+	text := fmt.Appendf(append([]byte("rerun "), of[:]...), " %q %q ", itemTexts(o.From), cmp.Or(o.Definition, DefinitionSame))
 	if len(o.Only) > 0 {
-		text = fmt.Appendf(text, "only %#v ", o.Only)
+		text = fmt.Appendf(text, "only %q ", itemTexts(o.Only))
 	}
 	for i := range o.Outputs {
 		g := &o.Outputs[i]
@@ -123,6 +126,15 @@ func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
 		text = append(text, o.Within[i].text()...)
 	}
 	return sha256.Sum256(append(text, canonical(o.Input)...))
+}
+
+// itemTexts are items as people write them, for a hash that is stored: Go's own form of a value has names of the code in it.
+func itemTexts(items []orchestration.Item) []string {
+	texts := make([]string, len(items))
+	for i := range items {
+		texts[i] = items[i].Text()
+	}
+	return texts
 }
 
 // planRerun makes the request of a rerun, and its plan.
@@ -139,7 +151,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 		return flow.Request{}, nil, err
 	}
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
-	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
+	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", time.Time{}
 	r.Again(id, firstOf(x))
 	r.Imported = nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
@@ -149,6 +161,9 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	def, _, err := e.catalog.Get(ctx, r.Action, r.Version)
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
+	}
+	if def.Workflow == nil {
+		return r, nil, noWorkflow(x, r.Version)
 	}
 	if err := o.check(); err != nil {
 		return r, plan, err
@@ -164,6 +179,13 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 		r.Rerun = &part
 	}
 	return r, plan, e.stillKept(ctx, x)
+}
+
+// noWorkflow refuses to run a workflow again whose definition here has no tasks. Only an imported one can have such: the archive has not
+// said which definition it ran on, and under that name and version there is an action here.
+func noWorkflow(x *flow.Execution, version int) error {
+	return fault.New("id", x.ID.String(), fmt.Sprintf("the execution is a workflow, and %s here is none", catalog.VersionKey(x.Action, version)),
+		"register its workflow under that name: pawl apply; then rerun it with that one: pawl rerun "+x.ID.String()+" --definition latest")
 }
 
 // stillKept refuses an original that retention may be removing: its tasks go one after the other, and those that are gone look like tasks
@@ -224,6 +246,9 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		}
 		if input == nil {
 			again := x.Request
+			if err := e.allRounds(ctx, x, &again); err != nil {
+				return flow.Request{}, err
+			}
 			again.Version, again.Queue, again.Cache = version, flow.PutBack(again.Queue), cacheHere(x)
 			return again, nil
 		}

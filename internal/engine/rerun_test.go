@@ -455,6 +455,9 @@ func TestRerunOfASingleExecution(t *testing.T) {
 		if s, _, err := r.e.Rerun(r.ctx, id, RerunOptions{IdempotencyKey: "once"}); err != nil || s.Execution != again || !s.Existing {
 			t.Errorf("asked again: %+v, %v", s, err)
 		}
+		if s, _, err := r.e.Rerun(r.ctx, id, RerunOptions{IdempotencyKey: "once", Definition: DefinitionSame}); err != nil || s.Execution != again || !s.Existing {
+			t.Errorf("asked again with the definition that is the default: %+v, %v", s, err)
+		}
 		other := json.RawMessage(`{"a":1,"b":3}`)
 		if _, _, err := r.e.Rerun(r.ctx, id, RerunOptions{IdempotencyKey: "once", Input: other}); !errors.Is(err, ErrIdempotencyMismatch) {
 			t.Errorf("something else under the key: %v", err)

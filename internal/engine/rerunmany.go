@@ -48,8 +48,9 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 			return Submitted{}, fault.New("definition", o.Definition, err.Error(), "write same, latest or name@version")
 		}
 	}
+	var each RerunOptions
 	for _, path := range o.From {
-		if err := (&RerunOptions{}).Name("from", path, nil); err != nil {
+		if err := each.Name("from", path, nil); err != nil {
 			return Submitted{}, err
 		}
 	}

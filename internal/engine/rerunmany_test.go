@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -189,6 +191,75 @@ func TestRerunIsCarriedOutOnce(t *testing.T) {
 			r.Errorf("%d reruns", n)
 		}
 	})
+}
+
+// heldReads is a store in which reads of one execution are counted, and wait.
+type heldReads struct {
+	store.Store
+	of    atomic.Pointer[flow.ID]
+	reads atomic.Int32
+	goOn  chan struct{}
+}
+
+func (s *heldReads) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) {
+	if of := s.of.Load(); of != nil && *of == id {
+		s.reads.Add(1)
+		<-s.goOn
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// A rerun that is handed over again while it is planned is planned once.
+func TestRerunIsPlannedOnce(t *testing.T) {
+	t.Parallel()
+	s := &heldReads{goOn: make(chan struct{})}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	r.define("name: one\naction: noop\n")
+	w := r.worker()
+	id := r.submit(Submission{Action: "one"})
+	w.fail(w.take(1)[0], "boom")
+	r.ended(id)
+	s.of.Store(&id)
+	again := r.submit(Submission{Action: "rerun", Input: json.RawMessage(fmt.Sprintf(`{"execution": %q}`, id))})
+	r.until(func() bool { return s.reads.Load() > 0 }) // its plan begins with the original
+	for range 3 {
+		r.e.reruns.add([]flow.ID{again})
+	}
+	close(s.goOn)
+	w.complete(w.take(1)[0], `{"v": 1}`)
+	r.ended(again)
+	r.until(func() bool {
+		r.e.reruns.mu.Lock()
+		defer r.e.reruns.mu.Unlock()
+		return len(r.e.reruns.has) == 0
+	})
+	if n := s.reads.Load(); n != 1 {
+		t.Errorf("it was planned %d times", n)
+	}
+}
+
+// The carrier has each rerun once, in the order in which they came, until it is done.
+func TestCarrier(t *testing.T) {
+	c := carrier{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)}
+	c.add([]flow.ID{{1}, {2}, {1}})
+	if got := c.wait(); got != carryLook {
+		t.Errorf("while some wait, an end is waited for %s", got)
+	}
+	first, _ := c.take()
+	c.add([]flow.ID{{1}, {2}, {3}})
+	second, _ := c.take()
+	third, _ := c.take()
+	if fourth, some := c.take(); some || first != (flow.ID{1}) || second != (flow.ID{2}) || third != (flow.ID{3}) {
+		t.Errorf("taken: %s, %s, %s, %s", first, second, third, fourth)
+	}
+	if got := c.wait(); got != carryWait {
+		t.Errorf("while none waits, an end is waited for %s", got)
+	}
+	c.done(first)
+	c.add([]flow.ID{{1}, {2}})
+	if next, some := c.take(); !some || next != first {
+		t.Errorf("after its end, taken: %s", next)
+	}
 }
 
 func TestRerunManyIsChecked(t *testing.T) {

@@ -20,8 +20,33 @@ import (
 // A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again, in parts: as an execution of the new workflow,
 // which repeats the one of the original as a rerun of it alone would. It is planned in the same way, level by level.
 
-// beneathMost is how many workflows beneath a rerun may run again in parts: each of them is part of its request.
-const beneathMost = 100
+// Paths are read in requests, and again in the transaction in which an execution of kind rerun begins: they are few, short and not deep.
+const (
+	// beneathMost is how many workflows beneath a rerun may run again in parts: each of them is part of its request.
+	beneathMost = 100
+	pathsMost   = 1000
+	pathsBytes  = 64 << 10 // of all of a rerun together: 1,000 such as deploy/verify[123] have 18 KB
+)
+
+// naming is how much the paths of a rerun name so far.
+type naming struct{ paths, bytes, beneath int }
+
+// add counts a path, and refuses what is too much before the path is read.
+func (n *naming) add(field, text string) error {
+	n.paths++
+	n.bytes += len(text)
+	const fewer = "name whole tasks instead of their items, or rerun the rerun for the others"
+	switch {
+	case n.paths > pathsMost:
+		return fault.New(field, fault.Short(text), fmt.Sprintf("more than %d paths are named", pathsMost), fewer)
+	case n.bytes > pathsBytes:
+		return fault.New(field, fault.Short(text), fmt.Sprintf("the paths have more than %d KB together", pathsBytes>>10), fewer)
+	}
+	if parts := strings.Count(text, "/") + 1; parts > requests.DepthLimit {
+		return fault.New(field, fault.Short(text), fmt.Sprintf("the path has %d parts, and workflows nest %d deep at most", parts, requests.DepthLimit), "write deploy/verify, or deploy/verify[3]")
+	}
+	return nil
+}
 
 // RerunWithin names items of a workflow that is an item of another.
 type RerunWithin struct {
@@ -40,8 +65,11 @@ type RerunPart struct {
 	Plan    *orchestration.RerunPlan
 }
 
-// Name adds a path to what a rerun is asked for. field says of what it is: from, only or outputs, of which output is the value.
+// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from, only or outputs, of which output is the value.
 func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
+	if err := o.naming.add(field, text); err != nil {
+		return err
+	}
 	from, only, outputs, within := &o.From, &o.Only, &o.Outputs, &o.Within
 	parts := strings.Split(text, "/")
 	for i, part := range parts {
@@ -55,6 +83,9 @@ func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 		if i < len(parts)-1 {
 			at := slices.IndexFunc(*within, func(w RerunWithin) bool { return w.Item == item })
 			if at < 0 {
+				if o.naming.beneath++; o.naming.beneath > beneathMost {
+					return fault.New(field, fault.Short(text), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
+				}
 				at = len(*within)
 				*within = append(*within, RerunWithin{Item: item})
 			}
@@ -100,7 +131,7 @@ func (w *RerunWithin) alone() bool {
 func (w *RerunWithin) text() []byte {
 	var text []byte
 	w.each(func(w *RerunWithin) bool {
-		text = fmt.Appendf(text, "within %#v from %#v only %#v deep %d ", w.Item, w.From, w.Only, len(w.Within))
+		text = fmt.Appendf(text, "within %q from %q only %q deep %d ", w.Item.Text(), itemTexts(w.From), itemTexts(w.Only), len(w.Within))
 		for i := range w.Outputs {
 			text = append(fmt.Appendf(text, "%q[%d]=", w.Outputs[i].Task, w.Outputs[i].Index), canonical(w.Outputs[i].Output)...)
 		}
@@ -112,9 +143,9 @@ func (w *RerunWithin) text() []byte {
 // check refuses what cannot be asked for at the same time, at whatever level.
 func (o *RerunOptions) check() error {
 	var from, only *orchestration.Item
-	parts, given, size := 0, 0, 0
+	given, size := 0, 0
 	o.all().each(func(w *RerunWithin) bool {
-		if parts++; len(w.From) > 0 {
+		if len(w.From) > 0 {
 			from = &w.From[0]
 		}
 		if len(w.Only) > 0 {
@@ -129,8 +160,6 @@ func (o *RerunOptions) check() error {
 	switch {
 	case from != nil && only != nil:
 		return fault.New("only", only.Text(), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
-	case parts-1 > beneathMost:
-		return fault.New("from", fmt.Sprint(parts-1), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
 	case given > givenMost:
 		return fault.New("outputs", fmt.Sprint(given), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
 	case size > givenBytes:

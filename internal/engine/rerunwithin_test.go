@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -245,6 +246,49 @@ func TestRerunWithinRefused(t *testing.T) {
 	for _, bad := range []string{"deploy/", "/copy", "a//b", "deploy/verify[x]"} {
 		if err := new(RerunOptions).Name("from", bad, nil); err == nil {
 			t.Errorf("%q is taken for a path", bad)
+		}
+	}
+}
+
+// What names too much is refused when the first path too many is read, and not first read as a whole: in a request, and in the transaction in
+// which an execution of kind rerun begins.
+func TestPathsAreBounded(t *testing.T) {
+	deep := strings.Repeat("a/", 999_999) + "a"
+	var items, workflows, long []string
+	for n := range 100_000 {
+		items, workflows, long = append(items, fmt.Sprintf("a[%d]", n)), append(workflows, fmt.Sprintf("a[%d]/b", n)), append(long, fmt.Sprintf("%0200d", n))
+	}
+	for _, c := range []struct {
+		paths []string
+		read  int // without a fault
+		say   string
+	}{
+		{items, pathsMost, "more than 1000 paths are named"},
+		{workflows, beneathMost, "paths lead into more than 100 workflows"},
+		{long, pathsBytes / 200, "the paths have more than 64 KB together"},
+		{[]string{deep[len(deep)-2*requests.DepthLimit+1:], deep}, 1, "64 KB"},
+		{[]string{"b", "a/" + deep[len(deep)-2*requests.DepthLimit+1:]}, 1, "the path has 21 parts, and workflows nest 20 deep at most"},
+	} {
+		var o RerunOptions
+		var err error
+		read := 0
+		for _, path := range c.paths {
+			if err = o.Name("from", path, nil); err != nil {
+				break
+			}
+			read++
+		}
+		if read != c.read || err == nil || !strings.Contains(err.Error(), c.say) || !strings.HasPrefix(err.Error(), "from:") || len(err.Error()) > 300 {
+			t.Errorf("%d were read, %d should be; %v should say %q", read, c.read, err, c.say)
+		}
+		for _, some := range [][]string{c.paths, c.paths[:min(len(c.paths), c.read+1)]} {
+			payload, err := json.Marshal(map[string]any{"execution": flow.ID{1}, "from": some})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, o, err := rerunOf(payload); err == nil || len(o.From)+len(o.Within) > c.read {
+				t.Errorf("of an execution that names %d, %d were read: %v", len(some), len(o.From)+len(o.Within), err)
+			}
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,5 +131,57 @@ func TestResumeWithoutAnswer(t *testing.T) {
 	}
 	if x := r.get(id); x.Attempt != 2 || !x.Owner.IsZero() {
 		t.Errorf("attempt %d, held by %s", x.Attempt, x.Owner)
+	}
+}
+
+// abandoned is a store in whose next transaction the caller of a session gives up, before or after the decision.
+type abandoned struct {
+	store.Store
+	mu            sync.Mutex
+	before, after func()
+}
+
+func (s *abandoned) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	s.mu.Lock()
+	before, after := s.before, s.after
+	s.before, s.after = nil, nil
+	s.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	return s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		err := decide(ctx, tx)
+		if after != nil {
+			after()
+		}
+		return err
+	})
+}
+
+// No session stays open whose caller has given up: not when it did so before the session was written, and not when after that.
+func TestOpenIsAbandoned(t *testing.T) {
+	s := &abandoned{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	r.worker() // from here on the queue is known, so that opening a session is one transaction
+	for what, set := range map[string]func(func()){
+		"before it is written": func(giveUp func()) { s.before = giveUp }, "after it is written": func(giveUp func()) { s.after = giveUp },
+	} {
+		ctx, giveUp := context.WithCancel(r.ctx)
+		s.mu.Lock()
+		set(giveUp)
+		s.mu.Unlock()
+		if _, err := r.e.Open(ctx, handoff.Session{Name: "abandoned", Queues: []string{flow.DefaultQueue}, Slots: 1}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := r.e.now(r.ctx); err != nil { // after the transaction that decided about it
+			t.Fatal(err)
+		}
+		r.within(10*time.Second, what+": a session stays", func() bool {
+			live, err := r.store.LiveSessions(r.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !slices.ContainsFunc(live, func(x store.Session) bool { return x.Name == "abandoned" })
+		})
 	}
 }

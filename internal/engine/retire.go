@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
@@ -38,4 +40,48 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 	}
 	e.catalog.IsRetired(r, asked)
 	return r, nil
+}
+
+// MentionsOfRetired says where definitions are retired themselves, or name one that is: in a task, which runs it all the same, or in a
+// schedule or rule, whose starts of it are refused. None of these keeps them from being defined.
+func (e *Engine) MentionsOfRetired(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
+	var names []string
+	for _, d := range defs {
+		if d.Runnable() {
+			names = append(names, d.Name)
+		}
+		for _, ref := range d.References() {
+			base, _, _ := strings.Cut(ref.Name, "@")
+			names = append(names, base)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	retired, err := e.catalog.Retired(ctx, names)
+	if err != nil || len(retired) == 0 {
+		return nil, err
+	}
+	var all definition.Problems
+	for _, d := range defs {
+		if r, is := retired[d.Name]; is && d.Runnable() {
+			all = append(all, definition.Problem{File: d.Position.File, Line: d.Position.Line, Column: d.Position.Column, Path: "name", Value: d.Name, Message: r.Say(),
+				Fix: "nothing new of it is accepted until it is brought back: pawl retire " + r.Name + " --undo"})
+		}
+		for _, ref := range d.References() {
+			base, _, _ := strings.Cut(ref.Name, "@")
+			r, is := retired[base]
+			if !is {
+				continue
+			}
+			what := "the task runs it all the same"
+			if ref.Task == "" {
+				what = "each start of it is refused"
+			}
+			p := refProblem(ref, r.Say(), what+": name another one, or bring it back: pawl retire "+base+" --undo")
+			p.Value = ref.Name
+			all = append(all, p)
+		}
+	}
+	return all, nil
 }

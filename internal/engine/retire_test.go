@@ -3,9 +3,11 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
@@ -43,6 +45,11 @@ func TestRetired(t *testing.T) {
 		if err != nil || len(all) != 1 || all["deploy"].Reason != "use rollout" || all["deploy"].At.IsZero() {
 			r.Errorf("%+v, %v", all, err)
 		}
+		r.mentions("kind: workflow\nname: roll\ntasks:\n  first: {action: deploy}\n  then: {action: deploy@stable, needs: [first]}\n  last: {action: noop}\n---\n"+
+			"kind: schedule\nname: nightly\ncron: '0 3 * * *'\nrun: {action: deploy}\n---\nkind: action\nname: deploy\naction: noop\n",
+			"tasks.first.action deploy: the task runs it all the same", "tasks.then.action deploy@stable: the task runs it all the same",
+			"run.action deploy: each start of it is refused", "name deploy: nothing new of it is accepted")
+		r.mentions("kind: queue\nname: gpu\n")
 		h := r.worker()
 		wf := r.submit(Submission{Action: "roll"}) // its tasks may run it
 		for range 3 {                              // with what was accepted before
@@ -62,4 +69,29 @@ func TestRetired(t *testing.T) {
 		}
 		r.submit(Submission{Action: "deploy@stable"})
 	})
+}
+
+// mentions fails unless definitions are warned of as wanted, each with path, value and the beginning of the fix.
+func (r *rig) mentions(text string, want ...string) {
+	r.Helper()
+	defs, err := definition.Parse("w.yaml", []byte(text), nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	all, err := r.e.MentionsOfRetired(r.ctx, defs)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, p := range all {
+		fix, _, _ := strings.Cut(p.Fix, " until it is brought back")
+		fix, _, _ = strings.Cut(fix, ": name another one")
+		got = append(got, fmt.Sprintf("%s %s: %s", p.Path, p.Value, fix))
+		if p.File != "w.yaml" || p.Line == 0 || !strings.Contains(p.Message, "deploy is retired since ") || !strings.Contains(p.Message, ", by ann: use rollout") || !strings.HasSuffix(p.Fix, "pawl retire deploy --undo") {
+			r.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(got, want) {
+		r.Errorf("warned of\n%q, want\n%q", got, want)
+	}
 }

@@ -49,7 +49,7 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	if err != nil {
 		return nil, err
 	}
-	again := newRequest(nil, fromCaller, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
+	again := newRequest(nil, classCall, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
 	again.needs = x.want
 	done, err := awaitAnswer(ctx, e, again)
 	if err != nil {

@@ -22,7 +22,8 @@ type reuses struct {
 	bytes int // of their outputs
 }
 
-// reusableAtOnce is how many of them are loaded of a task whose items in flight are given by an expression.
+// reusableAtOnce bounds the outcomes that one step loads of a foreach whose concurrency is an expression: the limit is not known before the step
+// evaluates it.
 const reusableAtOnce = 64
 
 // loadReusable loads what is kept for the items that a step may create, as far as there is room, and returns the bounds of the tasks of

@@ -48,7 +48,8 @@ func (s *step) round(ctx context.Context, task string, index int, most int64) (*
 }
 
 // spaceRounds lets a round begin its delay after the end of the one before it, and gives it what is left of the task's total_timeout, which
-// is of all rounds together. When nothing is left, the round times out as soon as it is made.
+// is of all rounds together. It does not run while the workflow's timers stand still between two rounds. When nothing is left, the round times
+// out as soon as it is made.
 func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.Request) error {
 	if c.Task.Repeat == nil || c.Index == 0 {
 		return nil
@@ -71,7 +72,67 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 		return nil
 	}
 	if until := d.TotalDeadline(); !until.IsZero() {
-		r.TotalTimeout = max(until.Sub(s.t.now), time.Microsecond)
+		stood, err := s.stoodSince(ctx, d.FinishedAt)
+		if err != nil {
+			return err
+		}
+		r.TotalTimeout = max(until.Add(stood).Sub(s.t.now), time.Microsecond)
+	}
+	return nil
+}
+
+// stoodSince is how long the workflow's timers have stood still since a moment.
+func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, error) {
+	if s.w.Stood == nil {
+		return 0, nil
+	}
+	// A workflow of 1,000 rounds has thousands of events. They are read from the end, until none of them since that moment is of a pause, or the
+	// pause in which it may lie is among them.
+	events := s.w.Events
+	pauses := func() *flow.Event {
+		for i := range events {
+			if t := events[i].Type; t == flow.EvPaused || t == flow.EvResumed {
+				return &events[i]
+			}
+		}
+		return nil
+	}
+	for first := s.w.Before.NextSeq; first > 1; {
+		if p := pauses(); len(events) > 0 && events[0].At.Before(at) && (p == nil || p.At.Before(at)) {
+			break
+		}
+		from := max(1, first-recordedAtOnce)
+		page, err := s.t.tx.Applied(ctx, s.w.ID, from, first)
+		if err != nil {
+			return 0, fmt.Errorf("load when its timers stood still: %w", err)
+		}
+		events, first = append(page, events...), from
+	}
+	return flow.StoodSince(events, at)
+}
+
+// allRounds gives a retry or a rerun of one round the total_timeout of its task: the round was given what was left of it. What was left stays
+// where the workflow has been removed.
+func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Request) error {
+	if x.Parent.IsZero() || x.Index == 0 || x.TotalTimeout == 0 {
+		return nil
+	}
+	w, err := e.opts.Store.Get(ctx, x.Parent)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	def, err := e.catalog.Of(ctx, w)
+	if err != nil {
+		return fmt.Errorf("load the definition of its workflow: %w", err)
+	}
+	if def.Workflow == nil { // of an import, whose name and version stand for an action here
+		return nil
+	}
+	if t := def.Workflow.Task(x.Task); t != nil && t.Repeat != nil && t.Settings.TotalTimeout != 0 {
+		r.TotalTimeout = t.Settings.TotalTimeout
 	}
 	return nil
 }

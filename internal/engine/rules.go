@@ -45,9 +45,9 @@ type rules struct {
 	past      map[int64]*automation.Set
 	documents map[string]*definition.Definition // "rule:name@version"
 
-	wake chan struct{} // capacity 1: there are new signals
-	held chan struct{} // capacity 1: a window has been opened
-	gone chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
+	wake         chan struct{} // capacity 1: there are new signals
+	windowOpened chan struct{} // capacity 1: a window has been opened
+	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
 	storms storms
 	parts  parts
@@ -55,7 +55,7 @@ type rules struct {
 }
 
 func newRules() *rules {
-	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), held: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
+	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), windowOpened: make(chan struct{}, 1), reread: make(chan struct{}, 1)}
 }
 
 // said lets the loop that matches signals look for new ones.
@@ -220,7 +220,7 @@ func (e *Engine) watchRules(ctx context.Context) {
 		}
 		select {
 		case <-again:
-		case <-e.rules.gone:
+		case <-e.rules.reread:
 			e.rulesChanged(ctx)
 		case <-ctx.Done():
 			return

@@ -29,5 +29,5 @@ func (t *transaction) sayTick(ctx context.Context, d *definition.Definition, tic
 	if err != nil || len(known) > 0 {
 		return err
 	}
-	return t.sayOwn(ctx, s, set.Generation, tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution})
+	return t.recordOwnSignal(ctx, s, set.Generation, tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution})
 }

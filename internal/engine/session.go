@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -25,8 +26,8 @@ type sessionCache struct {
 type sessionState struct {
 	session handoff.Session
 	reach   flow.Reach
-	// queues are where it looks: its own, if it runs built-in kinds, and the lanes that it serves among the first matched of
-	// those that are known. The lanes' mu guards both.
+	// queues are the lanes that the session's claimers read: the queues of the session, if it runs built-in kinds, and the narrow lanes that it
+	// serves among lanes.all[:matched]; later lanes have not been checked yet. The lanes' mu guards both.
 	queues  []string
 	matched int
 	since   time.Time     // by this process's clock
@@ -134,7 +135,12 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err := e.languages.LearnOffered(ctx, s.Kinds); err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
+	asking := ctx
+	var decided atomic.Bool
 	inherited, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {
+		if decided.Store(true); asking.Err() != nil {
+			return nil, nil // Behind 10,000 callers that have given up, no session would be opened in time for any.
+		}
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
 		}, e.opts.Lease)
@@ -143,6 +149,12 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 		}
 		return inherit(ctx, t, s.ID)
 	})
+	if asking.Err() != nil {
+		if decided.Load() { // it may be open, and then it may have inherited attempts with which no worker goes on
+			go func() { _ = e.Close(context.WithoutCancel(ctx), s.ID) }() // or its lease runs out
+		}
+		return flow.ID{}, nil, asking.Err()
+	}
 	if err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}

@@ -15,9 +15,9 @@ import (
 // workflow of 400 tasks was accepted after 1.8 s, because the batch was decided 24 times. The others join the contended calls, so that
 // they have one committer at a time.
 type splitBatch struct {
-	alone  []op // need the row of one execution at the most, which is no part of a workflow and holds no key
-	loops  []op // name no execution: the engine's loops, and what sessions ask
-	others []op
+	independent []op // need the row of one execution at the most, which is no part of a workflow and holds no key
+	loops       []op // name no execution: the engine's loops, and what sessions ask
+	others      []op
 }
 
 func (*splitBatch) Error() string { return "the batch is committed in parts" }
@@ -25,27 +25,27 @@ func (*splitBatch) Error() string { return "the batch is committed in parts" }
 // split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict where the batch is to be decided again as it
 // is: any other batch, and the second try of a request alone.
 func (t *transaction) split(ops []op, of source, conflict error) error {
-	if !errors.Is(conflict, store.ErrConflict) || of != ofCallers || t.postpones {
+	if !errors.Is(conflict, store.ErrConflict) || of != sourcePlain || t.postpones {
 		return conflict
 	}
 	s := &splitBatch{}
 	for _, o := range ops {
 		switch {
-		case t.alone(o):
-			s.alone = append(s.alone, o)
-		case fromLoop(o):
+		case t.independent(o):
+			s.independent = append(s.independent, o)
+		case namesNoExecution(o):
 			s.loops = append(s.loops, o)
 		default:
 			s.others = append(s.others, o)
 		}
 	}
-	if max(len(s.alone), len(s.loops)) == len(ops) {
+	if max(len(s.independent), len(s.loops)) == len(ops) {
 		return conflict
 	}
 	return s
 }
 
-func (t *transaction) alone(o op) bool {
+func (t *transaction) independent(o op) bool {
 	switch o := o.(type) {
 	case *submitOp:
 		return len(o.locks()) == 0 && o.request.Kind != flow.KindWorkflow
@@ -57,21 +57,23 @@ func (t *transaction) alone(o op) bool {
 	}
 }
 
-// commitSplit commits the parts of a batch that met a conflict. At least one is committed here, and the claimers with the first.
+// commitSplit commits the independent requests and the loops' requests, each as one batch, and hands the others in again as contended calls. An
+// engine that is ending commits the others too, as sourceContended, so that they are not split again. The claimers go with the first batch that is
+// committed here, or alone where there is none.
 func (e *Engine) commitSplit(ctx context.Context, s *splitBatch, claimers *roster) {
 	e.counters.conflicts.Add(1)
 	requeued := e.requeueContended(s.others)
-	for _, ops := range [][]op{s.alone, s.loops} {
+	for _, ops := range [][]op{s.independent, s.loops} {
 		if len(ops) > 0 {
-			e.commit(ctx, ops, claimers, ofCallers)
+			e.commit(ctx, ops, claimers, sourcePlain)
 			claimers = &roster{}
 		}
 	}
 	switch {
 	case !requeued:
-		e.commit(ctx, s.others, claimers, ofContended)
+		e.commit(ctx, s.others, claimers, sourceContended)
 	case len(claimers.all) > 0:
-		e.commit(ctx, nil, claimers, ofCallers)
+		e.commit(ctx, nil, claimers, sourcePlain)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestConflictLeavesOthersAlone(t *testing.T) {
 	for i := range plain {
 		plain[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
 	}
-	cancel := newRequest([]flow.ID{hot}, fromCaller, func(_ context.Context, t *transaction) (struct{}, error) {
+	cancel := newRequest([]flow.ID{hot}, classCall, func(_ context.Context, t *transaction) (struct{}, error) {
 		d := t.draft(hot)
 		err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no longer wanted", t.now)
 		t.cancelled(d)

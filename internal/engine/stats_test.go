@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -113,6 +115,22 @@ func TestHandBackOfWhatWasCancelled(t *testing.T) {
 	}
 	if s, x := r.e.Stats(), r.get(id); s.Lost != 0 || s.HandedBack != 1 || x.Stage != flow.Cancelled {
 		t.Errorf("%s, %d lost, %d handed back", x.Stage, s.Lost, s.HandedBack)
+	}
+}
+
+// An attempt that its host took away counts as handed back, and the log says why.
+func TestTakenByHostIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 1}})
+	a := h.take(1)[0]
+	h.report(a, ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvFailed, &flow.Outcome{Error: &flow.Error{Code: flow.CodeInfraError, Message: "evicted", Details: json.RawMessage(`{"reason":"evicted"}`)}}))
+	if s, x := r.e.Stats(), r.get(id); s.Lost != 0 || s.HandedBack != 1 || x.Place != flow.Delayed || x.Attempt != 2 {
+		t.Errorf("%s, attempt %d, %d lost, %d handed back", x.Place, x.Attempt, s.Lost, s.HandedBack)
+	}
+	if !strings.Contains(log.String(), `\"reason\":\"evicted\"`) {
+		t.Errorf("logged: %s", log.String())
 	}
 }
 

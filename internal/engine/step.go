@@ -277,7 +277,7 @@ func (s *step) carryOut(ctx context.Context) error {
 	}
 	c := orchestration.ChangeOf(st, &s.plan)
 	c.Ended = s.ends.Ended
-	if err := s.t.sayChange(s.p, &c); err != nil {
+	if err := s.t.recordChange(s.p, &c); err != nil {
 		return err
 	}
 	if s.more {
@@ -371,7 +371,7 @@ func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {
 		for _, task := range locked[i].Tasks {
 			open += task.Open
 		}
-		if err := t.sayUnknown(w, &locked[i]); err != nil {
+		if err := t.recordUnknownEnds(w, &locked[i]); err != nil {
 			return err
 		}
 	}

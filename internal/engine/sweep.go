@@ -50,7 +50,7 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", telemetry.Err, err)
 		}
-		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, untold))) {
+		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, idleAtMost))) {
 			return
 		}
 	}
@@ -93,7 +93,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			if err != nil {
 				return 0, fmt.Errorf("find due executions: %w", err)
 			}
-			next := untold
+			next := idleAtMost
 			switch {
 			case len(xs) == dueBatch:
 				next = 0
@@ -167,7 +167,7 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 	var starting []*flow.Draft
 	for _, d := range due {
 		err := t.tried(d, func() error {
-			started, err := t.decideDue(ctx, d)
+			started, err := t.decideDueOne(ctx, d)
 			if started {
 				starting = append(starting, d)
 			}
@@ -183,8 +183,8 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 	return t.admit(ctx, starting)
 }
 
-// decideDue decides about one execution whose Wake has come, and reports whether it is now to be admitted.
-func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error) {
+// decideDueOne decides about one execution whose Wake has come, and reports whether it is now to be admitted.
+func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, error) {
 	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
 	var err error
 	if d.Stage.Terminal() || d.Aside != nil && !passed(d.Aside.Until) {
@@ -195,15 +195,15 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 			t.workflows.due[d.ID] = true // its step says whether it is over with being aside, or postponed
 		}
 	} else if d.Aside != nil {
-		d.TakeUp()
+		d.ClearAside()
 		t.changed(d)
 	}
 	if d.StandsStill() && (d.Kind != flow.KindWorkflow || d.Place != flow.Held) {
-		if !passed(d.State.Pause.Until) {
-			return false, nil
+		if passed(d.State.Pause.Until) {
+			t.changed(d)
+			return false, d.Resume("", "", t.now) // its timers go on, and are looked at when they are due
 		}
-		t.changed(d)
-		return false, d.Resume("", "", t.now) // its timers go on, and are looked at when they are due
+		return d.WaitsForSlot() && passed(d.WakeAt), nil
 	}
 	switch {
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):

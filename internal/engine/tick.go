@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -48,7 +49,7 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
 			pause = schedulesAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), untold))
+		timer := time.NewTimer(min(max(pause, time.Millisecond), idleAtMost))
 		select {
 		case <-timer.C:
 		case <-e.schedules.wake:
@@ -66,19 +67,19 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
 		if err != nil || next.IsZero() {
-			return untold, err
+			return idleAtMost, err
 		}
 		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) {
 			return next.Sub(about), nil
 		}
 		now, err := e.now(ctx)
 		if err != nil {
-			return untold, err
+			return idleAtMost, err
 		}
 		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
 		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce)
 		if err != nil {
-			return untold, err
+			return idleAtMost, err
 		}
 		if len(due) == 0 {
 			continue
@@ -113,7 +114,8 @@ func (e *Engine) fireParts(ctx context.Context, due []store.Schedule, now time.T
 }
 
 // firePart is fireParts for one part. Schedules that find no room in its transactions stay due.
-func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Time) (bool, error) {
+func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Time) (whole bool, err error) {
+	defer fault.Recovered(&err)
 	documents, err := e.scheduleDocuments(ctx, due)
 	if err != nil {
 		return false, err

@@ -47,7 +47,8 @@ type transaction struct {
 	budget    budget
 	postpones bool          // what follows from the requests is left to later transactions
 	requested requestedWork // what the requests themselves ask for, where what follows is postponed
-	// leavesKeys is set where lines of contended keys are left to follow-ups, because callers wait.
+	// leavesKeys is set in all transactions but those of follow-ups, to which the lines of contended keys are left: callers would wait for
+	// the locks.
 	leavesKeys bool
 }
 
@@ -67,18 +68,35 @@ type wants struct {
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written    []*flow.Draft    // all that was written; what was written twice is here twice, as it stood each time
-	ended      byStatus[int64]  // how many executions have ended, by status
-	gaps       int64            // attempts that were ended because an event never came
-	lanes      map[string]bool  // lanes that something was put into
-	emitted    []string         // sources of the signals
-	held       bool             // a window may close earlier than was known
-	gone       map[flow.ID]bool // webhooks whose receivers want no more of them
-	reruns     []flow.ID        // executions of kind rerun that are to be carried out
-	said       bool             // there are new signals, about which the rules are to be asked
-	failpoints []string         // points of package failpoint that this commit hits
+	written       []*flow.Draft    // one for each write, with the Before, New and Events of that write; the Execution has the latest state
+	lost          []*flow.Draft    // of these, those that took an attempt back because its worker was lost, or had lost its history
+	handedBack    []*flow.Draft    // those that took one back which its worker gave up, or whose machine was taken away
+	aside         []*flow.Draft    // those that put the execution aside
+	ended         byStatus[int64]  // how many executions have ended, by status
+	gaps          int64            // attempts that were ended because an event never came
+	lanes         map[string]bool  // lanes that something was put into
+	emitted       []string         // sources of the signals
+	windowOpened  bool             // a window may close earlier than was known
+	receiversGone map[flow.ID]bool // webhooks whose receivers want no more of them
+	reruns        []flow.ID        // executions of kind rerun that are to be carried out
+	newSignals    bool             // there are new signals, about which the rules are to be asked
+	failpoints    []string         // points of package failpoint that this commit hits
 
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
+}
+
+// wrote notes a draft that was written. What it changes is told here, while the State is that of this write.
+func (f *effects) wrote(d *flow.Draft) {
+	f.written = append(f.written, d)
+	switch {
+	case d.HandedBack > d.Before.HandedBack:
+		f.handedBack = append(f.handedBack, d)
+	case slices.ContainsFunc(d.Events, func(ev flow.Event) bool { return ev.Type == flow.EvLost }):
+		f.lost = append(f.lost, d)
+	}
+	if d.Aside != nil && d.Aside != d.Before.Aside {
+		f.aside = append(f.aside, d)
+	}
 }
 
 // addFailpoint has the commit hit a point of package failpoint.
@@ -181,7 +199,7 @@ func (t *transaction) followThrough(ctx context.Context) error {
 		if err := t.handOver(ctx); err != nil {
 			return err
 		}
-		if err := t.flushBut(ctx, t.beforeFirstStep); err != nil {
+		if err := t.flushExcept(ctx, t.beforeFirstStep); err != nil {
 			return err
 		}
 		again, err := t.admitLines(ctx)
@@ -211,7 +229,7 @@ func (t *transaction) changed(d *flow.Draft) {
 
 // flush writes everything that has been decided so far. The drafts stay loaded, as if they had just been read.
 func (t *transaction) flush(ctx context.Context) error {
-	return t.flushBut(ctx, func(*flow.Draft) bool { return false })
+	return t.flushExcept(ctx, func(*flow.Draft) bool { return false })
 }
 
 // newExecution defers every new execution: it is written together with what is decided about it next.
@@ -227,14 +245,15 @@ func (t *transaction) beforeFirstStep(d *flow.Draft) bool {
 	return d.New && d.Key == "" && d.RerunOf.IsZero() && t.workflows.begun[d.ID] && !t.workflows.due[d.Parent]
 }
 
-// flushBut is flush, but for the new executions that are deferred, with all that names them.
-func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) bool) error {
+// flushExcept writes what has been decided, except new executions for which deferred is true: they, and the marks, changes, reuses and keys
+// that name them, wait for a later call.
+func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft) bool) error {
 	for _, d := range t.changes.drafts {
 		if !deferred(d) {
 			t.keys.flushed(d)
 		}
 	}
-	if err := t.sayEnds(ctx, deferred); err != nil {
+	if err := t.recordEnds(ctx, deferred); err != nil {
 		return err
 	}
 	if err := t.pauseGone(ctx, deferred); err != nil {
@@ -266,7 +285,7 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		t.inquiries.leaves(d)
 		t.waits.leaves(d)
 		seen := *d
-		t.effects.written = append(t.effects.written, &seen)
+		t.effects.wrote(&seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
 	}
 	return nil
@@ -287,7 +306,7 @@ func (t *transaction) announceReads(ops []op) {
 		tx.ExpectSession(all[0].session)
 		return
 	}
-	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != fromSession }) {
+	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != classSession }) {
 		return
 	}
 	if session, queues := t.e.expected(); len(queues) > 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// broker wakes the goroutines that watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
+// watchers wakes the goroutines that watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
 // any case.
-type broker struct {
+type watchers struct {
 	mu  sync.Mutex
 	one map[flow.ID]map[*watcher]struct{}
 	all map[chan struct{}]struct{}
@@ -18,11 +18,11 @@ type broker struct {
 type watcher struct {
 	changed chan struct{}   // capacity 1
 	end     bool            // only the end counts
-	over    *flow.Execution // as this replica has committed its end; the payload may be missing. The broker's mu guards it.
+	over    *flow.Execution // as this replica has committed its end; the payload may be missing. watchers.mu guards it.
 }
 
-func newBroker() *broker {
-	return &broker{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
+func newWatchers() *watchers {
+	return &watchers{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
 }
 
 // Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one
@@ -32,7 +32,7 @@ func (e *Engine) Watch(id flow.ID) (changed <-chan struct{}, stop func()) {
 	return w.changed, func() { e.watch.remove(id, w) }
 }
 
-func (b *broker) add(id flow.ID, end bool) *watcher {
+func (b *watchers) add(id flow.ID, end bool) *watcher {
 	w := &watcher{changed: make(chan struct{}, 1), end: end}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +43,7 @@ func (b *broker) add(id flow.ID, end bool) *watcher {
 	return w
 }
 
-func (b *broker) remove(id flow.ID, w *watcher) {
+func (b *watchers) remove(id flow.ID, w *watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.one[id], w)
@@ -53,7 +53,7 @@ func (b *broker) remove(id flow.ID, w *watcher) {
 }
 
 // over is how the watched execution has ended; nil when that is not known here.
-func (b *broker) over(w *watcher) *flow.Execution {
+func (b *watchers) over(w *watcher) *flow.Execution {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return w.over
@@ -73,7 +73,7 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 }
 
 // changed wakes the watchers of what a commit has changed. It returns how many of them waited for an end that the commit has brought.
-func (b *broker) changed(drafts []*flow.Draft) (ended int) {
+func (b *watchers) changed(drafts []*flow.Draft) (ended int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(drafts) == 0 {
@@ -102,7 +102,7 @@ func (b *broker) changed(drafts []*flow.Draft) (ended int) {
 }
 
 // changedByPeers wakes the watchers of what other replicas have changed.
-func (b *broker) changedByPeers(ids []flow.ID) {
+func (b *watchers) changedByPeers(ids []flow.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.all {
@@ -114,7 +114,7 @@ func (b *broker) changedByPeers(ids []flow.ID) {
 }
 
 // broadcast wakes every watcher: anything may have changed.
-func (b *broker) broadcast() {
+func (b *watchers) broadcast() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.all {
@@ -125,7 +125,7 @@ func (b *broker) broadcast() {
 	}
 }
 
-func (b *broker) logged(chunks []flow.LogChunk) {
+func (b *watchers) logged(chunks []flow.LogChunk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range chunks {
@@ -134,7 +134,7 @@ func (b *broker) logged(chunks []flow.LogChunk) {
 }
 
 // wake wakes the watchers of an execution; ended says that it may have ended.
-func (b *broker) wake(id flow.ID, ended bool) {
+func (b *watchers) wake(id flow.ID, ended bool) {
 	for w := range b.one[id] {
 		if ended || !w.end {
 			signal(w.changed)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -44,7 +45,7 @@ func (t *transaction) hold(ctx context.Context, s *flow.Signal, d *definition.Wi
 		}
 	}
 	w.Count, w.Bytes, w.Last = w.Count+1, w.Bytes+int64(len(s.Data)), s.Number
-	w.Wake = automation.Wake(d, w.Opened, t.now, w.Count, w.Bytes)
+	w.Wake = automation.ClosesAt(d, w.Opened, t.now, w.Count, w.Bytes)
 	t.loaded.windows[key] = w
 	if t.changes.windows == nil {
 		t.changes.windows = map[store.WindowKey]bool{}
@@ -63,7 +64,7 @@ func (t *transaction) writeWindows(ctx context.Context) error {
 		all = append(all, t.loaded.windows[key])
 	}
 	slices.SortFunc(all, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
-	t.changes.windows, t.effects.held = nil, true
+	t.changes.windows, t.effects.windowOpened = nil, true
 	t.effects.addFailpoint(failpoint.WindowKept)
 	return t.tx.Apply(ctx, store.Delta{Windows: all})
 }
@@ -80,9 +81,9 @@ func (e *Engine) closeWindows(ctx context.Context) {
 			e.opts.Log.Error("closing the windows of rules failed; it will be tried again", telemetry.Err, err)
 			pause = windowsAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), untold))
+		timer := time.NewTimer(min(max(pause, time.Millisecond), idleAtMost))
 		select {
-		case <-e.rules.held:
+		case <-e.rules.windowOpened:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -97,18 +98,18 @@ func (e *Engine) closeWindows(ctx context.Context) {
 func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	_, next, err := e.opts.Store.DueWindows(ctx, time.Time{}, 1)
 	if err != nil || next.IsZero() {
-		return untold, err
+		return idleAtMost, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {
-		return untold, err
+		return idleAtMost, err
 	}
 	if next.After(now) {
 		return next.Sub(now), nil
 	}
 	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce)
 	if err != nil {
-		return untold, err
+		return idleAtMost, err
 	}
 	pause := windowsRaced
 	for _, w := range due {
@@ -117,10 +118,12 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 		case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
 			err = e.leaveWindow(ctx, w, err)
 		case err != nil && willFailAgain(err):
-			closed, err = e.failWindow(ctx, w, err)
+			if closed, err = e.failWindow(ctx, w, err); err != nil && willFailAgain(err) {
+				err = e.leaveWindow(ctx, w, err)
+			}
 		}
 		if err != nil {
-			return untold, err
+			return idleAtMost, err
 		}
 		if closed {
 			pause = 0
@@ -129,9 +132,9 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	return pause, nil
 }
 
-// failWindow closes a window whose closing was refused: its rule has failed for what it holds, which says why. Where that is refused as
-// well the window is left alone for a while, so that those behind it close.
+// failWindow closes a window whose closing was refused: its rule has failed for what it holds, which says why.
 func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (closed bool, err error) {
+	defer fault.Recovered(&err)
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
 	log.Error("a window cannot be closed: its rule has failed", telemetry.Err, why)
 	x := &enforcing{}
@@ -151,13 +154,11 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	if err == nil && led != nil {
 		e.counters.enforced([]flow.Enforcement{*led})
 	}
-	if err == nil || !willFailAgain(err) {
-		return led != nil, err
-	}
-	return false, e.leaveWindow(ctx, w, err)
+	return led != nil, err
 }
 
-// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed. It returns errors of the store only.
+// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that those behind it close. It returns errors of
+// the store only.
 func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) error {
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
 	err := e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
@@ -233,6 +234,7 @@ type closing struct {
 // closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
 // read, or is to close later by now.
 func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, err error) {
+	defer fault.Recovered(&err)
 	k, err := e.readWindow(ctx, w)
 	if err != nil {
 		return false, err
@@ -314,7 +316,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	t.changes.closed = append(t.changes.closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
 	delete(t.loaded.windows, key)
-	t.effects.held = t.effects.held || c.Rest != nil
+	t.effects.windowOpened = t.effects.windowOpened || c.Rest != nil
 	return led, t.flush(ctx)
 }
 
@@ -353,7 +355,7 @@ func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, 
 		}
 	}
 	if k.rule != nil {
-		w.Wake = automation.Wake(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
+		w.Wake = automation.ClosesAt(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
 	}
 	return w
 }

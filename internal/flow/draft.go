@@ -88,8 +88,8 @@ func (d *Draft) delay(until time.Time) {
 	d.Place, d.WakeAt, d.QueuedAt = Delayed, until, until
 }
 
-// Slot notes from when on the draft's rate lets it begin, and leaves it until then.
-func (d *Draft) Slot(at, now time.Time) {
+// SetSlot stores the moment from which the rate lets the execution begin, and delays it until then.
+func (d *Draft) SetSlot(at, now time.Time) {
 	d.SlotAt = at
 	if at.After(now) {
 		d.delay(at)
@@ -98,16 +98,23 @@ func (d *Draft) Slot(at, now time.Time) {
 
 // Due reports whether the draft waits for its turn and no longer for its time.
 func (d *Draft) Due(now time.Time) bool {
-	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now) && !d.StandsStill())
+	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting &&
+		(d.Place != Delayed || !d.WakeAt.After(now) && (!d.StandsStill() || d.WaitsForSlot()))
 }
 
-// TakenOut reports whether the draft was in its queue when it was put aside: it was admitted, and is neither there nor holds a slot of its key.
-func (d *Draft) TakenOut() bool { return d.Stage == Scheduled && d.Place == Delayed }
+// TakenOut reports whether the execution was in its queue when it was put aside: it was admitted, and is neither there nor holds a slot of its
+// key. It waits for its time, or in the line of its key.
+func (x *Execution) TakenOut() bool {
+	return x.Stage == Scheduled && (x.Place == Delayed || x.Place == Waiting)
+}
 
-// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due.
+// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due. One that was put aside in its
+// queue waits there in the stage that it has, which is no event.
 func (d *Draft) Wait(ticket int64, now time.Time) error {
-	if err := d.record(EvWaiting, now, object("key", d.Key)); err != nil {
-		return fmt.Errorf("wait for key: %w", err)
+	if !d.TakenOut() {
+		if err := d.record(EvWaiting, now, object("key", d.Key)); err != nil {
+			return fmt.Errorf("wait for key: %w", err)
+		}
 	}
 	d.Place, d.Ticket, d.WakeAt = Waiting, ticket, time.Time{}
 	return nil
@@ -169,8 +176,8 @@ func ClaimedByEngine(e *Event) bool {
 	return bytes.Equal(e.Data, object("worker", engineName))
 }
 
-// Sleep sets when the engine goes on with a sleep, or with a question; the zero time: it waits for something else.
-func (d *Draft) Sleep(until time.Time) { d.WakeAt = until }
+// WakeAgainAt sets when the engine looks again at an execution that it runs itself (a sleep, a rerun, a question, a wait); zero: no time is set.
+func (d *Draft) WakeAgainAt(until time.Time) { d.WakeAt = until }
 
 // Postpone makes the engine go on with a workflow no later than at a moment: what its tasks' ends make necessary is not
 // decided yet. The zero time takes that back.
@@ -183,7 +190,8 @@ const (
 )
 
 // PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line, where it would
-// be in the way of others. What is Held stays Held. One that was Ready gives up its key's slot, and may find the key full later.
+// be in the way of others. What is Held stays Held. One that was Ready gives up its key's slot: where the key is full when it is tried
+// again, it waits in the key's line.
 func (d *Draft) PutAside(reason string, now time.Time) {
 	d.Aside = d.Aside.Again(reason, now)
 	if d.Place == Ready || d.Place == Waiting {
@@ -213,8 +221,8 @@ func Clipped(s string, limit int) string {
 	return s
 }
 
-// TakeUp begins a decision about an execution that was put aside: unless that is refused again it is like any other.
-func (d *Draft) TakeUp() { d.Aside = nil }
+// ClearAside ends the aside before the next decision. If that decision is refused as well, the execution is put aside again.
+func (d *Draft) ClearAside() { d.Aside = nil }
 
 // Advance records what a workflow did next; data says which tasks.
 func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
@@ -404,14 +412,28 @@ func orderIn(data json.RawMessage) (at time.Time) {
 	return at
 }
 
-func errorData(e *Error) json.RawMessage {
-	if e == nil {
-		return nil
+func errorData(e *Error) json.RawMessage { return EndData(e, nil) }
+
+// EndData is what the event says with which an attempt ends: the error's code and message and, where a host took the attempt away, the reason that
+// takenByHost reads; and, where the attempt's code had cases, how these ended, a JSON value. nil: there is neither.
+func EndData(e *Error, cases json.RawMessage) (data json.RawMessage) {
+	var pairs []string
+	if e != nil {
+		pairs = append(pairs, "code", e.Code, "message", e.Message)
+		if reason := HostTook(e.Code, e.Details); reason != "" {
+			pairs = append(pairs, "reason", reason)
+		}
+		data = object(pairs...)
 	}
-	if reason := HostTook(e.Code, e.Details); reason != "" {
-		return object("code", e.Code, "message", e.Message, "reason", reason)
+	switch {
+	case cases == nil:
+		return data
+	case data == nil:
+		data = json.RawMessage(`{`)
+	default:
+		data = append(data[:len(data)-1], ',')
 	}
-	return object("code", e.Code, "message", e.Message)
+	return append(append(append(data, `"cases":`...), cases...), '}')
 }
 
 // object writes a flat JSON object of strings; pairs are key, value, key, value …
@@ -427,9 +449,23 @@ func object(pairs ...string) json.RawMessage {
 }
 
 func appendString(b []byte, s string) []byte {
+	if isPlain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	q, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // a string always has a JSON form
 	}
 	return append(b, q...)
+}
+
+// isPlain reports whether s is the same within the quotes of JSON, as encoding/json writes it: names and most reasons are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }

@@ -15,7 +15,8 @@ type Execution struct {
 	Outcome *Outcome
 }
 
-// Request is what was asked for. It never changes after submission.
+// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Relane moves the execution to another lane of
+// the same queue.
 type Request struct {
 	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
 	// within an attempt of the parent is unique.
@@ -152,18 +153,19 @@ type State struct {
 	// them away (HostTook). The program did not cause these ends, so max_attempts does not count them.
 	HandedBack int
 
-	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, when the engine looks again at a KindRerun that is Held, when the question of a KindAsk
-	// that is Held is reminded of or expires, when a KindWait that is Held times out, and of a KindWorkflow that is Held the moment at which the engine goes on with it though none of
-	// its tasks has ended.
-	WakeAt     time.Time
-	QueuedAt   time.Time // when the attempt became due
+	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end; rerun: the next look;
+	// ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was postponed is due. Zero: no time is set.
+	WakeAt time.Time
+	// QueuedAt is when the attempt became due. The wait in the line of a key counts from here too, so queue_timeout includes it.
+	QueuedAt   time.Time
 	ClaimedAt  time.Time // when the attempt was handed off
 	StartedAt  time.Time // first attempt's running
 	FinishedAt time.Time
 	// EventAt is the time of the latest event; zero once the execution has ended, when FinishedAt is that.
 	EventAt time.Time
 
-	// SlotAt is the moment from which its rate lets it begin: drawn once, when it first became due; zero before that, and without a rate.
+	// SlotAt is the earliest start that the rate allows. It is drawn once, when the execution first becomes due, and later attempts keep it.
+	// Zero: not drawn, or no rate.
 	SlotAt time.Time
 
 	Cancel   *CancelOrder // outstanding order to end it
@@ -227,6 +229,9 @@ func (x *Execution) Wake() time.Time {
 	case x.StandsStill() && (x.Kind != KindWorkflow || x.Place != Held):
 		if !x.State.Pause.Until.IsZero() {
 			earliest(x.State.Pause.Until)
+		}
+		if x.WaitsForSlot() {
+			earliest(x.WakeAt)
 		}
 	case x.Place == Delayed, x.Place == Held && x.Kind.ByEngine() && !x.WakeAt.IsZero():
 		earliest(x.WakeAt)

@@ -266,6 +266,33 @@ func TestTakenByHost(t *testing.T) {
 	}
 }
 
+// The last event of an attempt says how its cases ended beside the error, of which takenByHost reads the reason.
+func TestEndData(t *testing.T) {
+	gone := &Error{Code: CodeInfraError, Message: `the "node" was lost`, Details: json.RawMessage(`{"reason":"node_lost"}`)}
+	for _, c := range []struct {
+		err   *Error
+		cases string
+		want  string
+	}{
+		{nil, ``, ``}, {nil, `{"total":1}`, `{"cases":{"total":1}}`},
+		{gone, ``, `{"code":"infra_error","message":"the \"node\" was lost","reason":"node_lost"}`},
+		{gone, `{"total":1}`, `{"code":"infra_error","message":"the \"node\" was lost","reason":"node_lost","cases":{"total":1}}`},
+		{&Error{Code: "wrong_answer"}, `{"total":1}`, `{"code":"wrong_answer","message":"","cases":{"total":1}}`},
+	} {
+		var cases json.RawMessage
+		if c.cases != "" {
+			cases = json.RawMessage(c.cases)
+		}
+		got := EndData(c.err, cases)
+		if string(got) != c.want || c.want != "" && !json.Valid(got) {
+			t.Errorf("%v with cases %q: %s, want %s", c.err, c.cases, got, c.want)
+		}
+		if c.err == gone && HostTook(gone.Code, got) != HostNodeLost {
+			t.Errorf("%s does not say that the host took it", got)
+		}
+	}
+}
+
 // However often workers are shut down under it, an execution keeps the attempts of its policy, and goes on at once.
 func TestHandedBack(t *testing.T) {
 	d := held(t, Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}})

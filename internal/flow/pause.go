@@ -26,9 +26,15 @@ type Stood struct {
 // StandsStill reports whether the timers of the execution stand still.
 func (x *Execution) StandsStill() bool { return x.State.Pause != nil && x.State.Pause.Stops }
 
+// WaitsForSlot reports whether the execution waits for the slot that it has drawn of a rate. No pause puts that off: later slots are drawn by
+// others, and beside them more would begin than the rate allows. A workflow that is paused meanwhile begins in its slot and starts no tasks.
+func (x *Execution) WaitsForSlot() bool {
+	return x.Place == Delayed && x.Attempt == 1 && !x.SlotAt.IsZero() && x.SlotAt.Equal(x.WakeAt)
+}
+
 // CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for nothing but its
 // time, or for a signal. What a worker runs cannot be held, and people have been told until when they can answer a question. Of a workflow that
-// has been ordered to end no timer is left: Pause lets its timers run on.
+// has been ordered to end no timer is left: Pause lets its timers run on. A task that has drawn a slot of its rate begins in that slot.
 func (x *Execution) CanStandStill() bool {
 	switch {
 	case x.Kind == KindWorkflow:
@@ -38,7 +44,7 @@ func (x *Execution) CanStandStill() bool {
 	case x.Place == Held:
 		return x.Kind == KindSleep || x.Kind == KindWait
 	}
-	return x.Place == Delayed && x.Attempt == 1 && x.Aside == nil
+	return x.Place == Delayed && x.Attempt == 1 && x.Aside == nil && x.SlotAt.IsZero()
 }
 
 // pauseData is what the events of a pause say.
@@ -58,6 +64,14 @@ func (x *Execution) PausedAt(now time.Time) bool {
 	return p != nil && (p.Until.IsZero() || now.Before(p.Until))
 }
 
+// over is when a pause ended that an event at a moment ends: at its Until, where that is earlier.
+func (p *Pause) over(at time.Time) time.Time {
+	if !p.Until.IsZero() && p.Until.Before(at) {
+		return p.Until
+	}
+	return at
+}
+
 // PauseOf is the pause that an EvPaused says.
 func PauseOf(e *Event) (*Pause, error) {
 	var data pauseData
@@ -74,6 +88,31 @@ func ResumedBy(e *Event) (by, reason string) {
 		return "", ""
 	}
 	return data.By, data.Reason
+}
+
+// StoodSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is not paused now, in order.
+// They begin with the pause in which the moment lies, if it lies in one. What comes between others is passed over.
+func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
+	var p *Pause
+	for i := range events {
+		e := &events[i]
+		if e.Type != EvPaused && e.Type != EvResumed {
+			continue
+		}
+		if p != nil && p.Stops {
+			over := p.over(e.At)
+			if p.At.Before(at) {
+				p.At = at
+			}
+			stood += max(0, over.Sub(p.At))
+		}
+		if p = nil; e.Type == EvPaused {
+			if p, err = PauseOf(e); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return stood, nil
 }
 
 // Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it lets do that. A second
@@ -100,7 +139,7 @@ func (d *Draft) Pause(p Pause, now time.Time) error {
 	if err := d.record(EvPaused, now, text); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
-	d.goOn(last)
+	d.shiftTimers(last)
 	p.At = d.EventAt
 	d.State.Pause = &p
 	return nil
@@ -119,22 +158,19 @@ func (d *Draft) Resume(by, reason string, now time.Time) error {
 	if err := d.record(EvResumed, now, data); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	d.goOn(last)
+	d.shiftTimers(last)
 	d.State.Pause = nil
 	return nil
 }
 
-// goOn lets the timers go on that the pause which ends with the latest event has held, each by as long as it was held: a wait that began
-// later than the pause, by the event before, at last, only from then on. A pause is over at its end, however late the engine looks.
-func (d *Draft) goOn(last time.Time) {
+// shiftTimers adds the length of the pause that ends with the latest event to every timer. Of a wait that began during the pause, with the event
+// before that one, last, only the part since then counts. A pause ends at Until, even where the engine looks later.
+func (d *Draft) shiftTimers(last time.Time) {
 	p := d.State.Pause
 	if p == nil || !p.Stops {
 		return
 	}
-	over := d.EventAt
-	if !p.Until.IsZero() && p.Until.Before(over) {
-		over = p.Until
-	}
+	over := p.over(d.EventAt)
 	since := func(began time.Time) time.Duration {
 		if began.Before(p.At) {
 			began = p.At
@@ -146,12 +182,16 @@ func (d *Draft) goOn(last time.Time) {
 		stood = *d.State.Stood
 	}
 	stood.All += since(p.At)
-	if d.Place == Held {
+	switch {
+	case d.Place == Held:
 		stood.Here += since(d.ClaimedAt)
-	} else if !d.QueuedAt.IsZero() {
+	case d.WaitsForSlot():
+	case d.Place == Delayed && !d.QueuedAt.IsZero(): // the moment at which it will be due, as WakeAt
 		d.QueuedAt = d.QueuedAt.Add(since(last))
+	case !d.QueuedAt.IsZero():
+		d.QueuedAt = d.QueuedAt.Add(since(d.QueuedAt))
 	}
-	if !d.WakeAt.IsZero() && (d.Kind != KindWorkflow || d.Place == Delayed) {
+	if !d.WakeAt.IsZero() && (d.Kind != KindWorkflow || d.Place == Delayed) && !d.WaitsForSlot() {
 		d.WakeAt = d.WakeAt.Add(since(last))
 	}
 	if stood != (Stood{}) {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 )
@@ -71,5 +72,89 @@ func TestPauseOfWhatIsOrderedToEnd(t *testing.T) {
 	}
 	if p, err := PauseOf(&d.Events[len(d.Events)-1]); err != nil || p.Stops || d.StandsStill() || !d.EngineDeadline().Equal(t0.Add(time.Minute)) {
 		t.Errorf("%+v, %v: its deadline is %s", p, err, d.EngineDeadline())
+	}
+}
+
+// A workflow that leaves its key's line while its timers stand still has waited no less for that: the resume gives back the whole pause.
+func TestPauseGivesBackTheWaitForAKey(t *testing.T) {
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	d := Submit(ID{1}, Request{Kind: KindWorkflow, Key: "k", KeyLimit: 1, CreatedAt: t0, Settings: Settings{QueueTimeout: time.Minute}})
+	for _, decide := range []func() error{
+		func() error { return d.Wait(1, t0) },
+		func() error { return d.Pause(Pause{By: "ann", Stops: true}, at(10)) },
+		func() error { return d.HoldBack(2, at(40)) }, // its action is paused as well
+		func() error { return d.Resume("ann", "", at(100)) },
+	} {
+		if err := decide(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.QueueDeadline(); !got.Equal(at(150)) { // 60 s of waiting, and 90 of standing still
+		t.Errorf("it may wait until %s after it was accepted, want 2m30s", got.Sub(t0))
+	}
+}
+
+// What timers have stood still since a moment is that part of each pause which comes after it, where the pause lets them stand still.
+func TestStoodSince(t *testing.T) {
+	begin := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	paused := func(minute int, until int, timers string) Event {
+		data := pauseData{Timers: timers}
+		if until > 0 {
+			data.Until = at(until)
+		}
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Event{Type: EvPaused, At: at(minute), Data: text}
+	}
+	resumed := func(minute int) Event { return Event{Type: EvResumed, At: at(minute), Data: json.RawMessage("{}")} }
+	for name, c := range map[string]struct {
+		events []Event
+		since  int
+		want   int
+	}{
+		"none":                     {nil, 5, 0},
+		"all of it":                {[]Event{paused(10, 0, timersStop), resumed(30)}, 5, 20},
+		"from the moment on":       {[]Event{paused(10, 0, timersStop), {Type: EvAdvanced, At: at(12)}, resumed(30)}, 15, 15},
+		"before it":                {[]Event{paused(10, 0, timersStop), resumed(30)}, 40, 0},
+		"over by itself":           {[]Event{paused(10, 20, timersStop), resumed(30)}, 15, 5},
+		"over before it":           {[]Event{paused(10, 20, timersStop), resumed(30)}, 25, 0},
+		"timers run on":            {[]Event{paused(10, 0, ""), resumed(30)}, 5, 0},
+		"replaced":                 {[]Event{paused(10, 0, timersStop), paused(20, 0, timersStop), resumed(30)}, 15, 15},
+		"replaced, timers run on":  {[]Event{paused(10, 0, timersStop), paused(20, 0, ""), resumed(30)}, 15, 5},
+		"replaced, timers stop":    {[]Event{paused(10, 0, ""), paused(20, 0, timersStop), resumed(30)}, 15, 10},
+		"one after the other":      {[]Event{paused(10, 0, timersStop), resumed(20), paused(40, 0, timersStop), resumed(45)}, 15, 10},
+		"its beginning is unknown": {[]Event{resumed(20), paused(40, 0, timersStop), resumed(45)}, 30, 5},
+	} {
+		if got, err := StoodSince(c.events, at(c.since)); err != nil || got != time.Duration(c.want)*time.Minute {
+			t.Errorf("%s: %s, want %d minutes (%v)", name, got, c.want, err)
+		}
+	}
+}
+
+// What has drawn its slot of a rate begins in it: a pause that stops timers puts it off neither while it lasts nor when it is over.
+func TestPauseKeepsTheSlotOfARate(t *testing.T) {
+	at := func(minutes int) time.Time { return t0.Add(time.Duration(minutes) * time.Minute) }
+	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0, Rate: Rate{Key: "k", Limit: 1, Per: time.Hour}, Settings: Settings{QueueTimeout: time.Hour, TotalTimeout: 24 * time.Hour}})
+	d.SetSlot(at(60), t0)
+	for _, p := range []Pause{{Stops: true}, {Stops: true, Until: at(50)}} {
+		if err := d.Pause(p, at(10)); err != nil {
+			t.Fatal(err)
+		}
+		wake := at(60)
+		if !p.Until.IsZero() {
+			wake = p.Until
+		}
+		if !d.Wake().Equal(wake) || d.Due(at(59)) || !d.Due(at(60)) {
+			t.Errorf("paused until %s it wakes at %s, and is due at 59 minutes: %t, at 60: %t", p.Until, d.Wake(), d.Due(at(59)), d.Due(at(60)))
+		}
+	}
+	if err := d.Resume("", "", at(40)); err != nil {
+		t.Fatal(err)
+	}
+	if !d.WakeAt.Equal(at(60)) || !d.QueueDeadline().Equal(at(120)) || !d.TotalDeadline().Equal(at(24*60+30)) {
+		t.Errorf("resumed, it begins at %s, must have begun by %s and have ended by %s", d.WakeAt, d.QueueDeadline(), d.TotalDeadline())
 	}
 }

@@ -109,7 +109,8 @@ func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 const progressLimit = 1_000_000
 
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
-// means that a number was given to an event of the engine's: it took the attempt back before it heard of the sender's.
+// means that the engine has written an event of its own under one of these numbers, because it took the attempt back before this report came:
+// the report is fenced then, and not refused.
 func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, say string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {

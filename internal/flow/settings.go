@@ -8,7 +8,7 @@ import (
 // Settings are what documents, submissions, schedules and rules can all say about an execution; 0 where one of them does not. A
 // setting that is added here, and to Spans, reaches an execution from each of them.
 type Settings struct {
-	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
+	Timeout      time.Duration // one attempt: counted by a worker from its arrival there, by the engine from the claim; 0: the handler's default
 	QueueTimeout time.Duration // from when an attempt is due to its claim; anew for each attempt; 0: none
 	TotalTimeout time.Duration // everything, retries included; 0: none
 }

@@ -36,7 +36,7 @@ func (d *Draft) takenByHost(e *Error, now time.Time) bool {
 	return !d.EndsForGood() && !d.pastTotal(now)
 }
 
-// pastTotal reports whether all attempts together have had their time.
+// pastTotal reports whether total_timeout has passed.
 func (d *Draft) pastTotal(now time.Time) bool {
 	t := d.TotalDeadline()
 	return !t.IsZero() && !now.Before(t)

@@ -93,8 +93,8 @@ An execution is in one place at a time:
 
 | place | meaning |
 |---|---|
-| delayed | requested; waits for its time |
-| waiting | requested; stands in the line of its concurrency key |
+| delayed | requested; waits for its time. Or scheduled, and put aside after a decision about it was refused: it is not in its queue and holds no key |
+| waiting | requested; stands in the line of its concurrency key. Or scheduled, put aside in its queue, and its key was full when it was tried again |
 | ready | scheduled; in its queue, holds its key |
 | held | provisioning or running; owned by a worker session or by the engine, holds its key |
 | finished | completed, failed, cancelled or timed_out |

@@ -10,7 +10,7 @@ func (x *Execution) WaitsFor() string {
 		return "aside"
 	case x.State.Cancel != nil:
 		return "cancel"
-	case x.State.Pause != nil && x.Place == Held, x.StandsStill() && x.Place == Delayed:
+	case x.State.Pause != nil && x.Place == Held, x.StandsStill() && x.Place == Delayed && !x.WaitsForSlot():
 		return "paused"
 	}
 	switch x.Place {
@@ -18,7 +18,7 @@ func (x *Execution) WaitsFor() string {
 		switch {
 		case x.Attempt > 1:
 			return "retry"
-		case !x.SlotAt.IsZero() && x.SlotAt.Equal(x.WakeAt):
+		case x.WaitsForSlot():
 			return "rate"
 		}
 		return "time"

@@ -117,7 +117,10 @@ type RerunPlan struct {
 // comes after an item that runs is never started here, and so it is never reused; conditions, items and inputs of everything else are
 // evaluated from outputs that are already known.
 func PlanRerun(w *definition.Workflow, o *Original, from []Item, f Facts) *RerunPlan {
-	r := &rerun{w: unbounded(w), o: o, from: from, tasks: make([]planning, len(w.Tasks))}
+	r := &rerun{w: unbounded(w), o: o, from: make(map[Item]bool, len(from)), tasks: make([]planning, len(w.Tasks))}
+	for _, i := range from {
+		r.from[i] = true
+	}
 	r.st = &State{Tasks: make([]Progress, len(w.Tasks))}
 	f.Most, f.MostBytes, f.Upto, f.Items = 0, 0, nil, Items{}
 	f.Output = func(task int) Output { return o.Output(w.Tasks[task], r.st.Tasks[task].Created) }
@@ -157,7 +160,7 @@ type rerun struct {
 	w      *definition.Workflow
 	o      *Original
 	st     *State
-	from   []Item
+	from   map[Item]bool
 	tasks  []planning
 	reused []Reused
 }
@@ -202,7 +205,7 @@ func (r *rerun) look(c *Child) (Past, string) {
 	switch {
 	case r.o.Within != nil && r.o.Within(c):
 		return past, "a path leads into it"
-	case slices.ContainsFunc(r.from, func(i Item) bool { return i.Task == c.Task.Name && (i.Index == AllItems || i.Index == c.Index) }):
+	case r.from[Item{c.Task.Name, AllItems}] || r.from[Item{c.Task.Name, c.Index}]:
 		return past, "it was named"
 	case !is:
 		return past, r.absent(c.Task)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
@@ -96,8 +97,10 @@ type taking struct {
 	left    int // children that may still be created
 	bytes   int // that these may be handed
 	vars    definition.Vars
+	scoped  definition.Vars // of the task that is looked at
 	env     map[string]string
 	envErr  error
+	results func(name string) *definition.Result // its method result
 	haveEnv bool
 }
 
@@ -106,6 +109,7 @@ type taking struct {
 // which is when a task ended without any child, or Most was reached.
 func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
 	k := begin(w, st, f)
+	defer k.end()
 	k.plan = plan
 	if f.Most == 0 {
 		k.left = -1
@@ -147,9 +151,23 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 }
 
 func begin(w *definition.Workflow, st *State, f *Facts) *taking {
-	k := &taking{w: w, st: st, f: f, failing: st.failing(w), left: f.Most, bytes: f.MostBytes}
-	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.result}
+	k := takings.Get().(*taking)
+	k.w, k.st, k.f, k.failing, k.left, k.bytes = w, st, f, st.failing(w), f.Most, f.MostBytes
+	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.results}
 	return k
+}
+
+// takings are used again: with its variables one has more than a kilobyte, and a workflow takes a step for each few ends of tasks.
+var takings = sync.Pool{New: func() any {
+	k := &taking{}
+	k.results = k.result
+	return k
+}}
+
+// end gives a taking back.
+func (k *taking) end() {
+	*k = taking{results: k.results}
+	takings.Put(k)
 }
 
 // Limit is how many items of a foreach Take lets be open at once; 0: all. An error is why it will break the task.
@@ -158,6 +176,7 @@ func Limit(w *definition.Workflow, st *State, t *definition.Task, f *Facts) (int
 		return t.InFlight, nil
 	}
 	k := begin(w, st, f)
+	defer k.end()
 	v := k.scope(t)
 	if err := k.environment(v); err != nil {
 		return 0, err
@@ -187,46 +206,26 @@ func (k *taking) broken(t *definition.Task, err error) bool {
 	return true
 }
 
-// scope is what the expressions of one task see.
+// scope is what the expressions of one task see, until it is called for the next.
 func (k *taking) scope(t *definition.Task) *definition.Vars {
-	v := k.vars
+	k.scoped = k.vars
 	if usesAll(t) {
-		v.Upstream = k.w.Upstream(t)
+		k.scoped.Upstream = k.w.Upstream(t)
 	}
-	return &v
+	return &k.scoped
 }
 
 func usesAll(t *definition.Task) bool {
-	all := false
-	look := func(tpl *definition.Template) {
-		if tpl != nil {
-			_, a := tpl.Refs()
-			all = all || a
-		}
-	}
-	if _, a := t.If.Refs(); a {
+	if t.If.UsesAll() || t.Foreach.UsesAll() || t.With.UsesAll() || t.InFlightOf.UsesAll() || t.Settings.Env.UsesAll() {
 		return true
 	}
-	if t.Repeat != nil {
-		if _, a := t.Repeat.Until.Refs(); a {
-			return true
-		}
+	if t.Repeat != nil && t.Repeat.Until.UsesAll() || t.Cache != nil && t.Cache.Key.UsesAll() {
+		return true
 	}
-	look(t.Foreach)
-	look(t.With)
-	if t.Cache != nil {
-		look(t.Cache.Key)
+	if c := t.Settings.Concurrency; c != nil && (c.Key.UsesAll() || c.FairBy.UsesAll()) {
+		return true
 	}
-	look(t.InFlightOf)
-	look(t.Settings.Env)
-	if t.Settings.Concurrency != nil {
-		look(t.Settings.Concurrency.Key)
-		look(t.Settings.Concurrency.FairBy)
-	}
-	if t.Settings.Rate != nil {
-		look(t.Settings.Rate.Key)
-	}
-	return all
+	return t.Settings.Rate != nil && t.Settings.Rate.Key.UsesAll()
 }
 
 // result is a task in the eyes of an expression.

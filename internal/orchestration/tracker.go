@@ -18,6 +18,7 @@ type Tracker struct {
 
 	tasks     []tracked
 	due       []int32 // tasks to be looked at, by their position in Workflow.Order
+	left      []int32 // of Next: those that are to be looked at again
 	failing   bool    // some task makes the workflow fail
 	undecided int     // tasks that have no status
 }
@@ -96,7 +97,7 @@ func (k *Tracker) Next() Step {
 		k.failing = true
 	}
 	var s Step
-	var left []int32 // what has something to do is looked at again once it is done
+	left := k.left[:0] // what has something to do is looked at again once it is done
 	for n := 0; n < len(k.due); n++ {
 		position := k.due[n]
 		i := k.w.Order[position]
@@ -106,7 +107,7 @@ func (k *Tracker) Next() Step {
 			k.tasks[i].due = false
 		}
 	}
-	k.due = append(k.due[:0], left...)
+	k.due, k.left = append(k.due[:0], left...), left
 	if k.undecided == 0 {
 		s.Done = outcome(k.w, k.st, k.failing)
 	}

@@ -328,16 +328,13 @@ func (p *parser) value(t *term) {
 		return
 	}
 	v := value{text: at.text}
-	n, err := strconv.ParseFloat(at.text, 64)
-	if v.plain = at.kind == word && err == nil; v.plain {
-		v.number = n
-	}
+	v.number, v.numeric = readNumber(at.text)
 	switch {
 	case t.field.about == ofStatus:
 		p.status(at)
-	case t.field.about == ofVersion && (!v.plain || n != float64(int(n))):
+	case t.field.about == ofVersion && (!v.numeric || v.number != float64(int(v.number))):
 		p.fail(at, fmt.Sprintf("%q is not the number of a version", problem.Clip(at.text, 60)), "write a whole number, such as 3")
-	case t.field.about == ofMember && t.op != is && !v.plain:
+	case t.field.about == ofMember && t.op != is && !v.numeric:
 		p.fail(at, fmt.Sprintf("%q is not a number, and only numbers are less or more than one another", problem.Clip(at.text, 60)), "write a number, or compare by = or in (…)")
 	case t.field.moment():
 		v.at = p.moment(at)

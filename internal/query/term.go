@@ -61,10 +61,10 @@ const (
 
 // value is a constant of a term.
 type value struct {
-	text   string
-	number float64
-	plain  bool // it was written without quotes, and is a number: numbers of members equal it
-	at     time.Time
+	text    string
+	number  float64
+	numeric bool // the text reads as a number, with or without quotes: numbers of members equal it
+	at      time.Time
 }
 
 // term compares a field. A field without a value equals nothing and is neither less nor more than anything.
@@ -225,20 +225,33 @@ func (t *term) scalar(raw []byte) bool {
 	switch c := raw[0]; {
 	case c == '"':
 		var s string
-		if t.op != is || json.Unmarshal(raw, &s) != nil {
+		if json.Unmarshal(raw, &s) != nil {
 			return false
+		}
+		if t.op != is {
+			n, numeric := readNumber(s)
+			return numeric && t.number(n)
 		}
 		return slices.ContainsFunc(t.values, func(v value) bool { return v.text == s })
 	case c == '-' || c >= '0' && c <= '9':
-		n, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil {
+		n, numeric := readNumber(string(raw))
+		if !numeric {
 			return false
 		}
 		only := *t
-		only.values = slices.DeleteFunc(slices.Clone(t.values), func(v value) bool { return !v.plain })
+		only.values = slices.DeleteFunc(slices.Clone(t.values), func(v value) bool { return !v.numeric })
 		return only.number(n)
 	case c == 't' || c == 'f':
 		return t.op == is && slices.ContainsFunc(t.values, func(v value) bool { return v.text == string(raw) })
 	}
 	return false
+}
+
+// readNumber reads a number in digits. A text such as "infinity", which Go would read as one too, is a text.
+func readNumber(s string) (n float64, numeric bool) {
+	if digits := strings.TrimPrefix(s, "-"); digits == "" || digits[0] < '0' || digits[0] > '9' || strings.ContainsAny(s, "xX_") {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	return n, err == nil
 }

@@ -267,12 +267,14 @@ type flowing struct {
 }
 
 // workflow makes the record of a workflow.
-func (g *generator) workflow() *Record {
+func (g *generator) workflow() *Record { return g.run(g.definition()) }
+
+func (g *generator) definition() *definition.Workflow {
 	defs, err := definition.Parse("w.yaml", []byte(g.document()))
 	if err != nil {
 		panic(err)
 	}
-	return g.run(defs[0].Workflow)
+	return defs[0].Workflow
 }
 
 func (g *generator) run(w *definition.Workflow) *Record {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -80,10 +81,16 @@ func TestStateAtAnEvent(t *testing.T) {
 }
 
 func BenchmarkReplay(b *testing.B) {
+	var few []*definition.Workflow
 	for _, c := range []struct {
 		name string
 		make func(*generator) *Record
-	}{{"single", (*generator).single}, {"workflow", (*generator).workflow}} {
+	}{{"single", (*generator).single}, {"workflow", (*generator).workflow}, {"of-20-workflows", func(g *generator) *Record { // as on a server; the one before has 2,000 definitions
+		for len(few) < 20 {
+			few = append(few, g.definition())
+		}
+		return g.run(pick(g, few...))
+	}}} {
 		b.Run(c.name, func(b *testing.B) {
 			g, all := newGenerator(5), make([]*Record, 2000)
 			for i := range all {

@@ -10,7 +10,7 @@ import (
 func (w *walk) state() State {
 	x := w.x
 	s := State{Stage: x.Stage, Place: x.Place, Attempt: x.Attempt, HandedBack: x.HandedBack, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt,
-		FinishedAt: x.FinishedAt, NotBefore: x.WakeAt, Worker: w.worker}
+		FinishedAt: x.FinishedAt, NotBefore: x.WakeAt, Worker: w.worker()}
 	if w.i > 0 {
 		last := &w.rec.Events[w.i-1]
 		s.Seq, s.At = last.Seq, last.At

@@ -12,29 +12,39 @@ import (
 
 // undo is what one try to replay a step has changed.
 type undo struct {
-	tasks             map[int]orchestration.Progress
-	taken             []orchestration.Item // by task's name and index
+	touched           []bool // by task
+	tasks             []was  // of those that are touched, as they were
+	taken             []place
 	recalled, stopped bool
 	ending            flow.Stage
 	reason            *flow.Error
 }
 
+// was is how far a task was.
+type was struct {
+	task int
+	orchestration.Progress
+}
+
 // keep accepts what was tried.
 func (a *attempt) keep() {
-	clear(a.undo.tasks)
-	a.undo.taken = a.undo.taken[:0]
+	for i := range a.undo.tasks {
+		a.undo.touched[a.undo.tasks[i].task] = false
+	}
+	a.undo.tasks, a.undo.taken = a.undo.tasks[:0], a.undo.taken[:0]
 	a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason = a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason
 }
 
 // back takes back what was tried.
 func (a *attempt) back() {
-	for i, p := range a.undo.tasks {
-		a.st.Tasks[i] = p
-		delete(a.outputs, i)
+	for i := range a.undo.tasks {
+		t := &a.undo.tasks[i]
+		a.st.Tasks[t.task] = t.Progress
+		delete(a.outputs, t.task)
 	}
-	for _, i := range a.undo.taken {
-		it := &a.items[a.def.Task(i.Task).Index]
-		it.taken[i.Index] = false
+	for _, p := range a.undo.taken {
+		it := &a.items[p.task]
+		it.taken[p.index] = false
 		it.first = 0
 	}
 	a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason = a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason
@@ -44,8 +54,9 @@ func (a *attempt) back() {
 
 // touch remembers a task before it is changed.
 func (a *attempt) touch(task int) *orchestration.Progress {
-	if _, is := a.undo.tasks[task]; !is {
-		a.undo.tasks[task] = a.st.Tasks[task]
+	if !a.undo.touched[task] {
+		a.undo.touched[task] = true
+		a.undo.tasks = append(a.undo.tasks, was{task, a.st.Tasks[task]})
 	}
 	return &a.st.Tasks[task]
 }
@@ -55,7 +66,7 @@ func (a *attempt) end(task, index int) {
 	p, it := a.touch(task), &a.items[task]
 	x := it.all[index]
 	it.taken[index] = true
-	a.undo.taken = append(a.undo.taken, orchestration.Item{Task: a.def.Tasks[task].Name, Index: index})
+	a.undo.taken = append(a.undo.taken, place{task, index})
 	a.tracker.Ended(task, x.Stage)
 	if x.Outcome != nil && x.Outcome.Error != nil && p.Mark != orchestration.Broken && (p.Error == nil || index < p.ErrorIndex) {
 		p.Error, p.ErrorIndex = x.Outcome.Error, index
@@ -155,7 +166,10 @@ func (a *attempt) take(children int, sought *orchestration.Advance) *orchestrati
 		for _, s := range next.Start {
 			a.touch(s.Task)
 		}
-		for _, i := range slices.Concat(next.More, next.Judge) {
+		for _, i := range next.More {
+			a.touch(i)
+		}
+		for _, i := range next.Judge {
 			a.touch(i)
 		}
 		if children > 0 {
@@ -189,8 +203,8 @@ func (a *attempt) mayDo(next *orchestration.Step, sought *orchestration.Advance)
 
 // tooEarly looks whether everything that came before the tasks of a step had ended by then.
 func (a *attempt) tooEarly(e *flow.Event, was *orchestration.Advance) *Finding {
-	for _, name := range was.Tasks() {
-		t := a.def.Task(name)
+	for _, t := range a.named {
+		name := t.Name
 		if p := &a.st.Tasks[t.Index]; p.Created > 0 || p.Mark != orchestration.Unmarked {
 			continue // looked at when it began
 		}
@@ -225,10 +239,9 @@ func (a *attempt) item(task, index int) *flow.Execution {
 
 // takeNeeded tells the workflow the ends without which it cannot have decided about the tasks of a step.
 func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
-	for _, name := range was.Tasks() {
-		t := a.def.Task(name)
+	for _, t := range a.named {
 		for _, n := range t.Needs {
-			for _, i := range slices.Clone(a.open(n)) {
+			for _, i := range a.open(n) {
 				if !a.items[n].taken[i] && !a.items[n].all[i].FinishedAt.After(at) {
 					a.end(n, i)
 				}
@@ -238,7 +251,7 @@ func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 		if t.Repeat != nil && p.Open > 0 {
 			a.takeSome(t, p.Open, at) // the round that was judged
 		}
-		if n := was.Started[name]; n > 0 && p.Created > 0 {
+		if n := was.Started[t.Name]; n > 0 && p.Created > 0 {
 			if limit := a.limit(t); limit > 0 && p.Open+n > limit {
 				a.takeSome(t, p.Open+n-limit, at)
 			}
@@ -249,7 +262,7 @@ func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 // takeSome tells the workflow the ends of some children of a task: successful ones first, and the earlier first.
 func (a *attempt) takeSome(t *definition.Task, n int, at time.Time) {
 	for _, failed := range []bool{false, true} {
-		for _, i := range slices.Clone(a.open(t.Index)) {
+		for _, i := range a.open(t.Index) {
 			x := a.items[t.Index].all[i]
 			if n > 0 && !a.items[t.Index].taken[i] && !x.FinishedAt.After(at) && (x.Stage == flow.Failed || x.Stage == flow.TimedOut) == failed {
 				a.end(t.Index, i)

@@ -64,10 +64,10 @@ func (w *walk) waiting(tasks []TaskState) Waiting {
 	case w.terminal(last):
 		w.overWith(&v, last)
 	case last.Type == flow.EvLost:
-		v.For, v.Worker = WaitNothing, w.worker
-		v.Summary = fmt.Sprintf("nothing: attempt %d was taken back from worker %s (%s)", last.Attempt, w.worker, textOf(last.Data, "reason"))
+		v.For, v.Worker = WaitNothing, w.worker()
+		v.Summary = fmt.Sprintf("nothing: attempt %d was taken back from worker %s (%s)", last.Attempt, w.worker(), textOf(last.Data, "reason"))
 	case x.Place == flow.Held:
-		v.Worker = w.worker
+		v.Worker = w.worker()
 		w.whileHeld(&v, last, tasks)
 		w.ordered(&v, last)
 	case x.Stage == flow.Scheduled:
@@ -213,8 +213,16 @@ func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
 	case x.Kind == flow.KindWorkflow:
 		w.forTasks(v, last, tasks)
 	case x.Kind == flow.KindSleep:
-		v.For, v.Until = WaitSleep, x.ClaimedAt.Add(w.rec.Sleeps)
+		v.For, v.Until = WaitSleep, x.SleepsUntil(w.rec.Sleeps)
 		v.Summary = "slept until " + moment(v.Until)
+		if p := x.State.Pause; x.StandsStill() && x.PausedAt(last.At) {
+			stood := p.At
+			if stood.Before(x.ClaimedAt) {
+				stood = x.ClaimedAt
+			}
+			left := v.Until.Sub(stood)
+			v.For, v.Until, v.Summary = WaitPaused, p.Until, fmt.Sprintf("%s: its sleep stood still, with %s left", pausedSince(p), lasting(left))
+		}
 	case x.Kind == flow.KindAsk:
 		w.forAnswer(v)
 	case x.Kind == flow.KindWait:
@@ -224,7 +232,7 @@ func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
 		v.NotKnown = append(v.NotKnown, "how far that execution was: it has a history of its own")
 	default:
 		v.For = WaitWorker
-		v.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, w.worker, moment(x.ClaimedAt))
+		v.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, w.worker(), moment(x.ClaimedAt))
 		if x.Timeout > 0 {
 			v.Until = x.ClaimedAt.Add(x.Timeout)
 			v.Facts = append(v.Facts, fmt.Sprintf("the attempt would have timed out at %s (timeout %s)", moment(v.Until), x.Timeout))
@@ -276,22 +284,26 @@ func (w *walk) forTasks(v *Waiting, last *flow.Event, tasks []TaskState) {
 		return
 	}
 	p, running := x.State.Pause, v.Summary
-	v.For, v.Until = WaitPaused, p.Until
-	v.Summary = "paused"
-	if p.By != "" {
-		v.Summary += " by " + p.By
-	}
-	v.Summary += " since " + moment(p.At)
-	if !p.Until.IsZero() {
-		v.Summary += " until " + moment(p.Until)
-	}
-	if p.Reason != "" {
-		v.Summary += " (" + p.Reason + ")"
-	}
-	v.Summary += ": it started no tasks"
+	v.For, v.Until, v.Summary = WaitPaused, p.Until, pausedSince(p)+": it started no tasks"
 	if len(open) > 0 {
 		v.Facts = slices.Insert(v.Facts, 0, "it "+running)
 	}
+}
+
+// pausedSince says who has paused an execution, from when until when, and why.
+func pausedSince(p *flow.Pause) string {
+	text := "paused"
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	text += " since " + moment(p.At)
+	if !p.Until.IsZero() {
+		text += " until " + moment(p.Until)
+	}
+	if p.Reason != "" {
+		text += " (" + p.Reason + ")"
+	}
+	return text
 }
 
 // notBegun says what tasks that had not begun waited for.

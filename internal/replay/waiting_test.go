@@ -109,6 +109,11 @@ func TestWaiting(t *testing.T) {
 		after(time.Second, func(d *flow.Draft) error {
 			return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeCancelled, Message: "enough"}}, held.g.now, 0)
 		})
+	still := began(flow.Request{Kind: flow.KindSleep, Action: "nap"})
+	still.rec.Sleeps = time.Minute
+	still.after(0, still.schedule).after(20*time.Second, func(d *flow.Draft) error {
+		return d.Pause(flow.Pause{Until: still.g.now.Add(time.Hour), By: "ann", Reason: "the disk is full", Stops: true}, still.g.now)
+	}).after(30*time.Minute, func(d *flow.Draft) error { return d.Resume("bob", "", still.g.now) })
 	late := began(flow.Request{Kind: flow.KindNoop})
 	late.after(time.Minute, late.schedule)
 	byEngine := func(k flow.Kind, payload string) *Record {
@@ -145,6 +150,10 @@ func TestWaiting(t *testing.T) {
 		{"a rate", rated.rec, 1, WaitRate, `waited for the rate of key "mail" (10 in 1m0s), which let it begin at ` + noon + "0:06Z (6s later)", noon + "0:06Z", []string{"event 2, scheduled, came 6s later"}, ""},
 		{"a paused action", held.rec, 2, WaitPaused, `action "nap" was paused`, "", []string{"event 3, provisioning by engine, came 1m0s later"}, "who had paused the action, why and until when"},
 		{"a sleep that was cancelled later", held.rec, 4, WaitSleep, "slept until " + noon + "2:00Z", noon + "2:00Z", []string{"event 5, cancelled, came 1s later"}, "whether its end (cancelled, event 5) had been ordered by then"},
+		{"a sleep", still.rec, 4, WaitSleep, "slept until " + noon + "1:00Z", noon + "1:00Z", []string{"event 5, paused, came 20s later"}, ""},
+		{"a sleep that stood still", still.rec, 5, WaitPaused, "paused by ann since " + noon + "0:20Z until 2026-03-01 13:00:20Z (the disk is full): its sleep stood still, with 40s left", "2026-03-01 13:00:20Z",
+			[]string{"event 6, resumed, came 30m0s later"}, ""},
+		{"a sleep that goes on", still.rec, 6, WaitSleep, "slept until 2026-03-01 12:31:00Z", "2026-03-01 12:31:00Z", []string{"no event has followed yet"}, ""},
 		{"cancelled", held.rec, 5, WaitNothing, "nothing: it had ended as cancelled (cancelled: enough)", "", nil, ""},
 		{"an answer", byEngine(flow.KindAsk, `{"title":"Ship it?","assignees":["ada","group:ops"],"expires":"1h"}`), 4, WaitAnswer, `waited for an answer to "Ship it?" by ada, group:ops`, "",
 			[]string{"the question expires 1h0m0s after it was first asked"}, "which answers had been refused by then"},

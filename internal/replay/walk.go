@@ -19,15 +19,32 @@ type walk struct {
 	upto int64
 	res  Result
 
-	x      *flow.Execution // as the events so far have left it
-	i      int             // index of the next event
-	worker string
-	wf     *attempt // of a workflow, the attempt that is under way
-	kids   map[int][]*flow.Execution
+	x       *flow.Execution // as the events so far have left it
+	draft   flow.Draft      // of the decision about the next event
+	i       int             // index of the next event
+	claimed *flow.Event     // with which a worker got the latest attempt; nil: there was none
+	wf      *attempt        // of a workflow, the attempt that is under way
+	kids    map[int][]*flow.Execution
 }
 
 // holder stands for the session that holds an attempt: which it was is not part of a history.
 var holder = flow.ID{1}
+
+// worker is the worker that has, or had, the latest attempt; "": none.
+func (w *walk) worker() string {
+	if w.claimed == nil {
+		return ""
+	}
+	return textOf(w.claimed.Data, "worker")
+}
+
+// load begins a decision about the execution. It ends before the next one begins, which has the same memory.
+func (w *walk) load() *flow.Draft {
+	events := w.draft.Events[:0]
+	w.draft = *flow.Load(w.x)
+	w.draft.Events = events
+	return &w.draft
+}
 
 // step replays the decision that begins with the next event.
 func (w *walk) step() {
@@ -62,7 +79,7 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 	if w.x.Stage == 0 {
 		return flow.Submit(w.x.ID, w.x.Request), nil
 	}
-	d := flow.Load(w.x)
+	d := w.load()
 	switch e.Type {
 	case flow.EvWaiting:
 		if w.x.Key == "" {

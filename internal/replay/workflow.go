@@ -24,6 +24,7 @@ type attempt struct {
 	outputs map[int]orchestration.Output
 	limits  map[int]int // of tasks whose limit is an expression
 	undo    undo
+	named   []*definition.Task  // by the step that is replayed
 	said    bool                // an unknown about late ends was reported
 	over    bool                // its end was replayed
 	lost    bool                // the record contradicted the rules, so that what comes next is not decided by them
@@ -79,14 +80,14 @@ func (w *walk) begin(n int) {
 	}
 	a.tracker = orchestration.Track(def, a.st)
 	a.facts = orchestration.Facts{ID: w.x.ID.String(), Input: w.x.Input, Labels: w.x.Labels, Items: orchestration.Items{}, Output: a.output}
-	a.undo.tasks = map[int]orchestration.Progress{}
+	a.undo.touched = make([]bool, len(def.Tasks))
 	w.wf = a
 }
 
 // follow lets a workflow's rules decide what an event of its history says.
 func (w *walk) follow(e *flow.Event) {
 	if e.Type == flow.EvProvisioning {
-		w.worker = textOf(e.Data, "worker")
+		w.claimed = e
 	}
 	if w.kids == nil {
 		return
@@ -150,11 +151,14 @@ func (a *attempt) advanced(e *flow.Event) {
 	if len(was.Started) > 0 && a.w.x.PausedAt(e.At) {
 		a.w.find(e.Seq, "no tasks are started", said(e), "the workflow is paused")
 	}
+	a.named = a.named[:0]
 	for _, name := range was.Tasks() {
-		if a.def.Task(name) == nil {
+		t := a.def.Task(name)
+		if t == nil {
 			a.diverge(Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "no such task", Recorded: said(e), Why: "the definition has no task of this name"})
 			return
 		}
+		a.named = append(a.named, t)
 	}
 	plan := a.find(e, was)
 	if plan == nil {

@@ -185,13 +185,24 @@ func parseField(text, what string, least, most int, names []string) (set uint64,
 	return set, nil
 }
 
-// onDay reports whether the line means a day. civil is any time of the day, written as if it were UTC.
-func (c *cron) onDay(civil time.Time) bool {
-	year, month, day := civil.Date()
-	length := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
-	weekday := civil.Weekday()
-	byMonth := c.day&(1<<day) != 0 || c.last && day == length
-	byWeek := c.weekday&(1<<weekday) != 0 || c.nth[weekday]&(1<<((day-1)/7+1)) != 0 || c.nth[weekday]&1 != 0 && day+7 > length
+// day is a day of the calendar, as far as a line looks at it.
+type day struct {
+	month   time.Month
+	day     int
+	length  int // of the month
+	weekday time.Weekday
+}
+
+// dayOf is the day of a time that is written as if it were UTC.
+func dayOf(civil time.Time) day {
+	year, month, n := civil.Date()
+	return day{month, n, time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day(), civil.Weekday()}
+}
+
+// onDay reports whether the line means a day of a month that it means.
+func (c *cron) onDay(d day) bool {
+	byMonth := c.day&(1<<d.day) != 0 || c.last && d.day == d.length
+	byWeek := c.weekday&(1<<d.weekday) != 0 || c.nth[d.weekday]&(1<<((d.day-1)/7+1)) != 0 || c.nth[d.weekday]&1 != 0 && d.day+7 > d.length
 	if c.either {
 		return byMonth || byWeek
 	}
@@ -215,7 +226,7 @@ func (c *cron) next(civil time.Time) (time.Time, bool) {
 			return t, false
 		case c.month&(1<<month) == 0:
 			t = time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
-		case !c.onDay(t):
+		case !c.onDay(dayOf(t)):
 			t = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
 		default:
 			hour, minute, second, comes := c.onClock(t.Clock())
@@ -225,6 +236,34 @@ func (c *cron) next(civil time.Time) (time.Time, bool) {
 			t = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
 		}
 	}
+}
+
+// means reports whether the line means a whole second of a day.
+func (c *cron) means(d day, hour, minute, second int) bool {
+	return c.hour&(1<<hour) != 0 && c.minute&(1<<minute) != 0 && c.second&(1<<second) != 0 && c.month&(1<<d.month) != 0 && c.onDay(d)
+}
+
+// until is the end of the times that the line means without a break, from one of its times on: of the second, the minute, the hour or the day.
+func (c *cron) until(civil time.Time) time.Time {
+	const all = 1<<60 - 1
+	year, month, day := civil.Date()
+	hour, minute, second := civil.Clock()
+	switch {
+	case c.second != all:
+		second++
+	case c.minute != all:
+		minute, second = minute+1, 0
+	case c.hour != 1<<24-1:
+		hour, minute, second = hour+1, 0, 0
+	default:
+		return nextDay(civil)
+	}
+	return time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+}
+
+// covers reports whether the line means every time of a day, which it means, that another one means there.
+func (c *cron) covers(other *cron) bool {
+	return other.hour&^c.hour|other.minute&^c.minute|other.second&^c.second == 0
 }
 
 // onClock is the first time of a day at or after one that the line means; false when there is none on that day.

@@ -61,6 +61,8 @@ const (
 	mostLines     = 100
 	leastEvery    = time.Second
 	mostEvery     = 366 * 24 * time.Hour
+
+	mostExceptions = 1000
 )
 
 // Fault is one thing that is wrong with a Spec.
@@ -84,6 +86,7 @@ type Schedule struct {
 	from   time.Time // zero: there is no bound
 	until  time.Time
 	except exceptions
+	idle   []error
 }
 
 // exceptions are local times that do not count.
@@ -123,9 +126,16 @@ func New(spec Spec) (*Schedule, error) {
 	if kinds != 1 {
 		fault("", fmt.Sprintf("the schedule has %d of cron, every and at", kinds), `write one of them, such as cron: "30 2 * * *"`)
 	}
+	if len(spec.Cron) > mostLines || len(spec.Except) > mostExceptions {
+		fault("cron", fmt.Sprintf("there are %d lines and %d exceptions", len(spec.Cron), len(spec.Except)), fmt.Sprintf("write up to %d lines and %d exceptions", mostLines, mostExceptions))
+		return s, errors.Join(faults...)
+	}
 	for i, line := range spec.Except {
-		if err := s.except.add(line); err != nil {
-			fault(fmt.Sprintf("except[%d]", i), err.Error(), `write a date such as "2026-12-25", or a cron line such as "* * 1 1 *"`)
+		path := fmt.Sprintf("except[%d]", i)
+		if comes, err := s.except.add(line); err != nil {
+			fault(path, err.Error(), `write a date such as "2026-12-25", or a cron line such as "* * 1 1 *"`)
+		} else if !comes {
+			s.idle = append(s.idle, Fault{path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, or leave the line out"})
 		}
 	}
 	s.readCron(fault)
@@ -142,10 +152,6 @@ func New(spec Spec) (*Schedule, error) {
 }
 
 func (s *Schedule) readCron(fault func(path, message, fix string)) {
-	if len(s.Cron) > mostLines || len(s.Except) > 10*mostLines {
-		fault("cron", fmt.Sprintf("there are %d lines and %d exceptions", len(s.Cron), len(s.Except)), "write up to 100 lines and 1000 exceptions")
-		return
-	}
 	for i, line := range s.Cron {
 		path := "cron"
 		if len(s.Cron) > 1 {
@@ -167,7 +173,6 @@ func (s *Schedule) readCron(fault func(path, message, fix string)) {
 				t.repeat = RepeatBoth
 			}
 		}
-		beginning := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 		if _, comes := t.next(beginning); !comes {
 			fault(path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, which is not among the exceptions")
 		} else if _, comes := t.after(beginning); !comes {
@@ -260,26 +265,36 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 	}
 }
 
-func (e *exceptions) add(line string) error {
+// add reads an exception, and reports whether it ever comes; one that does not, as 30 February, is not kept.
+func (e *exceptions) add(line string) (comes bool, err error) {
 	if _, err := time.Parse(time.DateOnly, line); err == nil {
 		if e.dates == nil {
 			e.dates = map[string]bool{}
 		}
 		e.dates[line] = true
-		return nil
+		return true, nil
 	}
 	if !strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "@") {
-		return fmt.Errorf("%.40q is neither a date nor a cron line", line)
+		return false, fmt.Errorf("%.40q is neither a date nor a cron line", line)
 	}
 	c, err := parseCron(line, EitherDay)
-	if err == nil {
+	if err != nil {
+		return false, err
+	}
+	if _, comes = c.next(beginning); comes {
 		e.lines = append(e.lines, c)
 	}
-	return err
+	return comes, nil
 }
 
-// exceptionsPassed is how many times in a row may be excepted before a line counts as one that never comes. A day has 1440
-// minutes.
+// Idle are the exceptions that never come. They change nothing, so a schedule that was stored with them works; a new one is refused.
+func (s *Schedule) Idle() error { return errors.Join(s.idle...) }
+
+// beginning is from when on a line is looked for that may never come.
+var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// exceptionsPassed is how many steps are made over what is excepted before nothing counts as coming any more. A step passes one time, or what one
+// exception means without a break: a minute, an hour, a day.
 const exceptionsPassed = 50_000
 
 // next is the first time at or after civil that a line means and that is no exception.
@@ -289,26 +304,45 @@ func (e *exceptions) next(c *cron, civil time.Time) (time.Time, bool) {
 		if !comes {
 			return t, false
 		}
+		l, is := e.at(t)
 		switch {
-		case e.dates[t.Format(time.DateOnly)]:
-			year, month, day := t.Date()
-			civil = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
-		case e.line(t):
-			civil = t.Add(time.Second)
-		default:
+		case !is:
 			return t, true
+		case l != nil && !l.covers(c):
+			civil = l.until(t)
+		default: // nothing of this day is left
+			civil = nextDay(t)
 		}
 	}
 	return time.Time{}, false
 }
 
-func (e *exceptions) line(civil time.Time) bool {
+// at reports whether a whole second is excepted: as the day that it is of, or by a line, which is returned.
+func (e *exceptions) at(civil time.Time) (by *cron, is bool) {
+	if e.dates[civil.Format(time.DateOnly)] {
+		return nil, true
+	}
+	by = e.line(civil)
+	return by, by != nil
+}
+
+// nextDay is when the day after that of a local time begins.
+func nextDay(civil time.Time) time.Time {
+	year, month, day := civil.Date()
+	return time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
+}
+
+// line returns the first line that means a whole second; nil: none does. It is asked at every step, up to 50,000 with
+// 1,000 lines each: a line is not searched for its next time, which takes 0.1 ms for a rare one.
+func (e *exceptions) line(civil time.Time) *cron {
+	d := dayOf(civil)
+	hour, minute, second := civil.Clock()
 	for i := range e.lines {
-		if t, comes := e.lines[i].next(civil); comes && t.Equal(civil) {
-			return true
+		if l := &e.lines[i]; l.means(d, hour, minute, second) {
+			return l
 		}
 	}
-	return false
+	return nil
 }
 
 func (e *exceptions) empty() bool { return len(e.dates)+len(e.lines) == 0 }
@@ -349,11 +383,25 @@ func (s *Schedule) nextOfInterval(t time.Time) (time.Time, bool) {
 	n := (t.Unix()-offset)/every + 1
 	for range exceptionsPassed {
 		next := time.Unix(n*every+offset, 0).UTC()
-		local := civil(next, spanAt(next, s.zone).offset)
-		if s.except.empty() || !s.except.dates[local.Format(time.DateOnly)] && !s.except.line(local) {
+		if s.except.empty() {
 			return next, true
 		}
-		n++
+		in := spanAt(next, s.zone)
+		local := civil(next, in.offset)
+		l, is := s.except.at(local)
+		if !is {
+			return next, true
+		}
+		until := nextDay(local)
+		if l != nil {
+			until = l.until(local)
+		}
+		// A day has 86,400 intervals of a second: it is passed in one step, or in two where the zone's clocks change on it.
+		over := until.Add(-in.offset)
+		if !in.end.IsZero() && in.end.Before(over) {
+			over = in.end
+		}
+		n = max(n, (over.Unix()-offset-1)/every) + 1
 	}
 	return time.Time{}, false
 }

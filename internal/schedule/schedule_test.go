@@ -45,6 +45,13 @@ func TestNext(t *testing.T) {
 		{"the second and the last Friday", Spec{Cron: []string{"0 0 * * 5#2,5L"}}, "2026-11-01T00:00:00Z", []string{"2026-11-13T00:00:00Z", "2026-11-27T00:00:00Z", "2026-12-11T00:00:00Z"}},
 		{"7 is Sunday", Spec{Cron: []string{"0 0 * * 7"}}, "2026-11-20T00:00:00Z", []string{"2026-11-22T00:00:00Z"}},
 		{"exceptions", Spec{Cron: []string{"0 8 * * *"}, Except: []string{"2026-12-25", "* * 26 12 *"}}, "2026-12-24T08:00:00Z", []string{"2026-12-27T08:00:00Z"}},
+		{"every second but for a day", Spec{Every: time.Second, Except: []string{"2026-12-25"}}, "2026-12-24T23:59:58Z", []string{"2026-12-24T23:59:59Z", "2026-12-26T00:00:00Z"}},
+		{"every second but for three days, on one of which clocks are put forward", Spec{Every: time.Second, Zone: "Europe/Berlin", Except: []string{"2026-03-28", "2026-03-29", "2026-03-30"}}, "2026-03-27T22:59:59Z", []string{"2026-03-30T22:00:00Z"}},
+		{"every second but for a day on which clocks are set back", Spec{Every: time.Second, Zone: "Europe/Berlin", Except: []string{"2026-10-25"}}, "2026-10-24T21:59:59Z", []string{"2026-10-25T23:00:00Z"}},
+		{"every second but for the days around one that Samoa never had", Spec{Every: time.Second, Zone: "Pacific/Apia", Except: []string{"2011-12-29", "2011-12-31"}}, "2011-12-29T09:59:59Z", []string{"2011-12-31T10:00:00Z"}},
+		{"every second but for a day that is followed by one without a midnight", Spec{Every: time.Second, Zone: "America/Santiago", Except: []string{"2026-09-05"}}, "2026-09-05T03:59:59Z", []string{"2026-09-06T04:00:00Z"}},
+		{"every second but for most of a day", Spec{Every: time.Second, Except: []string{"* * 0-22 25 12 *"}}, "2026-12-24T23:59:59Z", []string{"2026-12-25T23:00:00Z"}},
+		{"a line of every second but for most of a day", Spec{Cron: []string{"* * * * * *"}, Except: []string{"* * 0-22 25 12 *"}}, "2026-12-24T23:59:59Z", []string{"2026-12-25T23:00:00Z"}},
 		{"an interval", Spec{Every: 15 * time.Minute, Offset: 2 * time.Minute}, "2026-11-20T00:02:00Z", []string{"2026-11-20T00:17:00Z", "2026-11-20T00:32:00Z"}},
 		{"a moment of the zone", Spec{At: "2026-12-24T08:00", Zone: "Europe/Berlin"}, "2026-11-20T00:00:00Z", []string{"2026-12-24T07:00:00Z", ""}},
 		{"a moment of UTC", Spec{At: "2026-12-24T08:00:00Z", Zone: "Europe/Berlin"}, "2026-11-20T00:00:00Z", []string{"2026-12-24T08:00:00Z", ""}},
@@ -118,10 +125,101 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Exceptions that never come change nothing, and are named.
+func TestIdleExceptions(t *testing.T) {
+	s, err := New(Spec{Cron: []string{"0 8 * * *"}, Except: []string{"2026-12-25", "0 0 30 2 *", "* * 26 12 *"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f Fault
+	if idle := s.Idle(); !errors.As(idle, &f) || f.Path != "except[1]" || !strings.Contains(f.Message, `"0 0 30 2 *" never comes`) {
+		t.Errorf("idle: %v", idle)
+	}
+	from := time.Date(2026, 12, 24, 9, 0, 0, 0, time.UTC)
+	if next, ok := s.Next(from); !ok || !next.Equal(time.Date(2026, 12, 27, 8, 0, 0, 0, time.UTC)) {
+		t.Errorf("next after %s: %s", from, next)
+	}
+	if _, err := New(Spec{Cron: []string{"0 8 * * *"}, Except: make([]string, mostExceptions+1)}); err == nil || !strings.Contains(err.Error(), "1001 exceptions") || strings.Contains(err.Error(), "except[0]") {
+		t.Errorf("too many: %v", err)
+	}
+}
+
+// A line means exactly the times at which its next time is that time itself, and covers another one where it means all of its times of a day.
+func TestMeans(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var lines []cron
+	for _, text := range append(oracleLines, "* * * * * *", "*/7 0-58 * * * *", "0 0 13 * 5", "0 12 L 2 1#2") {
+		c, err := parseCron(text, EitherDay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, c)
+	}
+	for i := range lines {
+		c, held := &lines[i], 0
+		for at := range 4000 {
+			civil := time.Unix(random.Int64N(40*366*86400)+946684800, 0).UTC()
+			if at%2 == 0 { // near a time that it means
+				civil, _ = c.next(civil)
+				civil = civil.Add(time.Duration(random.IntN(3)-1) * []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}[random.IntN(4)])
+			}
+			next, _ := c.next(civil)
+			hour, minute, second := civil.Clock()
+			if got, want := c.means(dayOf(civil), hour, minute, second), next.Equal(civil); got != want {
+				t.Fatalf("line %d means %s: %t, want %t", i, civil, got, want)
+			} else if got {
+				held++
+			}
+			if o := &lines[random.IntN(len(lines))]; c.covers(o) && o.means(dayOf(civil), hour, minute, second) && c.month&(1<<civil.Month()) != 0 && c.onDay(dayOf(civil)) && !c.means(dayOf(civil), hour, minute, second) {
+				t.Fatalf("line %d does not cover %s", i, civil)
+			}
+		}
+		if held == 0 {
+			t.Errorf("line %d held at none of the times", i)
+		}
+	}
+}
+
+// rareExceptions are lines that hardly ever come, and then some.
+func rareExceptions(then ...string) (all []string) {
+	for n := range mostExceptions - len(then) {
+		all = append(all, fmt.Sprintf("%d %d 29 2 *", n%60, n/60))
+	}
+	return append(all, then...)
+}
+
+// A whole month of excepted minutes is passed, whether one line excepts its days or two except each a part of them.
+func TestManyExceptions(t *testing.T) {
+	for _, then := range [][]string{{"* * * 1 *"}, {"*/2 * * 1 *", "1-59/2 * * 1 *"}} {
+		s, err := New(Spec{Cron: []string{"* * * * *"}, Except: rareExceptions(then...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, ok := s.Next(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)); !ok || !next.Equal(time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("%q: %s", then, next)
+		}
+	}
+}
+
+// BenchmarkExceptions is the next time of a schedule whose minutes of January are excepted, with 1,000 lines: by whole days, and each by itself.
+func BenchmarkExceptions(b *testing.B) {
+	for name, then := range map[string][]string{"days": {"* * * 1 *"}, "minutes": {"*/2 * * 1 *", "1-59/2 * * 1 *"}, "none": nil} {
+		b.Run(name, func(b *testing.B) {
+			s, err := New(Spec{Cron: []string{"* * * * *"}, Except: rareExceptions(then...)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				s.Next(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
+			}
+		})
+	}
+}
+
 // oracle reads the zone's clock at every minute from a moment on and applies the policies to what it saw.
 func oracle(c *cron, zone *time.Location, gap Gap, repeat Repeat, from time.Time, minutes int) (all []time.Time) {
 	means := func(local time.Time) bool {
-		return c.month&(1<<local.Month()) != 0 && c.onDay(local) && c.hour&(1<<local.Hour()) != 0 && c.minute&(1<<local.Minute()) != 0
+		return c.month&(1<<local.Month()) != 0 && c.onDay(dayOf(local)) && c.hour&(1<<local.Hour()) != 0 && c.minute&(1<<local.Minute()) != 0
 	}
 	local := func(t time.Time) time.Time {
 		_, offset := t.In(zone).Zone()
@@ -204,6 +302,43 @@ func TestOracle(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s in %s, gap %s, repeat %s, from %s:\n got %v\nwant %v", line, name, gap, repeat, from.Format(time.RFC3339), got, want)
 			}
+		}
+	}
+}
+
+// Intervals come as if each of them were asked whether it is excepted.
+func TestIntervalsBesideExceptions(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	zones := []string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago", "Asia/Kathmandu"}
+	exceptions := []string{"2026-03-29", "2026-03-30", "2026-04-05", "2026-09-05", "2026-09-06", "2026-10-04", "2026-10-25", "* * * * 3 0", "* * 1-3 * * *",
+		"* 0-58 * 25 * *", "0-29 * 5 * * *", "*/5 2 * * *", "30 30 * * * 6"}
+	days := []time.Time{moment(t, "2026-03-28T20:00:00Z"), moment(t, "2026-04-04T10:00:00Z"), moment(t, "2026-09-05T00:00:00Z"), moment(t, "2026-10-03T10:00:00Z"), moment(t, "2026-10-24T20:00:00Z")}
+	for range 400 {
+		spec := Spec{Every: time.Duration(1+random.IntN(5000)) * time.Second, Zone: zones[random.IntN(len(zones))]}
+		spec.Offset = time.Duration(random.Int64N(int64(spec.Every/time.Second))) * time.Second
+		for range 1 + random.IntN(4) {
+			spec.Except = append(spec.Except, exceptions[random.IntN(len(exceptions))])
+		}
+		s := made(t, spec)
+		at := days[random.IntN(len(days))].Add(time.Duration(random.IntN(86400)) * time.Second)
+		for range 5 {
+			want := at.Truncate(time.Second)
+			for {
+				want = want.Add(time.Second)
+				if (want.Unix()-int64(spec.Offset/time.Second))%int64(spec.Every/time.Second) != 0 {
+					continue
+				}
+				in := want.In(s.zone)
+				_, offset := in.Zone()
+				if local := want.Add(time.Duration(offset) * time.Second); !s.except.dates[in.Format(time.DateOnly)] && s.except.line(local) == nil {
+					break
+				}
+			}
+			next, ok := s.Next(at)
+			if !ok || !next.Equal(want) {
+				t.Fatalf("%+v: after %s comes %s (%t), want %s", spec, at, next, ok, want)
+			}
+			at = next
 		}
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -30,6 +31,14 @@ func TestRetire(t *testing.T) {
 	}
 	if r, _ := h.do(t, "POST", "/api/v1/definitions/deploi/retire", ``); r.StatusCode != http.StatusNotFound {
 		t.Errorf("a definition that is not there: %d", r.StatusCode)
+	}
+	doc := []byte("name: roll\ntasks:\n  one: {action: deploy}\n")
+	v, err := c.Validate(ctx, doc, "roll.yaml")
+	if err != nil || !v.Valid || len(v.Warnings) != 1 || v.Warnings[0].File != "roll.yaml" || v.Warnings[0].Line != 3 || v.Warnings[0].Path != "tasks.one.action" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if defined, err := c.Define(ctx, doc, "roll.yaml"); err != nil || len(defined.Definitions) != 1 || !reflect.DeepEqual(defined.Warnings, v.Warnings) {
+		t.Errorf("%+v, %v", defined, err)
 	}
 	if d, err = c.Retire(ctx, "deploy", api.RetireOrder{Undo: true}); err != nil || d.Retired != nil {
 		t.Errorf("%+v, %v", d, err)

@@ -124,7 +124,9 @@ func (c *call) importExecutions() error {
 	}
 	defer done()
 	body := &uploadBody{call: c, from: c.r.Body}
-	out, err := c.Engine.Archives().Import(c.ctx(), body)
+	to := c.Engine.Archives()
+	to.UploadLimit = c.UploadLimit
+	out, err := to.Import(c.ctx(), body)
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	if err != nil {
 		c.w.Header().Set("Connection", "close") // the rest of the body is not read

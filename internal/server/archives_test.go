@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -86,4 +87,21 @@ func TestArchives(t *testing.T) {
 		}
 	}
 	from.do(t, "POST", "/api/v1/executions/"+open+"/kill", "")
+}
+
+// An import takes no content that is larger than an upload may be.
+func TestImportKeepsTheUploadLimit(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{UploadLimit: 4})
+	var b bytes.Buffer
+	w, err := archive.NewWriter(&b, archive.Manifest{})
+	if err == nil {
+		_, err = w.Blob(archive.UploadName(sha256.Sum256([]byte("large"))), 5, strings.NewReader("large"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, body := h.do(t, "POST", "/api/v1/executions:import", b.String()); res.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(body), "upload_limit") {
+		t.Errorf("%s: %s", res.Status, body)
+	}
 }

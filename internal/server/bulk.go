@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // bulkAtOnce is how many executions of one bulk request are handled at once. Their requests to the engine go together in few
@@ -93,8 +95,21 @@ func (c *call) many(kind func(*api.BulkRequest) bulk) error {
 
 // one applies it to one execution.
 func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
-	entry := api.BulkEntry{Status: status(x.Stage)}
-	var err error
+	entry, err := c.tried(b, x, dry)
+	entry.ID = x.ID.String()
+	if err != nil {
+		entry.Problem = problemOf(err)
+	}
+	if entry.Problem != nil && entry.Problem.Status == http.StatusInternalServerError {
+		c.log.Error("a part of a bulk request failed", telemetry.Execution, x.ID, telemetry.Err, err)
+	}
+	return entry
+}
+
+// tried applies it to one execution, in a goroutine of its own: a panic there would end the process.
+func (c *call) tried(b bulk, x *flow.Execution, dry bool) (entry api.BulkEntry, err error) {
+	defer fault.Recovered(&err)
+	entry.Status = status(x.Stage)
 	switch {
 	case x.Stage.Terminal() && !b.finished:
 		err = refusal(http.StatusConflict, api.ProblemFinished, fmt.Sprintf("the execution is %s", x.Stage))
@@ -103,11 +118,7 @@ func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
 	case !dry:
 		entry, err = b.do(c.ctx(), x)
 	}
-	entry.ID = x.ID.String()
-	if err != nil {
-		entry.Problem = problemOf(err)
-	}
-	return entry
+	return entry, err
 }
 
 // chosen loads the executions that a bulk request names, or a page of those that its parameters select. If the search gave up,

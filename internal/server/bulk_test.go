@@ -1,8 +1,12 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -135,5 +139,16 @@ func TestBulkRequestsAreChecked(t *testing.T) {
 	}
 	if all, err := h.client.List(t.Context(), client.Filter{Status: []api.Status{api.Cancelled}}); err != nil || len(all.Executions) > 0 {
 		t.Errorf("%+v %v", all, err)
+	}
+}
+
+// A panic over one execution of a bulk request is that one's problem: it is handled in a goroutine of its own, where a panic ends the process.
+func TestBulkThatPanics(t *testing.T) {
+	t.Parallel()
+	c := &call{Server: &Server{log: slog.New(slog.DiscardHandler)}, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}
+	x := &flow.Execution{ID: flow.ID{1}}
+	entry := c.one(bulk{do: func(context.Context, *flow.Execution) (api.BulkEntry, error) { panic("no") }}, x, false)
+	if entry.ID != x.ID.String() || entry.Problem == nil || entry.Problem.Status != http.StatusInternalServerError {
+		t.Errorf("%+v", entry)
 	}
 }

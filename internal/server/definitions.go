@@ -53,7 +53,19 @@ func (c *call) define() error {
 	for _, d := range stored {
 		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Version: d.Version, Kind: d.Kind, Created: d.Created, Latest: d.Latest})
 	}
+	if out.Warnings, err = c.warnings(defs); err != nil {
+		return err
+	}
 	return c.json(http.StatusOK, out)
+}
+
+// warnings are about definitions that are valid.
+func (c *call) warnings(defs []*definition.Definition) ([]api.FieldError, error) {
+	mentions, err := c.Engine.MentionsOfRetired(c.ctx(), defs)
+	if err != nil || len(mentions) == 0 {
+		return nil, err
+	}
+	return fieldErrors(mentions), nil
 }
 
 func (c *call) validate() error {
@@ -71,6 +83,9 @@ func (c *call) validate() error {
 	}
 	for _, d := range defs {
 		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
+	}
+	if out.Warnings, err = c.warnings(defs); err != nil {
+		return err
 	}
 	return c.json(http.StatusOK, out)
 }

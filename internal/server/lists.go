@@ -107,7 +107,7 @@ func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-
 }
 
 func (c *call) list(narrow func(*store.Filter)) error {
-	shown := shown{outputs: c.flag("outputs"), cases: c.flag("cases")}
+	shown := shown{outputs: c.flag("outputs"), cases: c.flag("cases"), digest: c.flag("digest")}
 	if c.wantsStream() {
 		return c.watchExecutions()
 	}
@@ -264,12 +264,19 @@ func (c *call) watchExecutions() error {
 type shown struct {
 	outputs bool
 	cases   bool // the verdict of each case of code
+	digest  bool // the same by one letter for each
 }
 
-// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise code;
-// they are part of the rows only if asked for, as are the other columns.
+// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise code whose last event
+// has no digest; they are part of the rows only if asked for, as are the other columns.
 func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, error) {
-	wanted := func(x *flow.Execution) bool { return x.Outcome != nil && (shown.outputs || x.Kind == flow.KindCode) }
+	digests, err := c.digests(found)
+	if err != nil {
+		return nil, err
+	}
+	wanted := func(x *flow.Execution) bool {
+		return x.Outcome != nil && (shown.outputs || x.Kind == flow.KindCode && (shown.cases || digests[x.ID] == nil))
+	}
 	var ids []flow.ID
 	for _, x := range found {
 		if wanted(x) {
@@ -278,7 +285,6 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	}
 	var read []json.RawMessage
 	if len(ids) > 0 {
-		var err error
 		if read, err = c.Engine.Reader().Outputs(c.ctx(), ids); err != nil {
 			return nil, fmt.Errorf("list executions: %w", err)
 		}
@@ -286,11 +292,15 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	out := make([]api.Execution, 0, len(found))
 	for _, x := range found {
 		row := render(x)
+		digest := digests[x.ID]
 		if wanted(x) {
 			if len(read) == 0 {
 				break
 			}
 			renderRun(&row, x, read[0])
+			if digest == nil && shown.digest && x.Kind == flow.KindCode {
+				digest = api.DigestCases(read[0])
+			}
 			if shown.outputs {
 				row.Output = read[0]
 			}
@@ -298,6 +308,11 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 				row.CaseVerdicts = caseVerdicts(read[0])
 			}
 			read = read[1:]
+		} else if digest != nil {
+			renderDigest(&row, x, digest)
+		}
+		if shown.digest {
+			row.Digest = digest
 		}
 		if row.Error != nil {
 			const most = 1000 // a program's last line may be long

@@ -131,6 +131,34 @@ func TestListsSayHowCasesEnded(t *testing.T) {
 		}
 	}
 	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?cases=some", "")
+	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?digest=some", "")
+}
+
+// Rows have a letter for each case where that is asked for. It stands in the history, so that no output is read for it.
+func TestListsHaveDigests(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	h.run(t, "x", "graded", "measured")
+	h.get(t, "/api/v1/executions?wait=20s&"+ofRun+"x", &api.ExecutionPage{})
+	for _, asked := range []bool{false, true} {
+		page, err := h.client.List(t.Context(), client.Filter{Labels: map[string]string{"run": "x"}, Digest: asked})
+		if err != nil || len(page.Executions) != 2 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		plain, graded := page.Executions[0], page.Executions[1]
+		if plain.Digest != nil || plain.WallMS != 12.5 || graded.Verdict != "wrong_answer" || graded.WallMS != 9 || *graded.Summary != (api.CaseSummary{Total: 3, Passed: 2, Failed: 1}) {
+			t.Errorf("%+v and %+v", plain, graded)
+		}
+		if asked && (graded.Digest == nil || *graded.Digest != api.CaseDigest{Passed: 2, Total: 3, Cells: "PWP", WallMS: 9}) || !asked && graded.Digest != nil {
+			t.Errorf("asked for digests: %v, got %+v", asked, graded.Digest)
+		}
+		var events api.EventPage
+		h.get(t, "/api/v1/executions/"+graded.ID+"/events", &events)
+		last := events.Events[len(events.Events)-1]
+		if want := `{"code":"wrong_answer","message":"2 of 3 cases passed","cases":{"passed":2,"total":3,"cells":"PWP","wall_ms":9,"cpu_ms":0,"peak_memory_bytes":0}}`; string(last.Data) != want {
+			t.Errorf("the last event says %s, want %s", last.Data, want)
+		}
+	}
 }
 
 // A request that waits for a label is answered when everything with it has ended, or with what has not when the wait is over.

@@ -41,6 +41,7 @@ var (
 	paramRetryOf = param{name: "retry_of", kind: "string", doc: "Retries of this execution"}
 	paramWhere   = param{name: "where", kind: "string", doc: "Meeting this condition, as in label.team = docs and status = failed and created > -7d (docs/finding.md)"}
 	paramOutputs = param{name: "outputs", kind: "boolean", doc: "Include the output of each"}
+	paramDigest  = param{name: "digest", kind: "boolean", doc: "With how each case of code has ended, by one letter for each"}
 	paramCases   = param{name: "cases", kind: "boolean", doc: "Include the verdict of each case of code"}
 	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
 
@@ -151,7 +152,7 @@ func executionRoutes() []route {
 		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: be told when they may have changed",
-			params: slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
+			params: slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
 		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow the executions with a label: a message for each that has ended, until all have",
@@ -247,7 +248,7 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: be told when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor}),
+			summary: "List evaluations, newest first; as a stream: be told when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:validate", name: "check-evaluation", tag: tagEvaluations, summary: "Check an evaluation, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Evaluation](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkEvaluation},

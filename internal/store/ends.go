@@ -18,6 +18,9 @@ type Ends interface {
 	// Submitted returns the inputs of the executions named, in their order, and stops when a Page is full; nil for one that
 	// does not exist.
 	Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
+	// EndData returns the data of the last events of the executions named, in their order, and stops when a Page is full. The
+	// data are nil for an execution whose last event has none, that has not ended, or that does not exist.
+	EndData(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
 	// Tally counts the executions that f selects; it ignores Before and Limit. It reads each of them, so f should name a
 	// label. If every condition with rows of its own (such as a label) has more than f.Reach of them, more is true:
 	// executions that have not ended are all counted, ended ones only among the newest f.Reach rows of one condition. A

@@ -6,12 +6,19 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// LineReader reads which executions wait in a line, and which a session holds. It leaves out rows that cannot be decoded.
+// LineReader reads which executions wait in a line, and which sessions hold. It leaves out rows that cannot be decoded.
 type LineReader interface {
 	// Waiting returns executions that wait in a line, in the order of the line, without payload.
 	Waiting(ctx context.Context, q LineQuery) ([]*flow.Execution, error)
-	// HeldBy returns up to n executions that a session holds, sorted by id, beyond after, without payload.
-	HeldBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
+	// HeldBy returns what each of the sessions holds, in their order. Of each it reads the first executions, at most each, and
+	// of all together at most n: the last sessions then have fewer.
+	HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]Held, error)
+}
+
+// Held is what one session holds.
+type Held struct {
+	Count int               // all executions, also those that cannot be decoded
+	First []*flow.Execution // the first of them by id, without payload
 }
 
 // LineQuery selects a part of one line.

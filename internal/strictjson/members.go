@@ -45,21 +45,48 @@ func explain(raw []byte, dec *jsontext.Decoder, err error) error {
 }
 
 func walk(raw []byte, begin jsontext.Kind, visit func(dec *jsontext.Decoder) error) error {
-	return Read(raw, func(dec *jsontext.Decoder) error {
-		if kind := dec.PeekKind(); kind != begin && kind != 0 {
-			return errors.New("JSON has " + kindName(kind) + " where " + kindName(begin) + " is expected")
-		}
-		if _, err := dec.ReadToken(); err != nil {
+	err := Read(raw, func(dec *jsontext.Decoder) error { return inside(dec, begin, visit) })
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// inside calls visit until the list or object that dec reads next is over.
+func inside(dec *jsontext.Decoder, begin jsontext.Kind, visit func(dec *jsontext.Decoder) error) error {
+	if kind := dec.PeekKind(); kind != begin && kind != 0 {
+		return errors.New("JSON has " + kindName(kind) + " where " + kindName(begin) + " is expected")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for kind := dec.PeekKind(); kind != '}' && kind != ']'; kind = dec.PeekKind() {
+		if err := visit(dec); err != nil {
 			return err
 		}
-		for kind := dec.PeekKind(); kind != '}' && kind != ']'; kind = dec.PeekKind() {
-			if err := visit(dec); errors.Is(err, ErrStop) {
-				return nil
-			} else if err != nil {
-				return err
-			}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// EachMember calls visit for the members of the object that dec reads next, which reads the value of each from dec. An object within an
+// object is so read in one pass, where Members reads it once as a value and once more for its members.
+func EachMember(dec *jsontext.Decoder, visit func(name string) error) error {
+	return inside(dec, '{', func(dec *jsontext.Decoder) error {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
 		}
-		return nil
+		return visit(name.String())
+	})
+}
+
+// EachElement calls visit for the elements of the list that dec reads next, which reads each from dec.
+func EachElement(dec *jsontext.Decoder, visit func(i int) error) error {
+	i := -1
+	return inside(dec, '[', func(*jsontext.Decoder) error {
+		i++
+		return visit(i)
 	})
 }
 

@@ -57,7 +57,7 @@ type Task struct {
 	Action    string
 	Kind      flow.Kind
 	Payload   json.RawMessage
-	Timeout   time.Duration // of this attempt, from its claim; 0: none was set
+	Timeout   time.Duration // of this attempt, counted from its arrival at the worker; 0: none was set
 	Labels    map[string]string
 
 	// Workflow, Name and Index say which item of which task of which workflow this is; zero outside workflows.

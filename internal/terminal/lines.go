@@ -66,7 +66,7 @@ func (l *Lines) change(above string, n *Node) {
 func (l *Lines) one(path string, n *Node) {
 	state := fmt.Sprintf("%s/%d/%d", n.Status, n.Attempt, n.Ended)
 	if n.Total > 0 {
-		// Every item has its own line; the sum is worth one when it starts and when it ends.
+		// Every item has its own line; the sum is worth one when it starts and when it ends. Of rounds it counts those that there may be.
 		state = fmt.Sprintf("%s/%d", n.Status, n.Total)
 	}
 	last := l.seen[path]
@@ -90,6 +90,8 @@ func (l *Lines) one(path string, n *Node) {
 	}
 	var more []string
 	switch {
+	case n.Rounds:
+		more = append(more, n.rounds())
 	case n.Total > 0 && n.open():
 		more = append(more, fmt.Sprintf("%d to do", n.Total))
 	case n.Failed > 0:

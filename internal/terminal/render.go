@@ -141,6 +141,8 @@ func choose(nodes []Node, room int) (shown []*Node, hidden int) {
 // progress is the column after the name.
 func (n *Node) progress() string {
 	switch {
+	case n.Rounds:
+		return n.rounds()
 	case n.Total > 0 && n.Failed > 0:
 		return fmt.Sprintf("%d/%d, %d failed", n.Ended, n.Total, n.Failed)
 	case n.Total > 0:

@@ -204,3 +204,26 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// Rounds follow from one another, so how many there may be is no number of things to do.
+func TestRounds(t *testing.T) {
+	task := Node{Name: "poll", Status: "running", Total: 5, Rounds: true, Started: ago(time.Second)}
+	shown := func(n Node) string {
+		var b bytes.Buffer
+		l := newLines(&b)
+		l.Show(Tree{ID: "ex_1", Node: Node{Name: "w", Status: "running", Children: []Node{n}}})
+		return b.String() + ansi.Strip(Render(&Tree{Node: n}, 80, 24, noon))
+	}
+	if got := shown(task); strings.Count(got, "at most 5 rounds") != 2 {
+		t.Errorf("before the first round:\n%s", got)
+	}
+	task.Children = []Node{{Name: "[0]", Status: "completed"}, {Name: "[1]", Status: "running"}}
+	task.Ended = 1
+	if got := shown(task); strings.Count(got, "round 2 of at most 5") != 2 {
+		t.Errorf("in the second round:\n%s", got)
+	}
+	task.Status, task.Ended, task.Finished = "completed", 2, noon
+	if got := shown(task); strings.Count(got, "2 rounds") != 2 || strings.Contains(got, "at most") {
+		t.Errorf("after two of five rounds:\n%s", got)
+	}
+}

@@ -32,6 +32,8 @@ type Node struct {
 	Since    time.Time // when it came to stand as it does; zero where that is not known
 
 	Total, Ended, Failed int // items of a task that has several; Total 0: it has none
+	// Rounds says that the items are rounds, each of which follows from the one before, and that Total is how many there are at most.
+	Rounds bool
 
 	Log   string // the last line that it wrote; may hold anything
 	Error string // why it did not complete
@@ -46,6 +48,19 @@ func (n *Node) open() bool {
 		return false
 	}
 	return true
+}
+
+// rounds is how many rounds there have been, or may be.
+func (n *Node) rounds() string {
+	switch {
+	case n.open() && len(n.Children) > 0:
+		return fmt.Sprintf("round %d of at most %d", len(n.Children), n.Total)
+	case n.open():
+		return fmt.Sprintf("at most %d rounds", n.Total)
+	case n.Ended == 1:
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n.Ended)
 }
 
 func (n *Node) bad() bool { return n.Status == "failed" || n.Status == "timed_out" }

@@ -144,7 +144,7 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	}
 	a.spans.reporting(err)
 	if err == nil {
-		a.say(flow.EvCompleted, nil, &flow.Outcome{Output: output})
+		a.say(flow.EvCompleted, a.endData(nil, output), &flow.Outcome{Output: output})
 		return
 	}
 	e, ok := errors.AsType[*task.Error](err)
@@ -160,18 +160,18 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}
 	}
 	o.Error.Code, o.Error.Message = brief(o.Error.Code, mostCode), brief(o.Error.Message, mostMessage)
-	a.say(flow.EventType(as.String()), errorData(o.Error), o)
+	a.say(flow.EventType(as.String()), a.endData(o.Error, o.Output), o)
 }
 
-func errorData(e *flow.Error) json.RawMessage {
-	b, err := json.Marshal(struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{e.Code, e.Message})
-	if err != nil {
-		panic(err) // two strings always have a JSON form
+// endData is what the last event says beside the outcome where code has cases. nil: there are none; the engine then writes the error into the event.
+func (a *attempt) endData(e *flow.Error, output json.RawMessage) json.RawMessage {
+	if a.task.Kind != flow.KindCode {
+		return nil
 	}
-	return b
+	if cases := task.CaseDigest(output); cases != nil {
+		return flow.EndData(e, cases)
+	}
+	return nil
 }
 
 // stop begins to end the attempt. The first reason counts, except that giving up replaces an order of the engine. Once the

@@ -75,7 +75,7 @@ func (l *life) run(ctx context.Context) error {
 	}()
 	context.AfterFunc(l.ctx, func() {
 		stop()
-		l.letGo("the session was lost")
+		l.abandonAll("the session was lost")
 	})
 	<-taking.Done()
 	<-taken // executions that the last claim brought are run as well
@@ -91,7 +91,7 @@ func (l *life) run(ctx context.Context) error {
 	}
 	switch cause := context.Cause(l.ctx); {
 	case errors.Is(cause, errExpired):
-		go l.reports.lastWords(ctx)
+		go l.reports.reportAfterExpiry(ctx)
 		return cause
 	case !errors.Is(cause, errDrained):
 		return cause
@@ -109,7 +109,7 @@ func (l *life) run(ctx context.Context) error {
 // drain waits for running attempts, at most for the grace, then stops them, and ends the session.
 func (l *life) drain() {
 	if !l.idle(l.w.Grace) {
-		l.letGo(errDrained.Error())
+		l.abandonAll(errDrained.Error())
 		l.idle(flushWithin)
 	}
 	l.end(errDrained)
@@ -150,8 +150,9 @@ func (l *life) emptied() <-chan struct{} {
 	return l.empty
 }
 
-// letGo stops every attempt and reports none of them, because the session does not own them any more; the engine recovers them.
-func (l *life) letGo(reason string) {
+// abandonAll stops every attempt without reporting how it was stopped: the engine recovers the attempts. One whose handler completes all the same is
+// reported if the session still lives, as it does in drain.
+func (l *life) abandonAll(reason string) {
 	for _, a := range l.all() {
 		a.stop(&task.Stop{Reason: reason})
 	}

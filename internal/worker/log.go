@@ -137,7 +137,7 @@ func (j *journal) hasten() bool {
 	if left <= 0 {
 		return true
 	}
-	time.AfterFunc(left, func() { ring(j.attempt.life.logs.hurry) })
+	time.AfterFunc(left, func() { signal(j.attempt.life.logs.hurry) })
 	return false
 }
 
@@ -255,17 +255,17 @@ func (s *shipper) add(j *journal, urgent bool) {
 	if !j.queued {
 		j.queued = true
 		s.line = append(s.line, j)
-		ring(s.signal)
+		signal(s.signal)
 	}
 	s.mu.Unlock()
 	if urgent {
-		ring(s.hurry)
+		signal(s.hurry)
 	}
 }
 
-func ring(bell chan struct{}) {
+func signal(c chan struct{}) {
 	select {
-	case bell <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

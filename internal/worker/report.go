@@ -108,9 +108,9 @@ func (r *reporter) run() {
 	}
 }
 
-// lastWords goes on reporting the ends of attempts whose session could not be renewed in time, until ctx ends. An end that
+// reportAfterExpiry goes on reporting the ends of attempts whose session could not be renewed in time, until ctx ends. An end that
 // arrives before the engine has recovered the attempt saves a repetition.
-func (r *reporter) lastWords(ctx context.Context) {
+func (r *reporter) reportAfterExpiry(ctx context.Context) {
 	var tries backoff
 	for {
 		as, reports := r.gather()

@@ -61,8 +61,8 @@ func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	}
 }
 
-// room reports whether the worker may take more. When the engine is slow, ended attempts wait for their acknowledgement; with
-// 32 slots at most 192 attempts are held.
+// room reports whether the worker may take more. When the engine is slow, ended attempts wait for their acknowledgement: with 32 slots no call
+// of Take begins while 192 attempts (4·32+64) or more are held.
 func (l *life) room() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

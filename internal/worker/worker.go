@@ -112,7 +112,7 @@ func New(o Options) (*Worker, error) {
 // every handler has returned and everything that could be reported has been reported. It returns an error only if the engine
 // refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
-	var pause backoff
+	var tries backoff
 	var away outage
 	for ctx.Err() == nil && w.lives.Err() == nil {
 		began := time.Now()
@@ -125,21 +125,26 @@ func (w *Worker) Run(ctx context.Context) error {
 			if ctx.Err() == nil && away.worthSaying(err, time.Now()) {
 				w.Log.Warn("the engine cannot be reached; trying again until it can", telemetry.Worker, w.Name, telemetry.Err, err)
 			}
-			pause.wait(ctx, w.Random)
+			tries.wait(ctx, w.Random)
 			continue
 		}
-		pause, away = backoff{}, outage{}
+		tries, away = backoff{}, outage{}
 		if w.Serving != nil {
 			w.Serving()
 			w.Serving = nil
 		}
 		if err := newLife(w, id, began, work).run(ctx); err != nil && w.lives.Err() == nil {
 			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
+			pause(ctx, portion(reopenWithin, w.Random))
 		}
 	}
 	w.allFree()
 	return nil
 }
+
+// reopenWithin is the longest pause before a lost session is replaced. It is random, because an outage ends the sessions of all
+// workers at the same moment.
+const reopenWithin = time.Second
 
 // sayAwayAgain is how often an outage is logged while its cause stays the same.
 const sayAwayAgain = time.Minute

@@ -53,7 +53,7 @@ func newLedger() *ledger {
 		history: map[flow.ID]map[int64]flow.Event{}, orders: map[flow.ID][]handoff.Order{}}
 }
 
-func (g *ledger) ring() {
+func (g *ledger) signal() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
@@ -63,7 +63,7 @@ func (g *ledger) update(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f()
-	g.ring()
+	g.signal()
 }
 
 // until waits for a condition of the ledger.
@@ -97,7 +97,7 @@ func (g *ledger) submit(r flow.Request) flow.ID {
 	}
 	g.drafts[id] = d
 	g.line = append(g.line, id)
-	g.ring()
+	g.signal()
 	return id
 }
 
@@ -110,7 +110,7 @@ func (g *ledger) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	g.made++
 	id := flow.ID{15: byte(g.made), 0: 2}
 	g.sessions[id] = s
-	g.ring()
+	g.signal()
 	return id, nil
 }
 
@@ -216,7 +216,7 @@ func (g *ledger) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 			g.history[r.Execution][e.Seq] = e
 		}
 	}
-	g.ring()
+	g.signal()
 	if g.dropReports > 0 {
 		g.dropReports--
 		return nil, handoff.ErrUnavailable
@@ -268,7 +268,7 @@ func (g *ledger) Decline(_ context.Context, session flow.ID, attempts []flow.Att
 			})
 		})
 	}
-	g.ring()
+	g.signal()
 	return nil
 }
 
@@ -288,7 +288,7 @@ func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 		g.logAt = append(g.logAt, time.Now())
 	}
 	g.logs = append(g.logs, chunks...)
-	g.ring()
+	g.signal()
 	return nil
 }
 
@@ -370,7 +370,7 @@ func (g *ledger) loseSession(session flow.ID) {
 			}
 		}
 	}
-	g.ring()
+	g.signal()
 }
 
 // cancel orders the end of an execution that a session holds.
@@ -590,6 +590,21 @@ func TestEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An attempt that its host took away is followed by the next one, although the policy gives one alone: the reason reaches the rule that reads it.
+func TestTakenByHost(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		lost := &task.Error{Code: flow.CodeInfraError, Message: "the node was lost", Details: json.RawMessage(`{"reason":"node_lost"}`)}
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": waitFor(1, lost)}})()
+		id := g.submit(flow.Request{Kind: "x", Retry: flow.Retry{MaxAttempts: 1}})
+		g.until(t, "the end of its first attempt", func() bool { return g.drafts[id].Attempt == 2 || g.drafts[id].Stage.Terminal() })
+		g.update(func() {
+			if d := g.drafts[id]; d.Place != flow.Delayed || d.HandedBack != 1 {
+				t.Errorf("%s, %d handed back", d.Stage, d.HandedBack)
+			}
+		})
+	})
 }
 
 // Work that the worker has no handler for is given back and never failed, however long it takes until the engine hears of

@@ -295,7 +295,7 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 	return r, nil
 }
 
-// hookBody is what --body stands for, as it is: a signature is of each of its bytes.
+// hookBody is the text of --body, or the content of the file that it names, unchanged: a signature covers every byte.
 func hookBody(a *app.App, text string) ([]byte, error) {
 	path, is := strings.CutPrefix(text, "@")
 	if !is {

@@ -27,6 +27,9 @@ func ApplyCommand(a *app.App) *cobra.Command {
 files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
 declare queues go first, those that only have schedules and rules last; the others in their order.
 
+What names something that is retired (pawl retire) is registered with a warning on the standard error: tasks run it all the same, and
+starts of it by schedules and rules are refused.
+
 With --alias next only who asks for NAME@next gets the workflows and actions that are registered now: NAME alone and other aliases go on to
 stand for what they stand for, also as actions of tasks. pawl alias NAME@latest --remove lets NAME stand for the newest later. Schedules,
 rules, triggers and webhooks of the files have no aliases, and are in force at once.`,
@@ -50,6 +53,9 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 						return fmt.Errorf("apply %s: %w", file.Name, err)
 					}
 					all = append(all, d.Definitions...)
+					for _, w := range d.Warnings {
+						a.Say("pawl: warning: %s", w.String())
+					}
 				}
 				if f != output.AsTable {
 					return output.WriteData(a.Out, f, all)
@@ -95,7 +101,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			if err != nil {
 				return &exit.Error{Code: exit.Misuse, Err: err}
 			}
-			problems := []api.FieldError{}
+			problems, warnings := []api.FieldError{}, []api.FieldError{}
 			var defs []*definition.Definition
 			for _, file := range files {
 				found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
@@ -109,12 +115,15 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			case a.Config.Text("server") == "":
 				problems = append(problems, undeclaredQueues(a, defs)...)
 			default:
-				if problems, err = validateThere(cmd.Context(), a, files); err != nil {
+				if problems, warnings, err = validateThere(cmd.Context(), a, files); err != nil {
 					return err
 				}
 			}
+			for _, w := range warnings {
+				a.Say("pawl: warning: %s", w.String())
+			}
 			if f != output.AsTable {
-				v := api.Validation{Valid: len(problems) == 0, Problems: problems}
+				v := api.Validation{Valid: len(problems) == 0, Problems: problems, Warnings: warnings}
 				for _, d := range defs {
 					v.Definitions = append(v.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
 				}
@@ -149,8 +158,8 @@ func problemsOf(err error) definition.Problems {
 	return ps
 }
 
-// undeclaredQueues lists the queues that definitions name and that neither they nor the settings make known. So pawl run
-// refuses them with an engine of its own.
+// undeclaredQueues lists the queues that definitions name and that neither they nor the settings declare. `pawl run` with an engine of its own
+// refuses these too.
 func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
 	known := append(a.Config.List("queues"), flow.DefaultQueue)
 	known = append(known, definition.DeclaredQueues(defs)...)
@@ -168,19 +177,19 @@ func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldErro
 }
 
 // validateThere asks the server what it would say of files when they are applied.
-func validateThere(ctx context.Context, a *app.App, files []app.Source) ([]api.FieldError, error) {
-	problems := []api.FieldError{}
-	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+func validateThere(ctx context.Context, a *app.App, files []app.Source) (problems, warnings []api.FieldError, err error) {
+	problems = []api.FieldError{}
+	err = a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
 		for _, file := range files {
 			v, err := s.Validate(ctx, file.Content, file.Name)
 			if err != nil {
 				return fmt.Errorf("validate %s: %w", file.Name, err)
 			}
-			problems = append(problems, v.Problems...)
+			problems, warnings = append(problems, v.Problems...), append(warnings, v.Warnings...)
 		}
 		return nil
 	})
-	return problems, err
+	return problems, warnings, err
 }
 
 // inOrder puts the files that declare queues and nothing else before the others, which may name these queues, and those that

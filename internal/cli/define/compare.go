@@ -162,7 +162,8 @@ func (v *versionFigures) sum() {
 	}
 }
 
-// wilson is the interval of 95% for the rate of which hits of n were seen: Wilson's score interval, which holds for few and for rare ones too.
+// wilson is the 95% confidence interval of a rate when hits of n were observed: Wilson's score interval, which also holds for a small n and for rates
+// near 0 or 1.
 func wilson(hits, n int) (low, high float64) {
 	const z = 1.959964 // the normal distribution's 97.5th percentile
 	p, m := float64(hits)/float64(n), float64(n)

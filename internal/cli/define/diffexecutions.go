@@ -53,7 +53,7 @@ type executionSide struct {
 	measured string // how long it ran, "" where it has not
 }
 
-// unlike are the members of an execution that differ between any two.
+// unlike are the members that differ between any two executions: ids, times, links and measurements. They are not compared.
 var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at", "claimed_at", "started_at", "finished_at", "wake_at", "worker", "traceparent", "cancel_order", "imported", "reused_of", "rerun_of", "retry_of",
 	"workflow", "wall_ms", "cpu_ms", "peak_memory_bytes", "signal"}
 

@@ -34,7 +34,7 @@ var pausable = []pausableKind{
 		"  pawl pause execution ex_06h0nb4a2k --reason 'the disks are full'", (*client.Client).PauseExecution, (*client.Client).ResumeExecution},
 }
 
-// beneathText says how many workflows among the tasks of an execution an order was for as well.
+// beneathText says how many workflows among an execution's tasks its pause or resume was also for.
 func beneathText(p *api.Pause) string {
 	switch p.Beneath {
 	case 0:

@@ -20,15 +20,15 @@ import (
 // blobConnections is the most connections that a server opens for blobs.
 const blobConnections = 3
 
-// BlobHouse are the places of blobs: the one for new blobs, and earlier ones.
-type BlobHouse struct {
+// BlobPlaces are the places of blobs: the one for new blobs, and earlier ones.
+type BlobPlaces struct {
 	blob.Store
-	InlineLogs bool // a blob for every chunk of a log would be a row in the same database, or a request to a bucket
+	InlineLogs bool // chunks of logs stay in their rows: as blobs, each would be a row in the same database, or a request to a bucket
 	closers    []io.Closer
 }
 
 // Close closes what was opened.
-func (h *BlobHouse) Close() error {
+func (h *BlobPlaces) Close() error {
 	var all error
 	for _, c := range h.closers {
 		all = errors.Join(all, c.Close())
@@ -40,8 +40,8 @@ func (h *BlobHouse) Close() error {
 // OpenBlobs opens the places that the settings name: new blobs are put into the first, and blobs are looked for in all. Places
 // where these settings may have put blobs earlier are searched without being named: the database, and the directory beneath the
 // state directory.
-func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobHouse, err error) {
-	h := &BlobHouse{}
+func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobPlaces, err error) {
+	h := &BlobPlaces{}
 	defer func() {
 		if err != nil {
 			_ = h.Close()
@@ -119,7 +119,7 @@ func openDir(dir string) (closingStore, error) {
 }
 
 // add appends a store to those that are searched.
-func (h *BlobHouse) add(s closingStore, err error) error {
+func (h *BlobPlaces) add(s closingStore, err error) error {
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (h *BlobHouse) add(s closingStore, err error) error {
 }
 
 // Sweep implements blob.Sweeper.
-func (h *BlobHouse) Sweep(ctx context.Context) error {
+func (h *BlobPlaces) Sweep(ctx context.Context) error {
 	if sweeper, ok := h.Store.(blob.Sweeper); ok {
 		return sweeper.Sweep(ctx)
 	}

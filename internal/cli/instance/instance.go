@@ -42,7 +42,7 @@ type Instance struct {
 	lock   *os.File
 	alone  *os.File // its lock keeps other commands from joining while this process ends; nil until then
 	store  store.Store
-	blobs  *BlobHouse
+	blobs  *BlobPlaces
 	engine *engine.Engine
 	server *server.Server
 	parts  *Parts

@@ -29,6 +29,7 @@ type Selection struct {
 	Verdicts []string
 	Outputs  bool
 	Cases    bool
+	Digest   bool
 	Tasks    bool
 	Since    string
 	Until    string
@@ -78,7 +79,7 @@ func (l *Selection) Filter() (client.Filter, error) {
 	if l.Limit < 1 {
 		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
 	}
-	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
+	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, Digest: l.Digest, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
 	for _, s := range l.Status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
 			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
@@ -101,7 +102,7 @@ func (l *Options) Filter() (client.Filter, error) {
 	return f, err
 }
 
-// Pick lists as many as are to be listed. A list that is watched begins with what runs: under load the newest are all waiting.
+// Pick lists up to Limit executions. A list that is watched begins with those that run: under load the newest ones all wait.
 func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
 	if !l.Watch || len(f.Status) > 0 {
 		return l.firstOf(walk(f))
@@ -128,7 +129,7 @@ func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.E
 	return all, nil
 }
 
-// firstOf are the first of a walk, as many as are to be listed.
+// firstOf returns the first executions of a walk, up to Limit.
 func (l *Options) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
 	all := []api.Execution{}
 	for x, err := range walk {

@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// versions is the kind of which a name is given as well: that of the definition.
+// versions is the one kind whose list needs a name: the definition's.
 const versions = "versions"
 
 // kinds of things that can be listed, with the other names that people try.
@@ -111,6 +111,7 @@ for them.`,
 	f.StringVar(&l.Prefix, "prefix", "", "only executions, tasks too, whose ids begin so, as in ex_01kb")
 	f.StringVar(&l.After, "after", "", "only executions that are newer than this one, by its id; the oldest come first")
 	f.BoolVar(&l.Outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
+	f.BoolVar(&l.Digest, "digest", false, "of evaluations: how each case ended, by one letter: P passed, W wrong answer, T timeout, M out of memory, X exit code, N not run; docs/api.md has all")
 	f.BoolVar(&l.Cases, "cases", false, "of evaluations: how many cases passed, and which did not; with -o json or yaml how each ended")
 	f.BoolVar(&l.Tasks, "tasks", false, "tasks of workflows as well")
 	f.StringVar(&l.Trigger, "trigger", "", "only signals of this trigger")
@@ -245,6 +246,9 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 	if l.Cases {
 		head = append(head, "CASES", "NOT PASSED")
 	}
+	if l.Digest {
+		head = append(head, "DIGEST")
+	}
 	if wide {
 		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
 	}
@@ -260,6 +264,13 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 			passed, rest := casesText(x, wide)
 			cells = append(cells, passed, rest)
 		}
+		if l.Digest {
+			digest := ""
+			if x.Digest != nil {
+				digest = x.Digest.Cells
+			}
+			cells = append(cells, digest)
+		}
 		if wide {
 			message := ""
 			if x.Error != nil {
@@ -272,7 +283,7 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 	return t
 }
 
-// statusText is the status, with the time for which what has not begun is submitted, and whether it is paused.
+// statusText is the status, with the start time of an execution that was submitted for later, and whether it is paused.
 func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + output.When(&x.NotBefore)
@@ -283,7 +294,7 @@ func statusText(x *api.Execution) string {
 	return string(x.Status)
 }
 
-// casesText says how many cases passed, and how those ended that did not: the first three, or all of them.
+// casesText says how many cases passed, and how the others ended: the first three of these, or all of them.
 func casesText(x *api.Execution, all bool) (passed, rest string) {
 	if x.Summary == nil {
 		return "", ""
@@ -360,7 +371,7 @@ func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Opti
 	return all, t, err
 }
 
-// sayVerdicts says which verdicts there are with the labels when none is one of those that were asked for: they may be mistyped.
+// sayVerdicts lists the verdicts of the executions with the labels, when none has a verdict that was asked for: it may be mistyped.
 func sayVerdicts(ctx context.Context, a *app.App, c *client.Client, l *listing.Options) {
 	n, err := c.Count(ctx, client.Filter{Labels: l.Labels, TopLevel: true})
 	if err != nil || n.Total == 0 {

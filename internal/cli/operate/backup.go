@@ -295,9 +295,8 @@ func lockEmpty(state string) (*os.File, error) {
 	return lock, err
 }
 
-// mustBeEmpty refuses a directory in which there is something, but for files of these names. flag is the one that names the
-// directory, "" where it is an argument.
-func mustBeEmpty(dir, flag string, but ...string) error {
+// mustBeEmpty refuses a directory that holds anything except files of the given names. flag is the flag that named the directory; "": an argument did.
+func mustBeEmpty(dir, flag string, except ...string) error {
 	fix := "name a directory that is empty or not there"
 	if flag != "" {
 		fix += " with " + flag
@@ -312,15 +311,15 @@ func mustBeEmpty(dir, flag string, but ...string) error {
 	if err != nil {
 		return err
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(but, e.Name()) })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(except, e.Name()) })
 	if len(entries) > 0 {
 		return exit.Usagef("%s is not empty (it has %s): %s; nothing is written over", dir, entries[0].Name(), fix)
 	}
 	return nil
 }
 
-// copyTree copies the regular files beneath a directory that are not beneath the other, and counts them. What is removed
-// meanwhile is passed over; a directory that is not there has none.
+// copyTree copies the regular files beneath from that are missing beneath to, and counts them. A file that is removed meanwhile is passed over; a
+// directory that does not exist has no files.
 func copyTree(ctx context.Context, from, to string) (n int, err error) {
 	made := map[string]bool{}
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// maxSkew is from which difference of clocks on doctor speaks of it. Services refuse requests from a quarter of an hour on.
+// maxSkew is the difference of clocks beyond which doctor warns. Services refuse requests whose clock is off by a quarter of an hour.
 const maxSkew = time.Minute
 
 // checkBlobs tries the places of blobs that are not the database's or the state directory's.
@@ -75,7 +75,7 @@ func checkBucket(ctx context.Context, url string) checkup {
 	return c
 }
 
-// tryBlobs puts a blob of its own, reads it, and removes it, for which it is listed.
+// tryBlobs puts a blob of its own, reads it, and removes it; to remove a blob a store lists it first, so that right is tried as well.
 func tryBlobs(ctx context.Context, s blob.Store) error {
 	name := "doctor/" + rand.Text()
 	if _, err := s.Put(ctx, name+"/1", strings.NewReader(name)); err != nil {

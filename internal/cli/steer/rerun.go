@@ -64,6 +64,8 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 				return exit.Usagef("--failed, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
 			case !many && cmd.Flags().Changed("at-once"):
 				return exit.Usagef("--at-once goes with flags that select executions, such as --where")
+			case o.many.atOnce < 1: // 0 of the API is its default
+				return exit.Usagef("--at-once %d: give 1 or more, or leave it out for 10", o.many.atOnce)
 			case o.failed && len(o.from) > 0:
 				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
 			case len(o.only) > 0 && (o.failed || len(o.from) > 0):

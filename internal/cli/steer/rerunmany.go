@@ -21,7 +21,7 @@ type rerunMany struct {
 }
 
 func (m *rerunMany) flags(f *pflag.FlagSet) {
-	m.Limit = 1 // which the server's own limit takes the place of
+	m.Limit = 1 // a limit of 0 is refused when the selection is read; the server bounds the number of reruns itself
 	m.Selection.Flags(f)
 	f.IntVar(&m.atOnce, "at-once", 10, "with flags that select executions: how many reruns may be under way")
 }

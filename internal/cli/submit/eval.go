@@ -192,7 +192,7 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	if e.Cache, err = o.cache.read(); err != nil {
 		return nil, nil, err
 	}
-	if e.NotBefore, e.StartIn, err = o.flow.start(); err != nil {
+	if e.NotBefore, e.StartIn, err = o.flow.start(a); err != nil {
 		return nil, nil, err
 	}
 	if e.Language, err = languageOf(a, o.language, file, program); err != nil {

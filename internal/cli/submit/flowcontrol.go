@@ -62,14 +62,18 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	return k, r, nil
 }
 
-// start says when it may start: at a moment, or so long after it is accepted; both zero: at once.
-func (o *flowControl) start() (at time.Time, in api.Duration, err error) {
+// start says when it may start: at a moment, or so long after it is accepted; both zero: at once. A moment that is past by this machine's
+// clock is no mistake of a script that is late, and starts at once; a user who has mistyped it reads that.
+func (o *flowControl) start(a *app.App) (at time.Time, in api.Duration, err error) {
 	switch {
 	case o.at != "" && o.in != 0:
 		return at, 0, exit.Usagef("--at and --in both say when it may start: leave one of them out")
 	case o.at != "":
 		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
 			return at, 0, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z, or how long from now with --in 10m", o.at)
+		}
+		if time.Since(at) > 0 {
+			a.Say("pawl: --at %s is past: it starts at once", o.at)
 		}
 	}
 	return at, api.Duration(o.in), nil

@@ -87,7 +87,7 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	notBefore, startIn, err := o.flow.start()
+	notBefore, startIn, err := o.flow.start(a)
 	if err != nil {
 		return err
 	}

@@ -281,7 +281,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 		}
 		return n
 	}
-	n.Total, n.Ended = cmp.Or(t.Most(), t.Created), t.Ended
+	n.Total, n.Ended, n.Rounds = cmp.Or(t.Most(), t.Created), t.Ended, t.Repeat > 0
 	n.Failed = t.Counts[api.Failed] + t.Counts[api.TimedOut]
 	for _, x := range t.Executions {
 		item := terminal.Node{

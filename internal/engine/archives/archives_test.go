@@ -408,10 +408,34 @@ func TestForgedArchives(t *testing.T) {
 		"a NUL byte in a label":   {"label", of(code, func(e *archive.Execution) { e.Labels = map[string]string{"a": "\x00"} })},
 		"a large number":          {"a number of it", of(code, func(e *archive.Execution) { e.KeyLimit = 1 << 40 })},
 		"a negative number":       {"a number of it", of(code, func(e *archive.Execution) { e.HandedBack = -1 })},
-		"it ended before":         {"ended at", of(code, func(e *archive.Execution) { e.FinishedAt = e.CreatedAt.Add(-1e9) })},
-		"no hash":                 {"a SHA-256 in hexadecimal", of(code, func(e *archive.Execution) { e.Cache = &archive.Cache{Hash: "00", TTL: 1} })},
-		"no JSON":                 {"no JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
-		"an unknown definition":   {"has no definition", of(workflow, func(e *archive.Execution) { e.Definition = strings.Repeat("0", 64) })},
+		"a key without holders":   {"concurrency.limit", of(code, func(e *archive.Execution) { e.Key = "k" })},
+		"a key of many holders":   {"concurrency.limit", of(code, func(e *archive.Execution) { e.Key, e.KeyLimit = "k", 100_001 })},
+		"what a full key does":    {"concurrency.when_full", of(code, func(e *archive.Execution) { e.Key, e.KeyLimit, e.WhenFull = "k", 1, "wait" })},
+		"many turns":              {"concurrency.weight", of(code, func(e *archive.Execution) { e.Key, e.KeyLimit, e.FairBy, e.FairWeight = "k", 1, "who", 1<<20 })},
+		"a rate of nothing":       {"rate.limit", of(code, func(e *archive.Execution) { e.Rate = &archive.Rate{Key: "k", Per: time.Second} })},
+		"a rate of centuries":     {"rate.per", of(code, func(e *archive.Execution) { e.Rate = &archive.Rate{Key: "k", Limit: 1, Per: 9e18} })},
+		"a burst without bound": {"rate.burst", of(code, func(e *archive.Execution) {
+			e.Rate = &archive.Rate{Key: "k", Limit: 1, Per: time.Second, Burst: 1 << 30}
+		})},
+		"a high priority":       {"priority", of(code, func(e *archive.Execution) { e.Priority = 1001 })},
+		"a negative timeout":    {"timeout", of(code, func(e *archive.Execution) { e.Timeout = -1 })},
+		"a long time in queues": {"queue_timeout", of(code, func(e *archive.Execution) { e.QueueTimeout = 9e18 })},
+		"many attempts":         {"retry.max_attempts", of(code, func(e *archive.Execution) { e.Retry.MaxAttempts = 101 })},
+		"a long delay":          {"retry.delay", of(code, func(e *archive.Execution) { e.Retry.Delay = 9e18 })},
+		"it ended before":       {"ended at", of(code, func(e *archive.Execution) { e.FinishedAt = e.CreatedAt.Add(-1e9) })},
+		"no hash":               {"a SHA-256 in hexadecimal", of(code, func(e *archive.Execution) { e.Cache = &archive.Cache{Hash: "00", TTL: 1} })},
+		"no JSON":               {"no JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
+		"an unknown definition": {"has no definition", of(workflow, func(e *archive.Execution) { e.Definition = strings.Repeat("0", 64) })},
+		"an action's definition": {"it is a workflow, and its definition work@1 is none", func(r *archive.Row) *archive.Row {
+			switch {
+			case r.Execution == nil:
+			case r.Execution.ID == workflow: // its tasks have the definition that it is given
+				return r
+			case r.Execution.Kind == flow.KindNoop && r.Execution.Action == "work":
+				r.Execution.Kind = flow.KindWorkflow
+			}
+			return r
+		}},
 		"a log of another": {"stands behind it", func(r *archive.Row) *archive.Row {
 			if r.Log != nil {
 				r.Log.Execution = kid

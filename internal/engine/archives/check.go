@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/replay"
@@ -121,8 +122,14 @@ func (im *importer) begin(e *archive.Execution) error {
 	if err := checkImported(x); err != nil {
 		return err
 	}
-	if e.Definition != "" && im.documents[documentKey(e.Action, e.Version, e.Definition)] == nil {
-		return wrong(x.ID, "the archive has no definition %s with the hash %.64s", catalog.VersionKey(e.Action, e.Version), e.Definition)
+	if e.Definition != "" {
+		d := im.documents[documentKey(e.Action, e.Version, e.Definition)]
+		switch {
+		case d == nil:
+			return wrong(x.ID, "the archive has no definition %s with the hash %.64s", catalog.VersionKey(e.Action, e.Version), e.Definition)
+		case x.Kind == flow.KindWorkflow && d.Workflow == nil:
+			return wrong(x.ID, "it is a workflow, and its definition %s is none", catalog.VersionKey(e.Action, e.Version))
+		}
 	}
 	for len(im.above) > 0 && im.latest().ID != x.Parent {
 		im.above = im.above[:len(im.above)-1]
@@ -281,6 +288,10 @@ func checkImported(x *flow.Execution) error {
 		if !sensible(t) {
 			return wrong(x.ID, "a time of it is %s", t)
 		}
+	}
+	var asked requests.Faults
+	if asked.Check(&x.Request); len(asked.List) > 0 {
+		return wrong(x.ID, "no submission can ask for what it has: %s", asked.List[0])
 	}
 	switch {
 	case x.ID.IsZero() || x.Action == "" || x.Kind == "" || x.Queue == "":

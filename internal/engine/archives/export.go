@@ -37,6 +37,9 @@ type Archives struct {
 	Update  uploads.Update
 	Engine  Engine
 	Log     *slog.Logger
+
+	MostBlob    int64 // bytes of what an execution has written, in an import
+	UploadLimit int64 // bytes of an uploaded content, in an import; 0: as many as MostBlob
 }
 
 // Engine knows its retention and the database's clock, and who watches executions.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/archive"
@@ -29,6 +30,8 @@ const (
 	// WrittenAtOnce is how many executions, and about how many bytes of them, one write has within a transaction.
 	WrittenAtOnce = 200
 	writtenBytes  = 4 << 20
+	// lookedUpAtOnce is how many executions one transaction looks up.
+	lookedUpAtOnce = 500
 	// importDefinitions bounds the documents of an archive, which are held while it is imported.
 	importDefinitions = 64 << 20
 	// importRefused is how many refused trees are named.
@@ -67,7 +70,7 @@ func (a *Archives) Import(ctx context.Context, from io.Reader) (*Imported, error
 	err = archive.Read(from, archive.Contents{
 		Manifest:   func(m *archive.Manifest) error { return im.manifest(m) },
 		Definition: im.document,
-		Blob:       func(name string, _ int64, content io.Reader) error { return im.blob(ctx, name, content) },
+		Blob:       func(name string, size int64, content io.Reader) error { return im.blob(ctx, name, size, content) },
 		Row:        im.row,
 	})
 	if err == nil {
@@ -135,7 +138,13 @@ func documentKey(name string, version int, hash string) string {
 }
 
 // blob keeps a content as an upload, until a tree that names it is stored.
-func (im *importer) blob(ctx context.Context, name string, content io.Reader) error {
+func (im *importer) blob(ctx context.Context, name string, size int64, content io.Reader) error {
+	if most := im.a.UploadLimit; most > 0 && size > most && strings.HasPrefix(name, "uploads/") {
+		return fault.New(name, fmt.Sprint(size), fmt.Sprintf("it has more than the %d bytes that one upload may have", most), "raise the server's setting upload_limit, or leave its execution out of the export")
+	}
+	if size > im.a.MostBlob {
+		return fault.New(name, fmt.Sprint(size), fmt.Sprintf("it has more than the %d bytes that an execution may write into one blob", im.a.MostBlob), "leave its execution out of the export")
+	}
 	sum := sha256.New()
 	u, err := im.a.Uploads.Receive(ctx, im.a.Uploads.NewID(), io.TeeReader(content, sum), sum)
 	if err != nil {
@@ -191,13 +200,25 @@ func (im *importer) storeAll(ctx context.Context) error {
 	return nil
 }
 
-// storeGroup stores those of the trees that are not here. What spoils a group is stored tree by tree.
+// storeGroup stores those of the trees that are not here.
 func (im *importer) storeGroup(ctx context.Context, group []span) error {
-	fresh, err := im.unknown(ctx, group)
-	if err != nil || len(fresh) == 0 {
-		return err
+	for len(group) > 0 {
+		fresh, later, err := im.unknown(ctx, group)
+		if err == nil && len(fresh) > 0 {
+			err = im.store(ctx, fresh)
+		}
+		if err != nil {
+			return err
+		}
+		group = later
 	}
-	if err = im.contents(ctx, fresh); err == nil {
+	return nil
+}
+
+// store stores trees of which nothing is here. What spoils a group is stored tree by tree.
+func (im *importer) store(ctx context.Context, fresh []span) error {
+	err := im.contents(ctx, fresh)
+	if err == nil {
 		err = im.a.Update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 			defer fault.Recovered(&err)
 			for _, t := range fresh {
@@ -225,7 +246,7 @@ func (im *importer) storeGroup(ctx context.Context, group []span) error {
 		}
 		return nil
 	}
-	left, again := im.unknown(ctx, fresh)
+	left, _, again := im.unknown(ctx, fresh)
 	if again == nil && len(left) == 0 {
 		return nil // another import of the same archive was faster
 	}
@@ -263,39 +284,80 @@ func (im *importer) refuse(id flow.ID, why string) {
 	}
 }
 
-// unknown returns the trees whose tops are not here, and says of the others whether they are the same.
-func (im *importer) unknown(ctx context.Context, group []span) (fresh []span, err error) {
-	here := map[flow.ID]bool{}
-	ids := make([]flow.ID, len(group))
+// unknown returns the trees of which nothing is here, and says of the others whether they are the same. It looks at every execution of a
+// tree: the logs and blobs of a tree are written before its rows, so under the id of one that is here they would be added to its own. Trees
+// that have an execution in common with one before them come later, when that one has been stored.
+func (im *importer) unknown(ctx context.Context, group []span) (fresh, later []span, err error) {
+	trees := make([][]flow.ID, len(group))
 	for i, t := range group {
-		ids[i] = t.top
-	}
-	err = im.a.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		all, err := tx.Lock(ctx, ids, store.WithoutPayload)
-		for _, x := range all {
-			here[x.ID] = true
+		err := im.each(t, func(r *archive.Row) error {
+			if r.Execution != nil {
+				trees[i] = append(trees[i], r.Execution.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
 		}
-		return err
-	})
+	}
+	here, err := im.here(ctx, trees)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, t := range group {
-		if !here[t.top] {
-			fresh = append(fresh, t)
-			continue
-		}
-		same, err := im.same(ctx, t)
+	claimed := map[flow.ID]bool{}
+	for i, t := range group {
+		taken := slices.IndexFunc(trees[i], func(id flow.ID) bool { return here[id] })
 		switch {
-		case err != nil:
-			return nil, err
-		case same:
-			im.result.Already++
+		case here[t.top]:
+			same, err := im.same(ctx, t)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case same:
+				im.result.Already++
+			default:
+				im.refuse(t.top, "there is another execution with this id here: it is not what the archive has")
+			}
+		case taken >= 0:
+			im.refuse(t.top, fmt.Sprintf("its task %s exists already here, and not in this workflow", trees[i][taken]))
+		case slices.ContainsFunc(trees[i], func(id flow.ID) bool { return claimed[id] }):
+			later = append(later, t)
 		default:
-			im.refuse(t.top, "there is another execution with this id here: it is not what the archive has")
+			fresh = append(fresh, t)
+			if len(group) > 1 { // a tree alone may be large
+				for _, id := range trees[i] {
+					claimed[id] = true
+				}
+			}
 		}
 	}
-	return fresh, nil
+	return fresh, later, nil
+}
+
+// here returns which executions of trees are in the store. Tops are looked up last: another import of the same tree stores all of it at
+// once, so a task of it that was found has its workflow here by then, and the tree is compared instead of refused.
+func (im *importer) here(ctx context.Context, trees [][]flow.ID) (map[flow.ID]bool, error) {
+	var ids []flow.ID
+	for _, tree := range trees {
+		ids = append(ids, tree[1:]...)
+	}
+	for _, tree := range trees {
+		ids = append(ids, tree[0])
+	}
+	here := map[flow.ID]bool{}
+	for some := range slices.Chunk(ids, lookedUpAtOnce) {
+		err := im.a.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			all, err := tx.Lock(ctx, some, store.WithoutPayload)
+			for _, x := range all {
+				here[x.ID] = true
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return here, nil
 }
 
 // same compares a tree with what is here under its id: requests, histories, outcomes, marks and input.

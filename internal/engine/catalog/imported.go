@@ -55,10 +55,12 @@ func (c *Catalog) VersionHere(ctx context.Context, x *flow.Execution) (int, erro
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return 0, fmt.Errorf("look for its definition: %w", err)
 	}
-	hash := x.Imported.Definition[len(ImportedPrefix):]
-	return 0, fault.New("id", x.ID.String(), fmt.Sprintf("it was imported, and ran on a definition %s that is not the latest here", VersionKey(x.Action, x.Version)),
-		fmt.Sprintf("register it from the archive: tar -xOf ARCHIVE 'definitions/%s.%s.json' | pawl apply -; or rerun it with the definition that is here: pawl rerun %s --definition latest",
-			VersionKey(x.Action, x.Version), hash, x.ID))
+	key := VersionKey(x.Action, x.Version)
+	say, fix := "is not here", fmt.Sprintf("register it from the archive: tar -xOf ARCHIVE 'definitions/%s.%s.json' | pawl apply -", key, x.Imported.Definition[len(ImportedPrefix):])
+	if err == nil {
+		say, fix = "is not the latest here", fix+fmt.Sprintf("; or rerun it with the definition that is here: pawl rerun %s --definition latest", x.ID)
+	}
+	return 0, fault.New("id", x.ID.String(), fmt.Sprintf("it was imported, and ran on a definition %s that %s", key, say), fix)
 }
 
 // Loader loads a version of a definition, as requests of children need it.

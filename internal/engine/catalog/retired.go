@@ -71,6 +71,11 @@ func (c *Catalog) RefuseRetired(ctx context.Context, name string) error {
 	if !r.Retired {
 		return nil
 	}
+	return fault.New("action", name, r.Say(), "name another one, or bring it back: pawl retire "+name+" --undo")
+}
+
+// Say returns the sentence for users that the definition is retired, with the time, the account and the reason, as far as these are known.
+func (r *Retirement) Say() string {
 	say := fmt.Sprintf("%s is retired since %s", r.Name, r.At.UTC().Format(time.RFC3339))
 	if r.By != "" {
 		say += ", by " + r.By
@@ -78,7 +83,7 @@ func (c *Catalog) RefuseRetired(ctx context.Context, name string) error {
 	if r.Reason != "" {
 		say += ": " + r.Reason
 	}
-	return fault.New("action", name, say, "name another one, or bring it back: pawl retire "+name+" --undo")
+	return say
 }
 
 // Registered loads the newest version of a definition; *NoSuch where there is none.

@@ -116,10 +116,23 @@ func Passing(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Recovered, deferred, makes a panic of a decision the decision's error: the batch is halved until the request that causes it stands
-// alone, and the process goes on.
+// Panicked is the error that a panic has become.
+type Panicked struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panicked) Error() string { return fmt.Sprintf("%s\n%s", p.Short(), p.Stack) }
+
+// Short is the error without its stack.
+func (p *Panicked) Short() string {
+	return fmt.Sprintf("a decision panicked, which is a defect of Pawl: %v", p.Value)
+}
+
+// Recovered, deferred, makes a panic of a decision the decision's error, a Panicked: the batch is halved until the request that causes it
+// stands alone, and the process goes on. A goroutine that works on what callers have sent defers it too: nothing above it recovers.
 func Recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("a decision panicked, which is a defect of Pawl: %v\n%s", p, debug.Stack())
+		*err = &Panicked{p, debug.Stack()}
 	}
 }

@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 			return `{"score": 0.5, "secret": 1}`, nil
 		})
 		for i, in := range []struct{ action, input, team string }{
-			{"order", `{"customer": "a", "items": [{"id": 7}]}`, "docs"}, {"order", `{"customer": "b"}`, "web"}, {"order", `{"customer": "a", "bad": true}`, "docs"},
+			{"order", `{"customer": "a", "items": [{"id": 7}]}`, "docs"}, {"order", `{"customer": "b", "items": [{"id": "8"}]}`, "web"}, {"order", `{"customer": "a", "bad": true}`, "docs"},
 			{"plain", `{"customer": "a"}`, "docs"}, {"noop", `{"bad": 1}`, ""}, {"noop", `{}`, "web"},
 		} {
 			s := engine.Submission{Action: in.action, Input: json.RawMessage(in.input), Labels: map[string]string{"n": fmt.Sprint(i)}}
@@ -80,6 +80,11 @@ func TestFind(t *testing.T) {
 			"input.customer in (a, b) and status = completed": "[0 1]",
 			"output.score >= 0.5 or error = boom":             "[0 1 2 4]",
 			"input.items[0].id = 7":                           "[0]",
+			`input.items[0].id = "7"`:                         "[0]",
+			`input.items[0].id in ("7", x)`:                   "[0]",
+			`input.items[0].id < "8"`:                         "[0]",
+			"input.items[0].id >= 7":                          "[0 1]", // the second is a text
+			`input.items[0].id in ("7", 8)`:                   "[0 1]",
 			"action = order and input.customer not exists":    "[]",
 			"status = failed and created > -7d and input.customer in (a, b) and label.team = docs": "[2]",
 			"finished not exists": "[6]",

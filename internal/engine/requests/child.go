@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// depthLimit is how deep workflows may nest.
-const depthLimit = 20
+// DepthLimit is how deep workflows may nest.
+const DepthLimit = 20
 
 // Maker makes the requests of a workflow's children.
 type Maker struct {
@@ -49,8 +49,8 @@ func (m Maker) Request(ctx context.Context, c *orchestration.Child) (flow.Reques
 		if err == nil {
 			err = CheckText("fair_by", r.Fair.By, fault.KeyLimit)
 		}
-		if err == nil && m.Depth+1 > depthLimit {
-			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
+		if err == nil && m.Depth+1 > DepthLimit {
+			err = fmt.Errorf("workflows nest deeper than %d", DepthLimit)
 		}
 	}
 	if err != nil {

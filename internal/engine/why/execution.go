@@ -207,7 +207,7 @@ func (w *Answer) deadlines(x *flow.Execution) {
 
 func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) error {
 	w.Until = x.WakeAt
-	left := time.Until(x.WakeAt).Round(time.Second)
+	left := span(time.Until(x.WakeAt))
 	switch w.Waiting {
 	case "rate":
 		w.rated(x, left)
@@ -228,7 +228,7 @@ func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) e
 }
 
 // rated says that an execution waits for the slot that its rate has given it.
-func (w *Answer) rated(x *flow.Execution, left time.Duration) {
+func (w *Answer) rated(x *flow.Execution, left string) {
 	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), left)
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
 }
@@ -396,8 +396,22 @@ func describeEvent(ev flow.Event) string {
 	return text
 }
 
-// Clock is a moment of today as answers show it.
-func Clock(t time.Time) string { return t.UTC().Format("15:04:05") + "Z" }
+// Clock is a moment as a sentence has it: the time of the day, and the date where that is half a day or more away.
+func Clock(t time.Time) string {
+	if away := time.Until(t).Abs(); away >= 12*time.Hour {
+		return t.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return t.UTC().Format("15:04:05Z")
+}
+
+// span is a length of time in seconds, and in days where it is three or more.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 3*day {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.Round(time.Second).String()
+}
 
 func plural(n int, noun string) string {
 	if n == 1 {

@@ -3,6 +3,8 @@ package why
 import (
 	"encoding/json"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -22,4 +24,28 @@ func TestFailuresAreToldInWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
+}
+
+// What is days away has its date: "until 00:00:00Z" said nothing of an execution that is to start in a year.
+func TestMomentsHaveTheirDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight, 2000-01-01 UTC
+		now := time.Now()
+		for _, c := range []struct {
+			in          time.Duration
+			clock, span string
+		}{
+			{90 * time.Minute, "01:30:00Z", "1h30m0s"},
+			{-2 * time.Hour, "22:00:00Z", ""},
+			{-24 * time.Hour, "1999-12-31 00:00:00Z", ""},
+			{50 * time.Hour, "2000-01-03 02:00:00Z", "50h0m0s"},
+			{100 * 24 * time.Hour, "2000-04-10 00:00:00Z", "100 days"},
+		} {
+			if got := Clock(now.Add(c.in)); got != c.clock {
+				t.Errorf("Clock of what is %s away: %q, want %q", c.in, got, c.clock)
+			}
+			if got := span(c.in); c.span != "" && got != c.span {
+				t.Errorf("span of %s: %q, want %q", c.in, got, c.span)
+			}
+		}
+	})
 }

@@ -47,7 +47,7 @@ func (w *Answer) pausedItself(x *flow.Execution) {
 	if p.Reason != "" {
 		say += ": " + p.Reason
 	}
-	if x.Place == flow.Held || p.Stops && x.Place == flow.Delayed {
+	if x.Place == flow.Held || p.Stops && x.Place == flow.Delayed && !x.WaitsForSlot() {
 		w.Facts = append([]string{w.Summary}, w.Facts...)
 		w.Until, w.Summary = p.Until, say
 	} else {

@@ -10,6 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// ready says what an execution in its queue waits for: its position, a pause of its action, its queue or its workers, or a worker that can
+// take it. The first of these that keeps it is the answer; the others are facts beside it.
 func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) error {
 	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
@@ -20,95 +22,127 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) err
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedAction && p.Name == x.Action }); i >= 0 {
-		w.Position = 0 // those of other actions go on
-		w.paused(&paused[i], "")
-		return nil
-	}
-	if _, held := flow.PausedAction(x.Queue); held {
-		w.Position = 0
-		w.Waiting, w.Summary = "paused", fmt.Sprintf("action %q was paused until now; the engine puts what waited for that back", x.Action)
-		w.Unblock = []string{"nothing needs to be done: it goes on within seconds"}
+	if w.pausedAction(x, paused) {
 		return nil
 	}
 	sessions, err := e.Store.LiveSessions(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedQueue && p.Name == w.Queue }); i >= 0 {
-		w.paused(&paused[i], fmt.Sprintf("; it is %s in line", ordinal(w.Position)))
+	if p := pauseOf(paused, store.PausedQueue, w.Queue); p != nil {
+		w.paused(p, fmt.Sprintf("; it is %s in line", ordinal(w.Position)))
 		return nil
 	}
-	resting := func(s store.Session) *store.Pause {
-		if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedWorker && p.Name == s.Name }); i >= 0 {
-			return &paused[i]
-		}
+	c := candidatesOf(x.Queue, w.Needs.Handler, sessions, paused)
+	w.count(&c)
+	where := fmt.Sprintf("queue %q", w.Queue)
+	_, needs := flow.SplitLane(x.Queue)
+	if len(c.serving) == 0 {
+		w.noWorker(where, needs, &c)
 		return nil
 	}
-	slots := 0
-	var rests []store.Pause     // of workers that could take it
-	var serving []store.Session // that could take it
-	var others []lacking
-	var able []store.Session // that have the handler
+	for i := range c.rests {
+		w.Facts = append(w.Facts, pauseText(&c.rests[i]))
+	}
+	if len(needs) > 0 {
+		where += " for " + allOf(needs)
+	}
+	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, w.Workers, plural(w.Workers, "worker"), w.Slots)
+	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
+	held, err := e.whoHolds(ctx, c.serving)
+	if held != "" {
+		w.Facts = append(w.Facts, held)
+	}
+	return err
+}
+
+// pauseOf is the pause of a subject; nil: it is not paused.
+func pauseOf(paused []store.Pause, of store.PauseKind, name string) *store.Pause {
+	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == of && p.Name == name }); i >= 0 {
+		return &paused[i]
+	}
+	return nil
+}
+
+// pausedAction says that the execution's action is paused, or was until a moment ago, and reports whether that is so. It has no position:
+// executions of other actions go on.
+func (w *Answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
+	if p := pauseOf(paused, store.PausedAction, x.Action); p != nil {
+		w.Position = 0
+		w.paused(p, "")
+		return true
+	}
+	if _, held := flow.PausedAction(x.Queue); held {
+		w.Position = 0
+		w.Waiting, w.Summary = "paused", fmt.Sprintf("action %q was paused until now; the engine puts what waited for that back", x.Action)
+		w.Unblock = []string{"nothing needs to be done: it goes on within seconds"}
+		return true
+	}
+	return false
+}
+
+// candidates are the live workers, by whether they could take an execution.
+type candidates struct {
+	serving []store.Session // can take it
+	rests   []store.Pause   // of workers that could take it and are paused
+	others  []lacking       // serve its queue and lack something that it needs
+	able    []store.Session // of any queue: have the handler that it needs
+}
+
+// candidatesOf sorts live workers for an execution in a lane.
+func candidatesOf(lane, handler string, sessions []store.Session, paused []store.Pause) (c candidates) {
 	for _, s := range sessions {
-		reach := flow.ReachOf(s.Queues, s.Kinds)
-		if needs, ok := reach.Lacks(x.Queue); ok && len(needs) == 0 && resting(s) != nil {
-			rests = append(rests, *resting(s))
+		needs, ok := flow.ReachOf(s.Queues, s.Kinds).Lacks(lane)
+		if p := pauseOf(paused, store.PausedWorker, s.Name); ok && len(needs) == 0 && p != nil {
+			c.rests = append(c.rests, *p)
 		} else if ok && len(needs) == 0 {
-			serving = append(serving, s)
-			slots += s.Slots
+			c.serving = append(c.serving, s)
 		} else if ok {
-			others = append(others, lacking{s, needs})
+			c.others = append(c.others, lacking{s, needs})
 		}
-		if slices.Contains(s.Kinds, w.Needs.Handler) {
-			able = append(able, s)
+		if slices.Contains(s.Kinds, handler) {
+			c.able = append(c.able, s)
 		}
 	}
-	workers := len(serving)
-	w.Workers, w.Slots = workers, slots
-	for _, o := range others[:min(len(others), lackingShown)] {
+	return c
+}
+
+// count notes how many workers and slots serve, and what the nearest others lack.
+func (w *Answer) count(c *candidates) {
+	w.Workers = len(c.serving)
+	for _, s := range c.serving {
+		w.Slots += s.Slots
+	}
+	for _, o := range c.others[:min(len(c.others), lackingShown)] {
 		l := Lacking{Worker: o.Name}
 		for _, need := range o.needs {
 			l.Needs = append(l.Needs, allOf([]string{need}))
 		}
 		w.Lacking = append(w.Lacking, l)
 	}
-	where := fmt.Sprintf("queue %q", w.Queue)
-	_, needs := flow.SplitLane(x.Queue)
-	if workers == 0 && len(rests) > 0 {
-		w.paused(&rests[0], fmt.Sprintf(", and no other worker serves %s; it is %s in line", where, ordinal(w.Position)))
-		rests = rests[1:]
-	}
-	for i := range rests {
-		w.Facts = append(w.Facts, pauseText(&rests[i]))
-	}
+}
+
+// noWorker says why no live worker can take an execution: those that could are paused, lack its handler or something else, or there are none.
+func (w *Answer) noWorker(where string, needs []string, c *candidates) {
+	handler := w.Needs.Handler
 	switch {
-	case w.Waiting == "paused":
-		return nil
-	case workers == 0 && w.Needs.Handler != "" && !slices.ContainsFunc(others, func(o lacking) bool { return slices.Contains(o.Kinds, w.Needs.Handler) }):
-		w.unhandled(where, needs, len(others), able)
-		return nil
-	case workers == 0 && len(others) > 0:
-		w.unmet(where, needs, others)
-		return nil
-	case workers == 0:
+	case len(c.rests) > 0:
+		w.paused(&c.rests[0], fmt.Sprintf(", and no other worker serves %s; it is %s in line", where, ordinal(w.Position)))
+		for i := range c.rests[1:] {
+			w.Facts = append(w.Facts, pauseText(&c.rests[1+i]))
+		}
+	case handler != "" && !slices.ContainsFunc(c.others, func(o lacking) bool { return slices.Contains(o.Kinds, handler) }):
+		w.unhandled(where, needs, len(c.others), c.able)
+	case len(c.others) > 0:
+		w.unmet(where, needs, c.others)
+	default:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
 		w.Unblock = []string{"start a worker that serves " + where}
 		if len(needs) > 0 {
 			w.Unblock[0] += " and has " + allOf(needs)
 		}
-		return nil
-	case len(needs) > 0:
-		where += " for " + allOf(needs)
 	}
-	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, workers, plural(workers, "worker"), slots)
-	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
-	held, err := e.whoHolds(ctx, serving)
-	if held != "" {
-		w.Facts = append(w.Facts, held)
-	}
-	return err
 }
 
 // lackingShown is how many workers an answer lists that could not take an execution.

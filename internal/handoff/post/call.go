@@ -118,13 +118,13 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		case <-m.dead:
 			timer.Stop()
 			if !k.again {
-				return nil, fmt.Errorf("%w: the mailbox of this process is gone", handoff.ErrUnavailable)
+				return nil, m.with(fmt.Errorf("%w: the mailbox of this process is gone", handoff.ErrUnavailable))
 			}
 			c.rest(ctx)
 		case <-timer.C:
 			c.correlator.silent(m, c.silence())
 			if !k.again {
-				return nil, fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience)
+				return nil, m.with(fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience))
 			}
 			pause = min(2*pause, mostPause)
 			pause += time.Duration(c.random() * float64(pause/8))
@@ -152,33 +152,51 @@ func (c *Client) rest(ctx context.Context) {
 }
 
 // send gives a call to the broker. A body that is too large for a letter, and the content of a blob, follow as a transfer. The
-// call may be answered before its transfer ends.
+// call may be answered before its transfer ends, and even before the broker has confirmed its letter: RabbitMQ confirms letters
+// in order, so that a letter of another line, whose queue does not answer, holds the confirmation up.
 func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, error) {
 	line, body, content := k.line, k.body, k.content
 	if content == nil && len(body) > MostLetter {
 		content, body, line = bytes.NewReader(k.body), nil, Asks // other lines keep letters, and would keep a call whose body is gone
 	}
+	var acks *waiter
 	if content != nil {
 		h.Pipe = newID()
+		acks = c.correlator.awaitAcks(h.Pipe, k.key, byServer)
+		defer c.correlator.forget(h.Pipe)
 	}
-	err := c.office.Send(ctx, line, pack(h, body, k.key, byWorker), validFor(line, k.kind))
+	letter := pack(h, body, k.key, byWorker)
+	f, err := beside(ctx, w, func(ctx context.Context) error { return c.office.Send(ctx, line, letter, validFor(line, k.kind)) })
 	failpoint.Hit(failpoint.AfterSend)
-	if err != nil || content == nil {
-		return nil, err
+	if f != nil || err != nil || content == nil {
+		return f, err
 	}
-	sending, stop := context.WithCancel(ctx)
-	sent := make(chan error, 1)
-	go func() { sent <- c.correlator.transmit(sending, h.Pipe, k.key, byWorker, byServer, content) }()
+	f, err = beside(ctx, w, func(ctx context.Context) error {
+		return c.correlator.transmit(ctx, acks, h.Pipe, k.key, byWorker, content)
+	})
+	if errors.Is(err, errStopped) { // the answer says why the receiver stopped
+		err = nil
+	}
+	return f, err
+}
+
+// beside runs do until it returns or an answer comes, and returns when do has returned.
+func beside(ctx context.Context, w *waiter, do func(context.Context) error) (*frame, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
 	select {
-	case err := <-sent:
-		stop()
-		if errors.Is(err, errStopped) { // the answer says why the receiver stopped
-			err = nil
+	case err := <-done:
+		select {
+		case f := <-w.frames:
+			return f, nil
+		default:
+			return nil, err
 		}
-		return nil, err
 	case f := <-w.frames:
 		stop()
-		<-sent // the transfer reads the content
+		<-done // a transfer reads the caller's content until then
 		return f, nil
 	}
 }

@@ -163,8 +163,9 @@ func (c *Client) held() time.Duration { return holdFor(c.leased()) + min(slack, 
 // its renewals, or their answers, have been lost for two thirds of a lease.
 func (c *Client) overdue() time.Duration { return min(slack, c.leased()/20) }
 
-// silence is how long nothing may have come into a mailbox before it is given up when an answer is overdue.
-func (c *Client) silence() time.Duration { return min(slack, c.leased()/6) }
+// silence is how long nothing may have come into a mailbox before it is given up when an answer is overdue. It is longer than
+// servers hold calls, since nothing comes into the mailbox of an idle worker for as long.
+func (c *Client) silence() time.Duration { return c.held() }
 
 func (c *Client) leased() time.Duration {
 	c.mu.Lock()

@@ -31,6 +31,26 @@ type mailbox struct {
 	Box
 	dead  chan struct{} // closed when it is given up
 	heard atomic.Int64  // when the last message came, in nanoseconds since 1970
+
+	mu      sync.Mutex
+	failing error // why it could not be read the last time; nil: it could
+}
+
+// failed notes how reading the mailbox has ended.
+func (m *mailbox) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = err
+}
+
+// with adds to an error why the mailbox cannot be read, if it cannot.
+func (m *mailbox) with(err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failing == nil {
+		return err
+	}
+	return fmt.Errorf("%w: the mailbox of this process cannot be read: %w", err, m.failing)
 }
 
 // waiter waits for the frames of one id. It gets only those whose signature is right.
@@ -110,6 +130,7 @@ func (d *correlator) read(m *mailbox) {
 	}()
 	for {
 		raw, err := m.Next(reading)
+		m.failed(err)
 		if errors.Is(err, ErrUnavailable) && reading.Err() == nil { // the mailbox and its messages may still exist
 			t := time.NewTimer(readAgain)
 			select {

@@ -1,5 +1,10 @@
 package post
 
+import (
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
 // Occupy sets how many transfers a server counts as under way.
 func (s *Server) Occupy(n int) {
 	s.mu.Lock()
@@ -30,4 +35,9 @@ func (c *Client) StrayIn(message []byte) {
 // Forged is an answer, signed with a key.
 func Forged(key, session, body string) []byte {
 	return pack(head{ID: newID(), Kind: kindAnswer, Session: session}, []byte(body), []byte(key), byServer)
+}
+
+// SecretOf is the secret of a session whose servers have a key.
+func SecretOf(key string, session flow.ID) string {
+	return wire.NewServer(nil, []byte(key), wire.Holds{}).Secret(session)
 }

@@ -36,10 +36,14 @@ var errTwice = fmt.Errorf("%w: the transfer is read already", handoff.ErrUnavail
 
 var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
 
-// transmit sends the bytes of r until EOF as a transfer, and returns when all of them are acknowledged.
-func (d *correlator) transmit(ctx context.Context, pipe string, key []byte, by, from string, r io.Reader) error {
-	w := d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindAck && f.by(key, from) })
-	defer d.forget(pipe)
+// awaitAcks collects the acknowledgements of a transfer, until forget. It is called before the message is sent that announces the transfer:
+// a first acknowledgement for which no goroutine waits is repeated only after resendPiece.
+func (d *correlator) awaitAcks(pipe string, key []byte, from string) *waiter {
+	return d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindAck && f.by(key, from) })
+}
+
+// transmit sends the bytes of r until EOF as a transfer whose acknowledgements w gets, and returns when all of them are acknowledged.
+func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key []byte, by string, r io.Reader) error {
 	var (
 		to     string
 		sent   [][]byte // unacknowledged pieces; the first has the number acked

@@ -34,7 +34,7 @@ func (e *engine) Open(context.Context, handoff.Session) (flow.ID, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.opened++
-	return flow.ID{7, byte(e.opened)}, nil
+	return flow.ID{7, byte(e.opened), byte(e.opened >> 8)}, nil
 }
 
 func (e *engine) Renew(context.Context, flow.ID) (handoff.Renewal, error) {

@@ -122,15 +122,21 @@ func TestLateOpening(t *testing.T) {
 // hung is an engine whose first session is opened long after it was asked for, as while the database hangs.
 type hung struct {
 	engine
+	takes  time.Duration
 	closed []flow.ID
 }
 
 func (h *hung) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	id, err := h.engine.Open(ctx, s)
 	if id == (flow.ID{7, 1}) {
-		<-time.After(40 * time.Second)
+		<-time.After(h.takes)
 	}
 	return id, err
+}
+
+func (h *hung) Resume(ctx context.Context, s handoff.Session, _ flow.ID, _ []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	id, err := h.Open(ctx, s)
+	return id, nil, err
 }
 
 func (h *hung) Close(_ context.Context, id flow.ID) error {
@@ -140,26 +146,87 @@ func (h *hung) Close(_ context.Context, id flow.ID) error {
 	return nil
 }
 
+// mute is a broker that does not tell ages, and in which letters lie for a while.
+type mute struct {
+	*posttest.Model
+	lie time.Duration
+}
+
+func (o *mute) Serve(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
+	o.Model.Serve(ctx, line, most, func(ctx context.Context, l post.Letter) error {
+		<-time.After(o.lie)
+		l.Age = 0
+		return take(ctx, l)
+	})
+}
+
 // A session that was opened after its worker has given up is closed again: its worker does not learn of it, and opens another.
 func TestOpenedTooLate(t *testing.T) {
 	t.Parallel()
+	for what, c := range map[string]struct {
+		takes  time.Duration
+		resume bool
+		office post.Office
+	}{
+		"opened":         {40 * time.Second, false, &posttest.Model{}},
+		"resumed":        {40 * time.Second, true, &posttest.Model{}},
+		"of unknown age": {10 * time.Second, false, &mute{&posttest.Model{}, 9 * time.Second}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := &hung{takes: c.takes}
+				_, stop := server(t, c.office, e)
+				w := post.NewClient(c.office, "sesame")
+				ask := func() (flow.ID, error) {
+					if c.resume {
+						before := flow.ID{9}
+						w.Recall(before, post.SecretOf("shared", before))
+						id, _, err := w.Resume(t.Context(), session, before, nil)
+						return id, err
+					}
+					return w.Open(t.Context(), session)
+				}
+				if _, err := ask(); !errors.Is(err, handoff.ErrUnavailable) {
+					t.Errorf("opened too late: %v", err)
+				}
+				if id, err := ask(); err != nil || id != (flow.ID{7, 2}) {
+					t.Errorf("%v, %v", id, err)
+				}
+				<-time.After(time.Minute)
+				e.mu.Lock()
+				if len(e.closed) != 1 || e.closed[0] != (flow.ID{7, 1}) {
+					t.Errorf("closed %v", e.closed)
+				}
+				e.mu.Unlock()
+				w.Stop()
+				stop()
+			})
+		})
+	}
+}
+
+// homeless is a broker that loses a mailbox for good while a session is opened for its owner.
+type homeless struct{ *posttest.Model }
+
+func (homeless) Put(context.Context, string, []byte) error { return post.ErrNoBox }
+
+// A session whose worker has no mailbox any more is closed again.
+func TestOpenedForNoMailbox(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o, e := &posttest.Model{}, &hung{}
+		o, e := homeless{&posttest.Model{}}, &hung{}
 		_, stop := server(t, o, e)
-		c := post.NewClient(o, "sesame")
-		if _, err := c.Open(t.Context(), session); !errors.Is(err, handoff.ErrUnavailable) {
-			t.Errorf("opened in 40 s: %v", err)
+		w := post.NewClient(o, "sesame")
+		if _, err := w.Open(t.Context(), session); !errors.Is(err, handoff.ErrUnavailable) {
+			t.Errorf("opened without an answer: %v", err)
 		}
-		if id, err := c.Open(t.Context(), session); err != nil || id != (flow.ID{7, 2}) {
-			t.Errorf("%v, %v", id, err)
-		}
-		<-time.After(time.Minute)
 		e.mu.Lock()
-		if len(e.closed) != 1 || e.closed[0] != (flow.ID{7, 1}) {
+		if len(e.closed) != 1 {
 			t.Errorf("closed %v", e.closed)
 		}
 		e.mu.Unlock()
-		c.Stop()
+		w.Stop()
 		stop()
 	})
 }

@@ -1,7 +1,6 @@
 package post
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +38,7 @@ type Server struct {
 
 	gauge      *gauge
 	correlator *correlator
+	opening    chan struct{} // one element for each session that is being opened
 
 	mu        sync.Mutex
 	transfers int // under way
@@ -47,6 +47,10 @@ type Server struct {
 const (
 	// mostAsks is how many calls wait at one server: three for each of some ten thousand workers.
 	mostAsks = 50_000
+	// mostOpens is how many sessions a server opens at once. The worker of one more is told at once to try again, and does so
+	// after a pause. Without a bound, 10,000 workers that ask for sessions at once, of which 330 are opened a second, would ask
+	// again before the half of them was served, and again before those calls were.
+	mostOpens = 256
 	// mostTells and mostLogs are how many letters of each line a server handles at once.
 	mostTells = 64
 	mostLogs  = 16
@@ -64,6 +68,8 @@ const (
 	voidAfter     = 20 * time.Second
 	voidTakeAfter = 3 * time.Second
 	voidOpenAfter = openWithin - 5*time.Second
+	// openReserve is how long before the caller of Open or Resume gives up the call ends.
+	openReserve = time.Second
 )
 
 // validFor is how long a letter is useful.
@@ -86,6 +92,7 @@ func NewServer(o ServerOptions) *Server {
 	}
 	s := &Server{
 		office: o.Office, log: o.Log, gauge: newGauge(), correlator: newCorrelator(o.Office, nil),
+		opening: make(chan struct{}, mostOpens),
 	}
 	lease := handoff.Lease
 	if l, ok := o.Handoff.(handoff.Leased); ok && l.Lease() > 0 {
@@ -192,6 +199,12 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 	defer stop()
 	switch f.Kind {
 	case wire.Open, wire.Resume:
+		select {
+		case s.opening <- struct{}{}:
+			defer func() { <-s.opening }()
+		default:
+			return r.fail(answering, fmt.Errorf("%w: this server is opening %d sessions already", handoff.ErrUnavailable, mostOpens))
+		}
 		return s.open(ctx, answering, f, session, r, l.Age)
 	case kindPut, kindGet:
 		return s.blob(ctx, f, session, r)
@@ -276,26 +289,35 @@ func (s *Server) transferred() {
 	s.transfers--
 }
 
-// open answers a call that opens a session; age is that of its letter. The answer is encrypted for the caller.
+// open answers a call that opens a session. age is that of its letter; if the broker does not tell, it is taken to be as old as
+// such a letter may be. The answer is encrypted for the caller.
 func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
-	begun := time.Now()
+	if age == 0 {
+		age = voidOpenAfter
+	}
+	ends := time.Now().Add(openWithin - age) // then the caller gives up and asks again
+	opening, cancel := context.WithDeadline(ctx, ends.Add(-openReserve))
+	defer cancel()
 	var out wire.Opened
 	var err error
 	if f.Kind == wire.Open {
 		var session handoff.Session
-		if err = s.body(ctx, f, r.key, &session); err == nil {
-			out, err = s.wire.Open(ctx, session)
+		if err = s.body(opening, f, r.key, &session); err == nil {
+			out, err = s.wire.Open(opening, session)
 		}
 	} else {
 		var in wire.Asked
-		if err = s.body(ctx, f, r.key, &in); err == nil {
-			out, err = s.wire.Resume(ctx, before, &in)
+		if err = s.body(opening, f, r.key, &in); err == nil {
+			out, err = s.wire.Resume(opening, before, &in)
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: the session could not be opened in time: %w", handoff.ErrUnavailable, err)
 	}
 	if err != nil {
 		return r.fail(answering, err)
 	}
-	if f.Kind == wire.Open && age+time.Since(begun) >= openWithin { // the caller has given up and opens another session
+	if !time.Now().Before(ends) {
 		return s.close(answering, out.Session)
 	}
 	plain, err := wire.Encode(out)
@@ -307,20 +329,24 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 	if err != nil {
 		return r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err))
 	}
-	if err := r.send(answering, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)); err != nil {
+	err = r.send(answering, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain))
+	switch {
+	case errors.Is(err, ErrNoBox): // the caller is gone
+		return s.close(answering, out.Session)
+	case err != nil: // The caller may have got it nevertheless: attempts of an open session are not given to another.
 		s.log.Warn("a session was opened but its worker did not get the answer: it expires", "session", out.Session, "err", err)
 	}
 	return nil
 }
 
-// close closes a session that no worker knows.
+// close closes a session that no worker knows. What it has inherited is handed back and begins again.
 func (s *Server) close(ctx context.Context, session string) error {
 	id, err := flow.ParseID(flow.SessionPrefix, session)
 	if err == nil {
 		_, err = s.wire.Do(ctx, wire.Close, id, &wire.Asked{})
 	}
 	if err != nil {
-		s.log.Warn("a session was opened too late for its worker and could not be closed: it expires", "session", session, "err", err)
+		s.log.Warn("a session was opened that no worker knows and could not be closed: it expires", "session", session, "err", err)
 	}
 	return nil
 }
@@ -394,100 +420,6 @@ func (s *Server) Late(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return ctx.Err()
-		}
-	}
-}
-
-// reply is where the answer to a call goes.
-type reply struct {
-	s    *Server
-	call *frame
-	key  []byte
-}
-
-// give answers a call. An error means that the caller does not get the answer.
-func (r *reply) give(ctx context.Context, a any) error {
-	body, err := wire.Encode(a)
-	if err != nil {
-		err = fmt.Errorf("the answer has no JSON form: %w", err)
-		_ = r.fail(ctx, err)
-		return err
-	}
-	return r.send(ctx, head{}, body)
-}
-
-// send answers with a body, as a transfer if the body is too large for a message.
-func (r *reply) send(ctx context.Context, h head, body []byte) error {
-	if len(body) <= MostLetter {
-		return r.put(ctx, h, body)
-	}
-	most := mostTransfers - keptTransfers
-	if k := r.call.Kind; k == wire.Take || k == wire.Missed || k == wire.Resume {
-		most = mostTransfers
-	}
-	if err := r.s.transfer(most); err != nil {
-		_ = r.fail(ctx, err)
-		return err
-	}
-	defer r.s.transferred()
-	return r.transmit(ctx, h, bytes.NewReader(body))
-}
-
-// transmit answers with a transfer, and returns when the transfer has ended.
-func (r *reply) transmit(ctx context.Context, h head, content io.Reader) error {
-	m, err := r.s.correlator.at(ctx)
-	if err != nil {
-		return err
-	}
-	pipe := newID()
-	sent := make(chan error, 1)
-	sending, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { sent <- r.s.correlator.transmit(sending, pipe, r.key, byServer, byWorker, content) }()
-	h.Pipe, h.To = pipe, m.Name()
-	if err := r.put(ctx, h, nil); err != nil {
-		stop()
-		<-sent
-		return err
-	}
-	return <-sent
-}
-
-// fail answers that a call has failed. It returns nil, because the call is finished.
-func (r *reply) fail(ctx context.Context, err error) error {
-	if errors.Is(err, errTwice) {
-		return nil // another delivery of the same letter is answered
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	_ = r.put(ctx, head{Code: codeFor(err), Say: err.Error()}, nil) // a caller that gets no answer asks again
-	return nil
-}
-
-// tryPut is how long it tries to deliver an answer while the broker does not answer. After that the worker asks for the work in
-// it with Missed.
-const tryPut = 5 * time.Second
-
-// put puts an answer into the caller's mailbox.
-func (r *reply) put(ctx context.Context, h head, body []byte) error {
-	h.ID, h.Kind, h.Session = r.call.ID, kindAnswer, r.call.Session
-	message := pack(h, body, r.key, byServer)
-	failpoint.Hit(failpoint.BeforeAnswer)
-	defer failpoint.Hit(failpoint.AfterPut)
-	trying, cancel := context.WithTimeout(ctx, tryPut)
-	defer cancel()
-	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		err := r.s.office.Put(trying, r.call.To, message)
-		if err == nil || !errors.Is(err, ErrUnavailable) {
-			return err
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-trying.Done():
-			t.Stop()
-			return err
 		}
 	}
 }

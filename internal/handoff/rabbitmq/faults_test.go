@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := rabbitmqtest.Start(t)
 	for name, fault := range map[string]func(*testing.T, *rabbitmqtest.Server, string){
-		"AccessRules": accessRules, "ConnectionsClosed": connectionsClosed, "LetterRejoined": letterRejoined, "Alarm": alarm, "OwnerDeleted": ownerDeleted, "Stopped": stopped, "QueueStuck": queueStuck, "DeadDeleted": deadDeleted,
+		"AccessRules": accessRules, "ConnectionsClosed": connectionsClosed, "LetterRejoined": letterRejoined, "Alarm": alarm, "OwnerDeleted": ownerDeleted, "Stopped": stopped, "QueueStuck": queueStuck, "OtherLineStuck": otherLineStuck, "DeadDeleted": deadDeleted,
 	} {
 		t.Run(name, func(t *testing.T) { fault(t, s, s.URL()+"?namespace="+strings.ToLower(name)) })
 	}
@@ -267,6 +267,25 @@ func queueStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 	served(t, server, post.Tells, c.take)
 	sent(t, worker, post.Tells, "after")
 	within(t, "the letter after", c.has("after"))
+}
+
+// While the queue of logs confirms nothing, calls are confirmed at once.
+func otherLineStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
+	open(t, rabbitmq.Options{URL: url, Installation: "one"})
+	worker := open(t, rabbitmq.Options{URL: url})
+	sent(t, worker, post.Asks, "before")
+	s.Ctl("eval", "sys:suspend('%2F_pawl.otherlinestuck.log').")
+	ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
+	defer giveUp()
+	if err := worker.Send(ctx, post.Logs, []byte("stuck"), 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a letter to a line that does not answer: %v", err)
+	}
+	began := time.Now()
+	if err := worker.Send(t.Context(), post.Asks, []byte("renewal"), 0); err != nil {
+		t.Errorf("a call beside a line that does not answer, after %s: %v", time.Since(began), err)
+	}
+	s.Ctl("eval", "sys:resume('%2F_pawl.otherlinestuck.log').")
+	sent(t, worker, post.Logs, "after")
 }
 
 // Letters are buried also when the queue of the dead ones was deleted.

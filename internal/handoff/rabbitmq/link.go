@@ -31,13 +31,14 @@ type link struct {
 // connection is one connection of a link.
 type connection struct {
 	*amqp.Connection
-	l         *link
-	raw       net.Conn
-	gone      chan struct{} // closed when the connection is lost
-	why       error         // set when gone is closed
-	blocked   atomic.Bool   // the broker accepts no messages on it
-	turn      chan struct{} // capacity 1: full while a publication is being written
-	publisher *publisher    // used while turn is full; nil on a connection that does not publish
+	l       *link
+	raw     net.Conn
+	gone    chan struct{} // closed when the connection is lost
+	why     error         // set when gone is closed
+	blocked atomic.Bool   // the broker accepts no messages on it
+	turn    chan struct{} // capacity 1: full while a publication is being written
+	// publishers are used while turn is full: one for each queue of hasPublisher, and "" for the others.
+	publishers map[string]*publisher
 }
 
 const (
@@ -145,7 +146,7 @@ func (l *link) connect(ctx context.Context) (c *connection, err error) {
 }
 
 func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
-	c := &connection{l: l, gone: make(chan struct{}), turn: make(chan struct{}, 1)}
+	c := &connection{l: l, gone: make(chan struct{}), turn: make(chan struct{}, 1), publishers: map[string]*publisher{}}
 	config := amqp.Config{
 		Heartbeat: heartbeat, Locale: "en_US", Properties: amqp.Table{"product": "pawl", "connection_name": l.name},
 		Dial: func(network, addr string) (net.Conn, error) {
@@ -184,7 +185,7 @@ func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 		close(c.gone)
 	}()
 	if err = checkVersion(conn.Properties); err == nil && l.publishes {
-		c.publisher, err = newPublisher(ctx, c)
+		c.publishers[""], err = newPublisher(ctx, c, false)
 	}
 	if err != nil {
 		c.end()

@@ -22,15 +22,17 @@ var errNoQueue = errors.New("no such queue")
 const channelLife = 10 * time.Second
 
 // publisher publishes over a channel and passes the broker's answer to each publication: confirmed, refused because the queue
-// is full, or returned because there is no such queue.
+// is full, or returned because there is no such queue. The library passes confirmations on in the order of the publications, so
+// reports and logs have publishers of their own: a queue of theirs that does not answer holds up no renewal of a lease.
 type publisher struct {
 	c     *connection
+	own   bool // it is the publisher of one line, and the connection has another for what is urgent
 	ch    *amqp.Channel
 	until time.Time // then another publisher replaces it
 
 	mu      sync.Mutex
 	waiting map[uint64]*publication // by their numbers on the channel
-	stale   bool                    // a queue did not exist, and is being made
+	stale   bool                    // another publisher is to replace it: a queue did not exist, and is being made, or does not answer
 	retired bool                    // another publisher has replaced it; it is closed when all its publications are confirmed
 	over    bool                    // the channel is closed
 	why     error
@@ -42,8 +44,8 @@ type publication struct {
 	late     *time.Timer // ends the wait, even if no caller waits any more
 }
 
-func newPublisher(ctx context.Context, c *connection) (*publisher, error) {
-	p := &publisher{c: c, until: time.Now().Add(channelLife), waiting: map[uint64]*publication{}}
+func newPublisher(ctx context.Context, c *connection, own bool) (*publisher, error) {
+	p := &publisher{c: c, own: own, until: time.Now().Add(channelLife), waiting: map[uint64]*publication{}}
 	var err error
 	if p.ch, err = c.channel(ctx); err != nil {
 		return nil, err
@@ -174,14 +176,21 @@ func (f *Office) publish(ctx context.Context, queue string, m amqp.Publishing) e
 }
 
 // notConfirmed gives a publication up. If the broker has blocked the connection, it has said so and confirms nothing; otherwise
-// the connection, or the queue, is stuck.
+// the connection, or the queue, is stuck. A publisher of one line is replaced: if the connection is stuck, the broker does not
+// answer that either.
 func (p *publisher) notConfirmed(seq uint64) {
 	w := p.forget(seq)
 	if w == nil {
 		return
 	}
 	w.said <- fmt.Errorf("%w: it has not confirmed a publication for %s", post.ErrUnavailable, answerWithin)
-	if !p.c.blocked.Load() {
+	switch {
+	case p.c.blocked.Load():
+	case p.own:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stale = true
+	default:
 		p.c.drop()
 	}
 }
@@ -196,15 +205,27 @@ func (c *connection) write(ctx context.Context, queue string, m amqp.Publishing)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c.publisher.aged() {
-		next, err := newPublisher(ctx, c)
+	own := queue
+	if !c.l.f.hasPublisher(queue) {
+		own = ""
+	}
+	p := c.publishers[own]
+	if p == nil || p.aged() {
+		next, err := newPublisher(ctx, c, own != "")
 		if err != nil {
 			return nil, err
 		}
-		c.publisher.retire()
-		c.publisher = next
+		if p != nil {
+			p.retire()
+		}
+		p, c.publishers[own] = next, next
 	}
-	return c.publisher.write(ctx, queue, m)
+	return p.write(ctx, queue, m)
+}
+
+// hasPublisher reports whether a queue has a publisher of its own.
+func (f *Office) hasPublisher(queue string) bool {
+	return queue == f.line(post.Tells) || queue == f.line(post.Logs)
 }
 
 func (p *publisher) write(ctx context.Context, queue string, m amqp.Publishing) (*publication, error) {

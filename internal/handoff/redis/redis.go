@@ -202,7 +202,7 @@ func (f *Office) age(id string) time.Duration {
 	if err != nil || !f.timed.Load() {
 		return 0
 	}
-	return max(0, time.Now().Add(time.Duration(f.ahead.Load())).Sub(time.UnixMilli(n)))
+	return max(1, time.Now().Add(time.Duration(f.ahead.Load())).Sub(time.UnixMilli(n))) // 0: it cannot be told
 }
 
 // readClock compares Redis's clock with this process's.

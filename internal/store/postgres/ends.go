@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -16,6 +17,11 @@ var (
 	// read.
 	qOutputs = sql(`SELECT s.output FROM (
 			SELECT w.n, d.output, coalesce(sum(octet_length(d.output)) OVER (ORDER BY w.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
+		WHERE s.before < $2::bigint ORDER BY s.n`)
+
+	qHistoryEnds = sql(`SELECT s.history FROM (
+			SELECT w.n, d.history, coalesce(sum(octet_length(d.history)) OVER (ORDER BY w.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
 			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
 		WHERE s.before < $2::bigint ORDER BY s.n`)
 
@@ -64,6 +70,24 @@ func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage
 	all, err := s.documents(ctx, qInputsOf, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read inputs: %w", err)
+	}
+	return all, nil
+}
+
+// EndData implements store.Ends.
+func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
+	var a args
+	err = s.read(ctx, call{q: qHistoryEnds, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+		var last flow.Event
+		events, err := row.DecodeHistory(nil, r.peek(), 0, 0, math.MaxInt64, 0, nil)
+		if len(events) > 0 {
+			last = events[len(events)-1]
+		}
+		all = append(all, last.Data)
+		return err
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read how executions ended: %w", err)
 	}
 	return all, nil
 }

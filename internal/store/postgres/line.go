@@ -32,7 +32,7 @@ var (
 	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
-// LockKeys implements store.Executions. Every change of a key's holders and of its line is decided under this lock, so the
+// LockKeys implements store.Lines. Every change of a key's holders and of its line is decided under this lock, so the
 // counts that follow hold until the transaction ends.
 func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
@@ -88,12 +88,12 @@ func (t *tx) notLocked(keys []string) []string {
 	return fresh
 }
 
-// Line implements store.Executions.
+// Line implements store.Lines.
 func (t *tx) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.underKey(ctx, qLine, qLineOf, key, n)
 }
 
-// Holders implements store.Executions.
+// Holders implements store.Lines.
 func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.underKey(ctx, qHolders, qHoldersOf, key, n)
 }

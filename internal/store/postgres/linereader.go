@@ -15,7 +15,10 @@ var (
 
 	qWaitingForKey = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place = 2 AND l.key = $1` + behind)
 
-	qHeldBy = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3`)
+	qHeldCount = sql(`SELECT l.owner, count(*) FROM {s}.live l WHERE l.owner = ANY($1::uuid[]) GROUP BY l.owner`)
+
+	qHeldFirst = sql(`SELECT ` + liveColumns + ` FROM unnest($1::uuid[]) WITH ORDINALITY AS w(session, n)
+		CROSS JOIN LATERAL (SELECT * FROM {s}.live h WHERE h.owner = w.session ORDER BY h.id LIMIT $2::bigint) l ORDER BY w.n, l.id LIMIT $3::bigint`)
 )
 
 // Waiting implements store.LineReader.
@@ -33,14 +36,33 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Executi
 	return all, nil
 }
 
-// HeldBy implements store.LineReader.
-func (s *Store) HeldBy(ctx context.Context, session, after flow.ID, limit int) ([]*flow.Execution, error) {
-	var a args
-	all, err := s.readable(ctx, qHeldBy, a.id(session).id(after).int(s.limit(limit)), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read the executions that %s holds: %w", session.Text(flow.SessionPrefix), err)
+// HeldBy implements store.LineReader. Both statements go to the database together.
+func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Held, error) {
+	held, at := make([]store.Held, len(sessions)), make(map[flow.ID]*store.Held, len(sessions))
+	for i, session := range sessions {
+		at[session] = &held[i]
 	}
-	return all, nil
+	var counts, first args
+	err := s.read(ctx, call{q: qHeldCount, params: counts.ids(sessions).params, read: func(r *rows) error {
+		if h := at[r.id()]; h != nil {
+			h.Count = int(r.int())
+		}
+		return nil
+	}}, call{q: qHeldFirst, params: first.ids(sessions).int(s.limit(each)).int(s.limit(n)).params, read: func(r *rows) error {
+		x, _, err := r.live(false)
+		if err != nil {
+			return s.passOver(x.ID, err)
+		}
+		if h := at[x.Owner]; h != nil && len(h.First) < each && n > 0 {
+			h.First = append(h.First, x)
+			n--
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read what sessions hold: %w", err)
+	}
+	return held, nil
 }
 
 // readable reads the first live executions that a query returns, without payload. It leaves out rows that cannot be decoded.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,31 @@ func TestUnreadable(t *testing.T) {
 			execute(t, server(t), fmt.Sprintf(`UPDATE %s.live SET state = '\xff' WHERE id = '%x'`, schema, id[:]))
 		}
 	})
+}
+
+// The table of open executions takes the places that go with each stage, and no others: place 0 is nowhere, 1 delayed, 2 in its key's line, 3 in its queue, 4 held.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	schema := emptySchema(t)
+	open(t, server(t), schema)
+	db, err := pgx.Connect(t.Context(), server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	var check string
+	err = db.QueryRow(t.Context(), `SELECT pg_get_expr(conbin, conrelid) FROM pg_constraint WHERE conname = 'live_place' AND conrelid = '`+schema+`.live'::regclass`).Scan(&check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Query(t.Context(), `SELECT place || ' ' || stage FROM generate_series(-1, 9) place, generate_series(-1, 99) stage WHERE `+check+` ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want := []string{"0 1", "0 2", "1 1", "1 3", "2 1", "2 2", "2 3", "3 3", "4 4", "4 5"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%s takes %q, %v, want %q", check, got, err, want)
+	}
 }
 
 func TestDamaged(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 var qRelane = sql(`UPDATE {s}.live SET queue = $2, detail = $3 WHERE ` + is("id", "$1::uuid"))
 
-// Relane implements store.Executions. The draft makes the commit notify other processes of the lane, as for any execution that
+// Relane implements store.Lines. The draft makes the commit notify other processes of the lane, as for any execution that
 // comes into a queue.
 func (t *tx) Relane(_ context.Context, x *flow.Execution, lane string) error {
 	x.Queue = lane

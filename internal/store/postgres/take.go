@@ -89,7 +89,7 @@ func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
 	return true, nil
 }
 
-// Take implements store.Executions.
+// Take implements store.Lines.
 func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	if len(queues) == 0 || n <= 0 {
 		return nil, t.flush(ctx)
@@ -99,7 +99,8 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	}
 	queues = unique(queues)
 	share := map[string]int{queues[0]: n}
-	if long := t.s.worn.any(queues); len(queues) > 1 && !long {
+	long := t.s.worn.any(queues) // reading one of them took too long when it was last read
+	if len(queues) > 1 && !long {
 		// First read, without locks, the priority and ticket of the next n rows of each queue: only rows that are taken
 		// may be locked.
 		clear(share)
@@ -116,6 +117,9 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 				t.s.worn.note(q, nil, time.Since(began))
 			}
 		}
+		if len(share) == 0 {
+			return nil, nil // all of them are empty
+		}
 	} else if long {
 		clear(share)
 	}
@@ -123,7 +127,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	size := store.TakeBytes
 	for _, q := range queues {
 		want := share[q]
-		if len(share) == 0 {
+		if long {
 			want = n - len(all) // in order of name instead of priority and ticket, an approximation for as long as reading all queues is too slow
 		}
 		if want <= 0 || size <= 0 {

@@ -46,8 +46,26 @@ var (
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
 
-// Apply implements store.Tx.
+// Apply implements store.Tx. The order matters: rows that name executions come after these.
 func (t *tx) Apply(_ context.Context, d store.Delta) error {
+	err := t.applyExecutions(&d)
+	if err == nil {
+		err = t.applyWorkflows(&d)
+	}
+	if err == nil {
+		err = t.applyAttached(&d)
+	}
+	if err == nil {
+		err = t.applySignals(&d)
+	}
+	if err == nil {
+		err = t.applyRest(&d)
+	}
+	return err
+}
+
+// applyExecutions writes executions. All new ones get their numbers first: one may name another, as its parent.
+func (t *tx) applyExecutions(d *store.Delta) error {
 	for _, x := range d.Drafts {
 		if !x.New {
 			continue
@@ -66,6 +84,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write execution %s: %w", x.ID, err)
 		}
 	}
+	return nil
+}
+
+// applyWorkflows writes how far workflows are.
+func (t *tx) applyWorkflows(d *store.Delta) error {
 	for _, m := range d.Marks {
 		if err := t.mark(m); err != nil {
 			return fmt.Errorf("mark task %q of %s: %w", m.Task, m.Workflow, err)
@@ -80,6 +103,12 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write change %d of %s: %w", c.Number, c.ID, err)
 		}
 	}
+	return nil
+}
+
+// applyAttached writes what else belongs to executions: their idempotency keys, their input, the uploads that they
+// hold, and what reruns reuse.
+func (t *tx) applyAttached(d *store.Delta) error {
 	for _, k := range d.Keys {
 		n, err := t.mustNumber(k.Execution)
 		if err == nil {
@@ -104,6 +133,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("reuse the outcome of %s: %w", d.Reuses[i].From, err)
 		}
 	}
+	return nil
+}
+
+// applySignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
+func (t *tx) applySignals(d *store.Delta) error {
 	for _, n := range d.Matched {
 		if err := t.match(n); err != nil {
 			return fmt.Errorf("match signal number %d: %w", n, err)
@@ -129,7 +163,7 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)
 		}
 	}
-	return t.applyRest(&d)
+	return nil
 }
 
 // applyRest writes what a decision changes beside executions and signals.

@@ -16,6 +16,9 @@ import (
 var (
 	qOutput = sql(`SELECT d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ?`)
 
+	qEndData = sql(`SELECT v.data FROM ids i JOIN ended d ON d.n = i.n
+		JOIN events v ON v.k = (SELECT max(k) FROM events WHERE k >= i.n * 4194304 AND k < (i.n + 1) * 4194304) WHERE i.id = ?`)
+
 	qInput = sql(`SELECT e.input FROM ids i JOIN executions e ON e.n = i.n WHERE i.id = ?`)
 
 	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
@@ -56,6 +59,15 @@ func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage
 	all, err := s.documents(ctx, qInput, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read inputs: %w", err)
+	}
+	return all, nil
+}
+
+// EndData implements store.Ends.
+func (s *Store) EndData(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
+	all, err := s.documents(ctx, qEndData, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read how executions ended: %w", err)
 	}
 	return all, nil
 }

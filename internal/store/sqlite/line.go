@@ -17,7 +17,9 @@ var (
 
 	qWaitingForKey = sql(`SELECT n FROM live WHERE key = ? AND place = 2` + behind)
 
-	qHeldBy = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? AND e.id > ? ORDER BY e.id LIMIT ?`)
+	qHeldCount = sql(`SELECT count(*) FROM live WHERE owner = ?`)
+
+	qHeldFirst = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? ORDER BY e.id LIMIT ?`)
 )
 
 // Waiting implements store.LineReader.
@@ -41,18 +43,37 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 }
 
 // HeldBy implements store.LineReader.
-func (s *Store) HeldBy(ctx context.Context, session, after flow.ID, limit int) (all []*flow.Execution, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		numbers, err := c.use(qHeldBy).id(session).blob(after[:]).int(s.limit(limit)).numbers() // as an id, a zero one would be null
-		if err == nil {
-			all, err = s.readable(c, numbers, limit)
+func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Held, error) {
+	held := make([]store.Held, len(sessions))
+	err := s.read(ctx, func(c *conn) error {
+		for i, session := range sessions {
+			h := &held[i]
+			q := c.use(qHeldCount).id(session)
+			for q.next() {
+				h.Count = int(q.getInt())
+			}
+			if err := q.done(); err != nil {
+				return err
+			}
+			most := min(each, n)
+			if h.Count == 0 || most == 0 {
+				continue
+			}
+			numbers, err := c.use(qHeldFirst).id(session).int(s.limit(most)).numbers()
+			if err == nil {
+				h.First, err = s.readable(c, numbers, most)
+			}
+			if err != nil {
+				return err
+			}
+			n -= len(h.First)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what %s holds: %w", session.Text(flow.SessionPrefix), err)
+		return nil, fmt.Errorf("read what sessions hold: %w", err)
 	}
-	return all, nil
+	return held, nil
 }
 
 // readable loads the first executions, without payload, and leaves out rows that cannot be decoded.

@@ -75,7 +75,7 @@ func (t *tx) seen(i int, id flow.ID) bool {
 	return false
 }
 
-// Take implements store.Executions.
+// Take implements store.Lines.
 func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	type turn struct {
 		n, priority, ticket int64
@@ -148,7 +148,7 @@ func (t *tx) chosen(s *stmt, n int, p store.Payload) ([]*flow.Execution, error) 
 	return t.known(numbers[:min(n, len(numbers))], p)
 }
 
-// Tickets implements store.Executions.
+// Tickets implements store.Lines.
 func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
 	first, err := t.s.tickets.draw(t.c, int64(n))
 	if err != nil {
@@ -157,7 +157,7 @@ func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
 	return first, nil
 }
 
-// LockKeys implements store.Executions.
+// LockKeys implements store.Lines.
 func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
 	for _, k := range keys {
@@ -182,12 +182,12 @@ func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse
 	return use, nil
 }
 
-// Line implements store.Executions.
+// Line implements store.Lines.
 func (t *tx) Line(_ context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qLine).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
 }
 
-// Holders implements store.Executions.
+// Holders implements store.Lines.
 func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
 }

@@ -13,7 +13,7 @@ var (
 	qDetail = sql(`UPDATE executions SET detail = ? WHERE n = ?`)
 )
 
-// Relane implements store.Executions.
+// Relane implements store.Lines.
 func (t *tx) Relane(_ context.Context, x *flow.Execution, lane string) error {
 	n, err := t.mustNumber(x.ID)
 	if err == nil {

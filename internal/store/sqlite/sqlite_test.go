@@ -29,6 +29,9 @@ func TestConformance(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, sqlite.InMemory) })
 }
 
+// SQLite refuses numbers that cannot be, too. PostgreSQL leaves them to Check: each word of a check costs each of its statements.
+func TestRefusedNumbers(t *testing.T) { storetest.RefusedNumbers(t, open(t, sqlite.InMemory)) }
+
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	storetest.Reopen(t, filepath.Join(t.TempDir(), "pawl.db"), open)

@@ -26,7 +26,7 @@ func (b *bench) asking(purpose string, q flow.Question, change ...func(*flow.Req
 	}
 	i, err := flow.Ask(nil, b.id(), d.ID, flow.InquiryKey{Asker: asker, Purpose: purpose}, q, b.now)
 	must(b, err)
-	d.Sleep(i.Due)
+	d.WakeAgainAt(i.Due)
 	return d, i
 }
 

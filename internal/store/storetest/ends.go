@@ -111,6 +111,41 @@ func verdicts(b *bench) {
 	equal(b, "counts of nothing", len(tally(store.Filter{Labels: map[string]string{"run": "z"}})), 0)
 }
 
+// endData checks that the data of last events come in the order asked for, and as many as a page has room for.
+func endData(b *bench) {
+	said := func(data json.RawMessage) flow.ID {
+		id := b.claimed(flow.ID{9})
+		d := b.load(id)
+		d.Report(d.Owner, flow.Report{Execution: id, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
+			{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvProgress, At: b.now, Data: raw(`{"done":1}`)},
+			{Seq: d.NextSeq + 2, Attempt: 1, Type: flow.EvCompleted, At: b.now, Data: data, Outcome: &flow.Outcome{Output: raw(`1`)}}}}, nil, nil, b.now, 0)
+		b.apply(d)
+		return id
+	}
+	cells, silent := said(raw(`{"cases":{"cells":"PPW"}}`)), said(nil)
+	open := b.ready(9)
+	got, err := b.s.EndData(b.ctx(), []flow.ID{silent, cells, open, b.id(), cells})
+	must(b, err)
+	equal(b, "data of the last events", got, []json.RawMessage{nil, raw(`{"cases":{"cells":"PPW"}}`), nil, nil, raw(`{"cases":{"cells":"PPW"}}`)})
+	var large []flow.ID
+	for i := range 80 {
+		large = append(large, said(raw(`{"n":%d,"x":%q}`, i, strings.Repeat("x", flow.MostData-100))))
+	}
+	got, err = b.s.EndData(b.ctx(), large)
+	must(b, err)
+	if len(got) < 50 || len(got) > 70 {
+		b.Errorf("data of %d last events of 64 KB, where a page has room for 64", len(got))
+	}
+	for i, o := range got {
+		if !strings.HasPrefix(string(o), fmt.Sprintf(`{"n":%d,`, i)) {
+			b.Errorf("the data of event %d begin with %.20s", i, o)
+		}
+	}
+	if got, err = b.s.EndData(b.ctx(), nil); err != nil || len(got) != 0 {
+		b.Errorf("of nothing: %v, %v", got, err)
+	}
+}
+
 // outputs checks that outputs come in the order asked for, and as many as a page has room for.
 func outputs(b *bench) {
 	small := b.ended("", raw(`{"n":1}`))

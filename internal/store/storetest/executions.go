@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"testing"
 	"time"
 	"unicode/utf8"
 
@@ -345,29 +346,48 @@ func refused(b *bench) {
 		must(b, d.Schedule(int64(b.made), b.now))
 		return d
 	}
-	for what, plant := range map[string]func() *flow.Draft{
-		"in the queue and not scheduled": func() *flow.Draft { d := b.submit(); d.Place = flow.Ready; return d },
-		"delayed and running":            func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Delayed, flow.Running; return d },
-		"in a line and running":          func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Waiting, flow.Running; return d },
-		"running and in no place":        func() *flow.Draft { d := scheduled(); d.Place, d.Stage = 0, flow.Running; return d },
-		"in a place that there is not":   func() *flow.Draft { d := scheduled(); d.Place = flow.Finished + 1; return d },
-		"owned in the queue":             func() *flow.Draft { d := scheduled(); d.Owner = mine; return d },
-		"ended and not over":             func() *flow.Draft { d := b.submit(); d.Place, d.Outcome = flow.Finished, &flow.Outcome{}; return d },
-		"in attempt 0":                   func() *flow.Draft { d := b.submit(); d.Attempt = 0; return d },
-		"without an event":               func() *flow.Draft { d := b.submit(); d.NextSeq, d.Events = 1, nil; return d },
-		"an item before the first":       func() *flow.Draft { return b.submit(under(wf, "t", -1)) },
-		"a child of attempt 0": func() *flow.Draft {
-			return b.submit(under(wf, "t", 0), func(r *flow.Request) { r.ParentAttempt = 0 })
-		},
-		"moved to a place that is not of its stage": func() *flow.Draft { d := b.load(b.ready(1)); d.Place = flow.Waiting; return d },
+	b.refuses(map[string]func() *flow.Draft{
+		"in the queue and not scheduled":            func() *flow.Draft { d := b.submit(); d.Place = flow.Ready; return d },
+		"delayed and running":                       func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Delayed, flow.Running; return d },
+		"in a line and running":                     func() *flow.Draft { d := scheduled(); d.Place, d.Stage = flow.Waiting, flow.Running; return d },
+		"running and in no place":                   func() *flow.Draft { d := scheduled(); d.Place, d.Stage = 0, flow.Running; return d },
+		"in a place that there is not":              func() *flow.Draft { d := scheduled(); d.Place = flow.Finished + 1; return d },
+		"owned in the queue":                        func() *flow.Draft { d := scheduled(); d.Owner = mine; return d },
+		"ended and not over":                        func() *flow.Draft { d := b.submit(); d.Place, d.Outcome = flow.Finished, &flow.Outcome{}; return d },
+		"moved to a place that is not of its stage": func() *flow.Draft { d := b.load(b.ready(1)); d.Place = flow.Held; return d },
 		"given an owner in the queue":               func() *flow.Draft { d := b.load(b.ready(2)); d.Owner = mine; return d },
-		"set back to attempt 0":                     func() *flow.Draft { d := b.load(b.claimed(mine)); d.Attempt = 0; return d },
 		"a child that ends and is not over": func() *flow.Draft {
 			d := b.load(b.claimed(mine, under(wf, "u", 0)))
 			d.Place, d.Owner, d.Outcome = flow.Finished, flow.ID{}, &flow.Outcome{}
 			return d
 		},
-	} {
+	})
+	aside := b.load(b.ready(3))
+	aside.PutAside("the rules refuse its claim", b.now)
+	b.apply(aside) // it leaves its queue, scheduled as it is
+}
+
+// RefusedNumbers plants rows with attempts and numbers that cannot be. The database refuses them where the store leaves that to it and not to
+// Check.
+func RefusedNumbers(t *testing.T, s store.Store) {
+	b := &bench{tester: t, tb: t, s: s, now: epoch}
+	mine := b.session(flow.ID{1}, time.Hour).ID
+	wf := b.workflow()
+	b.refuses(map[string]func() *flow.Draft{
+		"in attempt 0":             func() *flow.Draft { d := b.submit(); d.Attempt = 0; return d },
+		"without an event":         func() *flow.Draft { d := b.submit(); d.NextSeq, d.Events = 1, nil; return d },
+		"an item before the first": func() *flow.Draft { return b.submit(under(wf, "t", -1)) },
+		"a child of attempt 0": func() *flow.Draft {
+			return b.submit(under(wf, "t", 0), func(r *flow.Request) { r.ParentAttempt = 0 })
+		},
+		"set back to attempt 0": func() *flow.Draft { d := b.load(b.claimed(mine)); d.Attempt = 0; return d },
+	})
+}
+
+// refuses plants rows beside good ones: neither is taken, and the error is about the data.
+func (b *bench) refuses(plants map[string]func() *flow.Draft) {
+	b.Helper()
+	for what, plant := range plants {
 		d := plant()
 		good := b.submit()
 		err := b.try(store.Delta{Drafts: []*flow.Draft{good, d}})
@@ -377,9 +397,6 @@ func refused(b *bench) {
 		_, err = b.s.Get(b.ctx(), good.ID)
 		wantErr(b, what+": its neighbour", err, store.ErrNotFound)
 	}
-	aside := b.load(b.ready(3))
-	aside.PutAside("the rules refuse its claim", b.now)
-	b.apply(aside) // it leaves its queue, scheduled as it is
 }
 
 func clock(b *bench) {

@@ -244,17 +244,36 @@ func readHeld(b *bench) {
 	other := b.claimed(flow.ID{2})
 	b.ready(1)
 	slices.SortFunc(mine, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
-	read := func(session, after flow.ID, n int) []flow.ID {
-		all, err := b.s.HeldBy(b.ctx(), session, after, n)
+	read := func(each, n int, sessions ...flow.ID) (first [][]flow.ID, counts []int) {
+		all, err := b.s.HeldBy(b.ctx(), sessions, each, n)
 		must(b, err)
-		return ids(all)
+		for _, h := range all {
+			first, counts = append(first, ids(h.First)), append(counts, h.Count)
+		}
+		return first, counts
 	}
-	equal(b, "held by the first", read(flow.ID{1}, flow.ID{}, 9), mine)
-	equal(b, "the first two of them", read(flow.ID{1}, flow.ID{}, 2), mine[:2])
-	equal(b, "those beyond the first two", read(flow.ID{1}, mine[1], 9), mine[2:])
-	equal(b, "held by the second", read(flow.ID{2}, flow.ID{}, 9), []flow.ID{other})
-	equal(b, "held by none", read(flow.ID{3}, flow.ID{}, 9), []flow.ID{})
+	none := []flow.ID{}
+	for _, c := range []struct {
+		what    string
+		each, n int
+		want    [][]flow.ID
+	}{
+		{"all", 9, 9, [][]flow.ID{{other}, none, mine}},
+		{"two of each", 2, 9, [][]flow.ID{{other}, none, mine[:2]}},
+		{"three of all", 9, 3, [][]flow.ID{{other}, none, mine[:2]}},
+		{"one of all", 9, 1, [][]flow.ID{{other}, none, none}},
+		{"none", 0, 9, [][]flow.ID{none, none, none}},
+	} {
+		first, counts := read(c.each, c.n, flow.ID{2}, flow.ID{3}, flow.ID{1})
+		equal(b, c.what, first, c.want)
+		equal(b, c.what+": counts", counts, []int{1, 0, 3})
+	}
+	if first, _ := read(9, 9); len(first) != 0 {
+		b.Errorf("of no session: %v", first)
+	}
 	b.report(mine[0], flow.EvRunning)
 	b.report(mine[0], flow.EvCompleted)
-	equal(b, "after one has ended", read(flow.ID{1}, flow.ID{}, 9), mine[1:])
+	first, counts := read(9, 9, flow.ID{1})
+	equal(b, "after one has ended", first, [][]flow.ID{mine[1:]})
+	equal(b, "after one has ended: counts", counts, []int{2})
 }

@@ -47,6 +47,7 @@ func model(b *bench) {
 		run++ // queues and keys of its own: the store is not emptied in between
 		one := *b
 		one.tester, one.now = rt, epoch
+		defer func() { b.made = one.made }() // of a run that failed as well, or no failure could be tried again
 		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known), met: make(map[flow.ID]bool), kept: make(map[flow.ID][]store.Reusable),
 			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
 		for i := range 2 {
@@ -59,7 +60,6 @@ func model(b *bench) {
 		})
 		m.compare(m.order)
 		m.endAll()
-		b.made = one.made
 	})
 }
 
@@ -143,7 +143,9 @@ func (m *modelled) submitSome(rt *rapid.T) {
 
 // admit puts something into its queue, or into its key's line.
 func (m *modelled) admit(rt *rapid.T) {
-	d := m.pick(func(x *flow.Execution) bool { return x.Stage == flow.Requested && x.Aside == nil })
+	d := m.pick(func(x *flow.Execution) bool {
+		return (x.Stage == flow.Requested || x.TakenOut()) && x.Aside == nil && !x.StandsStill()
+	})
 	m.ticket++
 	if d.Key != "" && d.Place != flow.Waiting && rapid.Bool().Draw(rt, "wait") {
 		must(m.bench, d.Wait(m.ticket, m.tick()))
@@ -278,13 +280,17 @@ func (m *modelled) putAside(*rapid.T) {
 	m.commit(d)
 }
 
-// takeUp goes on with what was put aside. What was in its queue goes back there.
-func (m *modelled) takeUp(*rapid.T) {
+// takeUp goes on with what was put aside. What was in its queue goes back there, or waits for its key.
+func (m *modelled) takeUp(rt *rapid.T) {
 	d := m.pick(func(x *flow.Execution) bool { return x.Aside != nil })
-	d.TakeUp()
+	d.ClearAside()
 	if d.TakenOut() {
 		m.ticket++
-		must(m.bench, d.Schedule(m.ticket, m.tick()))
+		if d.Key != "" && rapid.Bool().Draw(rt, "wait") {
+			must(m.bench, d.Wait(m.ticket, m.tick()))
+		} else {
+			must(m.bench, d.Schedule(m.ticket, m.tick()))
+		}
 	}
 	m.commit(d)
 }

@@ -141,7 +141,16 @@ func keys(b *bench) {
 		b.apply(d)
 		line = append(line, d.ID)
 	}
-	line = []flow.ID{line[2], line[3], line[1], line[0]}
+	// One that was put aside in its queue stands in the line by its ticket, scheduled as it is.
+	back := b.load(b.ready(4, withKey("k", 3)))
+	back.PutAside("the rules refuse its claim", b.now)
+	b.apply(back)
+	back = b.load(back.ID)
+	back.ClearAside()
+	must(b, back.Wait(96, b.now))
+	b.apply(back)
+	equal(b, "the stage of one that was put aside and waits", b.get(back.ID).Stage, flow.Scheduled)
+	line = []flow.ID{line[2], back.ID, line[3], line[1], line[0]}
 	b.ready(3, withKey("other", 1))
 	delayed := b.submit(withKey("k", 3), func(r *flow.Request) { r.NotBefore = b.now.Add(time.Hour) })
 	b.apply(delayed)
@@ -149,10 +158,10 @@ func keys(b *bench) {
 	use := inTx(b, func(ctx context.Context, t store.Tx) (map[string]store.KeyUse, error) {
 		return t.LockKeys(ctx, []string{"k", "other", "unused", "k"})
 	})
-	equal(b, "use", use, map[string]store.KeyUse{"k": {Holders: 2, Waiting: 4}, "other": {Holders: 1}, "unused": {}})
-	for n := range 6 {
+	equal(b, "use", use, map[string]store.KeyUse{"k": {Holders: 2, Waiting: 5}, "other": {Holders: 1}, "unused": {}})
+	for n := range 7 {
 		got := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Line(ctx, "k", n) })
-		equal(b, fmt.Sprintf("the first %d of the line", n), ids(got), line[:min(n, 4)])
+		equal(b, fmt.Sprintf("the first %d of the line", n), ids(got), line[:min(n, 5)])
 	}
 	holders := func(n int) []flow.ID {
 		return ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Holders(ctx, "k", n) }))
@@ -181,7 +190,7 @@ func keys(b *bench) {
 	}
 	full, err := b.s.Keys(b.ctx(), 9)
 	must(b, err)
-	equal(b, "keys in use", full, map[string]store.KeyUse{"k": {Holders: 1, Waiting: 4}, "other": {Holders: 1}, "crowd": {Waiting: len(crowd)}})
+	equal(b, "keys in use", full, map[string]store.KeyUse{"k": {Holders: 1, Waiting: 5}, "other": {Holders: 1}, "crowd": {Waiting: len(crowd)}})
 	full, err = b.s.Keys(b.ctx(), 2)
 	must(b, err)
 	if _, ok := full["crowd"]; ok || len(full) != 2 {
@@ -200,7 +209,7 @@ func due(b *bench) {
 	b.ready(2)
 	sleep := b.submit(func(r *flow.Request) { r.Action, r.Kind = "sleep", flow.KindSleep })
 	must(b, sleep.Schedule(3, b.now))
-	sleep.Sleep(at(40 * time.Second))
+	sleep.WakeAgainAt(at(40 * time.Second))
 	b.apply(sleep)
 	gap := b.claimed(flow.ID{1})
 	d := b.load(gap)

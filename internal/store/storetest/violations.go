@@ -66,7 +66,7 @@ func violations(b *bench) {
 
 	slotted := func(after time.Duration) *flow.Draft {
 		d := b.submit(func(r *flow.Request) { r.Rate = flow.Rate{Key: "r", Limit: 2, Per: time.Minute, Burst: 1} })
-		d.Slot(b.now.Add(after), b.now)
+		d.SetSlot(b.now.Add(after), b.now)
 		return d
 	}
 	plant(52, "more slots of a rate than it allows", slotted(0), slotted(time.Second), slotted(40*time.Second), slotted(59*time.Second))

@@ -48,7 +48,7 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 // stagesOf are the stages that go with a place.
 var stagesOf = map[flow.Place][]flow.Stage{
 	flow.Delayed:  {flow.Requested},
-	flow.Waiting:  {flow.Requested},
+	flow.Waiting:  {flow.Requested, flow.Scheduled}, // put aside in its queue, and its key was full when it was tried again
 	flow.Ready:    {flow.Scheduled},
 	flow.Held:     {flow.Provisioning, flow.Running},
 	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},

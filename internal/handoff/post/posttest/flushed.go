@@ -3,6 +3,7 @@ package posttest
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,12 +60,14 @@ func flushedInHand(t *testing.T, r *Rig) {
 		<-goOn
 		return nil
 	})
+	settle := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(settle) // the server, which is stopped after this, waits for what it has in hand
 	send(t, o, post.Tells, "lost")
 	<-entered
 	r.Flush(t)
-	send(t, o, post.Tells, "fresh letter")
+	sendAgain(t, o, post.Tells, "fresh letter")
 	<-entered
 	eventually(t, o, "one letter", func(lines map[post.Line]post.Depth) bool { return lines[post.Tells].Letters == 1 || r.Blind })
-	close(goOn)
+	settle()
 	eventually(t, o, "the line is empty", empty(post.Tells))
 }

@@ -28,7 +28,7 @@ type Model struct {
 	MostLetters int
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when anything has changed
+	changed chan struct{} // closed when a line or the whole has changed
 	lines   map[post.Line][]*modelLetter
 	boxes   map[string]*modelBox
 	dead    []*modelLetter
@@ -50,6 +50,7 @@ type modelLetter struct {
 type modelBox struct {
 	m        *Model
 	name     string
+	changed  chan struct{} // closed when it has got a message, or the whole has changed
 	messages [][]byte
 }
 
@@ -60,10 +61,24 @@ func (m *Model) lock() {
 	}
 }
 
-// tell wakes those who wait. The caller holds the lock.
+// tell wakes those who wait for letters. The caller holds the lock.
 func (m *Model) tell() {
 	close(m.changed)
 	m.changed = make(chan struct{})
+}
+
+// tell wakes the reader of a mailbox. The caller holds the lock.
+func (b *modelBox) tell() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// tellAll wakes everyone. The caller holds the lock.
+func (m *Model) tellAll() {
+	m.tell()
+	for _, b := range m.boxes {
+		b.tell()
+	}
 }
 
 // Down makes the broker answer nothing, or answer again.
@@ -71,15 +86,15 @@ func (m *Model) Down(down bool) {
 	m.lock()
 	defer m.mu.Unlock()
 	m.down = down
-	m.tell()
+	m.tellAll()
 }
 
 // Flush loses everything: letters, also those in hand, and mailboxes.
 func (m *Model) Flush() {
 	m.lock()
 	defer m.mu.Unlock()
+	m.tellAll()
 	m.lines, m.boxes, m.dead = map[post.Line][]*modelLetter{}, map[string]*modelBox{}, nil
-	m.tell()
 }
 
 // fated carries out what becomes of something that arrives by put, which is called with the lock held.
@@ -100,11 +115,9 @@ func (m *Model) fated(to string, put func()) {
 			m.lock()
 			defer m.mu.Unlock()
 			put()
-			m.tell()
 		})
 		fate.Delay *= 2
 	}
-	m.tell()
 }
 
 // Send implements post.Office.
@@ -129,6 +142,7 @@ func (m *Model) Send(ctx context.Context, line post.Line, body []byte, _ time.Du
 	m.fated(string(line), func() {
 		m.number++
 		m.lines[line] = append(m.lines[line], &modelLetter{id: fmt.Sprint(m.number), line: line, body: body, sent: sent})
+		m.tell()
 	})
 	return nil
 }
@@ -148,7 +162,7 @@ func (m *Model) Serve(ctx context.Context, line post.Line, most int, take func(c
 		if l == nil {
 			return
 		}
-		letter := post.Letter{ID: l.id, Body: l.body, Tries: l.tries, Age: time.Since(l.sent)}
+		letter := post.Letter{ID: l.id, Body: l.body, Tries: l.tries, Age: max(1, time.Since(l.sent))}
 		hands.Go(func() {
 			defer func() { <-room }()
 			m.settle(l, take(ctx, letter))
@@ -222,7 +236,7 @@ func (m *Model) Box(ctx context.Context) (post.Box, error) {
 	}
 	name := make([]byte, 8)
 	rand.Read(name) // never fails on the systems that Go supports
-	b := &modelBox{m: m, name: hex.EncodeToString(name)}
+	b := &modelBox{m: m, name: hex.EncodeToString(name), changed: make(chan struct{})}
 	m.boxes[b.name] = b
 	return b, nil
 }
@@ -242,7 +256,10 @@ func (m *Model) Put(ctx context.Context, box string, message []byte) error {
 		return post.ErrNoBox
 	}
 	message = slices.Clone(message)
-	m.fated("box", func() { b.messages = append(b.messages, message) })
+	m.fated("box", func() {
+		b.messages = append(b.messages, message)
+		b.tell()
+	})
 	return nil
 }
 
@@ -251,7 +268,7 @@ func (b *modelBox) Name() string { return b.name }
 func (b *modelBox) Next(ctx context.Context) ([]byte, error) {
 	for {
 		b.m.lock()
-		changed, mine := b.m.changed, b.m.boxes[b.name] == b
+		changed, mine := b.changed, b.m.boxes[b.name] == b
 		if mine && !b.m.down && len(b.messages) > 0 {
 			message := b.messages[0]
 			b.messages = b.messages[1:]
@@ -274,6 +291,7 @@ func (b *modelBox) Close() {
 	b.m.lock()
 	defer b.m.mu.Unlock()
 	delete(b.m.boxes, b.name)
+	b.tell()
 }
 
 // Boxes is how many mailboxes there are.

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// beside is the engine as the packages beneath it see it.
-type beside struct{ *Engine }
+// engineForSubpackages gives the packages in the directory of this one what they need of the engine. They cannot import it: it imports them.
+type engineForSubpackages struct{ *Engine }
 
 // Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
-func (e beside) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
+func (e engineForSubpackages) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
 	if of, _, err = rerunOf(x.Payload()); err == nil {
 		again, _, err = e.carriedBefore(ctx, x.ID)
 	}
@@ -24,24 +24,26 @@ func (e beside) Carried(ctx context.Context, x *flow.Execution) (of, again flow.
 }
 
 // Now is the database's clock.
-func (e beside) Now(ctx context.Context) (time.Time, error) { return e.now(ctx) }
+func (e engineForSubpackages) Now(ctx context.Context) (time.Time, error) { return e.now(ctx) }
 
 // StillKept refuses an execution that retention may be removing.
-func (e beside) StillKept(ctx context.Context, x *flow.Execution) error { return e.stillKept(ctx, x) }
+func (e engineForSubpackages) StillKept(ctx context.Context, x *flow.Execution) error {
+	return e.stillKept(ctx, x)
+}
 
 // WakeWatchers has all that watch executions look again.
-func (e beside) WakeWatchers() { e.watch.broadcast() }
+func (e engineForSubpackages) WakeWatchers() { e.watch.broadcast() }
 
 // Uploads are the contents that clients have sent.
 func (e *Engine) Uploads() *uploads.Uploads { return e.uploads }
 
 // Archives writes executions into archives, and stores those of archives.
 func (e *Engine) Archives() *archives.Archives {
-	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: beside{e}, Log: e.opts.Log}
+	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: engineForSubpackages{e}, Log: e.opts.Log, MostBlob: mostBlob}
 }
 
 func (e *Engine) explainer() *why.Explainer {
-	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: beside{e}, Waits: &e.awaited, Cut: e.opts.Cut}
+	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: engineForSubpackages{e}, Waits: &e.awaited, Cut: e.opts.Cut}
 }
 
 // Why says what an execution is waiting for.

@@ -7,45 +7,45 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// apartFrom is from how many rules on a trigger on those are told apart by what they compare. An expression takes some microseconds.
-const apartFrom = 8
+// indexFrom is how many rules a trigger needs to get an index. Chosen: an expression takes some microseconds, so fewer are evaluated as they are.
+const indexFrom = 8
 
-// apart finds the rules that may hold of a signal without asking each. A rule of whose condition one part is false does not hold: an &&
+// ruleIndex finds the rules that may hold of a signal without evaluating each. A rule of whose condition one part is false does not hold: an &&
 // with a false part is false, whatever becomes of its other parts. So what the rules compare with constants is looked up once for all of
 // them, and compared without CEL; what only one rule computes is computed without CEL where that is possible; and rules that want one of a
 // few texts somewhere are found by the text that is there.
-type apart struct {
+type ruleIndex struct {
 	operands []*definition.Operand
 	by       []byText
-	rest     []*sifted // that want no text
+	rest     []*indexedRule // that want no text
 }
 
-// byText are rules that want one of a few texts of an operand.
+// byText finds the rules that compare one operand with a few texts, by the text that the operand has.
 type byText struct {
-	operand int // of apart.operands
-	all     []*sifted
-	rules   map[string][]*sifted
+	operand int // of ruleIndex.operands
+	all     []*indexedRule
+	rules   map[string][]*indexedRule
 }
 
-// sifted is a rule with the parts of its condition that are cheap to look at.
-type sifted struct {
+// indexedRule is a rule with the parts of its condition that are cheap to look at.
+type indexedRule struct {
 	*Rule
 	parts    []part
 	formulas []formula
 }
 
 type part struct {
-	operand int // of apart.operands
+	operand int // of ruleIndex.operands
 	*definition.Predicate
 }
 
 type formula struct {
 	*definition.Formula
-	operands []int // of apart.operands: those of its paths
+	operands []int // of ruleIndex.operands: those of its paths
 }
 
-func tellApart(rules []*Rule) *apart {
-	a := &apart{}
+func newRuleIndex(rules []*Rule) *ruleIndex {
+	a := &ruleIndex{}
 	uses := map[string]int{} // operands, by text
 	for _, r := range rules {
 		for _, p := range r.predicates() {
@@ -63,12 +63,12 @@ func tellApart(rules []*Rule) *apart {
 	}
 	at := map[int]int{} // operand → place in by
 	for _, r := range rules {
-		s := &sifted{Rule: r}
+		s := &indexedRule{Rule: r}
 		chosen := -1 // the part that wants the fewest texts
 		for i := range r.predicates() {
 			p := &r.predicates()[i]
 			if uses[p.Operand.Text()] < 2 && (!p.Operand.IsPath() || p.Is == definition.Holds) {
-				if p.Formula != nil { // otherwise to evaluate it would be to evaluate the rule
+				if p.Formula != nil { // without one the part needs CEL, as the whole rule does: nothing is saved
 					f := formula{Formula: p.Formula}
 					for _, o := range p.Formula.Paths() {
 						f.operands = append(f.operands, placeOf(o))
@@ -90,7 +90,7 @@ func tellApart(rules []*Rule) *apart {
 		i, known := at[wanted.operand]
 		if !known {
 			i = len(a.by)
-			at[wanted.operand], a.by = i, append(a.by, byText{operand: wanted.operand, rules: map[string][]*sifted{}})
+			at[wanted.operand], a.by = i, append(a.by, byText{operand: wanted.operand, rules: map[string][]*indexedRule{}})
 		}
 		k := &a.by[i]
 		k.all = append(k.all, s)
@@ -109,9 +109,9 @@ func (r *Rule) predicates() []definition.Predicate {
 	return r.If.Predicates()
 }
 
-// looking is one look at the operands of a signal: each is evaluated at the most once.
-type looking struct {
-	*apart
+// lookup finds the rules for one signal. It evaluates each operand at the most once.
+type lookup struct {
+	*ruleIndex
 	vars    *definition.Vars
 	found   []found             // by operand
 	scalars []definition.Scalar // by operand, those that read says
@@ -124,7 +124,7 @@ type found struct {
 	err    error
 }
 
-func (l *looking) at(operand int) *found {
+func (l *lookup) at(operand int) *found {
 	f := &l.found[operand]
 	if !f.looked {
 		f.value, f.err = l.operands[operand].Value(l.vars)
@@ -134,7 +134,7 @@ func (l *looking) at(operand int) *found {
 }
 
 // excludes reports whether a formula is false.
-func (l *looking) excludes(f *formula) bool {
+func (l *lookup) excludes(f *formula) bool {
 	if l.read == nil {
 		l.scalars, l.read = make([]definition.Scalar, len(l.operands)), make([]bool, len(l.operands))
 	}
@@ -146,8 +146,8 @@ func (l *looking) excludes(f *formula) bool {
 	return f.Excludes(l.scalars, f.operands)
 }
 
-// mayHold reports whether no part of the rule's condition is false. A part without a value is not false: the rule says so itself.
-func (l *looking) mayHold(s *sifted) bool {
+// mayHold reports whether no part of the rule's condition is false. A part that has no value is not false: evaluating the rule reports the error.
+func (l *lookup) mayHold(s *indexedRule) bool {
 	for _, p := range s.parts {
 		if f := l.at(p.operand); f.err == nil && p.Excludes(f.value) {
 			return false
@@ -161,7 +161,7 @@ func (l *looking) mayHold(s *sifted) bool {
 	return true
 }
 
-func (l *looking) keep(few []*Rule, all []*sifted) []*Rule {
+func (l *lookup) keep(few []*Rule, all []*indexedRule) []*Rule {
 	for _, s := range all {
 		if l.mayHold(s) {
 			few = append(few, s.Rule)
@@ -172,11 +172,11 @@ func (l *looking) keep(few []*Rule, all []*sifted) []*Rule {
 
 // among are those of the rules on a trigger that may hold of a signal, by name.
 func (s *Set) among(trigger string, rules []*Rule, vars *definition.Vars) []*Rule {
-	a := s.apart[trigger]
+	a := s.indexes[trigger]
 	if a == nil {
 		return rules
 	}
-	l := &looking{apart: a, vars: vars, found: make([]found, len(a.operands))}
+	l := &lookup{ruleIndex: a, vars: vars, found: make([]found, len(a.operands))}
 	few := l.keep(nil, a.rest)
 	for i := range a.by {
 		k := &a.by[i]

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+)
+
+// CaseDigest says how each case of an evaluation ended, by one letter, and what all cases together took. It has no output of the cases, so that
+// 1,000 of them, the most that there may be, need 1.2 KB. The last event of the evaluation has it, as the member "cases" of its data; lists have it
+// with digest=true.
+type CaseDigest struct {
+	Passed int    `json:"passed" doc:"Cases with the verdict ok"`
+	Total  int    `json:"total" doc:"All of them"`
+	Cells  string `json:"cells" doc:"One letter for each case, in their order: P passed, U passed and compared with nothing, W wrong_answer, T timeout, C cpu_timeout, M oom, O output_limit, X nonzero_exit, S signal, K killed, E checker_error, I infra_error, N skipped, ? any other"`
+	// Names tells lists of names apart: what has the same has the same cases.
+	Names           string  `json:"names,omitempty" doc:"The beginning of a SHA-256 of the names of the cases; absent where each is named by its number, from 1"`
+	WallMS          float64 `json:"wall_ms" doc:"Of all cases together"`
+	CPUMS           float64 `json:"cpu_ms" doc:"Of all cases together"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"The most that a case had"`
+}
+
+// Letters of CaseDigest.Cells beside those of caseLetters.
+const (
+	CasePassed     = 'P'
+	CaseUncompared = 'U' // passed, and compared with nothing
+	CaseSkipped    = 'N'
+	CaseOther      = '?'
+)
+
+var caseLetters = map[string]byte{
+	WrongAnswer: 'W', "timeout": 'T', "cpu_timeout": 'C', "oom": 'M', "output_limit": 'O', "nonzero_exit": 'X', "signal": 'S', "killed": 'K', CheckerError: 'E',
+	"infra_error": 'I', Skipped: CaseSkipped,
+}
+
+// CaseLetter is the letter of CaseDigest.Cells for a verdict.
+func CaseLetter(verdict string, uncompared bool) byte {
+	switch l, ok := caseLetters[verdict]; {
+	case ok:
+		return l
+	case verdict != VerdictOK:
+		return CaseOther
+	case uncompared:
+		return CaseUncompared
+	}
+	return CasePassed
+}
+
+// CaseNames is what CaseDigest.Names is of the names of cases.
+func CaseNames(names []string) string {
+	sum, numbered := sha256.New(), true
+	for i, name := range names {
+		numbered = numbered && name == strconv.Itoa(i+1)
+		sum.Write([]byte(name + "\x00"))
+	}
+	if numbered {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// DigestCases sums up the cases in the output of an evaluation; nil: it has none, or is not the output of code.
+func DigestCases(output json.RawMessage) *CaseDigest {
+	if !bytes.Contains(output, []byte(`"cases":`)) { // the output of a run without cases may have megabytes, which are not decoded for nothing
+		return nil
+	}
+	var run struct {
+		WallMS          float64 `json:"wall_ms"`
+		CPUMS           float64 `json:"cpu_ms"`
+		PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+		Cases           []struct {
+			CaseVerdict
+			Uncompared bool `json:"uncompared"`
+		} `json:"cases"`
+	}
+	if json.Unmarshal(output, &run) != nil || len(run.Cases) == 0 || len(run.Cases) > MaxCases {
+		return nil
+	}
+	d := &CaseDigest{Total: len(run.Cases), WallMS: run.WallMS, CPUMS: run.CPUMS, PeakMemoryBytes: run.PeakMemoryBytes}
+	cells := make([]byte, 0, len(run.Cases))
+	names := make([]string, 0, len(run.Cases))
+	for _, c := range run.Cases {
+		if c.Verdict == VerdictOK {
+			d.Passed++
+		}
+		cells, names = append(cells, CaseLetter(c.Verdict, c.Uncompared)), append(names, c.Name)
+	}
+	d.Cells, d.Names = string(cells), CaseNames(names)
+	return d
+}
