@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -72,6 +73,43 @@ func TestKeysOfTheList(t *testing.T) {
 	tb.key("why the last one waits", "w")
 	tb.until("its screen is there", `/\/ui\/executions\/ex_[^/]+\/why$/.test(location.pathname)`)
 	tb.check("keys of the list")
+}
+
+// The list hears that what is marked has ended before the answer to the order is there: the question stays, and says what became of each.
+func TestEndsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	ended := make(chan struct{})
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if !strings.HasSuffix(r.URL.Path, ":cancel") {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, r)
+		if strings.Contains(answer.Body.String(), `"cancelled"`) {
+			<-ended
+		}
+		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
+		w.WriteHeader(answer.Code)
+		w.Write(answer.Body.Bytes())
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.do("open", chromedp.Navigate(proxy+"/ui/executions?action=sleep"))
+	tb.until("the row is there", `document.querySelectorAll('table.runs tbody tr').length === 1`)
+	tb.key("the row", "j")
+	tb.key("mark it", "x")
+	tb.see("1 marked")
+	tb.key("ask about it", "c")
+	tb.see("Cancel 1 execution?")
+	tb.press("Cancel 1 execution")
+	tb.until("the list shows that it has ended", `document.querySelector('table.runs tbody tr').innerText.includes('Cancelled')`)
+	close(ended)
+	tb.see("1 cancelled, or ordered to end")
+	tb.press("Close")
+	tb.until("nothing is marked or asked", `!document.querySelector('.marked, dialog[open]')`)
+	tb.check("what ends before the answer")
 }
 
 // On the screen of an execution keys lead to its tabs, to its neighbours in the list and back to the list as it was filtered, and give its orders.

@@ -21,9 +21,9 @@ const deeds = {
 const shownRefusals = 20;
 
 /**
- * @param {{filter: Record<string, string|string[]|boolean|undefined>, ids?: string[], which: string, look: () => void}} p ids: those that are marked, in the place of what the filter selects
+ * @param {{filter: Record<string, string|string[]|boolean|undefined>, ids?: string[], which: string, look: () => void, asking?: (open: boolean) => void}} p ids: those that are marked, in the place of what the filter selects
  */
-function Deed({ filter, ids, which, look }) {
+function Deed({ filter, ids, which, look, asking }) {
   const deed = deeds[which];
   const [plan, setPlan] = useState(/** @type {BulkResult|null} */ (null));
   const [open, setOpen] = useState(false);
@@ -44,6 +44,7 @@ function Deed({ filter, ids, which, look }) {
     setError(null);
     setReason('');
     setOpen(true);
+    asking?.(true);
     try {
       const answer = await send({ dry_run: true });
       if (mine === going.current) setPlan(answer);
@@ -55,6 +56,7 @@ function Deed({ filter, ids, which, look }) {
   const leave = () => {
     going.current++;
     setOpen(false);
+    asking?.(false);
     if (done) look();
   };
   const carryOut = async (/** @type {Event} */ e) => {
@@ -117,14 +119,14 @@ export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
 
 /**
  * What can be done with the rows that are marked. It stands at the lower edge, so that no row moves when the first one is marked.
- * @param {{marked: Map<string, string>, clear: () => void, look: () => void}} p marked: their states by id
+ * @param {{marked: Map<string, string>, clear: () => void, look: () => void, asking: (open: boolean) => void}} p marked: their states by id; asking: told when a question about them opens and closes
  */
-export const Marked = ({ marked, clear, look }) => {
+export const Marked = ({ marked, clear, look, asking }) => {
   const ids = [...marked.keys()];
   const states = [...marked.values()];
   return html`<div class="marked" role="group" aria-label="Marked executions"><strong class="num" role="status">${number(ids.length)} marked</strong>
-    ${states.some(isOpen) ? h(Deed, { key: 'cancel', which: 'cancel', filter: {}, ids, look }) : null}
-    ${states.some((s) => !isOpen(s)) ? h(Deed, { key: 'retry', which: 'retry', filter: {}, ids, look }) : null}
+    ${states.some(isOpen) ? h(Deed, { key: 'cancel', which: 'cancel', filter: {}, ids, look, asking }) : null}
+    ${states.some((s) => !isOpen(s)) ? h(Deed, { key: 'retry', which: 'retry', filter: {}, ids, look, asking }) : null}
     ${ids.length === 2 ? html`<a class="button" href=${'compare' + query({ a: ids[1], b: ids[0] })}>Compare</a>` : null}
     <button type="button" class="plain" aria-keyshortcuts="Escape" onClick=${clear}>Clear</button></div>`;
 };

@@ -153,6 +153,9 @@ export function Executions() {
   const [from, setFrom] = useState(0); // the first row in the document: older pages take the place of newer ones
 
   const [marked, setMarked] = useState(/** @type {Map<string, string>} */ (new Map()));
+  // The states of what is marked when a question about it opened: before the answer to the order is there, the list can show that they have
+  // ended, or have their rows no more.
+  const [questioned, setQuestioned] = useState(/** @type {Map<string, string>|null} */ (null));
   const mark = (/** @type {Execution} */ x) => setMarked((m) => {
     const next = new Map(m);
     if (!next.delete(x.id)) next.set(x.id, x.status);
@@ -163,6 +166,7 @@ export function Executions() {
   useEffect(() => {
     setFrom(0);
     setMarked(new Map());
+    setQuestioned(null);
   }, [address]);
 
   const show = () => {
@@ -224,7 +228,7 @@ export function Executions() {
   const rows = ready ? state.rows : [];
   useLayoutEffect(() => { if (ready) listed('executions' + (address ? `?${address}` : ''), rows.map((x) => x.id)); }, [ready, address, rows]);
   // What is marked is ordered by the states that the rows have now.
-  const states = new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
+  const states = questioned || new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
   return html`<div>
     <div class="top"><h1>Executions</h1>${address !== '' || anyViews() ? h(Views, {}) : null}<a class="button primary" href="new">New execution</a></div>
     ${h(Filters, { look: anew, error: state.error })}
@@ -241,6 +245,6 @@ export function Executions() {
       ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
       ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}</button>` : null}
       <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
-    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); anew(); } }) : null}
+    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); anew(); }, asking: (/** @type {boolean} */ on) => setQuestioned(on ? states : null) }) : null}
   </div>`;
 }
