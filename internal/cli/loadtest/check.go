@@ -182,14 +182,16 @@ func (b *trial) watch() (stop func()) {
 
 func (b *trial) sample(ctx context.Context) {
 	shown := terminal.IsTerminal(b.Progress)
-	for instance.WaitFor(ctx, 200*time.Millisecond) == nil {
-		under, err := store.List(ctx, b.engine.Reader(), store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
-		if err == nil {
-			b.mu.Lock()
-			for _, x := range under {
-				b.unapp = append(b.unapp, int(x.Inbox))
+	for n := 1; instance.WaitFor(ctx, 200*time.Millisecond) == nil; n++ {
+		if n%5 == 0 { // beside 20,000 that wait, each took 5 ms of PostgreSQL's time: five a second took 12 % of a run's
+			under, err := store.List(ctx, b.engine.Reader(), store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
+			if err == nil {
+				b.mu.Lock()
+				for _, x := range under {
+					b.unapp = append(b.unapp, int(x.Inbox))
+				}
+				b.mu.Unlock()
 			}
-			b.mu.Unlock()
 		}
 		if shown {
 			b.mu.Lock()
