@@ -23,6 +23,12 @@ const (
 	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second
+	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then every eventsEvery. Where
+	// n others start it is n times eventsApart later, and no more often than one of all in eventsApart: 500 pods on a slow node, which take ten
+	// minutes, would ask 5,000 times, and so they ask 200 times.
+	eventsAfter = 20 * time.Second
+	eventsEvery = time.Minute
+	eventsApart = 3 * time.Second
 )
 
 // pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second late, and an exec that comes
@@ -44,6 +50,7 @@ type tries struct {
 	left   int           // how many execs are left before the kubelet has reported the keeper as running
 	told   bool          // the kubelet has reported the keeper as running
 	wait   time.Duration // the pause after the next exec
+	events time.Time     // when the events of the pod are to be asked for
 }
 
 // begin is for a pod that has just got its node.
@@ -55,6 +62,7 @@ func (p *pace) begin(placed time.Time) *tries {
 		usual = paceFirst
 	}
 	first := time.Duration(paceShare * float64(usual))
+	events := placed.Add(eventsAfter + time.Duration(p.open)*eventsApart)
 	if p.open++; p.open > 1 {
 		left = 1
 		if p.early < paceVain {
@@ -63,7 +71,7 @@ func (p *pace) begin(placed time.Time) *tries {
 			left, first = 0, paceRarely
 		}
 	}
-	return &tries{pace: p, placed: placed, left: left, next: placed.Add(first), wait: max(usual/2, dialFirst)}
+	return &tries{pace: p, placed: placed, left: left, next: placed.Add(first), wait: max(usual/2, dialFirst), events: events}
 }
 
 // due reports whether the keeper is to be tried now; runs is what the kubelet has told of it.
@@ -87,6 +95,18 @@ func (t *tries) failed(now time.Time) {
 	default:
 		t.next = now.Add(paceRarely)
 	}
+}
+
+// asksEvents reports whether the events of a pod whose keeper does not run are to be asked for now, and takes it that they are.
+func (t *tries) asksEvents(now time.Time) bool {
+	if now.Before(t.events) {
+		return false
+	}
+	p := t.pace
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t.events = now.Add(max(eventsEvery, time.Duration(p.open)*eventsApart))
+	return true
 }
 
 // end is for a pod whose keeper has answered a try at a moment, or that will not start; then the moment is zero.

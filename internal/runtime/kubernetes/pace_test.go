@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -72,5 +73,31 @@ func TestPaceInVain(t *testing.T) {
 	}
 	if tried := early(paceVain); tried != paceVain {
 		t.Errorf("after a try that met its keeper %d of %d were tried", tried, paceVain)
+	}
+}
+
+// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than one pod in eventsApart.
+func TestPaceOfEvents(t *testing.T) {
+	t.Parallel()
+	placed := time.Now()
+	for pods, most := range map[int]int{1: 10, 100: 200} { // in ten minutes
+		var p pace
+		var all []*tries
+		for range pods {
+			all = append(all, p.begin(placed))
+		}
+		sum := 0
+		each := make([]int, pods)
+		for d := time.Duration(0); d <= 10*time.Minute; d += time.Second {
+			for i, tr := range all {
+				if tr.asksEvents(placed.Add(d)) {
+					each[i]++
+					sum++
+				}
+			}
+		}
+		if least := slices.Min(each); least == 0 || sum > most || sum < most-10 {
+			t.Errorf("%d pods ask %d times, and one of them %d times, want up to %d and 1", pods, sum, least, most)
+		}
 	}
 }

@@ -26,9 +26,6 @@ const (
 	// keeperlessFirst and keeperlessMost are the pauses before another pod is made in the place of one whose keeper did not start.
 	keeperlessFirst = 5 * time.Second
 	keeperlessMost  = time.Minute
-	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then eventsEvery.
-	eventsAfter = 20 * time.Second
-	eventsEvery = time.Minute
 	// orphanSlack is by how much longer than OrphanAfter a program may go on without a worker: until a keeper has noticed that a stream is
 	// silent, and process 1 has killed all.
 	orphanSlack = 30 * time.Second
@@ -195,8 +192,8 @@ func (n *run) fence(ctx context.Context) error {
 
 // reach waits for the pod, gives the order, and returns when the program executes.
 func (n *run) reach(ctx context.Context) error {
-	var asked, answered time.Time // when events were asked for, and when the keeper was tried that has answered
-	var tries *tries              // nil: the pod has no node
+	var answered time.Time // when the keeper was tried that has answered
+	var tries *tries       // nil: the pod has no node
 	defer func() {
 		if tries != nil {
 			tries.end(answered)
@@ -238,8 +235,7 @@ func (n *run) reach(ctx context.Context) error {
 			switch {
 			case runs && time.Since(keeper.State.Running.StartedAt.Time) > answerWithin:
 				event = fmt.Sprintf("node %s is up, and its kubelet does not answer an exec yet: %v", pod.Spec.NodeName, n.current().err)
-			case !runs && time.Since(tries.placed) > eventsAfter && time.Since(asked) > eventsEvery:
-				asked = time.Now()
+			case !runs && tries.asksEvents(time.Now()):
 				event = n.warning(ctx)
 			}
 			again = time.After(time.Until(tries.next))
