@@ -16,37 +16,21 @@ func aliasPath(name, alias string) string {
 // MoveAlias lets an alias of a definition stand for other versions, or removes it. When it returns every server goes by it; what has begun
 // goes on as it is.
 func (c *Client) MoveAlias(ctx context.Context, name, alias string, o api.AliasOrder) (*api.Alias, error) {
-	var a api.Alias
-	err := c.call(ctx, request{method: http.MethodPut, path: aliasPath(name, alias), body: o, repeatable: !o.Back}, &a)
-	return orNil(&a, err)
+	return fetch[api.Alias](ctx, c, request{method: http.MethodPut, path: aliasPath(name, alias), body: o, repeatable: !o.Back})
 }
 
 // Aliases lists where the aliases of a definition stand, by name.
 func (c *Client) Aliases(ctx context.Context, name string) ([]api.Alias, error) {
 	var page api.AliasPage
-	err := c.get(ctx, "/definitions/"+url.PathEscape(name)+"/aliases", "", &page)
+	err := c.call(ctx, get("/definitions/"+url.PathEscape(name)+"/aliases", nil), &page)
 	return page.Aliases, err
 }
 
 // AliasMoves walks through the moves of an alias, the last one first. An error ends the walk.
 func (c *Client) AliasMoves(ctx context.Context, name, alias string) iter.Seq2[api.Alias, error] {
-	return func(yield func(api.Alias, error) bool) {
-		q := url.Values{}
-		for {
-			var page api.AliasPage
-			if err := c.call(ctx, request{method: http.MethodGet, path: aliasPath(name, alias), query: q, repeatable: true}, &page); err != nil {
-				yield(api.Alias{}, err)
-				return
-			}
-			for _, a := range page.Aliases {
-				if !yield(a, nil) {
-					return
-				}
-			}
-			if page.NextCursor == "" {
-				return
-			}
-			q.Set("cursor", page.NextCursor)
-		}
-	}
+	return walk("", func(cursor string) ([]api.Alias, string, error) {
+		var p api.AliasPage
+		err := c.call(ctx, page(aliasPath(name, alias), cursor), &p)
+		return p.Aliases, p.NextCursor, err
+	})
 }

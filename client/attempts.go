@@ -13,9 +13,7 @@ import (
 
 // Attempt tells what the worker of an attempt was given and how the attempt ended. Attempts are numbered from 1 on.
 func (c *Client) Attempt(ctx context.Context, id string, number int) (*api.Attempt, error) {
-	var a api.Attempt
-	err := c.get(ctx, execution(id, "/attempts/"+strconv.Itoa(number)), "", &a)
-	return orNil(&a, err)
+	return fetch[api.Attempt](ctx, c, get(execution(id, "/attempts/"+strconv.Itoa(number)), nil))
 }
 
 // Given opens a blob that the input of an execution names, from an offset on. The caller closes it. One that is not there, or is no longer,

@@ -26,12 +26,10 @@ func (c *Client) Upload(ctx context.Context, content io.ReadSeeker) (*api.Blob, 
 	if c.waitsToBeAsked() {
 		header.Set("Expect", "100-continue")
 	}
-	var b api.Blob
-	err = c.call(ctx, request{
+	return fetch[api.Blob](ctx, c, request{
 		method: http.MethodPut, path: "/blobs/sha256:" + hex.EncodeToString(h.Sum(nil)), stream: content, size: size, repeatable: true,
 		header: header,
-	}, &b)
-	return orNil(&b, err)
+	})
 }
 
 // waitsToBeAsked reports whether the transport sends a body only when the server asks for it. One that announces to wait and

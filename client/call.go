@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -36,6 +37,54 @@ type request struct {
 	header http.Header
 	// repeatable says that the call may be sent again though an earlier one may have taken effect.
 	repeatable bool
+}
+
+// get asks for a path.
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query, repeatable: true}
+}
+
+// page asks for a page of a list; cursor is empty for the first.
+func page(path, cursor string) request {
+	q := url.Values{}
+	set(q, "cursor", cursor)
+	return get(path, q)
+}
+
+// post sends something that may be sent again.
+func post(path string, body any) request {
+	return request{method: http.MethodPost, path: path, body: body, repeatable: true}
+}
+
+// fetch does a request and returns what the server answers.
+func fetch[T any](ctx context.Context, c *Client, r request) (*T, error) {
+	out := new(T)
+	if err := c.call(ctx, r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// walk yields the items of page after page. list is asked with the cursor of each, and returns that of the next; "" at the last. An error
+// ends the walk.
+func walk[T any](cursor string, list func(cursor string) (items []T, next string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for next := cursor; ; {
+			items, after, err := list(next)
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, x := range items {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			if next = after; next == "" {
+				return
+			}
+		}
+	}
 }
 
 // call does the request, repeating it while that is safe and may help, and decodes the answer into out unless it is nil.

@@ -14,7 +14,7 @@ import (
 func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
 	return paged(func(cursor string) ([]api.Queue, string, error) {
 		var q api.Queues
-		err := c.get(ctx, "/queues", cursor, &q)
+		err := c.call(ctx, page("/queues", cursor), &q)
 		return q.Queues, q.NextCursor, err
 	})
 }
@@ -22,7 +22,7 @@ func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
 // Keys lists the concurrency keys in use, the fullest first.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	var k api.Keys
-	err := c.get(ctx, "/keys", "", &k)
+	err := c.call(ctx, get("/keys", nil), &k)
 	return k.Keys, err
 }
 
@@ -30,7 +30,7 @@ func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
 	return paged(func(cursor string) ([]api.Worker, string, error) {
 		var w api.Workers
-		err := c.get(ctx, "/workers", cursor, &w)
+		err := c.call(ctx, page("/workers", cursor), &w)
 		return w.Workers, w.NextCursor, err
 	})
 }
@@ -41,7 +41,7 @@ func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []
 		q := url.Values{"executions": {"true"}, "lost": {"true"}}
 		set(q, "cursor", cursor)
 		var w api.Workers
-		err := c.call(ctx, request{method: http.MethodGet, path: "/workers", query: q, repeatable: true}, &w)
+		err := c.call(ctx, get("/workers", q), &w)
 		lost = append(lost, w.Lost...)
 		return w.Workers, w.NextCursor, err
 	})
@@ -50,9 +50,7 @@ func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []
 
 // QueueLine returns the first executions that wait in a queue, or the first with labels, with their places. A limit of 0 is the server's own.
 func (c *Client) QueueLine(ctx context.Context, queue string, labels map[string]string, limit int) (*api.QueueLine, error) {
-	var l api.QueueLine
-	err := c.call(ctx, request{method: http.MethodGet, path: "/queues/" + url.PathEscape(queue) + "/line", query: lineQuery(labels, limit), repeatable: true}, &l)
-	return orNil(&l, err)
+	return fetch[api.QueueLine](ctx, c, get("/queues/"+url.PathEscape(queue)+"/line", lineQuery(labels, limit)))
 }
 
 // KeyLine returns the executions that hold a concurrency key, and the first that wait for it, or the first with labels, with their places. A limit
@@ -60,9 +58,7 @@ func (c *Client) QueueLine(ctx context.Context, queue string, labels map[string]
 func (c *Client) KeyLine(ctx context.Context, key string, labels map[string]string, limit int) (*api.KeyLine, error) {
 	q := lineQuery(labels, limit)
 	q.Set("key", key)
-	var l api.KeyLine
-	err := c.call(ctx, request{method: http.MethodGet, path: "/keys:line", query: q, repeatable: true}, &l)
-	return orNil(&l, err)
+	return fetch[api.KeyLine](ctx, c, get("/keys:line", q))
 }
 
 func lineQuery(labels map[string]string, limit int) url.Values {
@@ -78,39 +74,29 @@ func lineQuery(labels map[string]string, limit int) url.Values {
 
 // Stats sums up the server.
 func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
-	var s api.Stats
-	err := c.get(ctx, "/stats", "", &s)
-	return orNil(&s, err)
+	return fetch[api.Stats](ctx, c, get("/stats", nil))
 }
 
 // Activity returns what the server has done in each of the latest spans of time, the oldest first. A step is whole minutes; all of them lie
 // within the last day.
 func (c *Client) Activity(ctx context.Context, step time.Duration, steps int) (*api.Activity, error) {
-	var a api.Activity
-	err := c.call(ctx, request{method: http.MethodGet, path: "/activity", query: url.Values{"step": {step.String()}, "limit": {strconv.Itoa(steps)}}, repeatable: true}, &a)
-	return orNil(&a, err)
+	return fetch[api.Activity](ctx, c, get("/activity", url.Values{"step": {step.String()}, "limit": {strconv.Itoa(steps)}}))
 }
 
 // LastVerification returns what the server found when it verified its store the last time. IsNotFound reports that it has not since it started.
 func (c *Client) LastVerification(ctx context.Context) (*api.Verification, error) {
-	var v api.Verification
-	err := c.call(ctx, request{method: http.MethodGet, path: "/verify", query: url.Values{"last": {"true"}}, repeatable: true}, &v)
-	return orNil(&v, err)
+	return fetch[api.Verification](ctx, c, get("/verify", url.Values{"last": {"true"}}))
 }
 
 // Verify has the server check every row of its store against what Pawl promises. It reads all there is; a second one at
 // the same time is refused.
 func (c *Client) Verify(ctx context.Context) (*api.Verification, error) {
-	var v api.Verification
-	err := c.get(ctx, "/verify", "", &v)
-	return orNil(&v, err)
+	return fetch[api.Verification](ctx, c, get("/verify", nil))
 }
 
 // VerifyHistories does what Verify does and lets the rules decide every history once more, as Replay does for one.
 func (c *Client) VerifyHistories(ctx context.Context) (*api.Verification, error) {
-	var v api.Verification
-	err := c.call(ctx, request{method: http.MethodGet, path: "/verify", query: url.Values{"replay": {"true"}}, repeatable: true}, &v)
-	return orNil(&v, err)
+	return fetch[api.Verification](ctx, c, get("/verify", url.Values{"replay": {"true"}}))
 }
 
 // Ready returns nil when the server takes work: its store answers and it is not about to stop.
@@ -119,24 +105,13 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// get asks for a path; cursor is of the page when it is not the first.
-func (c *Client) get(ctx context.Context, path, cursor string, out any) error {
-	q := url.Values{}
-	set(q, "cursor", cursor)
-	return c.call(ctx, request{method: http.MethodGet, path: path, query: q, repeatable: true}, out)
-}
-
-// paged gathers the pages of a list, each asked for with the cursor of the one before.
-func paged[T any](page func(cursor string) (items []T, next string, err error)) ([]T, error) {
-	var all []T
-	for cursor := ""; ; {
-		items, next, err := page(cursor)
+// paged gathers the pages of a list.
+func paged[T any](list func(cursor string) (items []T, next string, err error)) (all []T, err error) {
+	for x, err := range walk("", list) {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, items...); next == "" {
-			return all, nil
-		}
-		cursor = next
+		all = append(all, x)
 	}
+	return all, nil
 }

@@ -12,9 +12,7 @@ import (
 // Define registers the definitions in a document (YAML, also with several documents in it, or JSON): all of them or none.
 // file is the name that problems are reported with; it may be empty.
 func (c *Client) Define(ctx context.Context, document []byte, file string) (*api.Defined, error) {
-	var d api.Defined
-	err := c.call(ctx, documentRequest("/definitions", document, file), &d)
-	return orNil(&d, err)
+	return fetch[api.Defined](ctx, c, documentRequest("/definitions", document, file))
 }
 
 // DefineFor is Define that moves an alias to what it registers. A name without @ goes on to stand for what it stands for. by says who
@@ -23,16 +21,12 @@ func (c *Client) DefineFor(ctx context.Context, document []byte, file, alias, by
 	r := documentRequest("/definitions", document, file)
 	set(r.query, "alias", alias)
 	set(r.query, "by", by)
-	var d api.Defined
-	err := c.call(ctx, r, &d)
-	return orNil(&d, err)
+	return fetch[api.Defined](ctx, c, r)
 }
 
 // Validate checks a document as Define does and stores nothing. What is wrong is in the answer and is no error.
 func (c *Client) Validate(ctx context.Context, document []byte, file string) (*api.Validation, error) {
-	var v api.Validation
-	err := c.call(ctx, documentRequest("/definitions:validate", document, file), &v)
-	return orNil(&v, err)
+	return fetch[api.Validation](ctx, c, documentRequest("/definitions:validate", document, file))
 }
 
 func documentRequest(path string, document []byte, file string) request {
@@ -49,26 +43,20 @@ func documentRequest(path string, document []byte, file string) request {
 func (c *Client) Definition(ctx context.Context, name string, version int) (*api.Definition, error) {
 	q := url.Values{}
 	setInt(q, "version", int64(version))
-	var d api.Definition
-	err := c.call(ctx, request{method: http.MethodGet, path: "/definitions/" + url.PathEscape(name), query: q, repeatable: true}, &d)
-	return orNil(&d, err)
+	return fetch[api.Definition](ctx, c, get("/definitions/"+url.PathEscape(name), q))
 }
 
 // Retire lets nothing new of a definition be accepted, or brings it back. When it returns every server goes by it; workflows that have begun
 // go on, with tasks that run it too.
 func (c *Client) Retire(ctx context.Context, name string, o api.RetireOrder) (*api.Definition, error) {
-	var d api.Definition
-	err := c.call(ctx, request{method: http.MethodPost, path: "/definitions/" + url.PathEscape(name) + "/retire", body: o, repeatable: true}, &d)
-	return orNil(&d, err)
+	return fetch[api.Definition](ctx, c, post("/definitions/"+url.PathEscape(name)+"/retire", o))
 }
 
 // Graph loads a version of a workflow laid out as a graph; version 0 is the latest.
 func (c *Client) Graph(ctx context.Context, name string, version int) (*api.Graph, error) {
 	q := url.Values{}
 	setInt(q, "version", int64(version))
-	var g api.Graph
-	err := c.call(ctx, request{method: http.MethodGet, path: "/definitions/" + url.PathEscape(name) + "/graph", query: q, repeatable: true}, &g)
-	return orNil(&g, err)
+	return fetch[api.Graph](ctx, c, get("/definitions/"+url.PathEscape(name)+"/graph", q))
 }
 
 // Definitions walks through the latest versions of all definitions, by name. An error ends the walk.
@@ -82,24 +70,9 @@ func (c *Client) DefinitionVersions(ctx context.Context, name string) iter.Seq2[
 }
 
 func (c *Client) definitions(ctx context.Context, path string) iter.Seq2[api.Definition, error] {
-	return func(yield func(api.Definition, error) bool) {
-		q := url.Values{}
-		for {
-			var page api.DefinitionPage
-			err := c.call(ctx, request{method: http.MethodGet, path: path, query: q, repeatable: true}, &page)
-			if err != nil {
-				yield(api.Definition{}, err)
-				return
-			}
-			for _, d := range page.Definitions {
-				if !yield(d, nil) {
-					return
-				}
-			}
-			if page.NextCursor == "" {
-				return
-			}
-			q.Set("cursor", page.NextCursor)
-		}
-	}
+	return walk("", func(cursor string) ([]api.Definition, string, error) {
+		var p api.DefinitionPage
+		err := c.call(ctx, page(path, cursor), &p)
+		return p.Definitions, p.NextCursor, err
+	})
 }

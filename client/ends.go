@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 
 	"github.com/pawl-run/pawl/api"
@@ -16,22 +15,18 @@ func (c *Client) EvaluateBatch(ctx context.Context, all []api.Evaluation) (*api.
 
 // ListEvaluations returns one page of ad-hoc code, newest first. Of the filter's fields Action, Workflow and TopLevel must be zero.
 func (c *Client) ListEvaluations(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
-	var p api.ExecutionPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/evaluations", query: f.query(), repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.ExecutionPage](ctx, c, get("/evaluations", f.query()))
 }
 
 // AllEvaluations walks through the ad-hoc code that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) AllEvaluations(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
-	return walk(f, func(f Filter) (*api.ExecutionPage, error) { return c.ListEvaluations(ctx, f) })
+	return c.walk(ctx, "/evaluations", f)
 }
 
 // Count counts the executions that f selects, which must name a label.
 func (c *Client) Count(ctx context.Context, f Filter) (*api.Counts, error) {
 	f.Limit, f.Cursor, f.Outputs = 0, "", false
-	var n api.Counts
-	err := c.call(ctx, request{method: http.MethodGet, path: "/executions:count", query: f.query(), repeatable: true}, &n)
-	return orNil(&n, err)
+	return fetch[api.Counts](ctx, c, get("/executions:count", f.query()))
 }
 
 // OutcomeQuery says which outcomes are followed, and what of them.

@@ -16,9 +16,7 @@ import (
 // of that time, with Existing set.
 func (c *Client) Submit(ctx context.Context, s api.Submission) (*api.Execution, error) {
 	s.IdempotencyKey = c.key(s.IdempotencyKey)
-	var x api.Execution
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions", body: s, repeatable: s.IdempotencyKey != ""}, &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, request{method: http.MethodPost, path: "/executions", body: s, repeatable: s.IdempotencyKey != ""})
 }
 
 // SubmitBatch asks for up to api.BatchLimit executions. Each gets its own verdict; the error is only about the whole.
@@ -29,23 +27,19 @@ func (c *Client) SubmitBatch(ctx context.Context, all []api.Submission) (*api.Ba
 // Evaluate asks for one run of ad-hoc code. With e.Wait the answer is held back until it has ended, or that long.
 func (c *Client) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
 	e.IdempotencyKey = c.key(e.IdempotencyKey)
-	var x api.Execution
-	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations", body: e, repeatable: e.IdempotencyKey != ""}, &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, request{method: http.MethodPost, path: "/evaluations", body: e, repeatable: e.IdempotencyKey != ""})
 }
 
 // Get loads one execution as it is now.
 func (c *Client) Get(ctx context.Context, id string) (*api.Execution, error) {
-	var x api.Execution
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, ""), repeatable: true}, &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, get(execution(id, ""), nil))
 }
 
 // Wait waits until the execution has ended, as long as ctx lasts, and returns it.
 func (c *Client) Wait(ctx context.Context, id string) (*api.Execution, error) {
 	for {
 		var x api.Execution
-		r := request{method: http.MethodGet, path: execution(id, ""), query: waiting(maxWait / 2), repeatable: true}
+		r := get(execution(id, ""), waiting(maxWait/2))
 		if err := c.call(ctx, r, &x); err != nil {
 			return nil, err
 		}
@@ -58,9 +52,7 @@ func (c *Client) Wait(ctx context.Context, id string) (*api.Execution, error) {
 // Result returns what a finished execution ended with; while it has not ended the error is a Problem of the type
 // api.ProblemNotFinished.
 func (c *Client) Result(ctx context.Context, id string) (*api.Result, error) {
-	var r api.Result
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/result"), repeatable: true}, &r)
-	return orNil(&r, err)
+	return fetch[api.Result](ctx, c, get(execution(id, "/result"), nil))
 }
 
 // Filter selects executions. Zero fields select everything.
@@ -132,9 +124,7 @@ func (f Filter) query() url.Values {
 
 // List returns one page, newest first unless f.After says otherwise, without inputs, and without outputs unless f asks for them.
 func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
-	var p api.ExecutionPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/executions", query: f.query(), repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.ExecutionPage](ctx, c, get("/executions", f.query()))
 }
 
 // FollowChanges says when executions may have changed or new ones may have come: at once, and then at most every second and at least every
@@ -145,29 +135,16 @@ func (c *Client) FollowChanges(ctx context.Context) iter.Seq2[api.Change, error]
 
 // All walks through everything that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) All(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
-	return walk(f, func(f Filter) (*api.ExecutionPage, error) { return c.List(ctx, f) })
+	return c.walk(ctx, "/executions", f)
 }
 
-// walk reads page after page.
-func walk(f Filter, list func(Filter) (*api.ExecutionPage, error)) iter.Seq2[api.Execution, error] {
-	return func(yield func(api.Execution, error) bool) {
-		for {
-			page, err := list(f)
-			if err != nil {
-				yield(api.Execution{}, err)
-				return
-			}
-			for _, x := range page.Executions {
-				if !yield(x, nil) {
-					return
-				}
-			}
-			if page.NextCursor == "" {
-				return
-			}
-			f.Cursor = page.NextCursor
-		}
-	}
+func (c *Client) walk(ctx context.Context, path string, f Filter) iter.Seq2[api.Execution, error] {
+	return walk(f.Cursor, func(cursor string) ([]api.Execution, string, error) {
+		f.Cursor = cursor
+		var p api.ExecutionPage
+		err := c.call(ctx, get(path, f.query()), &p)
+		return p.Executions, p.NextCursor, err
+	})
 }
 
 // Cancel ends an execution: at once when no worker holds it yet, else by an order to its worker, which the answer then shows
@@ -182,35 +159,27 @@ func (c *Client) Kill(ctx context.Context, id, reason string, wait time.Duration
 }
 
 func (c *Client) end(ctx context.Context, id, how, reason string, wait time.Duration) (*api.Execution, error) {
-	var x api.Execution
-	r := request{method: http.MethodPost, path: execution(id, how), body: api.CancelRequest{Reason: reason}, repeatable: true}
+	r := post(execution(id, how), api.CancelRequest{Reason: reason})
 	if wait > 0 {
 		r.query = waiting(min(wait, maxWait))
 	}
-	err := c.call(ctx, r, &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, r)
 }
 
 // Retry submits the request of a finished execution anew and returns the new execution.
 func (c *Client) Retry(ctx context.Context, id string) (*api.Execution, error) {
-	var x api.Execution
-	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: execution(id, "/retry")}), &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, c.keyed(request{method: http.MethodPost, path: execution(id, "/retry")}))
 }
 
 // Rerun runs a finished execution again, and returns the new execution. Of a workflow, what completed keeps its outcome unless it is named
 // or something before it runs again.
 func (c *Client) Rerun(ctx context.Context, id string, in api.RerunRequest) (*api.Execution, error) {
-	var x api.Execution
-	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: execution(id, "/rerun"), body: in}), &x)
-	return orNil(&x, err)
+	return fetch[api.Execution](ctx, c, c.keyed(request{method: http.MethodPost, path: execution(id, "/rerun"), body: in}))
 }
 
 // PlanRerun says what [Client.Rerun] would reuse and what would run, and why. Nothing happens.
 func (c *Client) PlanRerun(ctx context.Context, id string, in api.RerunRequest) (*api.RerunPlan, error) {
-	var p api.RerunPlan
-	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/rerun/plan"), body: in, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.RerunPlan](ctx, c, post(execution(id, "/rerun/plan"), in))
 }
 
 // keyed gives a request an idempotency key of its own when the client makes them: then it may be sent again.
@@ -224,17 +193,13 @@ func (c *Client) keyed(r request) request {
 // CancelMany cancels up to [api.BulkLimit] executions: those that in names, or, if it names none, the newest unfinished ones that f
 // selects. What one of them is refused is in its entry. Ask again with f.Cursor as long as the result has a NextCursor.
 func (c *Client) CancelMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
-	var out api.BulkResult
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in, repeatable: true}, &out)
-	return orNil(&out, err)
+	return fetch[api.BulkResult](ctx, c, request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in, repeatable: true})
 }
 
 // RetryMany is [Client.Retry] of up to [api.BulkLimit] executions, chosen as by [Client.CancelMany]; f without a status selects what
 // has failed, timed out or was cancelled.
 func (c *Client) RetryMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
-	var out api.BulkResult
-	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: "/executions:retry", query: f.query(), body: in}), &out)
-	return orNil(&out, err)
+	return fetch[api.BulkResult](ctx, c, c.keyed(request{method: http.MethodPost, path: "/executions:retry", query: f.query(), body: in}))
 }
 
 // RerunMany is [Client.Rerun] of up to 10,000 executions, chosen as by [Client.RetryMany], in an execution of its own, or the plan of that.
@@ -243,9 +208,7 @@ func (c *Client) RerunMany(ctx context.Context, f Filter, in api.RerunManyReques
 	if r.repeatable = in.Plan; !in.Plan {
 		r = c.keyed(r)
 	}
-	var out api.RerunMany
-	err := c.call(ctx, r, &out)
-	return orNil(&out, err)
+	return fetch[api.RerunMany](ctx, c, r)
 }
 
 // Replay lets the rules decide an execution's history once more, up to the event with a number (0: all of it), and says what in it does not
@@ -253,44 +216,34 @@ func (c *Client) RerunMany(ctx context.Context, f Filter, in api.RerunManyReques
 func (c *Client) Replay(ctx context.Context, id string, at int64) (*api.Replay, error) {
 	q := url.Values{}
 	setInt(q, "at", at)
-	var r api.Replay
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/replay"), query: q, repeatable: true}, &r)
-	return orNil(&r, err)
+	return fetch[api.Replay](ctx, c, get(execution(id, "/replay"), q))
 }
 
 // CompareReplay says where a recorded run of a workflow would have gone another way under another definition. Nothing happens.
 func (c *Client) CompareReplay(ctx context.Context, id string, in api.ReplayRequest) (*api.ReplayComparison, error) {
-	var r api.ReplayComparison
-	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/replay"), body: in, repeatable: true}, &r)
-	return orNil(&r, err)
+	return fetch[api.ReplayComparison](ctx, c, post(execution(id, "/replay"), in))
 }
 
 // CheckSubmission says what a submission would be accepted as. What is wrong with it is in the answer and is no error.
 func (c *Client) CheckSubmission(ctx context.Context, in api.Submission) (*api.SubmissionCheck, error) {
-	var v api.SubmissionCheck
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:validate", body: in, repeatable: true}, &v)
-	return orNil(&v, err)
+	return fetch[api.SubmissionCheck](ctx, c, post("/executions:validate", in))
 }
 
 // CheckEvaluation does for an evaluation what CheckSubmission does.
 func (c *Client) CheckEvaluation(ctx context.Context, in api.Evaluation) (*api.SubmissionCheck, error) {
-	var v api.SubmissionCheck
-	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations:validate", body: in, repeatable: true}, &v)
-	return orNil(&v, err)
+	return fetch[api.SubmissionCheck](ctx, c, post("/evaluations:validate", in))
 }
 
 // WhyMany tells what each of up to 100 executions is waiting for, in their order.
 func (c *Client) WhyMany(ctx context.Context, ids []string) ([]api.WhyEntry, error) {
 	var r api.WhyResult
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:why", body: api.WhyRequest{IDs: ids}, repeatable: true}, &r)
+	err := c.call(ctx, post("/executions:why", api.WhyRequest{IDs: ids}), &r)
 	return r.Executions, err
 }
 
 // Why tells what the execution is waiting for.
 func (c *Client) Why(ctx context.Context, id string) (*api.Why, error) {
-	var w api.Why
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/why"), repeatable: true}, &w)
-	return orNil(&w, err)
+	return fetch[api.Why](ctx, c, get(execution(id, "/why"), nil))
 }
 
 // Tasks tells how far the tasks of a workflow execution are. Of a task with many executions at most so many are listed: 0 is the server's
@@ -298,9 +251,7 @@ func (c *Client) Why(ctx context.Context, id string) (*api.Why, error) {
 func (c *Client) Tasks(ctx context.Context, id string, listed int) (*api.Tasks, error) {
 	q := url.Values{}
 	items(q, listed)
-	var t api.Tasks
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/tasks"), query: q, repeatable: true}, &t)
-	return orNil(&t, err)
+	return fetch[api.Tasks](ctx, c, get(execution(id, "/tasks"), q))
 }
 
 // items sets how many executions of a task are listed.
@@ -320,9 +271,7 @@ func (c *Client) TaskItems(ctx context.Context, id, task string, statuses []api.
 	}
 	set(q, "cursor", cursor)
 	setInt(q, "limit", int64(limit))
-	var t api.TaskItems
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/tasks/"+url.PathEscape(task)+"/items"), query: q, repeatable: true}, &t)
-	return orNil(&t, err)
+	return fetch[api.TaskItems](ctx, c, get(execution(id, "/tasks/"+url.PathEscape(task)+"/items"), q))
 }
 
 // Timeline tells when attempts waited and ran, and which worker had each: of a workflow a page of those of its tasks, of any other execution
@@ -331,9 +280,7 @@ func (c *Client) Timeline(ctx context.Context, id, cursor string, limit int) (*a
 	q := url.Values{}
 	set(q, "cursor", cursor)
 	setInt(q, "limit", int64(limit))
-	var t api.Timeline
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/timeline"), query: q, repeatable: true}, &t)
-	return orNil(&t, err)
+	return fetch[api.Timeline](ctx, c, get(execution(id, "/timeline"), q))
 }
 
 func execution(id, rest string) string { return "/executions/" + url.PathEscape(id) + rest }
@@ -350,11 +297,4 @@ func setInt(q url.Values, name string, value int64) {
 	if value != 0 {
 		q.Set(name, strconv.FormatInt(value, 10))
 	}
-}
-
-func orNil[T any](v *T, err error) (*T, error) {
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
 }

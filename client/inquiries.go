@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 
 	"github.com/pawl-run/pawl/api"
@@ -34,50 +33,30 @@ func (c *Client) FollowInquiries(ctx context.Context, f InquiryFilter) iter.Seq2
 
 // Inquiries lists questions to people, newest first: one page of them. The next page begins at f.Cursor, which is NextCursor of this one.
 func (c *Client) Inquiries(ctx context.Context, f InquiryFilter) (*api.InquiryPage, error) {
-	q := f.query()
-	var p api.InquiryPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/inquiries", query: q, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.InquiryPage](ctx, c, get("/inquiries", f.query()))
 }
 
 // AllInquiries walks through everything that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) AllInquiries(ctx context.Context, f InquiryFilter) iter.Seq2[api.Inquiry, error] {
-	return func(yield func(api.Inquiry, error) bool) {
-		for {
-			page, err := c.Inquiries(ctx, f)
-			if err != nil {
-				yield(api.Inquiry{}, err)
-				return
-			}
-			for _, i := range page.Inquiries {
-				if !yield(i, nil) {
-					return
-				}
-			}
-			if f.Cursor = page.NextCursor; f.Cursor == "" {
-				return
-			}
-		}
-	}
+	return walk(f.Cursor, func(cursor string) ([]api.Inquiry, string, error) {
+		f.Cursor = cursor
+		var p api.InquiryPage
+		err := c.call(ctx, get("/inquiries", f.query()), &p)
+		return p.Inquiries, p.NextCursor, err
+	})
 }
 
 // Inquiry loads one question.
 func (c *Client) Inquiry(ctx context.Context, id string) (*api.Inquiry, error) {
-	var i api.Inquiry
-	err := c.get(ctx, "/inquiries/"+url.PathEscape(id), "", &i)
-	return orNil(&i, err)
+	return fetch[api.Inquiry](ctx, c, get("/inquiries/"+url.PathEscape(id), nil))
 }
 
 // Answer answers a question. Doing so again is harmless.
 func (c *Client) Answer(ctx context.Context, id string, r api.Reply) (*api.Inquiry, error) {
-	var i api.Inquiry
-	err := c.call(ctx, request{method: http.MethodPost, path: "/inquiries/" + url.PathEscape(id) + "/answer", body: r, repeatable: true}, &i)
-	return orNil(&i, err)
+	return fetch[api.Inquiry](ctx, c, post("/inquiries/"+url.PathEscape(id)+"/answer", r))
 }
 
 // LinkInquiry makes a link by which one person may answer a question. Its path is one of the server's.
 func (c *Client) LinkInquiry(ctx context.Context, id string, r api.Invitation) (*api.AnswerLink, error) {
-	var l api.AnswerLink
-	err := c.call(ctx, request{method: http.MethodPost, path: "/inquiries/" + url.PathEscape(id) + "/link", body: r, repeatable: true}, &l)
-	return orNil(&l, err)
+	return fetch[api.AnswerLink](ctx, c, post("/inquiries/"+url.PathEscape(id)+"/link", r))
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 
 	"github.com/pawl-run/pawl/api"
@@ -53,37 +52,23 @@ func (c *Client) ResumeExecution(ctx context.Context, id string, o api.ResumeOrd
 }
 
 func (c *Client) changePause(ctx context.Context, of, name, how string, body any) (*api.Pause, error) {
-	var p api.Pause
-	err := c.call(ctx, request{method: http.MethodPost, path: of + url.PathEscape(name) + how, body: body, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.Pause](ctx, c, post(of+url.PathEscape(name)+how, body))
 }
 
 // Pauses lists what is paused now, by kind and name.
 func (c *Client) Pauses(ctx context.Context) ([]api.Pause, error) {
 	var l api.PauseList
-	err := c.get(ctx, "/pauses", "", &l)
+	err := c.call(ctx, get("/pauses", nil), &l)
 	return l.Pauses, err
 }
 
 // PauseHistory walks through what was paused and resumed, the latest first.
 func (c *Client) PauseHistory(ctx context.Context) iter.Seq2[api.Pause, error] {
-	return func(yield func(api.Pause, error) bool) {
-		for cursor := ""; ; {
-			var l api.PauseList
-			q := url.Values{"history": {"true"}}
-			set(q, "cursor", cursor)
-			if err := c.call(ctx, request{method: http.MethodGet, path: "/pauses", query: q, repeatable: true}, &l); err != nil {
-				yield(api.Pause{}, err)
-				return
-			}
-			for _, p := range l.Pauses {
-				if !yield(p, nil) {
-					return
-				}
-			}
-			if cursor = l.NextCursor; cursor == "" {
-				return
-			}
-		}
-	}
+	return walk("", func(cursor string) ([]api.Pause, string, error) {
+		r := page("/pauses", cursor)
+		r.query.Set("history", "true")
+		var l api.PauseList
+		err := c.call(ctx, r, &l)
+		return l.Pauses, l.NextCursor, err
+	})
 }

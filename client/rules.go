@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 
 	"github.com/pawl-run/pawl/api"
@@ -12,15 +11,13 @@ import (
 // Rules lists the rules in force, by name.
 func (c *Client) Rules(ctx context.Context) ([]api.Rule, error) {
 	var l api.RuleList
-	err := c.get(ctx, "/rules", "", &l)
+	err := c.call(ctx, get("/rules", nil), &l)
 	return l.Rules, err
 }
 
 // Rule loads one rule, with its document.
 func (c *Client) Rule(ctx context.Context, name string) (*api.Rule, error) {
-	var r api.Rule
-	err := c.get(ctx, "/rules/"+url.PathEscape(name), "", &r)
-	return orNil(&r, err)
+	return fetch[api.Rule](ctx, c, get("/rules/"+url.PathEscape(name), nil))
 }
 
 // PauseRule lets a rule start nothing until it is resumed.
@@ -34,9 +31,7 @@ func (c *Client) ResumeRule(ctx context.Context, name string) (*api.Rule, error)
 }
 
 func (c *Client) steerRule(ctx context.Context, name, how string, body any) (*api.Rule, error) {
-	var r api.Rule
-	err := c.call(ctx, request{method: http.MethodPost, path: "/rules/" + url.PathEscape(name) + how, body: body, repeatable: true}, &r)
-	return orNil(&r, err)
+	return fetch[api.Rule](ctx, c, post("/rules/"+url.PathEscape(name)+how, body))
 }
 
 // EnforcementFilter selects enforcements. Zero fields select everything.
@@ -66,68 +61,46 @@ func (c *Client) FollowEnforcements(ctx context.Context, f EnforcementFilter) it
 
 // Enforcements returns one page, those of the latest signals first.
 func (c *Client) Enforcements(ctx context.Context, f EnforcementFilter) (*api.EnforcementPage, error) {
-	q := f.query()
-	var p api.EnforcementPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/enforcements", query: q, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.EnforcementPage](ctx, c, get("/enforcements", f.query()))
 }
 
 // AllEnforcements walks through everything that f selects, page by page. An error ends the walk.
 func (c *Client) AllEnforcements(ctx context.Context, f EnforcementFilter) iter.Seq2[api.Enforcement, error] {
-	return func(yield func(api.Enforcement, error) bool) {
-		for {
-			page, err := c.Enforcements(ctx, f)
-			if err != nil {
-				yield(api.Enforcement{}, err)
-				return
-			}
-			for _, e := range page.Enforcements {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if f.Cursor = page.NextCursor; f.Cursor == "" {
-				return
-			}
-		}
-	}
+	return walk(f.Cursor, func(cursor string) ([]api.Enforcement, string, error) {
+		f.Cursor = cursor
+		var p api.EnforcementPage
+		err := c.call(ctx, get("/enforcements", f.query()), &p)
+		return p.Enforcements, p.NextCursor, err
+	})
 }
 
 // WhySignal says of the rules that listen to a signal's trigger, or of the one named, why they have started something for it or not.
 func (c *Client) WhySignal(ctx context.Context, id, rule string) (*api.SignalWhy, error) {
 	q := url.Values{}
 	set(q, "rule", rule)
-	var w api.SignalWhy
-	err := c.call(ctx, request{method: http.MethodGet, path: "/signals/" + url.PathEscape(id) + "/why", query: q, repeatable: true}, &w)
-	return orNil(&w, err)
+	return fetch[api.SignalWhy](ctx, c, get("/signals/"+url.PathEscape(id)+"/why", q))
 }
 
 // WhyRule says how a rule stands, and what became of the latest signals that it listens to.
 func (c *Client) WhyRule(ctx context.Context, name string) (*api.RuleState, error) {
-	var w api.RuleState
-	err := c.get(ctx, "/rules/"+url.PathEscape(name)+"/why", "", &w)
-	return orNil(&w, err)
+	return fetch[api.RuleState](ctx, c, get("/rules/"+url.PathEscape(name)+"/why", nil))
 }
 
 // TestRules says what the rules in a document would have made of the signals of the past. It stores nothing.
 func (c *Client) TestRules(ctx context.Context, in api.RulesTest) ([]api.RulePast, error) {
 	var out api.RulesTested
-	err := c.call(ctx, request{method: http.MethodPost, path: "/rules:test", body: in, repeatable: true}, &out)
+	err := c.call(ctx, post("/rules:test", in), &out)
 	return out.Rules, err
 }
 
 // ReplayRule asks a rule about signals of the past of which it has no enforcement. A rule enforces a signal once, so that may be
 // repeated.
 func (c *Client) ReplayRule(ctx context.Context, name string, in api.RuleReplay) (*api.RulePast, error) {
-	var p api.RulePast
-	err := c.call(ctx, request{method: http.MethodPost, path: "/rules/" + url.PathEscape(name) + "/replay", body: in, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.RulePast](ctx, c, post("/rules/"+url.PathEscape(name)+"/replay", in))
 }
 
 // RetryEnforcement asks the rule in force once more about a signal of which it has started nothing because it failed or was refused. Of one
 // that has started something it is what is there, so that may be repeated.
 func (c *Client) RetryEnforcement(ctx context.Context, signal, rule string) (*api.Enforcement, error) {
-	var e api.Enforcement
-	err := c.call(ctx, request{method: http.MethodPost, path: "/enforcements/" + url.PathEscape(signal) + "/" + url.PathEscape(rule) + "/retry", repeatable: true}, &e)
-	return orNil(&e, err)
+	return fetch[api.Enforcement](ctx, c, post("/enforcements/"+url.PathEscape(signal)+"/"+url.PathEscape(rule)+"/retry", nil))
 }

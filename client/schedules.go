@@ -12,16 +12,14 @@ import (
 func (c *Client) Schedules(ctx context.Context) ([]api.Schedule, error) {
 	return paged(func(cursor string) ([]api.Schedule, string, error) {
 		var p api.SchedulePage
-		err := c.get(ctx, "/schedules", cursor, &p)
+		err := c.call(ctx, page("/schedules", cursor), &p)
 		return p.Schedules, p.NextCursor, err
 	})
 }
 
 // Schedule loads one schedule, with its document.
 func (c *Client) Schedule(ctx context.Context, name string) (*api.Schedule, error) {
-	var k api.Schedule
-	err := c.get(ctx, "/schedules/"+url.PathEscape(name), "", &k)
-	return orNil(&k, err)
+	return fetch[api.Schedule](ctx, c, get("/schedules/"+url.PathEscape(name), nil))
 }
 
 // Ticks lists up to limit ticks of a schedule, the latest first.
@@ -29,7 +27,7 @@ func (c *Client) Ticks(ctx context.Context, name string, limit int) ([]api.Tick,
 	q := url.Values{}
 	setInt(q, "limit", int64(limit))
 	var p api.TickPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/schedules/" + url.PathEscape(name) + "/ticks", query: q, repeatable: true}, &p)
+	err := c.call(ctx, get("/schedules/"+url.PathEscape(name)+"/ticks", q), &p)
 	return p.Ticks, err
 }
 
@@ -45,9 +43,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string, catchUp bool) 
 }
 
 func (c *Client) steerSchedule(ctx context.Context, name, how string, body any) (*api.Schedule, error) {
-	var k api.Schedule
-	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + how, body: body, repeatable: true}, &k)
-	return orNil(&k, err)
+	return fetch[api.Schedule](ctx, c, post("/schedules/"+url.PathEscape(name)+how, body))
 }
 
 // FireSchedule starts an execution as a tick of now would, and returns its id. It is not repeated after a failure: each call
@@ -60,15 +56,11 @@ func (c *Client) FireSchedule(ctx context.Context, name string) (string, error) 
 
 // WhySchedule asks how a schedule stands, what became of its last times, and what would let it go on.
 func (c *Client) WhySchedule(ctx context.Context, name string) (*api.ScheduleWhy, error) {
-	var w api.ScheduleWhy
-	err := c.get(ctx, "/schedules/"+url.PathEscape(name)+"/why", "", &w)
-	return orNil(&w, err)
+	return fetch[api.ScheduleWhy](ctx, c, get("/schedules/"+url.PathEscape(name)+"/why", nil))
 }
 
 // Backfill starts executions for the first nominal times of a span, up to a bound; Next says from where the next call goes on. It may be
 // repeated after a failure: a time that has had an execution has none again.
 func (c *Client) Backfill(ctx context.Context, name string, b api.BackfillRequest) (*api.Backfilled, error) {
-	var out api.Backfilled
-	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + "/backfill", body: b, repeatable: true}, &out)
-	return orNil(&out, err)
+	return fetch[api.Backfilled](ctx, c, post("/schedules/"+url.PathEscape(name)+"/backfill", b))
 }

@@ -13,16 +13,12 @@ import (
 // Emit says that something has happened. The same content emitted before under the same trigger and key gives the signal of that
 // time, with Existing set. Without a key it is not repeated after a failure: each call may emit another.
 func (c *Client) Emit(ctx context.Context, m api.Emission) (*api.Emitted, error) {
-	var out api.Emitted
-	err := c.call(ctx, request{method: http.MethodPost, path: "/signals", body: m, repeatable: m.Key != ""}, &out)
-	return orNil(&out, err)
+	return fetch[api.Emitted](ctx, c, request{method: http.MethodPost, path: "/signals", body: m, repeatable: m.Key != ""})
 }
 
 // EmitTo is Emit for a signal about an execution that has not ended: its tasks may wait for it. The subject of m stays empty.
 func (c *Client) EmitTo(ctx context.Context, id string, m api.Emission) (*api.Emitted, error) {
-	var out api.Emitted
-	err := c.call(ctx, request{method: http.MethodPost, path: "/executions/" + url.PathEscape(id) + "/signals", body: m, repeatable: m.Key != ""}, &out)
-	return orNil(&out, err)
+	return fetch[api.Emitted](ctx, c, request{method: http.MethodPost, path: "/executions/" + url.PathEscape(id) + "/signals", body: m, repeatable: m.Key != ""})
 }
 
 // EmitBatch emits up to api.BatchLimit signals. Each gets its own verdict; the error is only about the whole.
@@ -32,16 +28,12 @@ func (c *Client) EmitBatch(ctx context.Context, all []api.Emission) (*api.BatchR
 	for i, m := range all {
 		batch.Signals[i], repeatable = m, repeatable && m.Key != ""
 	}
-	var r api.BatchResult
-	err := c.call(ctx, request{method: http.MethodPost, path: "/signals:batch", body: batch, repeatable: repeatable}, &r)
-	return orNil(&r, err)
+	return fetch[api.BatchResult](ctx, c, request{method: http.MethodPost, path: "/signals:batch", body: batch, repeatable: repeatable})
 }
 
 // Signal loads one signal.
 func (c *Client) Signal(ctx context.Context, id string) (*api.Signal, error) {
-	var s api.Signal
-	err := c.get(ctx, "/signals/"+url.PathEscape(id), "", &s)
-	return orNil(&s, err)
+	return fetch[api.Signal](ctx, c, get("/signals/"+url.PathEscape(id), nil))
 }
 
 // SignalFilter selects signals. Zero fields select everything.
@@ -75,29 +67,15 @@ func (c *Client) FollowSignals(ctx context.Context, f SignalFilter) iter.Seq2[ap
 
 // Signals returns one page, the latest first.
 func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, error) {
-	q := f.query()
-	var p api.SignalPage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/signals", query: q, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.SignalPage](ctx, c, get("/signals", f.query()))
 }
 
 // AllSignals walks through everything that f selects, the latest first, page by page. An error ends the walk.
 func (c *Client) AllSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
-	return func(yield func(api.Signal, error) bool) {
-		for {
-			page, err := c.Signals(ctx, f)
-			if err != nil {
-				yield(api.Signal{}, err)
-				return
-			}
-			for _, s := range page.Signals {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if f.Cursor = page.NextCursor; f.Cursor == "" {
-				return
-			}
-		}
-	}
+	return walk(f.Cursor, func(cursor string) ([]api.Signal, string, error) {
+		f.Cursor = cursor
+		var p api.SignalPage
+		err := c.call(ctx, get("/signals", f.query()), &p)
+		return p.Signals, p.NextCursor, err
+	})
 }

@@ -11,9 +11,7 @@ import (
 
 // Stdin tells how much an interactive evaluation has been given to read.
 func (c *Client) Stdin(ctx context.Context, id string) (*api.Stdin, error) {
-	var s api.Stdin
-	err := c.get(ctx, execution(id, "/stdin"), "", &s)
-	return orNil(&s, err)
+	return fetch[api.Stdin](ctx, c, get(execution(id, "/stdin"), nil))
 }
 
 // StdinWriter gives an interactive evaluation something to read while it runs. What Write and Close have returned from is

@@ -24,9 +24,7 @@ func (c *Client) Events(ctx context.Context, id string, after int64, limit int) 
 	q := url.Values{}
 	setInt(q, "after", after)
 	setInt(q, "limit", int64(limit))
-	var p api.EventPage
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/events"), query: q, repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.EventPage](ctx, c, get(execution(id, "/events"), q))
 }
 
 // FollowEvents walks through the history after the given number as it grows, until the execution has ended. It resumes by
@@ -61,9 +59,7 @@ func (q LogQuery) query() url.Values {
 
 // Logs returns one page of what the execution wrote.
 func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (*api.LogPage, error) {
-	var p api.LogPage
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs"), query: q.query(), repeatable: true}, &p)
-	return orNil(&p, err)
+	return fetch[api.LogPage](ctx, c, get(execution(id, "/logs"), q.query()))
 }
 
 // FollowLogs walks through what the execution wrote while it is written, until the execution has ended. It resumes by
@@ -86,9 +82,7 @@ type LogSearch struct {
 func (c *Client) LogSummary(ctx context.Context, id string, attempt int) (*api.LogSummary, error) {
 	q := url.Values{}
 	setInt(q, "attempt", int64(attempt))
-	var l api.LogSummary
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs/summary"), query: q, repeatable: true}, &l)
-	return orNil(&l, err)
+	return fetch[api.LogSummary](ctx, c, get(execution(id, "/logs/summary"), q))
 }
 
 // SearchLogs looks for lines for about a second. Where the answer has More the search goes on at its NextCursor.
@@ -101,31 +95,22 @@ func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.L
 	set(q, "stream", s.Stream)
 	set(q, "after", s.After)
 	setInt(q, "limit", int64(s.Limit))
-	var m api.LogMatches
-	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs/search"), query: q, repeatable: true}, &m)
-	return orNil(&m, err)
+	return fetch[api.LogMatches](ctx, c, get(execution(id, "/logs/search"), q))
 }
 
 // AllMatches walks through all lines that s finds in what there is now. An error ends the walk.
 func (c *Client) AllMatches(ctx context.Context, id string, s LogSearch) iter.Seq2[api.LogMatch, error] {
-	return func(yield func(api.LogMatch, error) bool) {
-		for {
-			found, err := c.SearchLogs(ctx, id, s)
-			if err != nil {
-				yield(api.LogMatch{}, err)
-				return
-			}
-			for _, m := range found.Matches {
-				if !yield(m, nil) {
-					return
-				}
-			}
-			if !found.More {
-				return
-			}
-			s.After = found.NextCursor
+	return walk(s.After, func(cursor string) ([]api.LogMatch, string, error) {
+		s.After = cursor
+		found, err := c.SearchLogs(ctx, id, s)
+		if err != nil {
+			return nil, "", err
 		}
-	}
+		if !found.More {
+			found.NextCursor = ""
+		}
+		return found.Matches, found.NextCursor, nil
+	})
 }
 
 // RawLog opens the bytes that one stream ("stdout", "stderr" or "log") of an attempt has so far, from an offset on.

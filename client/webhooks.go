@@ -11,14 +11,12 @@ import (
 func (c *Client) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	return paged(func(cursor string) ([]api.Webhook, string, error) {
 		var p api.WebhookPage
-		err := c.get(ctx, "/webhooks", cursor, &p)
+		err := c.call(ctx, page("/webhooks", cursor), &p)
 		return p.Webhooks, p.NextCursor, err
 	})
 }
 
 // Webhook loads one webhook, with its document and what the server has refused lately.
 func (c *Client) Webhook(ctx context.Context, name string) (*api.Webhook, error) {
-	var w api.Webhook
-	err := c.get(ctx, "/webhooks/"+url.PathEscape(name), "", &w)
-	return orNil(&w, err)
+	return fetch[api.Webhook](ctx, c, get("/webhooks/"+url.PathEscape(name), nil))
 }
