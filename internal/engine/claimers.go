@@ -169,38 +169,29 @@ func (c *claimers) claimable() (all []*claimer) {
 	return all
 }
 
-// pull takes out the first claimer that looks into one of the queues that are wanted; nil when there is none. It may have come
-// while the transaction was under way: a worker that was given something by the last transaction is often back before this one
+// pull takes out the first claimer, from an index on, that looks into one of the queues that are wanted; nil when there is none. It may have
+// come while the transaction was under way: a worker that was given something by the last transaction is often back before this one
 // knows what there is to hand over.
-func (c *claimers) pull(wanted func(queue string) bool) *claimer {
+func (c *claimers) pull(from int, wanted func(queue string) bool) *claimer {
 	if c.stopped {
 		return nil
 	}
-	for i, k := range c.waiting {
+	for i, k := range c.waiting[from:] {
 		if !k.paused && slices.ContainsFunc(k.queues, wanted) {
-			c.remove(i)
+			c.remove(from + i)
 			return k
 		}
 	}
 	return nil
 }
 
-// pullLate is pull for queues in which there may be something.
+// pullLate is pull for queues in which there may be something; the transaction has found others empty.
 func (c *claimers) pullLate(empty map[string]bool) *claimer {
-	if c.stopped {
-		return nil
-	}
 	from := c.checked
 	if c.queues.recheck {
 		from = 0
 	}
-	for i, k := range c.waiting[from:] {
-		if !k.paused && slices.ContainsFunc(k.queues, func(q string) bool { return !empty[q] && !c.queues.dry[q] }) {
-			c.remove(from + i)
-			return k
-		}
-	}
-	return nil
+	return c.pull(from, func(q string) bool { return !empty[q] && !c.queues.dry[q] })
 }
 
 // expected is the session that a transaction will probably give something to, and where that looks: the first that waits, or the
@@ -220,20 +211,6 @@ func (c *claimers) expected(now time.Time) (session flow.ID, queues []string) {
 func (c *claimers) clear() (all []*claimer) {
 	all, c.waiting, c.checked = c.waiting, nil, 0
 	return all
-}
-
-// pull is claimers.pull, for a transaction.
-func (e *Engine) pull(wanted func(queue string) bool) *claimer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.claimers.pull(wanted)
-}
-
-// pullLate is claimers.pullLate, for a transaction that has found queues empty.
-func (e *Engine) pullLate(empty map[string]bool) *claimer {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.claimers.pullLate(empty)
 }
 
 // expected is claimers.expected, for a transaction.

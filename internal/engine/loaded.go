@@ -97,15 +97,7 @@ func (t *transaction) needPayload(ctx context.Context, d *flow.Draft) error {
 	if d.New || t.loaded.payloads[d.ID] {
 		return nil
 	}
-	xs, err := t.tx.Lock(ctx, []flow.ID{d.ID}, store.WithPayload)
-	if err != nil {
-		return fmt.Errorf("load the payload: %w", err)
-	}
-	for _, x := range xs {
-		d.Input, d.With = x.Input, x.With
-	}
-	t.loaded.payloads[d.ID] = true
-	return nil
+	return t.readPayloads(ctx, []flow.ID{d.ID})
 }
 
 // loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.
@@ -119,6 +111,11 @@ func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error 
 	if len(ids) == 0 {
 		return nil
 	}
+	return t.readPayloads(ctx, ids)
+}
+
+// readPayloads reads the payloads of executions that have been loaded.
+func (t *transaction) readPayloads(ctx context.Context, ids []flow.ID) error {
 	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
 	if err != nil {
 		return fmt.Errorf("load payloads: %w", err)
@@ -126,6 +123,7 @@ func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error 
 	for _, x := range xs {
 		d := t.draft(x.ID)
 		d.Input, d.With = x.Input, x.With
+		t.loaded.payloads[x.ID] = true
 	}
 	return nil
 }

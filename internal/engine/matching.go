@@ -97,15 +97,9 @@ func (e *Engine) matchSignals(ctx context.Context) {
 		if more && err == nil {
 			continue
 		}
-		timer := time.NewTimer(e.jittered(pause))
-		select {
-		case <-e.rules.wake:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, e.jittered(pause), e.rules.wake) {
 			return
 		}
-		timer.Stop()
 	}
 }
 

@@ -28,13 +28,7 @@ func (e *Engine) meetWaits(ctx context.Context) {
 		case more:
 			continue
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-e.meetings:
-			timer.Stop()
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, pause, e.meetings) {
 			return
 		}
 	}

@@ -13,9 +13,7 @@ import (
 func (e *Engine) sweepOutdated(ctx context.Context) {
 	rest := newTidying(purgeEvery, tidyAtMost)
 	for pause := rest.least; ; {
-		select {
-		case <-time.After(e.jittered(pause)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(pause), nil) {
 			return
 		}
 		some := false

@@ -41,9 +41,7 @@ func (e *Engine) watchPending(ctx context.Context) {
 			e.opts.Log.Warn("looking for what is to be done failed: each loop looks for itself", telemetry.Err, err)
 		}
 		e.tell(&f, round)
-		select {
-		case <-time.After(e.jittered(min(pendingEvery, e.opts.Lease/6))):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(min(pendingEvery, e.opts.Lease/6)), nil) {
 			return
 		}
 	}

@@ -50,9 +50,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
 			pause = e.jittered(p.rest.next(true))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause, nil) {
 			return
 		}
 	}
@@ -171,9 +169,7 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 func (e *Engine) sweepUploads(ctx context.Context) {
 	rest := newTidying(purgeEvery, tidyAtMost)
 	for pause := rest.least; ; {
-		select {
-		case <-time.After(e.jittered(pause)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(pause), nil) {
 			return
 		}
 		dropped, err := e.uploads.Drop(ctx)

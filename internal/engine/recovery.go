@@ -123,9 +123,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		if !more || err != nil {
 			return err
 		}
-		select { // for fresh work
-		case <-time.After(e.jittered(recoverBreathe)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
 			return ctx.Err()
 		}
 	}
@@ -289,9 +287,7 @@ func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide fun
 			return left + unreadable, err
 		}
 		after = ids[len(ids)-1]
-		select { // for fresh work
-		case <-time.After(e.jittered(recoverBreathe)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
 			return left, ctx.Err()
 		}
 	}

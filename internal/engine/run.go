@@ -36,9 +36,7 @@ func (e *Engine) begin(ctx context.Context) error {
 			return err
 		}
 		e.opts.Log.Warn("the engine waits for its store", telemetry.Err, err)
-		select {
-		case <-time.After(e.jittered(beginAgain)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(beginAgain), nil) {
 			return ctx.Err()
 		}
 	}

@@ -43,12 +43,7 @@ func newSchedules() *schedules {
 }
 
 // changed lets the loop look again.
-func (s *schedules) changed() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *schedules) changed() { signal(s.wake) }
 
 // schedule loads a version of a schedule's document; 0 is the latest.
 func (e *Engine) schedule(ctx context.Context, name string, version int) (*definition.Definition, error) {

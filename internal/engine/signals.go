@@ -38,9 +38,7 @@ func (e *Engine) sweepSignals(ctx context.Context) {
 		case dropped > 0:
 			pause = signalsRest
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause, nil) {
 			return
 		}
 	}
@@ -129,9 +127,7 @@ func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(tr
 			continue
 		}
 		more = append(more, trigger)
-		select {
-		case <-time.After(signalsRest):
-		case <-ctx.Done():
+		if !sleep(ctx, signalsRest, nil) {
 			return dropped, nil, ctx.Err()
 		}
 	}

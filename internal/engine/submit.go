@@ -306,30 +306,17 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 // the same one.
 func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
+		var err error
 		switch kind {
 		case flow.KindSleep:
-			if _, err := requests.SleepOf(s.Input); err != nil {
-				return flow.Request{}, fault.New("input", "", err.Error(), "")
-			}
+			_, err = requests.SleepOf(s.Input)
 		case flow.KindRerun:
-			if _, _, err := rerunOf(s.Input); err != nil {
-				return flow.Request{}, fault.New("input", "", err.Error(), "")
-			}
-		case flow.KindAsk:
-			if err := e.checkQuestion(s.Input, "input"); err != nil {
-				return flow.Request{}, err
-			}
-		case flow.KindWait:
-			if err := e.checkAwaited(ctx, s.Input, "input"); err != nil {
-				return flow.Request{}, err
-			}
+			_, _, err = rerunOf(s.Input)
 		}
-		if e.opts.Validate != nil {
-			if err := e.opts.Validate(kind, s.Input); err != nil {
-				return flow.Request{}, fault.New("input", "", err.Error(), "")
-			}
+		if err != nil {
+			return flow.Request{}, fault.New("input", "", err.Error(), "")
 		}
-		return requests.BuiltIn(kind, s.Input), nil
+		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
 	}
 	name, wanted, alias, err := definition.SplitAction(s.Action)
 	if err != nil {
@@ -357,21 +344,24 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		return r, inputProblems(err)
 	}
 	r.Alias = alias
-	switch r.Kind {
+	return r, e.checkPayload(ctx, r.Kind, r.Payload(), "with")
+}
+
+// checkPayload says what is wrong with the payload of a built-in kind; field is where it was given.
+func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.RawMessage, field string) (err error) {
+	switch kind {
 	case flow.KindAsk:
-		err = e.checkQuestion(r.Payload(), "with")
+		err = e.checkQuestion(payload, field)
 	case flow.KindWait:
-		err = e.checkAwaited(ctx, r.Payload(), "with")
+		err = e.checkAwaited(ctx, payload, field)
 	}
-	if err != nil {
-		return r, err
+	if err != nil || e.opts.Validate == nil || !kind.AdHoc() {
+		return err
 	}
-	if e.opts.Validate != nil && r.Kind.AdHoc() {
-		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {
-			return r, fault.New("with", "", err.Error(), "")
-		}
+	if err := e.opts.Validate(kind, payload); err != nil {
+		return fault.New(field, "", err.Error(), "")
 	}
-	return r, nil
+	return nil
 }
 
 func inputProblems(err error) error {

@@ -206,14 +206,17 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 		return d.WaitsForSlot() && passed(d.WakeAt), nil
 	}
 	switch {
-	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
-	case d.Place == flow.Held && d.Kind == flow.KindRerun && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		t.carryRerun(d)
-	case d.Place == flow.Held && d.Kind == flow.KindAsk && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = t.remind(ctx, d)
-	case d.Place == flow.Held && d.Kind == flow.KindWait && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = t.waitIsOver(ctx, d)
+	case d.Place == flow.Held && d.Kind.ByEngine() && d.Kind != flow.KindWorkflow && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
+		switch d.Kind {
+		case flow.KindSleep:
+			err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
+		case flow.KindRerun:
+			t.carryRerun(d)
+		case flow.KindAsk:
+			err = t.remind(ctx, d)
+		case flow.KindWait:
+			err = t.waitIsOver(ctx, d)
+		}
 	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:
@@ -245,14 +248,26 @@ func passedBefore(d *flow.Draft, at time.Time) bool {
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
 func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 	for {
-		select {
-		case <-time.After(e.jittered(purgeEvery)):
-		case <-ctx.Done():
+		if !sleep(ctx, e.jittered(purgeEvery), nil) {
 			return
 		}
 		if err := sweeper.Sweep(ctx); err != nil && ctx.Err() == nil {
 			e.opts.Log.Warn("sweeping blobs failed; it will be tried again", telemetry.Err, err)
 		}
+	}
+}
+
+// sleep waits for d, or until wake says that there is something to do (nil: nothing does). It returns false if ctx has ended before.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-wake:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

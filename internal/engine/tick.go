@@ -49,13 +49,7 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
 			pause = schedulesAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), idleAtMost))
-		select {
-		case <-timer.C:
-		case <-e.schedules.wake:
-			timer.Stop()
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, min(max(pause, time.Millisecond), idleAtMost), e.schedules.wake) {
 			return
 		}
 	}

@@ -133,40 +133,32 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 			return err
 		}
 	}
-	if err := t.claimWaiting(ctx); err != nil {
-		return err
+	return inOrder(ctx, t.claimWaiting, t.followThrough, t.claimQueued, t.claimLate, t.writeInquiries, t.writeWaits)
+}
+
+// inOrder takes steps until one fails.
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := t.followThrough(ctx); err != nil {
-		return err
-	}
-	if err := t.claimQueued(ctx); err != nil {
-		return err
-	}
-	if err := t.claimLate(ctx); err != nil {
-		return err
-	}
-	if err := t.writeInquiries(ctx); err != nil {
-		return err
-	}
-	return t.writeWaits(ctx)
+	return nil
 }
 
 // loadWanted loads what the requests need.
-func (t *transaction) loadWanted(ctx context.Context) error {
+func (t *transaction) loadWanted(ctx context.Context) (err error) {
 	if len(t.wants.idempotency) > 0 {
-		var err error
 		if t.loaded.idempotency, err = t.tx.Submitted(ctx, t.wants.idempotency); err != nil {
 			return fmt.Errorf("load idempotency keys: %w", err)
 		}
 	}
 	if len(t.wants.signals) > 0 {
-		var err error
 		if t.loaded.signals, err = t.tx.Signalled(ctx, t.wants.signals); err != nil {
 			return fmt.Errorf("load keys of signals: %w", err)
 		}
 	}
 	if len(t.wants.bodies) > 0 {
-		var err error
 		if t.loaded.bodies, err = t.tx.SignalledBodies(ctx, t.wants.bodies); err != nil {
 			return fmt.Errorf("load bodies of signals: %w", err)
 		}
@@ -182,7 +174,6 @@ func (t *transaction) loadWanted(ctx context.Context) error {
 	}
 	// After the locks: a time from before a wait for one could be earlier than what the transaction that had it wrote. It is seldom a round
 	// trip of its own: PostgreSQL reads its clock with the first statement, and anew only after it has waited for locks.
-	var err error
 	if t.now, err = t.tx.Now(ctx); err != nil {
 		return err
 	}
@@ -259,13 +250,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.pauseGone(ctx, deferred); err != nil {
 		return err
 	}
-	if err := t.writeMeters(ctx); err != nil {
-		return err
-	}
-	if err := t.writeShares(ctx); err != nil {
-		return err
-	}
-	if err := t.writeWindows(ctx); err != nil {
+	if err := inOrder(ctx, t.writeMeters, t.writeShares, t.writeWindows); err != nil {
 		return err
 	}
 	delta, some := t.changes.take(deferred, t.draft)

@@ -81,15 +81,9 @@ func (e *Engine) closeWindows(ctx context.Context) {
 			e.opts.Log.Error("closing the windows of rules failed; it will be tried again", telemetry.Err, err)
 			pause = windowsAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), idleAtMost))
-		select {
-		case <-e.rules.windowOpened:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, min(max(pause, time.Millisecond), idleAtMost), e.rules.windowOpened) {
 			return
 		}
-		timer.Stop()
 	}
 }
 
