@@ -304,7 +304,7 @@ func (t *tx) addNew(x *flow.Draft) {
 		ended.add(&w.ended, c)
 	} else {
 		live.add(&w.insert, c)
-		t.runs[x.ID] = run{len(c.history)}
+		t.runs[x.ID] = len(c.history)
 	}
 	for name, value := range x.Labels {
 		labels.add(&w.labels, label{x.ID, name, value})
@@ -352,12 +352,12 @@ func (t *tx) grow(x *flow.Draft, more int) bool {
 	if more == 0 {
 		return false
 	}
-	r, known := t.runs[x.ID]
-	if known && (r.size == 0 || r.size+more <= runLimit) {
-		t.runs[x.ID] = run{r.size + more}
+	size, known := t.runs[x.ID]
+	if known && (size == 0 || size+more <= runLimit) {
+		t.runs[x.ID] = size + more
 		return false
 	}
-	t.runs[x.ID] = run{more}
+	t.runs[x.ID] = more
 	return true
 }
 

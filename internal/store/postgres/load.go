@@ -128,7 +128,7 @@ func (t *tx) passOver(id flow.ID, err error) error {
 	if !t.unread(id, err) {
 		return err
 	}
-	t.runs[id] = run{}
+	t.runs[id] = 0
 	t.lockedExecution(id)
 	return nil
 }
@@ -149,7 +149,7 @@ func (t *tx) collectSmall(all *[]*flow.Execution, large func(*flow.Execution)) f
 }
 
 func (t *tx) locked(all *[]*flow.Execution, x *flow.Execution, history int) {
-	t.runs[x.ID] = run{history}
+	t.runs[x.ID] = history
 	t.lockedExecution(x.ID)
 	*all = append(*all, x)
 }

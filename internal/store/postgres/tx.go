@@ -45,18 +45,15 @@ type scratch struct {
 	calls []call
 	a     args
 	w     writes
-	runs  map[flow.ID]run
+	runs  map[flow.ID]int // the length of the history in each live row that was read or written
 
 	leftOut map[flow.ID]bool // workflows whose payload was too large to be loaded with their lock
 }
 
-var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]run), leftOut: make(map[flow.ID]bool)} }}
+var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]int), leftOut: make(map[flow.ID]bool)} }}
 
 // mostKept is the most bytes of parameters that are handed on to the next transaction.
 const mostKept = 2 << 20
-
-// run is the length of the history in a live row.
-type run struct{ size int }
 
 var (
 	qBegin    = sql(`BEGIN ISOLATION LEVEL READ COMMITTED`)

@@ -46,26 +46,24 @@ var (
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
 
-// Apply implements store.Tx. The order matters: rows that name executions come after these.
-func (t *tx) Apply(_ context.Context, d store.Delta) error {
-	err := t.applyExecutions(&d)
-	if err == nil {
-		err = t.applyWorkflows(&d)
-	}
-	if err == nil {
-		err = t.applyAttached(&d)
-	}
-	if err == nil {
-		err = t.applySignals(&d)
-	}
-	if err == nil {
-		err = t.applyRest(&d)
-	}
-	return err
+// parts write the parts of a decision. Their order matters: rows that name executions come after these.
+var parts = []func(*tx, *store.Delta) error{
+	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putShares, (*tx).putMeters, (*tx).putWindows,
+	(*tx).putSchedules, (*tx).addTicks, (*tx).addSwitches, (*tx).putWaits, (*tx).putUnmet, (*tx).putInquiries, (*tx).putAsides, (*tx).keep,
 }
 
-// applyExecutions writes executions. All new ones get their numbers first: one may name another, as its parent.
-func (t *tx) applyExecutions(d *store.Delta) error {
+// Apply implements store.Tx.
+func (t *tx) Apply(_ context.Context, d store.Delta) error {
+	for _, put := range parts {
+		if err := put(t, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putExecutions writes executions. All new ones get their numbers first: one may name another, as its parent.
+func (t *tx) putExecutions(d *store.Delta) error {
 	for _, x := range d.Drafts {
 		if !x.New {
 			continue
@@ -87,8 +85,8 @@ func (t *tx) applyExecutions(d *store.Delta) error {
 	return nil
 }
 
-// applyWorkflows writes how far workflows are.
-func (t *tx) applyWorkflows(d *store.Delta) error {
+// putWorkflows writes how far workflows are.
+func (t *tx) putWorkflows(d *store.Delta) error {
 	for _, m := range d.Marks {
 		if err := t.mark(m); err != nil {
 			return fmt.Errorf("mark task %q of %s: %w", m.Task, m.Workflow, err)
@@ -106,9 +104,9 @@ func (t *tx) applyWorkflows(d *store.Delta) error {
 	return nil
 }
 
-// applyAttached writes what else belongs to executions: their idempotency keys, their input, the uploads that they
+// putAttached writes what else belongs to executions: their idempotency keys, their input, the uploads that they
 // hold, and what reruns reuse.
-func (t *tx) applyAttached(d *store.Delta) error {
+func (t *tx) putAttached(d *store.Delta) error {
 	for _, k := range d.Keys {
 		n, err := t.mustNumber(k.Execution)
 		if err == nil {
@@ -136,8 +134,8 @@ func (t *tx) applyAttached(d *store.Delta) error {
 	return nil
 }
 
-// applySignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
-func (t *tx) applySignals(d *store.Delta) error {
+// putSignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
+func (t *tx) putSignals(d *store.Delta) error {
 	for _, n := range d.Matched {
 		if err := t.match(n); err != nil {
 			return fmt.Errorf("match signal number %d: %w", n, err)
@@ -164,45 +162,6 @@ func (t *tx) applySignals(d *store.Delta) error {
 		}
 	}
 	return nil
-}
-
-// applyRest writes what a decision changes beside executions and signals.
-func (t *tx) applyRest(d *store.Delta) error {
-	err := t.putShares(d.Shares, d.DroppedShares)
-	if err == nil {
-		err = t.putMeters(d.Meters)
-	}
-	if err == nil {
-		err = t.putWindows(d.Windows, d.DroppedWindows)
-	}
-	if err == nil {
-		err = t.putSchedules(d.Schedules)
-	}
-	if err == nil {
-		err = t.addTicks(d.Ticks)
-	}
-	if err == nil {
-		err = t.addSwitches(d.Switches)
-	}
-	if err == nil {
-		err = t.putWaits(d.Waits, d.DroppedWaits)
-	}
-	if err == nil {
-		err = t.eachUnmet(qPutUnmet, d.Unmet)
-	}
-	if err == nil {
-		err = t.eachUnmet(qDropUnmet, d.Met)
-	}
-	if err == nil {
-		err = t.putInquiries(d.Inquiries)
-	}
-	if err == nil {
-		err = t.putAsides(d.Asides)
-	}
-	if err == nil {
-		err = t.keep(d.Kept)
-	}
-	return err
 }
 
 // taken turns the error that a row exists already into a conflict, since another writer was first.

@@ -15,9 +15,9 @@ var (
 )
 
 // putAsides writes which signals and waits are put aside.
-func (t *tx) putAsides(all []store.Aside) error {
-	for i := range all {
-		a := &all[i]
+func (t *tx) putAsides(d *store.Delta) error {
+	for i := range d.Asides {
+		a := &d.Asides[i]
 		if err := t.c.use(qPutAside).int(int64(a.Kind)).id(a.ID).int(row.Micros(a.Until)).int(int64(a.Times)).text(a.Reason).run(); err != nil {
 			return fmt.Errorf("put %s aside: %w", a.ID, err)
 		}

@@ -37,9 +37,9 @@ func (t *tx) Kept(_ context.Context, hashes [][sha256.Size]byte, at time.Time, m
 }
 
 // keep writes outcomes into the cache.
-func (t *tx) keep(all []store.Kept) error {
-	for i := range all {
-		k := &all[i]
+func (t *tx) keep(d *store.Delta) error {
+	for i := range d.Kept {
+		k := &d.Kept[i]
 		if err := t.c.use(qKeepOne).blob(k.Hash[:]).id(k.Origin).int(row.Micros(k.At)).int(row.Micros(k.Expires)).blob(k.Output).run(); err != nil {
 			return fmt.Errorf("keep the outcome of %s: %w", k.Origin, err)
 		}

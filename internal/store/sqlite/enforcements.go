@@ -223,8 +223,8 @@ func (t *tx) LatestSwitches(_ context.Context, names []string) (map[string]store
 }
 
 // addSwitches inserts switches.
-func (t *tx) addSwitches(all []store.Switch) error {
-	for _, k := range all {
+func (t *tx) addSwitches(d *store.Delta) error {
+	for _, k := range d.Switches {
 		if err := taken(switches.bind(t.c.use(qAddSwitch), &k).run()); err != nil {
 			return fmt.Errorf("switch %s: %w", k.Name, err)
 		}

@@ -122,8 +122,8 @@ func (t *tx) OpenInquiries(_ context.Context, executions []flow.ID) ([]*flow.Inq
 }
 
 // putInquiries writes inquiries.
-func (t *tx) putInquiries(all []*flow.Inquiry) error {
-	for _, i := range all {
+func (t *tx) putInquiries(d *store.Delta) error {
+	for _, i := range d.Inquiries {
 		if err := t.putInquiry(i); err != nil {
 			return fmt.Errorf("write inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
 		}

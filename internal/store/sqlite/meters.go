@@ -29,8 +29,8 @@ func (t *tx) Meters(_ context.Context, keys []string) (map[string]time.Time, err
 }
 
 // putMeters writes meters.
-func (t *tx) putMeters(all map[string]time.Time) error {
-	for key, tat := range all {
+func (t *tx) putMeters(d *store.Delta) error {
+	for key, tat := range d.Meters {
 		if err := t.c.use(qPutMeter).text(key).int(row.Micros(tat)).run(); err != nil {
 			return fmt.Errorf("write the meter of %q: %w", key, err)
 		}

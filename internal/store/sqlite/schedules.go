@@ -60,11 +60,10 @@ func (t *tx) LockSchedules(_ context.Context, names []string, _ bool) ([]store.S
 }
 
 // putSchedules writes the states of schedules.
-func (t *tx) putSchedules(all []store.Schedule) error {
-	for i := range all {
-		k := &all[i]
-		err := schedules.bind(t.c.use(qPutSchedule), k).run()
-		if err != nil {
+func (t *tx) putSchedules(d *store.Delta) error {
+	for i := range d.Schedules {
+		k := &d.Schedules[i]
+		if err := schedules.bind(t.c.use(qPutSchedule), k).run(); err != nil {
 			return fmt.Errorf("write schedule %q: %w", k.Name, err)
 		}
 	}
@@ -72,11 +71,10 @@ func (t *tx) putSchedules(all []store.Schedule) error {
 }
 
 // addTicks inserts ticks.
-func (t *tx) addTicks(all []store.Tick) error {
-	for i := range all {
-		k := &all[i]
-		err := taken(ticks.bind(t.c.use(qAddTick), k).run())
-		if err != nil {
+func (t *tx) addTicks(d *store.Delta) error {
+	for i := range d.Ticks {
+		k := &d.Ticks[i]
+		if err := taken(ticks.bind(t.c.use(qAddTick), k).run()); err != nil {
 			return fmt.Errorf("write tick %s of schedule %q: %w", k.Nominal, k.Schedule, err)
 		}
 	}

@@ -31,14 +31,14 @@ func (t *tx) Shares(_ context.Context, key string, priority int, by string) (clo
 }
 
 // putShares deletes the shares of keys, and writes others.
-func (t *tx) putShares(all []store.Share, drop []string) error {
-	for _, key := range drop {
+func (t *tx) putShares(d *store.Delta) error {
+	for _, key := range d.DroppedShares {
 		if err := t.c.use(qDropShares).text(key).run(); err != nil {
 			return fmt.Errorf("drop the shares of key %q: %w", key, err)
 		}
 	}
-	for i := range all {
-		k := &all[i]
+	for i := range d.Shares {
+		k := &d.Shares[i]
 		clock := int64(0)
 		if k.Clock {
 			clock = 1

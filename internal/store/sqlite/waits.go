@@ -72,20 +72,27 @@ func (t *tx) Taken(_ context.Context, of store.WorkflowAttempt, signals []int64)
 }
 
 // putWaits writes waits, and deletes those of other executions.
-func (t *tx) putWaits(all []flow.Wait, drop []flow.ID) error {
-	for i := range all {
-		w := &all[i]
-		err := taken(waits.bind(t.c.use(qPutWait), w).run())
-		if err != nil {
+func (t *tx) putWaits(d *store.Delta) error {
+	for i := range d.Waits {
+		w := &d.Waits[i]
+		if err := taken(waits.bind(t.c.use(qPutWait), w).run()); err != nil {
 			return fmt.Errorf("write the wait of %s: %w", w.Execution, err)
 		}
 	}
-	for _, id := range drop {
+	for _, id := range d.DroppedWaits {
 		if err := t.c.use(qDeleteWait).id(id).run(); err != nil {
 			return fmt.Errorf("delete the wait of %s: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// putUnmet notes about which signals open waits must still be asked, and about which they have been.
+func (t *tx) putUnmet(d *store.Delta) error {
+	if err := t.eachUnmet(qPutUnmet, d.Unmet); err != nil {
+		return err
+	}
+	return t.eachUnmet(qDropUnmet, d.Met)
 }
 
 func (t *tx) eachUnmet(q *query, signals []int64) error {
@@ -99,14 +106,7 @@ func (t *tx) eachUnmet(q *query, signals []int64) error {
 
 // Wait implements store.WaitReader.
 func (s *Store) Wait(ctx context.Context, execution flow.ID) (w flow.Wait, err error) {
-	all, err := s.readWaits(ctx, func(c *conn) *stmt { return c.use(qWait).id(execution) })
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("the wait of %s: %w", execution, store.ErrNotFound)
-	}
-	if err != nil {
-		return w, err
-	}
-	return all[0], nil
+	return one(ctx, s, func(c *conn) ([]flow.Wait, error) { return rowsOf(c.use(qWait).id(execution), waits) }, "the wait of %s", execution)
 }
 
 // UnlookedWaits implements store.WaitReader.

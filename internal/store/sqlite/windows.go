@@ -51,13 +51,13 @@ func (t *tx) Windows(_ context.Context, keys []store.WindowKey) (map[store.Windo
 }
 
 // putWindows writes windows, and deletes others.
-func (t *tx) putWindows(all []store.Window, drop []store.WindowKey) error {
-	for _, w := range all {
+func (t *tx) putWindows(d *store.Delta) error {
+	for _, w := range d.Windows {
 		if err := windows.bind(t.c.use(qPutWindow), &w).run(); err != nil {
 			return fmt.Errorf("write window %q of rule %s: %w", w.Key, w.Rule, err)
 		}
 	}
-	for _, k := range drop {
+	for _, k := range d.DroppedWindows {
 		if err := t.c.use(qDropWindow).text(k.Rule).text(k.Key).run(); err != nil {
 			return fmt.Errorf("drop window %q of rule %s: %w", k.Key, k.Rule, err)
 		}
