@@ -263,6 +263,7 @@ func (s *shipper) add(j *journal, urgent bool) {
 	}
 }
 
+// signal puts a value into a channel of capacity 1, unless there is one already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

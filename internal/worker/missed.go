@@ -19,12 +19,7 @@ const (
 )
 
 // doubt notes that a call of Take has failed.
-func (l *life) doubt() {
-	select {
-	case l.doubts <- struct{}{}:
-	default: // already noted
-	}
-}
+func (l *life) doubt() { signal(l.doubts) }
 
 // lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off brings without a call.
 // Once ctx has ended it gives such work back, until the session ends, because a server may not know that running calls were

@@ -62,12 +62,7 @@ func (r *reporter) sent(as []*attempt) {
 	}
 }
 
-func (r *reporter) wake() {
-	select {
-	case r.signal <- struct{}{}:
-	default:
-	}
-}
+func (r *reporter) wake() { signal(r.signal) }
 
 func (r *reporter) run() {
 	var tries backoff
