@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
