@@ -52,11 +52,11 @@ type Worker struct {
 	lives  context.Context // ends with LetGo, and ends every life
 	endAll context.CancelCauseFunc
 
-	mu      sync.Mutex
-	free    int
-	asked   int       // free slots for which calls of Take are under way
-	flood   bool      // the latest call asked for at least its share of the slots, and got work for all of them
-	changed sync.Cond // signals a change of free, asked, flood or the result of ask's room
+	mu        sync.Mutex
+	free      int
+	asked     int       // free slots for which calls of Take are under way
+	saturated bool      // the latest call asked for at least its share of the slots, and got work for all of them
+	changed   sync.Cond // signals a change of free, asked, saturated or the result of ask's room
 }
 
 // New checks the options.
@@ -178,13 +178,13 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 	for ; ctx.Err() == nil; w.changed.Wait() {
 		n := w.free - w.asked
 		switch {
-		case !w.flood:
+		case !w.saturated:
 			n = min(n, share)
 		case !first:
 			n = 0
 		}
 		if n > 0 && room() {
-			w.flood = w.flood && n >= share
+			w.saturated = w.saturated && n >= share
 			w.asked += n
 			return n
 		}
@@ -196,7 +196,7 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 func (w *Worker) answered(n, given, share int) {
 	w.mu.Lock()
 	w.asked -= n
-	w.flood = given == n && n >= share && n > 1
+	w.saturated = given == n && n >= share && n > 1
 	w.mu.Unlock()
 	w.changed.Broadcast()
 }

@@ -179,19 +179,7 @@ func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	if err != nil {
 		return flow.ID{}, fmt.Errorf("open session: %w", err)
 	}
-	own := newKey()
-	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Open, body: body, key: c.signingToken(), public: own.PublicKey().Bytes(), patience: openWithin})
-	if err != nil {
-		return flow.ID{}, fmt.Errorf("open session: %w", err)
-	}
-	sealed, err := sealer(own, f.Key, f.ID)
-	if err == nil {
-		f.body, err = unsealOnce(sealed, f.body)
-	}
-	if err != nil {
-		return flow.ID{}, fmt.Errorf("open session: %w: read the answer: %w", handoff.ErrUnavailable, err)
-	}
-	id, _, err := c.opened(f.body)
+	id, _, err := c.begin(ctx, "open session", &call{kind: wire.Open, body: body, key: c.signingToken()})
 	return id, err
 }
 
@@ -200,22 +188,34 @@ func (c *Client) signingToken() []byte { return tokenKey(c.token) }
 
 func tokenKey(token []byte) []byte { return append([]byte("token\n"), token...) }
 
-func (c *Client) opened(body []byte) (flow.ID, []handoff.Assignment, error) {
+// begin makes a call that opens a session. The answer holds the session's secret and is encrypted for this call.
+func (c *Client) begin(ctx context.Context, what string, k *call) (flow.ID, []handoff.Assignment, error) {
+	own := newKey()
+	k.line, k.public, k.patience = Asks, own.PublicKey().Bytes(), openWithin
+	f, err := c.exchange(ctx, k)
+	if err != nil {
+		return flow.ID{}, nil, fmt.Errorf("%s: %w", what, err)
+	}
 	var out wire.Opened
-	err := json.Unmarshal(body, &out)
 	var id flow.ID
+	sealed, err := sealer(own, f.Key, f.ID)
+	if err == nil {
+		f.body, err = unsealOnce(sealed, f.body)
+	}
+	if err == nil {
+		err = json.Unmarshal(f.body, &out)
+	}
 	if err == nil {
 		id, err = flow.ParseID(flow.SessionPrefix, out.Session)
 	}
 	if err != nil {
-		return flow.ID{}, nil, fmt.Errorf("open session: %w: read the answer: %w", handoff.ErrUnavailable, err)
+		return flow.ID{}, nil, fmt.Errorf("%s: %w: read the answer: %w", what, handoff.ErrUnavailable, err)
 	}
 	c.Recall(id, out.Secret)
 	return id, out.Work, nil
 }
 
-// Resume implements handoff.Handoff. The secret of the previous session must be known; see Recall. The answer holds the new
-// session's secret and is encrypted like that of Open.
+// Resume implements handoff.Handoff. The secret of the previous session must be known; see Recall.
 func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
 	secret := c.Secret(before)
 	if secret == "" {
@@ -225,19 +225,7 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	if err != nil {
 		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
-	own := newKey()
-	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Resume, session: before, body: body, key: []byte(secret), public: own.PublicKey().Bytes(), patience: openWithin})
-	if err != nil {
-		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
-	}
-	sealed, err := sealer(own, f.Key, f.ID)
-	if err == nil {
-		f.body, err = unsealOnce(sealed, f.body)
-	}
-	if err != nil {
-		return flow.ID{}, nil, fmt.Errorf("resume session: %w: read the answer: %w", handoff.ErrUnavailable, err)
-	}
-	id, work, err := c.opened(f.body)
+	id, work, err := c.begin(ctx, "resume session", &call{kind: wire.Resume, session: before, body: body, key: []byte(secret)})
 	if err == nil {
 		c.forget(before)
 	}
