@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -183,6 +184,37 @@ func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
 	tb.do("fill in", chromedp.SendKeys("#action", "noop"))
 	tb.press("Run")
 	tb.see("Gateway Timeout")
+	tb.press("Run")
+	tb.see("Created")
+	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {
+		t.Errorf("%d executions, want 1", n)
+	}
+}
+
+// A submission that is never answered ends, keeps what is typed, and is sent again under its key: there is one execution. The page's clock runs 100 times
+// as fast, so that its 120 s are over soon.
+func TestSubmitThatIsNeverAnswered(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	var sent atomic.Int64
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if r.Method == http.MethodPost && r.URL.Path == "/api/v1/executions" && sent.Add(1) == 1 {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			<-r.Context().Done()
+			return
+		}
+		forward.ServeHTTP(w, r)
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.do("a fast clock", command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `{ const slow = setTimeout; window.setTimeout = (f, ms, ...args) => slow(f, ms >= 20000 ? ms / 100 : ms, ...args); }`}))
+	tb.do("open", chromedp.Navigate(proxy+"/ui/new?as=action"))
+	tb.do("fill in", chromedp.SendKeys("#action", "noop"), chromedp.SendKeys("#action-labels", "by=hand"))
+	tb.press("Run")
+	tb.see("has not answered for 120 s")
+	tb.see("takes effect once")
+	tb.accessible("a submission without an answer")
+	tb.until("what was typed is there", `document.querySelector('#action').value === 'noop' && document.querySelector('#action-labels').value === 'by=hand'`)
 	tb.press("Run")
 	tb.see("Created")
 	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {

@@ -39,33 +39,77 @@ export const askSession = () => getJSON(session).then((s) => { tokens.value = s.
 
 /** An answer of the server that is a problem, or no answer at all (status 0). */
 export class Problem extends Error {
-  /** @param {import('../types').Problem} p */
-  constructor(p) {
+  /** @param {import('../types').Problem} p @param {number} [after] milliseconds after which the server is to be asked again, where it says so */
+  constructor(p, after = 0) {
     super(p.detail || p.title);
     this.problem = p;
     this.status = p.status;
+    this.after = after;
   }
 }
 
 /**
- * One request. Rejects with a Problem.
+ * How many milliseconds a request may be silent: until its answer begins, and between two pieces of it. The server works at an answer for 60 s at
+ * most (a survey of its queues and keys), and proxies give up after as long. To send a body takes as long again at most: the server reads none for longer.
+ */
+const patience = 60000;
+
+/** Why there is no answer, and what to do. @param {string} why @param {RequestInit} o */
+function silence(why, o) {
+  const next = !o.method || o.method === 'GET' ? 'Lists and streams ask again by themselves. For anything else, ask again.'
+    : new Headers(o.headers).has('Idempotency-Key') ? 'It may have done what was asked. Press the button again: the request is sent under the same key and takes effect once. What you typed is still here.'
+      : 'It may have done what was asked: look whether it has before you ask again. What you typed is still here.';
+  return new Problem({ type: '', status: 0, title: 'The server does not answer', detail: `${why} ${next}` });
+}
+
+/** The milliseconds of Retry-After, which is in seconds or a date; an hour at most. @param {Response} res */
+function retryAfter(res) {
+  const text = (res.status === 429 || res.status === 503) && res.headers.get('Retry-After');
+  const ms = !text ? 0 : /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return ms > 0 ? Math.min(ms, 3600000) : 0;
+}
+
+/**
+ * One request. Rejects with a Problem, and so does the reading of its answer.
  * @param {string} path beneath the API's root, as in "api/v1/stats"
- * @param {RequestInit & {accept?: string}} [o]
+ * @param {RequestInit & {accept?: string, quiet?: number}} [o] quiet: how many milliseconds it may be silent, where that is another time than for most
  */
 export async function request(path, o = {}) {
   const headers = new Headers(o.headers);
   headers.set('X-Pawl-UI', '1'); // a cookie alone changes nothing: another origin's page cannot send this
   headers.set('Accept', o.accept || 'application/json');
+  const quiet = o.quiet ?? (o.body ? 2 * patience : patience);
+  const mine = new AbortController();
+  o.signal?.addEventListener('abort', () => mine.abort());
+  /** @type {Problem|null} */
+  let late = null;
+  let fail = (/** @type {Problem} */ _) => {};
+  const ring = () => {
+    late = silence(`The server has not answered for ${quiet / 1000} s: it is busy, or the network holds the answer back.`, o);
+    fail(late);
+    mine.abort();
+  };
+  let timer = setTimeout(ring, quiet);
   /** @type {Response} */
   let res;
   try {
-    res = await fetch(apiURL(path), { ...o, headers, cache: 'no-store', credentials: 'same-origin' });
+    res = await fetch(apiURL(path), { ...o, headers, cache: 'no-store', credentials: 'same-origin', signal: mine.signal });
   } catch (e) {
-    if (e instanceof DOMException && e.name === 'AbortError') throw e;
+    clearTimeout(timer);
+    if (!late && e instanceof DOMException && e.name === 'AbortError') throw e;
     offline.value = 'The server does not answer.';
-    throw new Problem({ type: '', status: 0, title: 'The server does not answer', detail: 'The server does not answer: it may be stopped, or the network is away. The page tries again by itself.' });
+    throw late || silence('The server does not answer: it may be stopped, or the network is away.', o);
   }
   offline.value = '';
+  clearTimeout(timer);
+  if (res.body) {
+    const arm = () => { clearTimeout(timer); timer = setTimeout(ring, quiet); };
+    res = new Response(res.body.pipeThrough(new TransformStream({
+      start(c) { fail = (p) => c.error(p); arm(); },
+      transform(piece, c) { arm(); c.enqueue(piece); },
+      flush() { clearTimeout(timer); },
+    })), res);
+  }
   if (res.ok || res.status === 304) {
     if (path !== session) inside.value = true;
     return res;
@@ -78,13 +122,13 @@ export async function request(path, o = {}) {
     // Something between the page and the server answered, and not in JSON: its status says enough.
   }
   if (res.status === 401) locked.value = true;
-  throw new Problem(p);
+  throw new Problem(p, retryAfter(res));
 }
 
 /**
  * @template T
  * @param {string} path
- * @param {RequestInit} [o]
+ * @param {RequestInit & {quiet?: number}} [o]
  * @returns {Promise<T>}
  */
 export const getJSON = async (path, o) => (await request(path, o)).json();

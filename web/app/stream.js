@@ -9,6 +9,12 @@ export const streaming = signal(/** @type {''|'connecting'|'live'|'paused'|'over
 /** How long a tab may be hidden before its stream is closed. */
 const hiddenFor = 10000;
 
+/** How long a stream may bring nothing: the server sends a sign of life every 15 s, so after three without one the connection is dead. */
+const quiet = 45000;
+
+/** How many milliseconds the server wants to be left alone after an answer, and up to a quarter more: not all tabs come back at once. @param {unknown} e */
+const alone = (e) => (e instanceof Problem ? e.after * (1 + Math.random() / 4) : 0);
+
 /** Whether a stream is asked for no more after an answer: one of 500 and more may come from a proxy while the server starts again, and a login may follow a 401. @param {unknown} e */
 const final = (e) => e instanceof Problem && e.status >= 400 && e.status < 500 && ![401, 408, 429].includes(e.status);
 
@@ -58,6 +64,7 @@ export function follow(path, message, o = {}) {
   let stopped = false;
   let over = false;
   let wait = 1000;
+  let earliest = 0; // when the server may be asked again
   /** @type {AbortController|null} */
   let open = null;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -69,11 +76,16 @@ export function follow(path, message, o = {}) {
 
   const read = async () => {
     if (stopped || over || open || document.hidden || locked.value) return;
+    const left = earliest - performance.now();
+    if (left > 0) {
+      timer = setTimeout(read, left);
+      return;
+    }
     const mine = new AbortController();
     open = mine;
     state('connecting');
     try {
-      const res = await request(path, { accept: 'text/event-stream', signal: mine.signal, headers: last ? { 'Last-Event-ID': last } : {} });
+      const res = await request(path, { accept: 'text/event-stream', quiet, signal: mine.signal, headers: last ? { 'Last-Event-ID': last } : {} });
       state('live');
       const decoder = new TextDecoder();
       const feed = parser((m) => {
@@ -90,6 +102,7 @@ export function follow(path, message, o = {}) {
         feed(decoder.decode(value, { stream: true }));
       }
     } catch (e) {
+      earliest = performance.now() + alone(e);
       if (final(e)) {
         over = true;
         o.failed?.(/** @type {Problem} */ (e));
@@ -155,6 +168,7 @@ export function poll(look, every, changes) {
   let heard = -Infinity; // when the stream said something last
   let news = false; // it has since the last look began
   let earliest = 0; // when look may be called next
+  let barred = 0; // until when the server wants to be left alone
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer;
   const next = (/** @type {number} */ at) => {
@@ -163,14 +177,16 @@ export function poll(look, every, changes) {
   };
   const round = async () => {
     if (stopped || over || busy || document.hidden || locked.value) return;
+    if (barred > performance.now()) return next(barred);
     busy = true;
     news = false;
     const begun = performance.now();
     let failed = false;
     try {
       over = (await look()) === false;
-    } catch {
+    } catch (e) {
       failed = true;
+      barred = performance.now() + alone(e);
     }
     busy = false;
     if (stopped || over) return;
