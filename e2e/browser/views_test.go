@@ -266,3 +266,34 @@ func TestChainsAreFolded(t *testing.T) {
 	tb.do("choose another", chromedp.Click(`.node[data-task=first]`))
 	tb.see("t0 … t449")
 }
+
+// All tasks of two executions are reached, 100 at once.
+func TestCompareManyTasks(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tasks := map[string]any{}
+	for i := range 250 {
+		tasks[fmt.Sprintf("t%03d", i)] = map[string]any{"action": "noop"}
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": "wide", "tasks": tasks})
+	later := `{"action": "wide", "not_before": "2099-01-01T00:00:00Z"}`
+	a, b := s.submit(t, "/api/v1/executions", later), s.submit(t, "/api/v1/executions", later)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/compare?show=tasks&a="+a+"&b="+b))
+	tb.see("250 tasks")
+	tb.press("All tasks")
+	tb.see("1 … 100 of 250")
+	seen := eval[int](tb, `document.querySelectorAll('table.pairs tbody tr').length`)
+	for _, next := range []string{"101 … 200 of 250", "201 … 250 of 250"} {
+		tb.press("Later")
+		tb.see(next)
+		seen += eval[int](tb, `document.querySelectorAll('table.pairs tbody tr').length`)
+	}
+	if seen != 250 {
+		t.Errorf("%d tasks on three pages, want 250", seen)
+	}
+	tb.until("there is nothing later", `[...document.querySelectorAll('.more button')].at(-1).disabled`)
+	tb.accessible("the last of many tasks compared")
+	tb.fits("the last of many tasks compared")
+	tb.shot("compare many tasks")
+}

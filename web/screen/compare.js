@@ -6,6 +6,7 @@ import { poll } from '../app/stream.js';
 import { line, duration, bytes, number, count, shortID } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
 import { diff } from '../part/diff.js';
+import { paged } from '../part/paged.js';
 import { codeResult } from '../part/coderesult.js';
 import { statusPill, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { trouble, loading, panel, empty, scroller, since, labelChips, useTitle } from '../part/kit.js';
@@ -78,14 +79,13 @@ function Cases({ a, b }) {
   const flipped = names.filter((n) => l.get(n)?.verdict !== r.get(n)?.verdict);
   const worse = flipped.filter((n) => l.get(n)?.verdict === 'ok').length;
   const better = flipped.filter((n) => r.get(n)?.verdict === 'ok').length;
-  const shown = (all ? names : flipped).slice(0, 200);
+  const rows = all ? names : flipped;
   const verdict = (/** @type {import('../types').CaseResult|undefined} */ c) => (c ? html`<span class=${verdictTone(c.verdict)}>${line(verdictWord(c.verdict))}</span> <span class="muted num small">${duration(c.wall_ms || 0)}</span>` : html`<span class="muted">No such case</span>`);
   return panel({
     title: flipped.length === 0 ? `The same verdicts in ${count(names.length, 'case')}` : `${count(flipped.length, 'case')} of ${number(names.length)} ended otherwise`,
     actions: html`<span class="small num"><span class="good">${number(better)} better</span> · <span class="bad">${number(worse)} worse</span></span><button type="button" class="toggle" aria-pressed=${all} onClick=${() => setAll(!all)}>All cases</button>`,
-    children: shown.length === 0 ? null : scroller('Cases', html`<table class="pairs"><thead><tr><th scope="col">Case</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
-      <tbody>${shown.map((n) => html`<tr key=${n}><th scope="row" class="user">${line(n, 120)}</th><td>${verdict(l.get(n))}</td><td>${verdict(r.get(n))}</td></tr>`)}</tbody></table>
-      ${(all ? names : flipped).length > shown.length ? html`<p class="body muted small">Here are the first ${number(shown.length)}.</p>` : null}`),
+    children: rows.length === 0 ? null : paged(rows, (shown) => scroller('Cases', html`<table class="pairs"><thead><tr><th scope="col">Case</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
+      <tbody>${shown.map((n) => html`<tr key=${n}><th scope="row" class="user">${line(n, 120)}</th><td>${verdict(l.get(n))}</td><td>${verdict(r.get(n))}</td></tr>`)}</tbody></table>`), String(all)),
   });
 }
 
@@ -108,7 +108,7 @@ function Tasks({ a, b }) {
   const first = names.find((n) => l.get(n)?.status !== r.get(n)?.status);
   const ms = (/** @type {Task|undefined} */ t) => (t?.started_at && t.finished_at ? Date.parse(t.finished_at) - Date.parse(t.started_at) : NaN);
   const longest = Math.max(1, ...names.flatMap((n) => [ms(l.get(n)), ms(r.get(n))]).filter(Number.isFinite));
-  const shown = all ? names : names.filter((n) => l.get(n)?.status !== r.get(n)?.status || names.length <= 40).slice(0, 200);
+  const rows = all ? names : names.filter((n) => l.get(n)?.status !== r.get(n)?.status || names.length <= 40);
   const cell = (/** @type {Task|undefined} */ t) => {
     if (!t) return html`<td><span class="muted">No such task</span></td>`;
     const bad = (t.counts?.failed || 0) + (t.counts?.timed_out || 0);
@@ -116,9 +116,9 @@ function Tasks({ a, b }) {
       ${Number.isFinite(ms(t)) ? html`<span class="bar thin" aria-hidden="true"><i class=${look(t.status).tone} style=${{ width: `${(100 * ms(t)) / longest}%` }}></i></span>` : null}</td>`;
   };
   return html`${first ? html`<p class="note">They part at the task <a class="user" href=${`executions/${a.x.id}/tasks${query({ task: first })}`}>${line(first)}</a>: ${l.get(first) ? look(/** @type {Task} */ (l.get(first)).status).word.toLowerCase() : 'absent'} in A, ${r.get(first) ? look(/** @type {Task} */ (r.get(first)).status).word.toLowerCase() : 'absent'} in B.</p>` : null}
-    ${panel({ title: count(names.length, 'task'), actions: names.length > shown.length || all ? html`<button type="button" class="toggle" aria-pressed=${all} onClick=${() => setAll(!all)}>All tasks</button>` : null,
-    children: scroller('Tasks', html`<table class="pairs"><thead><tr><th scope="col">Task</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
-      <tbody>${shown.slice(0, 200).map((n) => html`<tr key=${n}><th scope="row" class="user">${line(n, 120)}</th>${cell(l.get(n))}${cell(r.get(n))}</tr>`)}</tbody></table>`) })}`;
+    ${panel({ title: count(names.length, 'task'), actions: names.length > rows.length || all ? html`<button type="button" class="toggle" aria-pressed=${all} onClick=${() => setAll(!all)}>All tasks</button>` : null,
+    children: paged(rows, (shown) => scroller('Tasks', html`<table class="pairs"><thead><tr><th scope="col">Task</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
+      <tbody>${shown.map((n) => html`<tr key=${n}><th scope="row" class="user">${line(n, 120)}</th>${cell(l.get(n))}${cell(r.get(n))}</tr>`)}</tbody></table>`), String(all)) })}`;
 }
 
 /** A text of the input of code: a string, or an object that has it. @param {any} c */

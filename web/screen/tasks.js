@@ -7,6 +7,7 @@ import { line, clock, duration, number, count } from '../app/text.js';
 import { taskAt } from '../part/replay.js';
 import { tasksAfter } from '../part/taskchanges.js';
 import { Graph, inPixels, countBar } from '../part/graph.js';
+import { paged } from '../part/paged.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
@@ -16,7 +17,6 @@ import { lazy } from '../app/lazy.js';
 
 const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
-const listed = 100; // tasks of a list in the document
 const replayedItems = 1000; // and where their past is shown
 const items = 300; // executions of one foreach task that are asked for
 
@@ -96,14 +96,9 @@ function Chosen({ t, x }) {
 }
 
 /** @param {{tasks: Task[], chosen: string}} p */
-function List({ tasks, chosen }) {
-  const [from, setFrom] = useState(0);
-  return html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
-  <tbody>${tasks.slice(from, from + listed).map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
-    <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>
-  ${tasks.length > listed ? html`<div class="more"><button type="button" disabled=${from === 0} onClick=${() => setFrom(from - listed)}>Earlier</button><span class="muted small num">${number(from + 1)} … ${number(Math.min(from + listed, tasks.length))} of ${number(tasks.length)}</span>
-    <button type="button" disabled=${from + listed >= tasks.length} onClick=${() => setFrom(from + listed)}>Later</button></div>` : null}`;
-}
+const list = ({ tasks, chosen }) => paged(tasks, (shown) => html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
+  <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
+    <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`);
 
 /** @param {{tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
 function ByTask({ tasks, chosen, then }) {
@@ -148,7 +143,7 @@ export function Tasks({ x, again, moment }) {
       children: view === 'graph' && layout ? h(Graph, {
         layout, selected: chosen, asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : h(List, { tasks, chosen }),
+      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : list({ tasks, chosen }),
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;
