@@ -1,9 +1,11 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -131,6 +133,70 @@ func TestRegister(t *testing.T) {
 	targets := s.call(t, http.MethodGet, "/api/v1/definitions/hello/aliases", nil)["aliases"].([]any)
 	if n := len(targets); n != 2 {
 		t.Errorf("%d aliases of hello, want latest and next: %v", n, targets)
+	}
+}
+
+// The document of a definition is a file that pawl apply takes again as what it is, whatever its texts hold; so it is for every example.
+func TestDocumentIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "odd", "tasks": {"a": {"action": "noop", "with": {"program": "import sys\n\n\tprint(\"6 * 7\")\n", "end": "x\n\n", "led": "  x\ny", "turned": "\u202e 'a' \"b\" \\",
+		"tag": "\udb40\udc41", "bell": "\u0007", "line": "\u2028\u0085", "yes": "yes", "n": 12345678901234567890, "f": 1.50, "text": "1.50", "none": null, "": "", "list": [[1, []], {}, "- x", "# x", "a: b", "${{ workflow.id }}"]}}}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/odd"))
+	file := filepath.Join(t.TempDir(), "odd.yaml")
+	for _, as := range []string{"YAML", "JSON"} {
+		tb.press(as)
+		tb.until("the document is there", `document.querySelector('pre[aria-label=Document]')?.textContent.startsWith(`+map[string]string{"YAML": `'kind: workflow'`, "JSON": `'{'`}[as]+`)`)
+		tb.accessible("the document of a definition as " + as)
+		tb.fits("the document of a definition as " + as)
+		tb.shot("document as " + as)
+		// What is shown shows what is invisible; the file has it.
+		eval[any](tb, `(() => { const made = URL.createObjectURL; URL.createObjectURL = (b) => { b.text().then((text) => { window.saved = text; }); URL.createObjectURL = made; return made(b); }; })()`)
+		tb.press("Download")
+		tb.until("it is saved", `window.saved !== undefined`)
+		saved := eval[string](tb, `(() => { const text = window.saved; delete window.saved; return text; })()`)
+		if err := os.WriteFile(file, []byte(saved), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), pawl, "apply", file)
+		cmd.Env = append(os.Environ(), "PAWL_SERVER="+s.url, "PAWL_TOKEN=", "XDG_CONFIG_HOME="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("pawl apply of %s: %v\n%s\n%s", as, err, out, saved)
+		}
+		if v := s.call(t, http.MethodGet, "/api/v1/definitions/odd", nil)["version"].(float64); v != 1 {
+			t.Fatalf("the document as %s is another: version %v\n%s", as, v, saved)
+		}
+	}
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	var texts []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Join(texts, "\n---\n"))
+	eval[any](tb, `import(new URL('../part/yaml.js', document.querySelector('script[src*="app/boot.js"]').src)).then((m) => { window.yaml = m.yaml; })`)
+	all := s.call(t, http.MethodGet, "/api/v1/definitions?limit=1000", nil)["definitions"].([]any)
+	if len(all) < len(files) {
+		t.Errorf("%d definitions of %d examples", len(all), len(files))
+	}
+	for _, d := range all {
+		name := d.(map[string]any)["name"].(string)
+		var of struct{ Document json.RawMessage }
+		if err := json.Unmarshal([]byte(s.text(t, http.MethodGet, "/api/v1/definitions/"+name, nil)), &of); err != nil {
+			t.Fatal(err)
+		}
+		text := eval[string](tb, `window.yaml(`+quote(string(of.Document))+`)`)
+		again := s.call(t, http.MethodPost, "/api/v1/definitions", text)["definitions"].([]any)[0].(map[string]any)
+		if again["created"] == true || again["name"] != name {
+			t.Errorf("%s is another: %v\n%s\n%s", name, again, of.Document, text)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@
 // labels, and beside another batch.
 import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
+import { save } from '../app/save.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { useLooked } from '../app/looked.js';
@@ -130,15 +131,6 @@ const choice = (id, label, value, options, set) => html`<div class="field"><labe
 /** Names of labels in a batch, but for that which makes it. @param {Execution[]} all @param {string} without */
 const labelsOf = (all, without) => [...new Set(all.flatMap((x) => Object.keys(x.labels || {})))].filter((k) => k !== without).sort(natural).slice(0, 40);
 
-/** Hands a text to the browser's downloads. @param {string} text @param {string} name */
-function save(text, name) {
-  const a = document.createElement('a');
-  a.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 10000);
-}
-
 /** @param {{of: string, against: string}} p */
 function Batch({ of, against }) {
   const q = route.value.query;
@@ -194,7 +186,7 @@ function Batch({ of, against }) {
       ${choice('cols', 'Columns', colsBy, [['case', 'Cases'], ['outcome', 'Outcome'], ...dims], set('cols'))}
       ${choice('show', 'Show', show, pair ? shows : shows.slice(0, 2), set('show'))}${choice('sort', 'Sort', sort, sorts, set('sort'))}</div>
     <section class="panel"><header><h2>${number(passed)} of ${count(total, noun)} passed</h2><span class="muted small num">${count(now.all.length, 'execution')}${going ? `, ${number(going)} under way` : ''}${wall ? `, ${duration(wall)} in all` : ''}</span>
-      <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`)}>CSV</button></header>
+      <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`, 'text/csv')}>CSV</button></header>
       <div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i></div>
       ${pair ? html`<p class="body row small num" role="status"><span class="good">▲ ${number(pair.count.better)} better</span><span class="bad">▼ ${number(pair.count.worse)} worse</span><span class="late">◆ ${number(pair.count.other)} failed otherwise</span><span class="muted">${number(pair.count.same)} the same</span>
         ${pair.count.new ? html`<span class="muted">${number(pair.count.new)} only here</span>` : null}${pair.count.gone ? html`<span class="muted">${number(pair.count.gone)} only there</span>` : null}</p>` : null}

@@ -3,14 +3,17 @@ import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { line, plain, clock, count } from '../app/text.js';
-import { members, tokens, json } from '../part/json.js';
-import { diff } from '../part/diff.js';
+import { lazy } from '../app/lazy.js';
+import { members, json } from '../part/json.js';
 import { Graph, inPixels } from '../part/graph.js';
 import { Aliases } from './aliases.js';
 import { PauseOrder } from './pause.js';
-import { since, trouble, loading, panel, empty, copy, useTitle } from '../part/kit.js';
+import { since, trouble, loading, panel, empty, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Definition} Definition */
+
+const Document = lazy(() => import('./document.js').then((m) => m.Document));
+const Changed = lazy(() => import('./changed.js').then((m) => m.Changed));
 
 export function Definitions() {
   useTitle('Definitions');
@@ -59,30 +62,6 @@ function Versions({ name, shown }) {
 ` });
 }
 
-/** A document in lines, with the digits that it was sent with. @param {string} name @param {string} version */
-async function documentOf(name, version) {
-  const raw = members(await (await request(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`)).text()).document || '';
-  return tokens(raw).map((t) => t.text).join('') + '\n';
-}
-
-/** What changed from an earlier version of a definition to the one that is shown. @param {{name: string, from: number, shown: number, raw: string}} p */
-function Changed({ name, from, shown, raw }) {
-  const [text, set] = useState('');
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  useEffect(() => {
-    let mine = true;
-    set('');
-    documentOf(name, String(from)).then((t) => { if (mine) set(t); }, setError);
-    return () => { mine = false; };
-  }, [name, from]);
-  const others = Array.from({ length: Math.min(shown - 1, 100) }, (_, i) => String(shown - 1 - i));
-  return panel({
-    title: `What changed since version ${from}`,
-    actions: html`<select class="short-select" aria-label="Since version" value=${String(from)} onChange=${(/** @type {any} */ e) => go(withQuery({ since: e.target.value }), { replace: true })}>${others.map((v) => html`<option value=${v}>Version ${v}</option>`)}</select>`,
-    children: error ? trouble(error) : text === '' ? loading() : diff(text, tokens(raw).map((t) => t.text).join('') + '\n', 'What changed', 'The documents are the same'),
-  });
-}
-
 /** @param {{name: string}} p */
 export function Definition({ name }) {
   useTitle(name);
@@ -127,6 +106,6 @@ export function Definition({ name }) {
       ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
       ${h(Versions, { key: name, name: d.name, shown: d.version })}
       ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, raw }) : null}
-      ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
+      ${h(Document, { raw, name: `${d.name}@${d.version}` })}
     </div></div>`;
 }

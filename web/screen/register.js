@@ -3,7 +3,8 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { request, post, query } from '../app/api.js';
 import { route } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
-import { members, tokens } from '../part/json.js';
+import { members } from '../part/json.js';
+import { yaml as written } from '../part/yaml.js';
 import { trouble, loading, panel, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Validation} Validation */
@@ -57,7 +58,7 @@ export function Register() {
     if (!from) return;
     const [name, version] = from.split('@');
     request(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`).then((r) => r.text())
-      .then((raw) => setText(tokens(members(raw).document || '').map((t) => t.text).join('') + '\n'), setError);
+      .then((raw) => setText(written(members(raw).document))).catch(setError);
   }, [from]);
   const check = async (/** @type {string} */ of) => {
     try {
