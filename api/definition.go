@@ -11,8 +11,8 @@ type Definition struct {
 	Version   int       `json:"version"`
 	Kind      string    `json:"kind"` // workflow or action
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Document is the definition in its canonical form; left out in lists.
-	Document json.RawMessage `json:"document,omitempty"`
+	// Document is the definition in its canonical form, which is taken again as the same version; left out in lists.
+	Document json.RawMessage `json:"document,omitempty" doc:"In its canonical form, which is taken again as the same version; left out in lists"`
 	Paused   *Pause          `json:"paused,omitempty" doc:"No execution of it begins until it is resumed; absent while it is not paused"`
 	Retired  *Retirement     `json:"retired,omitempty" doc:"Nothing new of it is accepted; absent while it is not retired"`
 }

@@ -228,6 +228,9 @@ func TestDefinitions(t *testing.T) {
 	if err != nil || got.Kind != "workflow" || !json.Valid(got.Document) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if d, err = h.client.Define(t.Context(), got.Document, "again.json"); err != nil || d.Definitions[0] != (api.DefinedVersion{Name: "diamond", Version: got.Version, Kind: "workflow"}) {
+		t.Errorf("its document is taken again as %+v, %v", d, err)
+	}
 	var names []string
 	for d, err := range h.client.Definitions(t.Context()) {
 		if err != nil {
