@@ -276,6 +276,14 @@ export interface LogChunk {
   data?: string;
 }
 
+export interface LogPage {
+  chunks: LogChunk[];
+  next_cursor: string;
+  prev_cursor?: string;
+  status: string;
+  more: boolean;
+}
+
 export interface LogMatch {
   attempt: number;
   seq: number;

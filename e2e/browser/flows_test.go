@@ -673,20 +673,6 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// Of a long output the page asks for the end alone.
-func TestLongLog(t *testing.T) {
-	t.Parallel()
-	s := serve(t, "")
-	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "seq 1 1000000", "wait": "60s", "limits": {"output": "16MB"}}`)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
-	tb.see("1000000")
-	tb.until("what was written before is left out", `!document.body.innerText.includes('1,000,000 lines')`)
-	eval[any](tb, `document.querySelector('.logview').scrollTop = 0`)
-	tb.see("left out here")
-	tb.check("a long log")
-}
-
 // A log that grows stays at the line that is read, also when its oldest lines are dropped.
 func TestReadingLogThatIsCut(t *testing.T) {
 	t.Parallel()

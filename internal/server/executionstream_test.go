@@ -69,6 +69,13 @@ func TestLogsBackwards(t *testing.T) {
 		t.Errorf("before the start: %+v, %v", page, err)
 	}
 	path := "/api/v1/executions/" + id + "/logs"
+	// A page of chunks may begin with the one that has a byte of its stream.
+	var at api.LogPage
+	_, answer := h.do(t, "GET", path+"?stream=stdout&offset=10500&limit=1", "", "Accept", "application/json")
+	if err := json.Unmarshal(answer, &at); err != nil || len(at.Chunks) != 1 || at.Chunks[0].Seq != 11 || !at.More || at.NextCursor != "1.11" {
+		t.Errorf("at a byte: %.300s, %v", answer, err)
+	}
+	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?offset=7", "", "Accept", "application/json")
 	for _, query := range []string{"?before=x", "?before=0.1", "?skip=true", "?skip=true&tail=1"} {
 		h.problem(t, 400, api.ProblemInvalid, "GET", path+query, "")
 	}

@@ -23,12 +23,13 @@ var streams = []string{"stdout", "stderr", "log"}
 
 func (c *call) logs() error {
 	q := c.logQuery()
-	raw := c.accepts("text/plain") || (c.query.Has("offset") && !c.wantsStream())
-	if raw && q.Stream == "" {
-		c.fault("stream", "", "plain text is given for one stream at a time", problem.OneOf(streams))
+	place := c.query.Has("offset")
+	raw := c.accepts("text/plain") || (place && !c.wantsStream() && !c.accepts("application/json"))
+	if (raw || place) && q.Stream == "" {
+		c.fault("stream", "", "plain text, and what begins at an offset, is given for one stream at a time", problem.OneOf(streams))
 	}
-	if q.Offset > 0 && !raw {
-		c.fault("offset", c.query.Get("offset"), "it is for plain text only", "send Accept: text/plain, or use ?after=")
+	if place && c.wantsStream() {
+		c.fault("offset", c.query.Get("offset"), "it is for pages and plain text", "send Accept: text/plain, or use ?after=")
 	}
 	if q.Tail > 0 && q.Offset > 0 {
 		c.fault("tail", c.query.Get("tail"), "the request has an offset as well", "give one of them")
@@ -56,10 +57,10 @@ func (c *call) logs() error {
 	if err != nil {
 		return err
 	}
+	if (raw || place) && q.Attempt == 0 {
+		q.Attempt = x.Attempt
+	}
 	if raw {
-		if q.Attempt == 0 {
-			q.Attempt = x.Attempt
-		}
 		return c.rawLog(q)
 	}
 	page, err := c.logPage(q)

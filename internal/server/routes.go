@@ -61,7 +61,7 @@ var (
 	logParams = []param{
 		{name: "stream", kind: "string", doc: "Only this stream", choices: streams},
 		{name: "attempt", kind: "integer", doc: "Only this attempt"},
-		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
+		{name: "offset", kind: "integer", doc: "From this byte of the stream on, as text/plain; with Accept: application/json a page that begins with the chunk that has it"},
 		paramAfter,
 		{name: "before", kind: "string", doc: "For a page: the part that ends before this place; pass prev_cursor to go further back"},
 		paramTail, paramSkip,

@@ -9,7 +9,7 @@ if (element) element.href = base;
 const read = () => {
   const at = new URL(location.href);
   const rest = at.href.startsWith(base) ? at.pathname.slice(new URL(base).pathname.length) : '';
-  return { parts: rest.split('/').filter(Boolean).map(decode), query: at.searchParams };
+  return { parts: rest.split('/').filter(Boolean).map(decode), query: at.searchParams, hash: new URLSearchParams(at.hash.slice(1)) };
 };
 
 /** @param {string} s */
@@ -21,7 +21,7 @@ function decode(s) {
   }
 }
 
-/** What is shown: the parts of the path beneath the page's root, and the query. */
+/** What is shown: the parts of the path beneath the page's root, the query, and what stands behind the #. */
 export const route = signal(read());
 
 /**

@@ -9,11 +9,14 @@ const hidden = /(?<=[\p{Extended_Pictographic}\u{1f3fb}-\u{1f3ff}#*0-9])[\ufe0e\
 const ordinary = /^[\t\n\u0020-\u007e]*$/;
 
 /** @param {string} c */
+const byNumber = (c) => `⟨U+${(c.codePointAt(0) || 0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
+
+/** @param {string} c */
 const picture = (c) => {
   const n = c.codePointAt(0) || 0;
   if (n < 0x20) return String.fromCharCode(0x2400 + n);
   if (n === 0x7f) return '\u2421';
-  return `⟨U+${n.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+  return byNumber(c);
 };
 
 /** What is hidden in a text, by what it is replaced; what has a purpose stays. @param {string} s @param {(c: string) => string} by */
@@ -24,6 +27,9 @@ const revealed = (s, by) => (ordinary.test(s) ? s : s.replace(hidden, (c, bad) =
  * @param {unknown} s
  */
 export const plain = (s) => revealed(String(s ?? '').replace(/\r\n/g, '\n'), picture);
+
+/** Text of a user with every control character as its number, those too that mean something to a terminal. Line feeds stay. @param {string} s */
+export const numbered = (s) => revealed(s, byNumber).replace(/\t/g, byNumber);
 
 /** Text as it is copied: pasted into a terminal, control characters would be obeyed there. @param {string} s */
 export const copied = (s) => revealed(s, (c) => (c === '\r' ? c : ''));
