@@ -93,7 +93,8 @@ func (s *Several) Leader(key string) *Server {
 	return nil
 }
 
-// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until it follows.
+// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until one follows the other. It may lead
+// once more: to a sentinel on a busy machine the new leader can be gone, which has not answered for a second.
 func (s *Several) Fail(key string) {
 	s.t.Helper()
 	old := s.Leader(key)
@@ -106,8 +107,12 @@ func (s *Several) Fail(key string) {
 		s.t.Errorf("no server has taken the place of the leader of %s within %s", key, takeover)
 	}
 	old.Again()
-	if !s.eventually(func() bool { return strings.Contains(old.cli("INFO", "replication"), "master_link_status:up") }) {
-		s.t.Errorf("the server that led %s does not follow within %s", key, takeover)
+	says := ""
+	if !s.eventually(func() bool {
+		says = old.cli("INFO", "replication")
+		return strings.Contains(says, "master_link_status:up") || strings.Contains(says, "state=online") && s.Leader(key) == old
+	}) {
+		s.t.Errorf("the server that led %s neither follows nor is followed within %s: %s", key, takeover, says)
 	}
 }
 
