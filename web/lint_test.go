@@ -80,6 +80,24 @@ func TestSourcesMakeNothingOfText(t *testing.T) {
 }
 
 // The lint finds what it is for.
+var asks = regexp.MustCompile(`\bfetch\s*\(|\b(XMLHttpRequest|EventSource|WebSocket|sendBeacon)\b`)
+
+// A request goes through the one function that ends it when it stays silent.
+func TestRequestsEnd(t *testing.T) {
+	t.Parallel()
+	sources(t, func(name, text string) {
+		var found []string
+		for line := range strings.Lines(text) {
+			if code := strings.TrimSpace(line); !strings.HasPrefix(code, "//") && !strings.HasPrefix(code, "*") && !strings.HasPrefix(code, "/*") {
+				found = append(found, asks.FindAllString(code, -1)...)
+			}
+		}
+		if name == "app/api.js" && len(found) != 1 || name != "app/api.js" && len(found) > 0 {
+			t.Errorf("web/%s asks with %q: use request of app/api.js", name, found)
+		}
+	})
+}
+
 func TestBanned(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{

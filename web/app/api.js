@@ -102,7 +102,7 @@ export async function request(path, o = {}) {
   }
   offline.value = '';
   clearTimeout(timer);
-  if (res.body) {
+  if (res.body && res.status !== 304 && res.status !== 204) { // an answer without a body may have an empty one, and none can be made with it
     const arm = () => { clearTimeout(timer); timer = setTimeout(ring, quiet); };
     res = new Response(res.body.pipeThrough(new TransformStream({
       start(c) { fail = (p) => c.error(p); arm(); },

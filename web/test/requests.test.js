@@ -77,6 +77,13 @@ test('an answer that is slow and never silent comes whole, with its status and h
   assert.deepEqual([await text, res.headers.get('ETag'), res.status], ['abc', '"1"', 200]);
 });
 
+test('an answer that says that nothing has changed comes as it is', async () => {
+  const body = new Response('').body; // browsers give an empty one
+  const answer = { status: 304, ok: false, body, headers: new Headers({ ETag: '"1"' }) };
+  served([() => /** @type {any} */ (answer)]);
+  assert.equal((await request('api/v1/executions/ex_1')).status, 304);
+});
+
 test('a request with a body has 60 s more, and says whether it may be sent again', async () => {
   served([never]);
   const got = [outcome(post('api/v1/executions', {}, { 'Idempotency-Key': 'k' })), outcome(post('api/v1/executions/ex_1/cancel', {}))];
