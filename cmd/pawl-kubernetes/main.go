@@ -23,7 +23,7 @@ func open(c *config.Config, worker string) (runtime.Runtime, error) {
 	return kubernetes.New(kubernetes.Options{
 		Kubeconfig: c.Text("kubernetes_config"), Namespace: c.Text("kubernetes_namespace"), HelperImage: c.Text("kubernetes_helper_image"),
 		Image: c.Text("kubernetes_image"), Networks: c.List("kubernetes_networks"), Pull: runtime.Pull(c.Text("kubernetes_pull")),
-		RuntimeClass: c.Text("kubernetes_runtime_class"), OrphanAfter: c.OrphanAfter(), Worker: worker,
+		RuntimeClass: c.Text("kubernetes_runtime_class"), OrphanAfter: c.Duration("kubernetes_orphan_after"), Worker: worker,
 		Template: c.Text("kubernetes_template"), Logins: c.Text("kubernetes_registry_logins"),
 	})
 }

@@ -35,14 +35,14 @@ func (v *durationValue) Set(s string) error {
 	return err
 }
 
-// FillBy sets the person who gives an order to the user of this system.
-func FillBy(by *string) error {
+// FillBy sets the person who gives an order to the user of this system, unless the flag has named one.
+func FillBy(by *string, flag string) error {
 	if *by != "" {
 		return nil
 	}
 	u, err := user.Current()
 	if err != nil {
-		return exit.Usagef("say who you are with --by: this system does not tell (%v)", err)
+		return exit.Usagef("say who you are with %s: this system does not tell (%v)", flag, err)
 	}
 	*by = u.Username
 	return nil

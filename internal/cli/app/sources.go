@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -56,6 +59,39 @@ func (a *App) ReadFiles(args []string) ([]Source, error) {
 	return all, nil
 }
 
+// Given is the text of a flag, or the content of the file that it names as @FILE; @- stands for standard input.
+func (a *App) Given(flag, text string) ([]byte, error) {
+	path, is := strings.CutPrefix(text, "@")
+	if !is {
+		return []byte(text), nil
+	}
+	files, err := a.ReadFiles([]string{path})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return files[0].Content, nil
+}
+
+// GivenJSON is Given for a flag that takes JSON; nil if nothing is given.
+func (a *App) GivenJSON(flag, text string) (json.RawMessage, error) {
+	raw, err := a.Given(flag, text)
+	if err != nil {
+		return nil, err
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return nil, nil
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		hint := ""
+		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write %s @%s", flag, text)
+		}
+		return nil, exit.Usagef("%s is not JSON: %v%s", flag, err, hint)
+	}
+	return raw, nil
+}
+
 func definitionsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -73,6 +109,7 @@ func definitionsIn(dir string) ([]string, error) {
 	return paths, nil
 }
 
+// ReadBounded reads a file of at most maxSource bytes.
 func ReadBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -47,15 +47,11 @@ func DescribeRule(ctx context.Context, a *app.App, s *app.Session, name string, 
 		return fmt.Errorf("read rule %s: %w", name, err)
 	}
 	t := &output.Table{}
-	for _, field := range []struct{ name, value string }{
-		{"Name:", d.Name}, {"Version:", strconv.Itoa(d.Version)}, {"On:", strings.Join(d.On, ", ")}, {"If:", d.If}, {"Action:", d.Action},
-		{"Holds:", holdsText(document.Rule.Window)}, {"Depth:", strconv.Itoa(document.Rule.Depth)}, {"Reentry:", map[bool]string{true: "allow"}[document.Rule.Reentry]},
-		{"Storm:", stormText(document.Rule.Storm)}, {"State:", d.Why.Summary},
-	} {
-		if field.value != "" {
-			t.Row(field.name, field.value)
-		}
-	}
+	t.Fields(
+		"Name", d.Name, "Version", strconv.Itoa(d.Version), "On", strings.Join(d.On, ", "), "If", d.If, "Action", d.Action,
+		"Holds", holdsText(document.Rule.Window), "Depth", strconv.Itoa(document.Rule.Depth), "Reentry", map[bool]string{true: "allow"}[document.Rule.Reentry],
+		"Storm", stormText(document.Rule.Storm), "State", d.Why.Summary,
+	)
 	t.Write(a.Out)
 	if len(d.Latest) == 0 {
 		fmt.Fprintln(a.Out, "\nIt has made nothing of any signal that is kept.")

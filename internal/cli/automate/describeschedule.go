@@ -50,15 +50,11 @@ func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name stri
 		return output.WriteData(a.Out, f, d)
 	}
 	t := &output.Table{}
-	for _, field := range []struct{ name, value string }{
-		{"Name:", d.Name}, {"Version:", strconv.Itoa(d.Version)}, {"When:", strings.Join(d.When, ", ")}, {"Zone:", d.Zone}, {"Action:", d.Action},
-		{"From:", document.Schedule.From}, {"Until:", document.Schedule.Until}, {"Overlap:", string(document.Schedule.Overlap)},
-		{"Catch-up:", string(document.Schedule.CatchUp)}, {"Last:", output.When(d.Last)}, {"Execution:", d.Execution}, {"State:", d.Why.Summary},
-	} {
-		if field.value != "" {
-			t.Row(field.name, field.value)
-		}
-	}
+	t.Fields(
+		"Name", d.Name, "Version", strconv.Itoa(d.Version), "When", strings.Join(d.When, ", "), "Zone", d.Zone, "Action", d.Action,
+		"From", document.Schedule.From, "Until", document.Schedule.Until, "Overlap", string(document.Schedule.Overlap),
+		"Catch-up", string(document.Schedule.CatchUp), "Last", output.When(d.Last), "Execution", d.Execution, "State", d.Why.Summary,
+	)
 	t.Write(a.Out)
 	for _, fact := range d.Why.Facts {
 		fmt.Fprintf(a.Out, "  - %s\n", fact)

@@ -1,11 +1,8 @@
 package automate
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -41,7 +38,7 @@ signal sent again is the first one; other content under the same key is refused.
 				return exit.Usagef("--to: the execution is the subject: leave --subject out")
 			}
 			var err error
-			if m.Data, err = dataOf(a, data); err != nil {
+			if m.Data, err = a.GivenJSON("--data", data); err != nil {
 				return err
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
@@ -75,47 +72,14 @@ signal sent again is the first one; other content under the same key is refused.
 	return c
 }
 
-// dataOf reads JSON from a flag, or from the file that it names; nil when nothing is given.
-func dataOf(a *app.App, text string) (json.RawMessage, error) {
-	raw := []byte(text)
-	if path, is := strings.CutPrefix(text, "@"); is {
-		files, err := a.ReadFiles([]string{path})
-		if err != nil {
-			return nil, fmt.Errorf("--data: %w", err)
-		}
-		raw = files[0].Content
-	}
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
-		return nil, nil
-	}
-	if !json.Valid(raw) {
-		var v any
-		err := json.Unmarshal(raw, &v)
-		hint := ""
-		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
-			hint = fmt.Sprintf("; to read it from a file write --data @%s", text)
-		}
-		return nil, exit.Usagef("--data is not JSON: %v%s", err, hint)
-	}
-	return raw, nil
-}
-
 func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	since, err := app.Moment("--since", l.Since)
 	if err != nil {
 		return nil, nil, err
 	}
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
-	all := []api.Signal{}
-	for s, err := range c.AllSignals(ctx, client.SignalFilter{Trigger: l.Trigger, Subject: l.Subject, Source: l.Source, Since: since, Limit: min(l.Limit, 1000)}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if all = append(all, s); len(all) >= l.Limit {
-			break
-		}
+	all, err := listing.First(c.AllSignals(ctx, client.SignalFilter{Trigger: l.Trigger, Subject: l.Subject, Source: l.Source, Since: since, Limit: min(l.Limit, 1000)}), l.Limit)
+	if err != nil {
+		return nil, nil, err
 	}
 	t := &output.Table{}
 	head := []string{"ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT"}
@@ -144,14 +108,10 @@ func DescribeSignal(ctx context.Context, a *app.App, s *app.Session, id string, 
 		return output.WriteData(a.Out, f, k)
 	}
 	t := &output.Table{}
-	for _, field := range []struct{ name, value string }{
-		{"ID", k.ID}, {"Trigger", k.Trigger}, {"Key", k.Key}, {"Subject", k.Subject}, {"Source", k.Source}, {"At", k.At.UTC().Format(time.RFC3339)}, {"State", stateOf(k)},
-		{"Headers", flow.LabelText(k.Headers)}, {"Cause", k.Cause}, {"Rules", strings.Join(k.Rules, " → ")}, {"Data", string(k.Data)},
-	} {
-		if field.value != "" {
-			t.Row(field.name+":", field.value)
-		}
-	}
+	t.Fields(
+		"ID", k.ID, "Trigger", k.Trigger, "Key", k.Key, "Subject", k.Subject, "Source", k.Source, "At", k.At.UTC().Format(time.RFC3339), "State", stateOf(k),
+		"Headers", flow.LabelText(k.Headers), "Cause", k.Cause, "Rules", strings.Join(k.Rules, " → "), "Data", string(k.Data),
+	)
 	t.Write(a.Out)
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"strings"
 	"time"
 
@@ -102,12 +101,8 @@ func linkTo(ctx context.Context, a *app.App, s *app.Session, id string, o *answe
 
 func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []string, o *answering) error {
 	r := api.Reply{By: o.as, Groups: groupNames(o.groups), Note: o.note}
-	if r.By == "" {
-		u, err := user.Current()
-		if err != nil {
-			return exit.Usagef("say who answers with --as: this system does not tell (%v)", err)
-		}
-		r.By = u.Username
+	if err := app.FillBy(&r.By, "--as"); err != nil {
+		return err
 	}
 	i, err := s.Inquiry(ctx, id)
 	if err != nil {
@@ -115,7 +110,7 @@ func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []s
 	}
 	switch {
 	case o.data != "":
-		r.Answer, err = dataOf(a, o.data)
+		r.Answer, err = a.GivenJSON("--data", o.data)
 	case o.interactive:
 		r.Answer, err = askFields(a, i)
 	default:
@@ -241,17 +236,9 @@ func promptOf(f *form.Field) string {
 }
 
 func ListInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
-	all := []api.Inquiry{}
-	for i, err := range c.AllInquiries(ctx, client.InquiryFilter{State: l.State, Assignee: l.Assignee, Limit: min(l.Limit, 1000)}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if all = append(all, i); len(all) >= l.Limit {
-			break
-		}
+	all, err := listing.First(c.AllInquiries(ctx, client.InquiryFilter{State: l.State, Assignee: l.Assignee, Limit: min(l.Limit, 1000)}), l.Limit)
+	if err != nil {
+		return nil, nil, err
 	}
 	t := &output.Table{}
 	head := []string{"ID", "STATE", "TITLE", "FOR", "ASKED", "DUE"}
@@ -283,19 +270,14 @@ func DescribeInquiry(ctx context.Context, a *app.App, s *app.Session, id string,
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, i)
 	}
-	fields := []struct{ name, value string }{
-		{"ID", i.ID}, {"State", i.State}, {"Title", i.Title}, {"Text", i.Text}, {"Purpose", i.Purpose}, {"Execution", i.Execution}, {"Workflow", i.Workflow},
-		{"For", strings.Join(i.Assignees, ", ")}, {"Not for", strings.Join(i.Exclude, ", ")}, {"Asked", i.AskedAt.UTC().Format(time.RFC3339)}, {"Due", output.When(i.Due)},
-		{"Default", string(i.Default)}, {"Accepted if", i.Accept}, {"Closed", output.When(i.ClosedAt)},
-	}
-	if n := i.Answer; n != nil {
-		fields = append(fields, []struct{ name, value string }{{"Answer", string(n.Value)}, {"By", n.By}, {"Via", n.Via}, {"Note", n.Note}}...)
-	}
 	t := &output.Table{}
-	for _, field := range fields {
-		if field.value != "" {
-			t.Row(field.name+":", field.value)
-		}
+	t.Fields(
+		"ID", i.ID, "State", i.State, "Title", i.Title, "Text", i.Text, "Purpose", i.Purpose, "Execution", i.Execution, "Workflow", i.Workflow,
+		"For", strings.Join(i.Assignees, ", "), "Not for", strings.Join(i.Exclude, ", "), "Asked", i.AskedAt.UTC().Format(time.RFC3339), "Due", output.When(i.Due),
+		"Default", string(i.Default), "Accepted if", i.Accept, "Closed", output.When(i.ClosedAt),
+	)
+	if n := i.Answer; n != nil {
+		t.Fields("Answer", string(n.Value), "By", n.By, "Via", n.Via, "Note", n.Note)
 	}
 	t.Write(a.Out)
 	if i.State != api.InquiryOpen {

@@ -1,6 +1,7 @@
 package automate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -59,16 +60,7 @@ func WhyRule(ctx context.Context, a *app.App, s *app.Session, name string, f out
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, w)
 	}
-	fmt.Fprintln(a.Out, w.Summary)
-	for _, fact := range w.Facts {
-		fmt.Fprintf(a.Out, "  - %s\n", fact)
-	}
-	if len(w.Unblock) > 0 {
-		fmt.Fprintln(a.Out, "What would change that:")
-		for _, u := range w.Unblock {
-			fmt.Fprintf(a.Out, "  - %s\n", u)
-		}
-	}
+	output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
 	return nil
 }
 
@@ -170,19 +162,12 @@ func writeSamples(a *app.App, p *api.RulePast) {
 	for _, s := range p.Samples {
 		was := ""
 		if s.Unlike {
-			was = "was: " + orNothing(s.Was)
+			was = "was: " + cmp.Or(s.Was, "nothing")
 		}
-		t.Row("  "+s.Signal, orNothing(s.State), was, output.Reason(s.Reason))
+		t.Row("  "+s.Signal, cmp.Or(s.State, "nothing"), was, output.Reason(s.Reason))
 	}
 	t.Write(a.Out)
 	if p.More {
 		fmt.Fprintln(a.Out, "  there are older signals, which were not looked at")
 	}
-}
-
-func orNothing(state string) string {
-	if state == "" {
-		return "nothing"
-	}
-	return state
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
-	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -89,17 +88,9 @@ func ListRules(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Opt
 }
 
 func ListEnforcements(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
-	all := []api.Enforcement{}
-	for e, err := range c.AllEnforcements(ctx, client.EnforcementFilter{Rule: l.Rule, State: l.State, Signal: l.Signal, Limit: min(l.Limit, 1000)}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if all = append(all, e); len(all) >= l.Limit {
-			break
-		}
+	all, err := listing.First(c.AllEnforcements(ctx, client.EnforcementFilter{Rule: l.Rule, State: l.State, Signal: l.Signal, Limit: min(l.Limit, 1000)}), l.Limit)
+	if err != nil {
+		return nil, nil, err
 	}
 	t := &output.Table{}
 	t.Row("SIGNAL", "RULE", "STATE", "EXECUTION", "AT", "REASON")

@@ -2,7 +2,7 @@ package automate
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -219,40 +219,55 @@ server nor database.`,
 }
 
 // schedulesIn are the schedules of a file, or the one that was applied under a name.
-func schedulesIn(ctx context.Context, a *app.App, arg string) (defs []*definition.Definition, err error) {
+func schedulesIn(ctx context.Context, a *app.App, arg string) ([]*definition.Definition, error) {
+	defs, err := documentsIn(ctx, a, arg, definition.KindSchedule, func(ctx context.Context, s *app.Session) (json.RawMessage, error) {
+		k, err := s.Schedule(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		return k.Document, nil
+	})
+	if err == nil && len(defs) == 0 {
+		err = exit.Usagef("%s has no schedule (kind: schedule)", arg)
+	}
+	return defs, err
+}
+
+// documentsIn are the documents of one kind in a file, or the one that applied reads, when arg names no file.
+func documentsIn(ctx context.Context, a *app.App, arg string, kind definition.Kind, applied func(context.Context, *app.Session) (json.RawMessage, error)) ([]*definition.Definition, error) {
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
 		files, err := a.ReadFiles([]string{arg})
 		if err != nil {
 			return nil, &exit.Error{Code: exit.Misuse, Err: err}
 		}
+		var all []*definition.Definition
 		for _, file := range files {
 			found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
 			if err != nil {
 				return nil, err
 			}
-			defs = append(defs, found...)
+			all = append(all, found...)
 		}
-		if defs = slices.DeleteFunc(defs, func(d *definition.Definition) bool { return d.Schedule == nil }); len(defs) == 0 {
-			return nil, exit.Usagef("%s has no schedule (kind: schedule)", arg)
-		}
-		return defs, nil
+		return slices.DeleteFunc(all, func(d *definition.Definition) bool { return d.Kind != kind }), nil
 	}
-	err = a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
-		k, err := s.Schedule(ctx, arg)
+	var d *definition.Definition
+	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+		raw, err := applied(ctx, s)
 		if err != nil {
 			return fmt.Errorf("there is no file %s: %w", arg, err)
 		}
-		d, err := definition.Decode(k.Document)
-		if err == nil && d.Schedule == nil {
-			err = errors.New("it is no schedule")
+		if d, err = definition.Decode(raw); err == nil && d.Kind != kind {
+			err = fmt.Errorf("it is no %s", kind)
 		}
 		if err != nil {
-			return fmt.Errorf("read schedule %s: %w", arg, err)
+			return fmt.Errorf("read %s %s: %w", kind, arg, err)
 		}
-		defs = []*definition.Definition{d}
 		return nil
 	})
-	return defs, err
+	if err != nil {
+		return nil, err
+	}
+	return []*definition.Definition{d}, nil
 }
 
 func writePreview(a *app.App, p *api.SchedulePreview, d *definition.Definition) {

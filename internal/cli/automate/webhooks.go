@@ -2,12 +2,12 @@ package automate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,11 +67,7 @@ func DescribeWebhook(ctx context.Context, a *app.App, s *app.Session, name strin
 		return output.WriteData(a.Out, f, w)
 	}
 	t := &output.Table{}
-	t.Row("Name:", w.Name)
-	t.Row("Version:", strconv.Itoa(w.Version))
-	t.Row("Path:", w.Path)
-	t.Row("Scheme:", w.Scheme)
-	t.Row("Trigger:", w.Trigger)
+	t.Fields("Name", w.Name, "Version", strconv.Itoa(w.Version), "Path", w.Path, "Scheme", w.Scheme, "Trigger", w.Trigger)
 	if w.Paused {
 		t.Row("Paused:", "its document says paused: true")
 	}
@@ -168,47 +164,27 @@ Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 	return c
 }
 
-// webhookIn is the webhook of a file, or the one that was applied under a name.
+// webhookIn is the webhook of a file, or the one that was applied under a name. name is the one that is meant of several; "": there is one.
 func webhookIn(ctx context.Context, a *app.App, arg, name string) (*definition.Definition, error) {
-	if _, err := os.Stat(arg); arg == "-" || err == nil {
-		files, err := a.ReadFiles([]string{arg})
-		if err != nil {
-			return nil, &exit.Error{Code: exit.Misuse, Err: err}
-		}
-		var all []*definition.Definition
-		for _, file := range files {
-			defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, defs...)
-		}
-		all = slices.DeleteFunc(all, func(d *definition.Definition) bool { return d.Webhook == nil || name != "" && d.Name != name })
-		switch {
-		case len(all) == 0 && name != "":
-			return nil, exit.Usagef("%s has no webhook %q", arg, name)
-		case len(all) == 0:
-			return nil, exit.Usagef("%s has no webhook (kind: webhook)", arg)
-		case len(all) > 1:
-			return nil, exit.Usagef("%s has %d webhooks: say which with --hook", arg, len(all))
-		}
-		return all[0], nil
-	}
-	var d *definition.Definition
-	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+	all, err := documentsIn(ctx, a, arg, definition.KindWebhook, func(ctx context.Context, s *app.Session) (json.RawMessage, error) {
 		w, err := s.Webhook(ctx, arg)
 		if err != nil {
-			return fmt.Errorf("there is no file %s: %w", arg, err)
+			return nil, err
 		}
-		if d, err = definition.Decode(w.Document); err == nil && d.Webhook == nil {
-			err = errors.New("it is no webhook")
-		}
-		if err != nil {
-			return fmt.Errorf("read webhook %s: %w", arg, err)
-		}
-		return nil
+		return w.Document, nil
 	})
-	return d, err
+	all = slices.DeleteFunc(all, func(d *definition.Definition) bool { return name != "" && d.Name != name })
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0 && name != "":
+		return nil, exit.Usagef("%s has no webhook %q", arg, name)
+	case len(all) == 0:
+		return nil, exit.Usagef("%s has no webhook (kind: webhook)", arg)
+	case len(all) > 1:
+		return nil, exit.Usagef("%s has %d webhooks: say which with --hook", arg, len(all))
+	}
+	return all[0], nil
 }
 
 // pairOf reads NAME=VALUE, or NAME: VALUE as curl has it.
@@ -229,9 +205,9 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 			return nil, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z", q.at)
 		}
 	}
-	body, err := hookBody(a, q.body)
+	body, err := a.Given("--body", q.body) // unchanged: a signature covers every byte
 	if err != nil {
-		return nil, err
+		return nil, &exit.Error{Code: exit.Misuse, Err: err}
 	}
 	header, query := http.Header{}, url.Values{}
 	for _, text := range q.headers {
@@ -295,19 +271,6 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 	return r, nil
 }
 
-// hookBody is the text of --body, or the content of the file that it names, unchanged: a signature covers every byte.
-func hookBody(a *app.App, text string) ([]byte, error) {
-	path, is := strings.CutPrefix(text, "@")
-	if !is {
-		return []byte(text), nil
-	}
-	files, err := a.ReadFiles([]string{path})
-	if err != nil {
-		return nil, &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--body: %w", err)}
-	}
-	return files[0].Content, nil
-}
-
 // readableSecrets reads the secrets of a webhook that this command can read. The user may read their own environment and files.
 func readableSecrets(w *definition.Webhook) (all []string, err error) {
 	names := make([]string, len(w.Secrets))
@@ -347,11 +310,7 @@ func writeHookResult(a *app.App, r *hookResult) error {
 		}
 		t.Row("ID:", r.ID+", "+signed)
 	}
-	for _, field := range []struct{ name, value string }{{"Answer:", r.Answer}, {"Trigger:", r.Trigger}, {"Key:", r.Key}, {"Subject:", r.Subject}} {
-		if field.value != "" {
-			t.Row(field.name, field.value)
-		}
-	}
+	t.Fields("Answer", r.Answer, "Trigger", r.Trigger, "Key", r.Key, "Subject", r.Subject)
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 		t.Row("Header:", name+"="+r.Headers[name])
 	}

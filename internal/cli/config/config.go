@@ -134,33 +134,9 @@ func (c *Config) Warm(stays bool) int {
 	return 0
 }
 
-// KeepWarm is how long sandboxes are kept built ahead when nothing runs.
-func (c *Config) KeepWarm() time.Duration {
-	d, _ := duration.Parse(c.Values["keep_warm"]) // checked when it was read
-	return d
-}
-
-// OrphanAfter is how long a pod's program goes on without its worker.
-func (c *Config) OrphanAfter() time.Duration {
-	d, _ := duration.Parse(c.Values["kubernetes_orphan_after"]) // checked when it was read
-	return d
-}
-
-// Lease is how long a worker may be silent.
-func (c *Config) Lease() time.Duration {
-	d, _ := duration.Parse(c.Values["lease"]) // checked when it was read
-	return d
-}
-
-// Retention is how long finished executions are kept; 0: for ever.
-func (c *Config) Retention() time.Duration {
-	d, _ := duration.Parse(c.Values["retention"]) // checked when it was read
-	return d
-}
-
-// SignalRetention is how long signals are kept; 0: for ever.
-func (c *Config) SignalRetention() time.Duration {
-	d, _ := duration.Parse(c.Values["signal_retention"]) // checked when it was read
+// Duration is a setting that is a span of time.
+func (c *Config) Duration(key string) time.Duration {
+	d, _ := duration.Parse(c.Values[key]) // checked when it was read
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -96,11 +97,7 @@ func readProfile(p *task.Profile, n *yaml.Node, report func(*yaml.Node, api.Fiel
 		key, value := n.Content[i], n.Content[i+1]
 		read, ok := profileFields[key.Value]
 		if !ok {
-			var names []string
-			for name := range profileFields {
-				names = append(names, name)
-			}
-			slices.Sort(names)
+			names := slices.Sorted(maps.Keys(profileFields))
 			report(key, api.FieldError{Path: key.Value, Message: "it is not a field of a profile", Fix: "one of " + strings.Join(names, ", ")})
 			continue
 		}

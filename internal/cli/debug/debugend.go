@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -149,14 +150,7 @@ func sayPlaces(a *app.App, recorded, here json.RawMessage) {
 		{"runtime", was.Runtime, is.Runtime}, {"tool", was.Tool, is.Tool}, {"tool_version", was.ToolVersion, is.ToolVersion}, {"limits are held by", was.Enforcement, is.Enforcement},
 	} {
 		if d.was != d.is {
-			a.Say("not the same here: %s %s, recorded %s", d.what, orNone(d.is), orNone(d.was))
+			a.Say("not the same here: %s %s, recorded %s", d.what, cmp.Or(d.is, "none"), cmp.Or(d.was, "none"))
 		}
 	}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }

@@ -16,18 +16,14 @@ import (
 )
 
 func ListActions(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	all := []api.Definition{}
+	all, err := listing.First(c.Definitions(ctx), l.Limit)
+	if err != nil {
+		return nil, nil, err
+	}
 	t := &output.Table{}
 	t.Row("NAME", "VERSION", "KIND", "CREATED", "STATE")
-	for d, err := range c.Definitions(ctx) {
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, d)
+	for _, d := range all {
 		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt), stoppedText(&d))
-		if len(all) >= l.Limit {
-			break
-		}
 	}
 	return all, t, nil
 }
@@ -37,14 +33,9 @@ func ListVersions(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	if name, version, _ := strings.Cut(l.VersionsOf, "@"); version != "" {
 		return nil, nil, exit.Usagef("%q: give the name without a version: pawl get versions %s", l.VersionsOf, name)
 	}
-	all := []api.Definition{}
-	for d, err := range c.DefinitionVersions(ctx, l.VersionsOf) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if all = append(all, d); len(all) >= l.Limit {
-			break
-		}
+	all, err := listing.First(c.DefinitionVersions(ctx, l.VersionsOf), l.Limit)
+	if err != nil {
+		return nil, nil, err
 	}
 	aliases, err := c.Aliases(ctx, l.VersionsOf)
 	if err != nil {

@@ -59,7 +59,7 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 				if !moves {
 					return listAliases(ctx, a, s, name, alias, f)
 				}
-				if err := app.FillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By, "--by"); err != nil {
 					return err
 				}
 				moved, err := s.MoveAlias(ctx, name, alias, o)

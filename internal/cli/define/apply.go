@@ -42,7 +42,7 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 			if err != nil {
 				return err
 			}
-			if err := app.FillBy(&by); err != nil && alias != "" {
+			if err := app.FillBy(&by, "--by"); err != nil && alias != "" {
 				return err
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 )
@@ -64,8 +65,8 @@ version. Times are from the start of the first attempt to the end of what comple
 			if filter.Since, err = app.Moment("--since", since); err != nil {
 				return err
 			}
-			if limit < 1 {
-				return exit.Usagef("--limit %d: give a number of 1 or more", limit)
+			if err := listing.CheckLimit(limit); err != nil {
+				return err
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				c, err := compared(ctx, s, args, filter, limit)

@@ -74,7 +74,7 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 					return exit.Usagef("--timers %s: give run or stop", o.Timers)
 				}
 				o.For = api.Duration(span)
-				if err := app.FillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By, "--by"); err != nil {
 					return err
 				}
 				return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -105,7 +105,7 @@ func ResumeCommand(a *app.App) *cobra.Command {
 		one := &cobra.Command{
 			Use: k.name + " " + k.subject() + "…", Short: k.resume, Example: "  pawl resume " + k.name + " " + k.subject(), Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, names []string) error {
-				if err := app.FillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By, "--by"); err != nil {
 					return err
 				}
 				return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -128,22 +128,12 @@ func ResumeCommand(a *app.App) *cobra.Command {
 }
 
 func ListPauses(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
 	t := &output.Table{}
 	t.Row("KIND", "NAME", "STATE", "AT", "UNTIL", "BY", "REASON")
 	all := []api.Pause{}
 	var err error
 	if l.History {
-		for p, e := range c.PauseHistory(ctx) {
-			if e != nil {
-				return nil, nil, e
-			}
-			if all = append(all, p); len(all) >= l.Limit {
-				break
-			}
-		}
+		all, err = listing.First(c.PauseHistory(ctx), l.Limit)
 	} else if found, e := c.Pauses(ctx); e == nil {
 		all = append(all, found...)
 	} else {

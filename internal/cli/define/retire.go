@@ -28,7 +28,7 @@ Nothing is removed. What has begun goes on, and the tasks of workflows may run i
 					return exit.Usagef("%s: a definition is retired as a whole: pawl retire %s", name, base)
 				}
 			}
-			if err := app.FillBy(&o.By); err != nil {
+			if err := app.FillBy(&o.By, "--by"); err != nil {
 				return err
 			}
 			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {

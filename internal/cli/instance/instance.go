@@ -107,8 +107,8 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		late, cut = r.broker.late, r.broker.cut
 	}
 	r.engine, err = engine.New(engine.Options{
-		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(), SignalRetention: ro.Config.SignalRetention(),
-		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
+		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
+		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
 	})
 	if err != nil {
 		return nil, err

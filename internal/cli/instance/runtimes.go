@@ -66,7 +66,7 @@ func (rs runtimes) Close() error {
 // openRuntimes starts the configured runtimes, and returns which of them run code and which run containers. One with an image for code does both.
 func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range c.List("runtime") {
-		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.KeepWarm(), PinCPUs: c.Text("pin_cpus") == "true"}, keeps)
+		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.Duration("keep_warm"), PinCPUs: c.Text("pin_cpus") == "true"}, keeps)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}

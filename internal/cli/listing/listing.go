@@ -76,8 +76,8 @@ func (l *Selection) Any() bool {
 
 // Filter is the selection in the words of the client.
 func (l *Selection) Filter() (client.Filter, error) {
-	if l.Limit < 1 {
-		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
+	if err := CheckLimit(l.Limit); err != nil {
+		return client.Filter{}, err
 	}
 	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, Digest: l.Digest, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
 	for _, s := range l.Status {
@@ -105,15 +105,15 @@ func (l *Options) Filter() (client.Filter, error) {
 // Pick lists up to Limit executions. A list that is watched begins with those that run: under load the newest ones all wait.
 func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
 	if !l.Watch || len(f.Status) > 0 {
-		return l.firstOf(walk(f))
+		return First(walk(f), l.Limit)
 	}
 	active := f
 	active.Status = []api.Status{api.Running, api.Provisioning}
-	all, err := l.firstOf(walk(active))
+	all, err := First(walk(active), l.Limit)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := l.firstOf(walk(f))
+	newest, err := First(walk(f), l.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -129,14 +129,22 @@ func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.E
 	return all, nil
 }
 
-// firstOf returns the first executions of a walk, up to Limit.
-func (l *Options) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
-	all := []api.Execution{}
-	for x, err := range walk {
+// CheckLimit refuses a --limit that asks for nothing.
+func CheckLimit(n int) error {
+	if n < 1 {
+		return exit.Usagef("--limit %d: give a number of 1 or more", n)
+	}
+	return nil
+}
+
+// First returns the first items of a list that the client reads page by page, up to limit.
+func First[T any](list iter.Seq2[T, error], limit int) ([]T, error) {
+	all := []T{}
+	for x, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, x); len(all) >= l.Limit {
+		if all = append(all, x); len(all) >= limit {
 			break
 		}
 	}

@@ -7,16 +7,12 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
-	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // listActivity lists what the server has done in each of the latest minutes.
 func listActivity(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
 	a, err := c.Activity(ctx, time.Minute, l.Limit)
 	if err != nil {
 		return nil, nil, err

@@ -82,6 +82,9 @@ for them.`,
 		ValidArgs: names,
 		Args:      cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := listing.CheckLimit(l.Limit); err != nil {
+				return err
+			}
 			for _, k := range listKinds {
 				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
 					switch named := len(args) == 2; {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -17,9 +18,6 @@ import (
 
 // listLine lists what waits in a queue, or what holds a concurrency key and waits for it.
 func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	if l.Limit < 1 {
-		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
-	}
 	t := &output.Table{}
 	switch {
 	case (l.Key == "") == (l.Queue == ""):
@@ -32,7 +30,7 @@ func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Opti
 		t.Row("ID", "PLACE", "STATUS", "ACTION", "PRIORITY", "SINCE", "LABELS")
 		for i := range line.Holders {
 			x := &line.Holders[i]
-			t.Row(lineRow(x, "holds", firstOf(x.ClaimedAt, x.QueuedAt, x.CreatedAt))...)
+			t.Row(lineRow(x, "holds", cmp.Or(x.ClaimedAt, x.QueuedAt, x.CreatedAt))...)
 		}
 		for i := range line.Line {
 			s := &line.Line[i]
@@ -50,7 +48,7 @@ func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Opti
 		needs := laneNeeds(lane)
 		for j := range lane.Line {
 			s := &lane.Line[j]
-			t.Row(append(lineRow(&s.Execution, strconv.Itoa(s.Place), firstOf(s.Execution.QueuedAt, s.Execution.CreatedAt)), needs)...)
+			t.Row(append(lineRow(&s.Execution, strconv.Itoa(s.Place), cmp.Or(s.Execution.QueuedAt, s.Execution.CreatedAt)), needs)...)
 		}
 	}
 	return line, t, nil
@@ -58,16 +56,6 @@ func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Opti
 
 func lineRow(x *api.Execution, place string, since time.Time) []string {
 	return []string{x.ID, place, string(x.Status), x.Action, strconv.Itoa(x.Priority), output.Ago(since), flow.LabelText(x.Labels)}
-}
-
-// firstOf is the first of some times that there is.
-func firstOf(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }
 
 // laneNeeds says what workers must have to be given something of a lane.

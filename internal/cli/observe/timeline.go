@@ -42,14 +42,11 @@ func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string
 		if x.Code != "" {
 			state += ": " + x.Code
 		}
-		worker, claimed, held := x.Worker, "", ""
-		if worker == "" {
-			worker = "-"
-		}
+		claimed, held := "", ""
 		if !x.ClaimedAt.IsZero() {
 			claimed, held = x.ClaimedAt.Local().Format("15:04:05.000"), between(x.ClaimedAt, x.FinishedAt)
 		}
-		t.Row(worker, task, fmt.Sprint(x.Attempt), state, claimed, between(x.CreatedAt, firstOf(x.ClaimedAt, x.FinishedAt)), held, x.Execution)
+		t.Row(cmp.Or(x.Worker, "-"), task, fmt.Sprint(x.Attempt), state, claimed, between(x.CreatedAt, cmp.Or(x.ClaimedAt, x.FinishedAt)), held, x.Execution)
 	}
 	t.Write(a.Out)
 	return nil

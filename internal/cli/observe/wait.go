@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,14 +205,10 @@ func (p *progress) end(err error) error {
 
 func (p *progress) say() {
 	p.said = time.Now()
-	var names, parts []string
-	for v := range p.verdicts {
-		names = append(names, v)
-	}
-	slices.SortFunc(names, func(v, w string) int {
+	var parts []string
+	for _, v := range slices.SortedFunc(maps.Keys(p.verdicts), func(v, w string) int {
 		return cmp.Or(cmp.Compare(p.verdicts[w], p.verdicts[v]), cmp.Compare(v, w))
-	})
-	for _, v := range names {
+	}) {
 		parts = append(parts, fmt.Sprintf("%d %s", p.verdicts[v], terminal.Clean(v)))
 	}
 	text := fmt.Sprintf("pawl: %d of %d have ended", p.ended, max(p.total, p.ended))

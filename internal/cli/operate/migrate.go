@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,18 +54,16 @@ func migrations(ctx context.Context, a *app.App, up bool) error {
 	if err != nil {
 		return instance.Refused(err)
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	t := &output.Table{}
+	t.Row("VERSION", "NAME", "APPLIED")
 	for _, m := range all {
 		applied := "not yet"
 		if !m.AppliedAt.IsZero() {
 			applied = m.AppliedAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+		t.Row(fmt.Sprint(m.Version), m.Name, applied)
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write the list: %w", err)
-	}
+	t.Write(a.Out)
 	if n := pending(all); n > 0 {
 		a.Say("pawl: %s not applied yet: pawl migrate up", output.Plural(n, "migration is", "migrations are"))
 	}

@@ -50,13 +50,11 @@ func (v *formatValue) String() string { return string(*v.to) }
 func (v *formatValue) Type() string   { return "format" }
 
 func (v *formatValue) Set(s string) error {
-	for _, n := range v.names {
-		if n == s {
-			*v.to = Format(s)
-			return nil
-		}
+	if !slices.Contains(v.names, s) {
+		return fmt.Errorf("one of %s is wanted", strings.Join(v.names, ", "))
 	}
-	return fmt.Errorf("one of %s is wanted", strings.Join(v.names, ", "))
+	*v.to = Format(s)
+	return nil
 }
 
 // WriteData writes v as JSON or YAML.
@@ -128,6 +126,15 @@ func (t *Table) Row(cells ...string) {
 		cells[i] = terminal.Clean(c)
 	}
 	t.Rows = append(t.Rows, cells)
+}
+
+// Fields adds a row for each name that has a value: name, value, name, value …
+func (t *Table) Fields(pairs ...string) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			t.Row(pair[0]+":", pair[1])
+		}
+	}
 }
 
 // Write aligns the columns. On a terminal lines are cut at its width.
@@ -367,20 +374,12 @@ func orderedMembers(raw []byte) ([]jsonMember, error) {
 
 // WriteLine writes v as one line of JSON.
 func WriteLine(w io.Writer, v any) error {
-	b, err := encodeLine(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
-}
-
-func encodeLine(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+		return fmt.Errorf("encode: %w", err)
 	}
-	return append(b, '\n'), nil
+	_, err = w.Write(append(b, '\n'))
+	return err
 }
 
 // Plural writes a number and what it counts, in its singular or plural.

@@ -163,13 +163,9 @@ func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 		if _, twice := in.Outputs[task]; twice {
 			return exit.Usagef("--give %s: it is given twice", task)
 		}
-		data := []byte(value)
-		if file, is := strings.CutPrefix(value, "@"); is {
-			files, err := a.ReadFiles([]string{file})
-			if err != nil {
-				return fmt.Errorf("--give %s: %w", task, err)
-			}
-			data = files[0].Content
+		data, err := a.Given("--give "+task, value)
+		if err != nil {
+			return err
 		}
 		if data = bytes.TrimSpace(data); !json.Valid(data) {
 			return exit.Usagef("--give %s: %.100q is not JSON; write a text in quotes: '\"text\"'", task, data)
@@ -177,7 +173,7 @@ func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 		in.Outputs[task] = data
 	}
 	in.By = o.by
-	return app.FillBy(&in.By)
+	return app.FillBy(&in.By, "--by")
 }
 
 // showPlan says what a rerun would do.

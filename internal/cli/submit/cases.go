@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,11 +132,7 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 	if len(inputs) == 0 {
 		return nil, fmt.Errorf("%s has no cases: put NAME.in and NAME.out (or NAME.ans) there", dir)
 	}
-	var names []string
-	for name := range inputs {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, countedOrder)
+	names := slices.SortedFunc(maps.Keys(inputs), countedOrder)
 	for name, path := range answers {
 		if _, ok := inputs[name]; !ok {
 			return nil, fmt.Errorf("%s has no %s beside it", path, filepath.Base(name)+".in")

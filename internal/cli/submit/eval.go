@@ -150,11 +150,7 @@ func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation
 		return err
 	})
 	if err != nil {
-		var p *api.Problem
-		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
-			return &exit.Error{Code: exit.Misuse, Err: err}
-		}
-		return err
+		return refused(err)
 	}
 	if o.detach {
 		fmt.Fprintln(a.Out, x.ID)

@@ -179,11 +179,7 @@ func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context
 		var x *api.Execution
 		err := a.Following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
 		if err != nil {
-			var p *api.Problem
-			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
-				return &exit.Error{Code: exit.Misuse, Err: err}
-			}
-			return err
+			return refused(err)
 		}
 		if detach {
 			fmt.Fprintln(a.Out, x.ID)
@@ -193,27 +189,19 @@ func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context
 	})
 }
 
+// refused is the error of a submission: what the server finds invalid is a wrong use of the command.
+func refused(err error) error {
+	if p, is := errors.AsType[*api.Problem](err); is && p.Type == api.ProblemInvalid {
+		return &exit.Error{Code: exit.Misuse, Err: err}
+	}
+	return err
+}
+
 // InputOf puts the input together from --input and --set; nil when neither is given.
 func InputOf(a *app.App, o *RunOptions) (json.RawMessage, error) {
-	raw := []byte(o.Input)
-	if path, ok := strings.CutPrefix(o.Input, "@"); ok {
-		files, err := a.ReadFiles([]string{path})
-		if err != nil {
-			return nil, fmt.Errorf("--input: %w", err)
-		}
-		raw = files[0].Content
-	}
-	if len(bytes.TrimSpace(raw)) > 0 && !json.Valid(raw) {
-		var v any
-		err := json.Unmarshal(raw, &v)
-		hint := ""
-		if _, is := os.Stat(o.Input); is == nil || strings.HasSuffix(o.Input, ".json") {
-			hint = fmt.Sprintf("; to read it from a file write --input @%s", o.Input)
-		}
-		return nil, exit.Usagef("--input is not JSON: %v%s", err, hint)
-	}
-	if len(o.Set) == 0 {
-		return bytes.TrimSpace(raw), nil
+	raw, err := a.GivenJSON("--input", o.Input)
+	if err != nil || len(o.Set) == 0 {
+		return raw, err
 	}
 	return WithFields(raw, o.Set)
 }
