@@ -32,5 +32,5 @@ type Alias struct {
 // AliasPage is the aliases of a definition by name, or the moves of one, the last one first.
 type AliasPage struct {
 	Aliases    []Alias `json:"aliases" doc:"By name, or as they were moved"`
-	NextCursor string  `json:"next_cursor,omitempty"` // absent on the last page
+	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }

@@ -22,7 +22,7 @@ type BulkResult struct {
 
 // BulkEntry says what became of one execution of a bulk request.
 type BulkEntry struct {
-	ID      string   `json:"id"`
+	ID      string   `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status  Status   `json:"status,omitempty" doc:"Where it stands after the request"`
 	New     string   `json:"new,omitempty" doc:"The execution that tries it again"`
 	Problem *Problem `json:"problem,omitempty" doc:"Why it was not done"`

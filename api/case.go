@@ -4,11 +4,11 @@ import "github.com/pawl-run/pawl/internal/comparison"
 
 // Case is one input of a batch evaluation: the program, compiled once, is run for each, in a sandbox of its own.
 type Case struct {
-	Name   string     `json:"name,omitempty" check:"case_name"` // of its own within the evaluation; by default its number, from 1
-	Stdin  Content    `json:"stdin,omitzero" check:"stdin"`
-	Args   []string   `json:"args,omitempty"`                 // after those of the program
-	Expect *Content   `json:"expect,omitempty" check:"stdin"` // what it should write to stdout; nil: anything
-	Limits CodeLimits `json:"limits,omitzero"`                // zero fields: those of the program
+	Name   string     `json:"name,omitempty" check:"case_name" doc:"Name of the case; by default its number, from 1"`
+	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"What the program reads"`
+	Args   []string   `json:"args,omitempty" doc:"Appended to those of the program"`
+	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"What it should write to stdout; without it the case passes when the program ends with 0"`
+	Limits CodeLimits `json:"limits,omitzero" doc:"Replace those of the program"`
 }
 
 // Comparison is how a case's output is compared with what is expected. It is read from an object or from a mode alone.
@@ -38,13 +38,13 @@ func CompareModes() []string {
 // to stdout, or else to stderr, is the message. Any other end, and an exception that it does not catch, is its own fault
 // and not the program's: the verdict is "checker_error".
 type Checker struct {
-	Language string             `json:"language" check:"language"`
-	Source   string             `json:"source" check:"source"`
-	Files    map[string]Content `json:"files,omitempty" check:"files"`
-	Limits   CodeLimits         `json:"limits,omitzero"`
+	Language string             `json:"language" check:"language" doc:"Of the checker"`
+	Source   string             `json:"source" check:"source" doc:"The checker; it is run with input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong"`
+	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the checker's working directory, by relative path"`
+	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of one run of the checker"`
 	// Accept and Reject are the exit codes that say right and wrong; [0] and [1] when they are not given.
-	Accept []int `json:"accept,omitempty" check:"exit_codes"`
-	Reject []int `json:"reject,omitempty" check:"exit_codes"`
+	Accept []int `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that say right; [0] when not given"`
+	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that say wrong; [1] when not given"`
 }
 
 // The bounds of batch evaluations.

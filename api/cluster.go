@@ -4,48 +4,48 @@ import "time"
 
 // Queue is how long a queue is and which workers serve it.
 type Queue struct {
-	Queue   string `json:"queue"`
-	Handler string `json:"handler,omitempty"` // of the part of the queue that waits for workers with that handler
-	Runtime string `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
+	Queue   string `json:"queue" doc:"Its name"`
+	Handler string `json:"handler,omitempty" doc:"The entry is for the part of the queue that needs workers with this handler"`
+	Runtime string `json:"runtime,omitempty" doc:"The entry is for the part of the queue that needs workers with this runtime"`
 	// WorkerLabels are of the part of the queue that waits for workers with them.
-	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
-	Ready        int               `json:"ready"`           // executions that wait for a worker
-	Oldest       time.Time         `json:"oldest,omitzero"` // when the one that has waited longest was queued
-	Workers      int               `json:"workers"`         // live sessions that serve it
-	Slots        int               `json:"slots"`           // of theirs
+	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"The entry is for the part of the queue that needs workers with these labels"`
+	Ready        int               `json:"ready" doc:"Executions that wait for a worker"`
+	Oldest       time.Time         `json:"oldest,omitzero" doc:"When the execution that has waited longest was queued"`
+	Workers      int               `json:"workers" doc:"Live sessions that serve it"`
+	Slots        int               `json:"slots" doc:"Of these workers"`
 	Paused       *Pause            `json:"paused,omitempty" doc:"Nothing is taken from it"`
 }
 
 // Queues lists the queues that have executions waiting or workers serving.
 type Queues struct {
-	Queues     []Queue `json:"queues"`
-	NextCursor string  `json:"next_cursor,omitempty"` // absent on the last page
+	Queues     []Queue `json:"queues" doc:"Those that have executions waiting or workers serving"`
+	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // Key is how full a concurrency key is.
 type Key struct {
-	Key     string `json:"key"`
-	Holders int    `json:"holders"`
-	Waiting int    `json:"waiting"`
+	Key     string `json:"key" doc:"The concurrency key"`
+	Holders int    `json:"holders" doc:"Executions that hold it"`
+	Waiting int    `json:"waiting" doc:"Executions that wait for it"`
 }
 
 // Keys lists the concurrency keys in use, the fullest first.
 type Keys struct {
-	Keys []Key `json:"keys"`
+	Keys []Key `json:"keys" doc:"The fullest first"`
 }
 
 // Worker is one live session of a worker.
 type Worker struct {
-	Session  string   `json:"session"`
-	Name     string   `json:"name"`
-	Embedded bool     `json:"embedded,omitempty"` // lives in the server's own process
-	Queues   []string `json:"queues"`
-	Kinds    []string `json:"kinds,omitempty"` // built-in kinds and handlers that it runs, and its runtimes and languages as runtime:NAME and code:LANGUAGE; no kind named: the built-in ones
-	Slots    int      `json:"slots"`
+	Session  string   `json:"session" doc:"Its id"`
+	Name     string   `json:"name" doc:"For people"`
+	Embedded bool     `json:"embedded,omitempty" doc:"It lives in the server's own process"`
+	Queues   []string `json:"queues" doc:"Queues that it serves"`
+	Kinds    []string `json:"kinds,omitempty" doc:"Kinds and handlers that it runs, its runtimes as runtime:NAME and its languages as code:NAME"`
+	Slots    int      `json:"slots" doc:"Executions that it runs at once"`
 	// Labels are what executions may ask for with their worker_labels.
-	Labels    map[string]string `json:"labels,omitempty"`
-	StartedAt time.Time         `json:"started_at"`
-	ExpiresAt time.Time         `json:"expires_at"`
+	Labels    map[string]string `json:"labels,omitempty" doc:"What executions may ask for with their worker_labels"`
+	StartedAt time.Time         `json:"started_at" doc:"When its session began"`
+	ExpiresAt time.Time         `json:"expires_at" doc:"When its lease ends unless it is renewed"`
 	Paused    *Pause            `json:"paused,omitempty" doc:"It is given nothing"`
 	// Holds and Executions are there with executions=true.
 	Holds      int         `json:"holds,omitempty" doc:"How many executions it holds, each in a slot; with executions=true"`
@@ -54,34 +54,34 @@ type Worker struct {
 
 // Workers lists the live sessions.
 type Workers struct {
-	Workers    []Worker `json:"workers"`
-	NextCursor string   `json:"next_cursor,omitempty"` // absent on the last page
+	Workers    []Worker `json:"workers" doc:"The live sessions"`
+	NextCursor string   `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 	// Lost is there with lost=true.
 	Lost []LostWorker `json:"lost,omitempty" doc:"Sessions that this server has lost since it started, at most 100 of the last day, the latest first; with lost=true, on the first page"`
 }
 
 // Stats sums up the server.
 type Stats struct {
-	Version   string    `json:"version"`
-	StartedAt time.Time `json:"started_at"`
+	Version   string    `json:"version" doc:"Of this process"`
+	StartedAt time.Time `json:"started_at" doc:"When this process started"`
 	// Executions counts what has not ended, by status.
-	Executions map[Status]int `json:"executions"`
+	Executions map[Status]int `json:"executions" doc:"Unfinished executions, by status"`
 	// Counters are those of this process since it started, by name, as in /metrics without prefix and suffix.
-	Counters   map[string]float64 `json:"counters"`
-	StoreBytes int64              `json:"store_bytes"`
-	Workers    int                `json:"workers"`
-	Slots      int                `json:"slots"`
-	RSSBytes   int64              `json:"rss_bytes,omitempty"`
-	Goroutines int                `json:"goroutines"`
+	Counters   map[string]float64 `json:"counters" doc:"Counts of this process since it started, by name, as in /metrics without prefix and suffix"`
+	StoreBytes int64              `json:"store_bytes" doc:"Size of the store"`
+	Workers    int                `json:"workers" doc:"Live sessions"`
+	Slots      int                `json:"slots" doc:"Slots of the live workers"`
+	RSSBytes   int64              `json:"rss_bytes,omitempty" doc:"Memory of this process"`
+	Goroutines int                `json:"goroutines" doc:"Of this process"`
 }
 
 // Verification is what a look at every row of the store found.
 type Verification struct {
 	At time.Time `json:"at" doc:"When it began"`
 	// Broken are the promises that some row breaks; at most about a thousand are listed.
-	Broken []Violation `json:"broken"`
+	Broken []Violation `json:"broken" doc:"Promises that some row breaks; at most about a thousand"`
 	// Seconds is how long it took.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds" doc:"How long it took"`
 	// Replayed is what was replayed, where that was asked for.
 	Replayed *Replayed `json:"replayed,omitempty" doc:"What was replayed, where that was asked for"`
 }
@@ -96,14 +96,14 @@ type Replayed struct {
 
 // Violation is one broken promise.
 type Violation struct {
-	Invariant int    `json:"invariant"`           // its number in docs/invariants.md
-	Execution string `json:"execution,omitempty"` // empty where it is about none
-	Message   string `json:"message"`
+	Invariant int    `json:"invariant" doc:"Its number in docs/invariants.md"`
+	Execution string `json:"execution,omitempty" doc:"The execution concerned; empty if there is none"`
+	Message   string `json:"message" doc:"What is wrong"`
 }
 
 // Health is the answer to a probe.
 type Health struct {
-	Status string `json:"status"` // ok
+	Status string `json:"status" doc:"ok"`
 }
 
 // Activity is what one server has done lately. It is kept in its memory, for a day.

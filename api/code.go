@@ -14,16 +14,16 @@ import (
 // The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
 // check of a field, and "also" another name under which it is read.
 type Code struct {
-	Language string             `json:"language" check:"language"`          // one of Languages, an alias of it, or what a profile adds
-	Source   string             `json:"source" check:"source"`              // the program
-	Files    map[string]Content `json:"files,omitempty" check:"files"`      // placed in the working directory, by relative path
-	Args     []string           `json:"args,omitempty"`                     // after the program's name
-	Env      map[string]string  `json:"env,omitempty" check:"env"`          // beside the few variables that the language needs
-	Stdin    Content            `json:"stdin,omitzero" check:"stdin"`       // what the program reads; empty: end of file at once
-	Limits   CodeLimits         `json:"limits,omitzero"`                    // zero fields: the language's defaults
-	Collect  []string           `json:"collect,omitempty" check:"patterns"` // files to hand back: paths, directories or path.Match patterns
+	Language string             `json:"language" check:"language" doc:"A built-in language, an alias of it, or one that a profile adds"`
+	Source   string             `json:"source" check:"source" doc:"The program"`
+	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the working directory, by relative path"`
+	Args     []string           `json:"args,omitempty" doc:"Arguments, after the program's name"`
+	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment, beside what the language needs"`
+	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"What the program reads; an end of file at once by default"`
+	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; the language's by default"`
+	Collect  []string           `json:"collect,omitempty" check:"patterns" doc:"Files to hand back: paths, directories or patterns"`
 	// Runtime asks for a runtime by name; empty: the worker's own choice.
-	Runtime string `json:"runtime,omitempty"`
+	Runtime string `json:"runtime,omitempty" doc:"By name; the worker's own choice by default"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
 	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
 	// RerunNearLimit is how many times more a run is made that has exceeded a limit by so little that the machine may be to blame; see
@@ -32,21 +32,21 @@ type Code struct {
 
 	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
 	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
-	Cases         []Case      `json:"cases,omitempty" check:"cases"`
-	Compare       *Comparison `json:"compare,omitempty"`
-	StopOnFailure bool        `json:"stop_on_failure,omitempty"`
+	Cases         []Case      `json:"cases,omitempty" check:"cases" doc:"Many inputs instead of one: the program is compiled once and run for each"`
+	Compare       *Comparison `json:"compare,omitempty" doc:"How the outputs of cases are compared with what is expected; trimmed by default"`
+	StopOnFailure bool        `json:"stop_on_failure,omitempty" doc:"Skip the cases after the first that does not pass"`
 }
 
 // CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
 // (2²⁰) or as a number of bytes. Zero means the default.
 type CodeLimits struct {
-	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout"` // start to exit; "timeout" is read as well
-	CPU    Duration `json:"cpu,omitzero" check:"cpu"`                  // user and system time of all processes
-	Memory Size     `json:"memory,omitzero" check:"memory"`            // all processes together
-	Pids   int      `json:"pids,omitempty" check:"pids"`               // processes and threads at once
-	CPUs   float64  `json:"cpus,omitempty" check:"cpus"`               // processors at once, such as 1 or 0.5; zero: as many as the machine has free
-	Output Size     `json:"output,omitzero" check:"output"`            // stdout and stderr together
-	Disk   Size     `json:"disk,omitzero" check:"disk"`                // working directory and /tmp together
+	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout" doc:"From start to exit"` // "timeout" is read as well
+	CPU    Duration `json:"cpu,omitzero" check:"cpu" doc:"User and system time of all its processes"`
+	Memory Size     `json:"memory,omitzero" check:"memory" doc:"All its processes together"`
+	Pids   int      `json:"pids,omitempty" check:"pids" doc:"Processes and threads at once"`
+	CPUs   float64  `json:"cpus,omitempty" check:"cpus" doc:"Processors at once, such as 1 or 0.5; without it as many as the machine has free"`
+	Output Size     `json:"output,omitzero" check:"output" doc:"stdout and stderr together"`
+	Disk   Size     `json:"disk,omitzero" check:"disk" doc:"The working directory and /tmp together"`
 }
 
 // The ranges of limits.

@@ -7,38 +7,38 @@ import "time"
 type Evaluation struct {
 	Code
 
-	Queue          string            `json:"queue,omitempty"`
-	Priority       *int              `json:"priority,omitempty"`
-	Labels         map[string]string `json:"labels,omitempty"`
+	Queue          string            `json:"queue,omitempty" doc:"Where it waits for a worker"`
+	Priority       *int              `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
+	Labels         map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
 	WorkerLabels   map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 	Timeout        Duration          `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
-	QueueTimeout   Duration          `json:"queue_timeout,omitempty"`
-	TotalTimeout   Duration          `json:"total_timeout,omitempty"`
-	Retry          *Retry            `json:"retry,omitempty"`
-	Concurrency    *Concurrency      `json:"concurrency,omitempty"`
+	QueueTimeout   Duration          `json:"queue_timeout,omitempty" doc:"Most time from when an attempt is due to its claim by a worker; anew for each attempt"`
+	TotalTimeout   Duration          `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
+	Retry          *Retry            `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
+	Concurrency    *Concurrency      `json:"concurrency,omitempty" doc:"How many executions hold one key at a time"`
 	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
 	Cache          *Cache            `json:"cache,omitempty" doc:"It ends with the outcome that is kept of an evaluation of the same, where there is one; its own is kept"`
 	NoCache        bool              `json:"no_cache,omitempty" doc:"It runs, whatever is kept; its outcome is kept as cache says"`
 	NotBefore      time.Time         `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	StartIn        Duration          `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
 	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`
 }
 
 // Stdin is what an interactive evaluation has been given to read.
 type Stdin struct {
-	ID     string `json:"id"`
-	Status Status `json:"status"`
-	Offset int64  `json:"offset"` // bytes so far, and so the offset of the next
-	Closed bool   `json:"closed"` // the program reads an end of file behind them
+	ID     string `json:"id" doc:"Id of the execution; begins with ex_"`
+	Status Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	Offset int64  `json:"offset" doc:"Bytes so far, and so the offset of the next"`
+	Closed bool   `json:"closed" doc:"The program reads an end of file behind what it was given"`
 }
 
 // RunningState tells whether an evaluation is still under way.
 type RunningState struct {
-	ID      string `json:"id"`
-	Running bool   `json:"running"` // not ended: it may still be waiting for a worker
-	Status  Status `json:"status"`
+	ID      string `json:"id" doc:"Id of the execution; begins with ex_"`
+	Running bool   `json:"running" doc:"It has not ended; it may still be waiting for a worker"`
+	Status  Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 }
 
 // SubmissionCheck is what a submission would be accepted as, or everything that is wrong with it.

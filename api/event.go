@@ -7,33 +7,33 @@ import (
 
 // Event is one entry of an execution's history. Seq starts at 1 and has no gaps over all attempts.
 type Event struct {
-	Seq     int64           `json:"seq"`
-	Attempt int             `json:"attempt"`
-	Type    string          `json:"type"`
-	At      time.Time       `json:"at"`
-	Data    json.RawMessage `json:"data,omitempty"`
+	Seq     int64           `json:"seq" doc:"1, 2, 3 … without gaps over all attempts"`
+	Attempt int             `json:"attempt" doc:"Number of the attempt, from 1"`
+	Type    string          `json:"type" doc:"What happened (docs/states.md)"`
+	At      time.Time       `json:"at" doc:"When it happened"`
+	Data    json.RawMessage `json:"data,omitempty" doc:"Depends on the type"`
 }
 
 // EventPage is a gap-free piece of a history.
 type EventPage struct {
-	Events []Event `json:"events"`
+	Events []Event `json:"events" doc:"In order, without gaps"`
 	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
-	NextCursor string `json:"next_cursor"`
-	Status     Status `json:"status"`
-	More       bool   `json:"more"` // there was more to read at once
+	NextCursor string `json:"next_cursor" doc:"Pass it as after to read on, also when there is nothing more yet"`
+	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool   `json:"more" doc:"There was more to read at once"`
 }
 
 // LogChunk is a piece of what one attempt wrote. Its bytes are in Text when they are UTF-8 (a chunk may end inside a
 // character), else in Data; Bytes gives them either way.
 type LogChunk struct {
-	Attempt int       `json:"attempt"`
-	Seq     int64     `json:"seq"`    // 1, 2, 3 … over all streams of the attempt
-	Stream  string    `json:"stream"` // stdout, stderr or log
-	Offset  int64     `json:"offset"` // of the first byte, in its stream
-	Size    int64     `json:"size"`   // in bytes
-	At      time.Time `json:"at"`
-	Text    string    `json:"text,omitempty"`
-	Data    []byte    `json:"data,omitempty"`
+	Attempt int       `json:"attempt" doc:"Number of the attempt, from 1"`
+	Seq     int64     `json:"seq" doc:"1, 2, 3 … over all streams of the attempt"`
+	Stream  string    `json:"stream" doc:"stdout, stderr or log"`
+	Offset  int64     `json:"offset" doc:"Offset of its first byte in its stream"`
+	Size    int64     `json:"size" doc:"In bytes"`
+	At      time.Time `json:"at" doc:"When it was written"`
+	Text    string    `json:"text,omitempty" doc:"Its bytes, where they are UTF-8"`
+	Data    []byte    `json:"data,omitempty" doc:"Its bytes, where they are not UTF-8"`
 }
 
 // Bytes is what was written.
@@ -46,13 +46,13 @@ func (c *LogChunk) Bytes() []byte {
 
 // LogPage is a piece of an execution's logs.
 type LogPage struct {
-	Chunks []LogChunk `json:"chunks"`
+	Chunks []LogChunk `json:"chunks" doc:"In order"`
 	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
-	NextCursor string `json:"next_cursor"`
+	NextCursor string `json:"next_cursor" doc:"Pass it as after to read on, also when there is nothing more yet"`
 	// PrevCursor is what to pass as ?before= for what comes before a tail; empty: this is the start.
 	PrevCursor string `json:"prev_cursor,omitempty" doc:"Of a page that begins with a tail: what to pass as before for what comes before it; absent: nothing does"`
-	Status     Status `json:"status"`
-	More       bool   `json:"more"` // there was more to read at once
+	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool   `json:"more" doc:"There was more to read at once"`
 }
 
 // LogGap says that a stream of logs leaves out what lies between two chunks.
@@ -63,7 +63,7 @@ type LogGap struct {
 
 // LogStream is how much one attempt has written to one of its streams.
 type LogStream struct {
-	Attempt int       `json:"attempt"`
+	Attempt int       `json:"attempt" doc:"Number of the attempt, from 1"`
 	Stream  string    `json:"stream" doc:"stdout, stderr or log"`
 	Bytes   int64     `json:"bytes" doc:"How many there are"`
 	LastSeq int64     `json:"last_seq" doc:"Of its last chunk, over all streams of the attempt"`
@@ -74,28 +74,28 @@ type LogStream struct {
 // LogSummary is how much an execution has written.
 type LogSummary struct {
 	Streams []LogStream `json:"streams" doc:"By attempt and stream; those that nothing was written to are left out"`
-	Status  Status      `json:"status"`
+	Status  Status      `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	More    bool        `json:"more" doc:"There were attempts before these: the latest 50 are summed up, and any one with attempt"`
 }
 
 // LogMatch is a line of what one attempt wrote that has what was searched for.
 type LogMatch struct {
-	Attempt int    `json:"attempt"`
-	Seq     int64  `json:"seq"`    // of the chunk in which the line begins
-	Stream  string `json:"stream"` // stdout, stderr or log
-	Offset  int64  `json:"offset"` // of the first byte of the line, in its stream
-	Line    string `json:"line"`   // without its end
-	Cut     bool   `json:"cut,omitempty"`
+	Attempt int    `json:"attempt" doc:"Number of the attempt, from 1"`
+	Seq     int64  `json:"seq" doc:"Number of the chunk in which the line begins"`
+	Stream  string `json:"stream" doc:"stdout, stderr or log"`
+	Offset  int64  `json:"offset" doc:"Offset of the line's first byte in its stream; a line of more than 16 KB counts as several"`
+	Line    string `json:"line" doc:"Its text, without its end"`
+	Cut     bool   `json:"cut,omitempty" doc:"The line has more than 1000 bytes, of which line has those around the match"`
 }
 
 // LogMatches is what one call of a search has found. A line that is still being written is searched when it has ended.
 type LogMatches struct {
-	Matches []LogMatch `json:"matches"`
+	Matches []LogMatch `json:"matches" doc:"In the order in which the lines ended"`
 	// NextCursor is what to pass as ?after= to go on, also when nothing has followed yet.
-	NextCursor string `json:"next_cursor"`
-	Status     Status `json:"status"`
-	More       bool   `json:"more"`     // the search has met its bounds of time, bytes or matches: more may be found
-	Searched   int64  `json:"searched"` // bytes looked through for this answer
+	NextCursor string `json:"next_cursor" doc:"Pass it as after to go on, also when there is nothing more yet"`
+	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool   `json:"more" doc:"The search has reached its bounds: more may be found after next_cursor"`
+	Searched   int64  `json:"searched" doc:"Bytes looked through for this answer"`
 }
 
 // End is the last message of a stream: the execution has ended and everything has been sent.

@@ -48,7 +48,7 @@ type Submission struct {
 	Timeout      Duration `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
 	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From when an attempt is due to its claim; anew for each attempt"`
 	TotalTimeout Duration `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
-	Retry        *Retry   `json:"retry,omitempty"`
+	Retry        *Retry   `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
 	Rate        *Rate        `json:"rate,omitempty" doc:"How often executions with a key begin; in place of the action's own"`
@@ -58,13 +58,13 @@ type Submission struct {
 	StartIn     Duration     `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
 	// a batch is for the batch as a whole, and items with a key of their own keep it.
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
 }
 
 // Retry says whether and when a failed attempt is followed by another.
 type Retry struct {
 	MaxAttempts int      `json:"max_attempts,omitempty" doc:"In all; 1 by default"`
-	Backoff     string   `json:"backoff,omitempty" enum:"constant,exponential"`
+	Backoff     string   `json:"backoff,omitempty" enum:"constant,exponential" doc:"How the delay grows; exponential by default"`
 	Delay       Duration `json:"delay,omitempty" doc:"Before the second attempt; 1s by default"`
 	MaxDelay    Duration `json:"max_delay,omitempty" doc:"10m by default"`
 	Jitter      float64  `json:"jitter,omitempty" doc:"0 to 1: share of the delay that is random"`
@@ -73,7 +73,7 @@ type Retry struct {
 
 // Concurrency limits how many executions hold one key at a time.
 type Concurrency struct {
-	Key      string `json:"key"`
+	Key      string `json:"key" doc:"What is shared; executions with the same key count together"`
 	Limit    int    `json:"limit" doc:"At least 1"`
 	WhenFull string `json:"when_full,omitempty" enum:"queue,cancel_new,cancel_oldest" doc:"queue by default"`
 	FairBy   string `json:"fair_by,omitempty" doc:"Whose it is: of those that wait for the key, each whose they are takes turns"`
@@ -105,34 +105,34 @@ const BatchLimit = 10_000
 
 // BatchResult answers a Batch.
 type BatchResult struct {
-	Accepted int          `json:"accepted"` // existing ones included
-	Refused  int          `json:"refused"`
-	Results  []BatchEntry `json:"results"` // in the order of the request
+	Accepted int          `json:"accepted" doc:"How many were accepted, existing ones included"`
+	Refused  int          `json:"refused" doc:"How many were refused"`
+	Results  []BatchEntry `json:"results" doc:"One for each item, in the order of the request"`
 }
 
 // BatchEntry is the verdict on one submission of a batch: an ID, or a Problem.
 type BatchEntry struct {
-	ID       string   `json:"id,omitempty"`
-	Existing bool     `json:"existing,omitempty"` // the idempotency key had been used for the same submission before
-	Problem  *Problem `json:"problem,omitempty"`
+	ID       string   `json:"id,omitempty" doc:"Id of the execution, when it was accepted"`
+	Existing bool     `json:"existing,omitempty" doc:"The idempotency key was used for the same submission before"`
+	Problem  *Problem `json:"problem,omitempty" doc:"Why it was refused"`
 }
 
 // Execution is one run of an action or a workflow, from request to outcome. In lists Input is left out, so is Output unless it
 // is asked for, and the error's message is cut at 1,000 bytes; the answer to a new submission has only what was submitted and the
 // ID, unless it waited.
 type Execution struct {
-	ID       string `json:"id"`
-	Action   string `json:"action"`
-	Version  int    `json:"version,omitempty"` // of the definition; 0 for ad-hoc work
+	ID       string `json:"id" doc:"Id of the execution; begins with ex_"`
+	Action   string `json:"action" doc:"A registered name, or the kind of ad-hoc work"`
+	Version  int    `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
 	Alias    string `json:"alias,omitempty" doc:"By which the version was asked for; absent: by its number, or by the name alone"`
-	Kind     string `json:"kind,omitempty"`
-	Status   Status `json:"status"`
-	Attempt  int    `json:"attempt"`
-	Existing bool   `json:"existing,omitempty"` // only in the answer to a submission: its idempotency key was known
+	Kind     string `json:"kind,omitempty" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
+	Status   Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	Attempt  int    `json:"attempt" doc:"Number of the attempt, from 1"`
+	Existing bool   `json:"existing,omitempty" doc:"Only in the answer to a submission: its idempotency key was known"`
 
-	Workflow string `json:"workflow,omitempty"` // the execution that this one is a task of
-	Task     string `json:"task,omitempty"`
-	Index    int    `json:"index,omitempty"`
+	Workflow string `json:"workflow,omitempty" doc:"The execution that it is a task of"`
+	Task     string `json:"task,omitempty" doc:"Its task in the workflow"`
+	Index    int    `json:"index,omitempty" doc:"Index of the item, from 0, for a foreach task"`
 
 	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
@@ -147,30 +147,30 @@ type Execution struct {
 	NoCache  bool      `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept"`
 	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task ended with, of a rerun or out of the cache: it did not run"`
 
-	Queue    string            `json:"queue,omitempty"`
-	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may
-	Priority int               `json:"priority,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Key      string            `json:"key,omitempty"` // concurrency key
-	KeyLimit int               `json:"key_limit,omitempty"`
+	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker"`
+	Runtime  string            `json:"runtime,omitempty" doc:"What a worker must have to run it, code:NAME for a language, several with commas; absent: any worker may"`
+	Priority int               `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
+	Key      string            `json:"key,omitempty" doc:"Its concurrency key"`
+	KeyLimit int               `json:"key_limit,omitempty" doc:"How many executions may hold the key at a time"`
 	FairBy   string            `json:"fair_by,omitempty" doc:"Whose it is in the line of its key"`
 	Weight   int               `json:"weight,omitempty" doc:"How many turns it has there for another's one"`
 	Rate     *Rate             `json:"rate,omitempty" doc:"How often executions with its key begin"`
 	// WorkerLabels are those that a worker must have to run it.
-	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
+	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 
-	Timeout      Duration `json:"timeout,omitempty"`
-	QueueTimeout Duration `json:"queue_timeout,omitempty"`
-	TotalTimeout Duration `json:"total_timeout,omitempty"`
-	Retry        *Retry   `json:"retry,omitempty"`
+	Timeout      Duration `json:"timeout,omitempty" doc:"Most time for one attempt, from its hand-off to a worker"`
+	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"Most time from when an attempt is due to its claim by a worker; anew for each attempt"`
+	TotalTimeout Duration `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
+	Retry        *Retry   `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
 
-	CreatedAt  time.Time `json:"created_at,omitzero"`
-	NotBefore  time.Time `json:"not_before,omitzero"`
-	QueuedAt   time.Time `json:"queued_at,omitzero"`  // when the attempt became due
-	ClaimedAt  time.Time `json:"claimed_at,omitzero"` // when the attempt was handed to its worker
-	StartedAt  time.Time `json:"started_at,omitzero"` // of the first attempt
-	FinishedAt time.Time `json:"finished_at,omitzero"`
-	WakeAt     time.Time `json:"wake_at,omitzero"` // end of the wait before the next attempt, or of a sleep
+	CreatedAt  time.Time `json:"created_at,omitzero" doc:"When it was accepted; absent in the answer to a submission that did not wait"`
+	NotBefore  time.Time `json:"not_before,omitzero" doc:"When it may start"`
+	QueuedAt   time.Time `json:"queued_at,omitzero" doc:"When the attempt became due"`
+	ClaimedAt  time.Time `json:"claimed_at,omitzero" doc:"When the attempt was handed to its worker"`
+	StartedAt  time.Time `json:"started_at,omitzero" doc:"When its first attempt began to run"`
+	FinishedAt time.Time `json:"finished_at,omitzero" doc:"When it ended"`
+	WakeAt     time.Time `json:"wake_at,omitzero" doc:"End of the wait before the next attempt, or of a sleep"`
 
 	// Waiting is what it waits for as far as its own row says; GET …/why looks further, and says why.
 	Waiting string `json:"waiting,omitempty" doc:"What it waits for, in the words of why, as far as its own row says; absent: it has ended"`
@@ -179,65 +179,65 @@ type Execution struct {
 	Paused *Pause `json:"paused,omitempty" doc:"It is a workflow that starts no tasks until it is resumed"`
 
 	// Worker is the session that holds the attempt.
-	Worker      string       `json:"worker,omitempty"`
-	CancelOrder *CancelOrder `json:"cancel_order,omitempty"` // outstanding: ordered, not confirmed yet
+	Worker      string       `json:"worker,omitempty" doc:"Session of the worker that holds the attempt; begins with ws_"`
+	CancelOrder *CancelOrder `json:"cancel_order,omitempty" doc:"Its worker was ordered to end it and has not confirmed that yet"`
 
-	Input  json.RawMessage `json:"input,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  *Error          `json:"error,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty" doc:"Its input; left out in lists"`
+	Output json.RawMessage `json:"output,omitempty" doc:"Result of the execution; for code with verdict, stdout, times and files (docs/evaluations.md)"`
+	Error  *Error          `json:"error,omitempty" doc:"Why it did not complete"`
 
 	// Verdict is VerdictOK, or the code of the error, of an execution of code that has ended. What follows is out of its output, where
 	// that has it.
-	Verdict         string  `json:"verdict,omitempty"`
-	ExitCode        *int    `json:"exit_code,omitempty"`
-	WallMS          float64 `json:"wall_ms,omitempty"`
-	CPUMS           float64 `json:"cpu_ms,omitempty"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
+	Verdict         string  `json:"verdict,omitempty" doc:"For code that has ended: ok, or the code of the error"`
+	ExitCode        *int    `json:"exit_code,omitempty" doc:"For code that ended by itself"`
+	WallMS          float64 `json:"wall_ms,omitempty" doc:"Time from start to exit of code that has run, in milliseconds"`
+	CPUMS           float64 `json:"cpu_ms,omitempty" doc:"Processor time of code that has run, in milliseconds"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty" doc:"Most memory that code has used"`
 	// Summary counts the cases, where there are any. Digest and CaseVerdicts are in lists that were asked for them.
 	Summary      *CaseSummary  `json:"summary,omitempty" doc:"How many of its cases passed"`
 	Digest       *CaseDigest   `json:"digest,omitempty" doc:"How its cases ended, one letter for each; only in lists, with digest=true"`
 	CaseVerdicts []CaseVerdict `json:"case_verdicts,omitempty" doc:"How each case ended, in their order; only in lists, with cases=true"`
 
-	Traceparent string `json:"traceparent,omitempty"`
+	Traceparent string `json:"traceparent,omitempty" doc:"W3C trace context"`
 }
 
 // CancelOrder is an order to end an execution that its worker has not confirmed yet.
 type CancelOrder struct {
-	As     Status    `json:"as"`
-	Code   string    `json:"code"`
-	Reason string    `json:"reason,omitempty"`
-	At     time.Time `json:"at"`
+	As     Status    `json:"as" doc:"The status that it is to end with"`
+	Code   string    `json:"code" doc:"Of the error that it is to end with"`
+	Reason string    `json:"reason,omitempty" doc:"Why, for people"`
+	At     time.Time `json:"at" doc:"When it was ordered"`
 }
 
 // Error says why an execution did not complete. Code is stable and meant for machines, Message for people.
 type Error struct {
-	Code    string          `json:"code"`
-	Message string          `json:"message"`
-	Details json.RawMessage `json:"details,omitempty"`
+	Code    string          `json:"code" doc:"Stable, for machines"`
+	Message string          `json:"message" doc:"For people; in lists cut at 1,000 bytes"`
+	Details json.RawMessage `json:"details,omitempty" doc:"Details that depend on the code"`
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // ExecutionPage is a page of a list, newest first.
 type ExecutionPage struct {
-	Executions []Execution `json:"executions"`
-	NextCursor string      `json:"next_cursor,omitempty"` // empty: this is the last page
+	Executions []Execution `json:"executions" doc:"Newest first"`
+	NextCursor string      `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 	// SearchedTo is set where the request looked at so many executions that it gave up before the page was full: what was created before
 	// that time was not looked at. NextCursor goes on there.
 	SearchedTo *time.Time `json:"searched_to,omitempty" doc:"Executions created before this were not looked at: the request gave up before the page was full, and next_cursor goes on there"`
 	// Unfinished is how many executions have not ended of those that the request waited for; absent where it did not wait.
-	Unfinished *int `json:"unfinished,omitempty"`
+	Unfinished *int `json:"unfinished,omitempty" doc:"Executions that have not ended, of those that the request waited for; absent where it did not wait"`
 }
 
 // Result is what a finished execution ended with.
 type Result struct {
-	ID     string          `json:"id"`
-	Status Status          `json:"status"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  *Error          `json:"error,omitempty"`
+	ID     string          `json:"id" doc:"Id of the execution; begins with ex_"`
+	Status Status          `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	Output json.RawMessage `json:"output,omitempty" doc:"Result of the execution; for code with verdict, stdout, times and files (docs/evaluations.md)"`
+	Error  *Error          `json:"error,omitempty" doc:"Why it did not complete"`
 }
 
 // CancelRequest says why. Killing takes the same.
 type CancelRequest struct {
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" doc:"Why, for people"`
 }

@@ -3,34 +3,34 @@ package api
 // Graph is a version of a workflow, laid out to be read from left to right: a task stands one layer behind the last of what it
 // needs. Lengths are in units of the layout; the left upper corner is 0, 0. An action has neither nodes nor edges.
 type Graph struct {
-	Name    string      `json:"name"`
-	Version int         `json:"version"`
-	Width   float64     `json:"width"`
-	Height  float64     `json:"height"`
-	Nodes   []GraphNode `json:"nodes"`
-	Edges   []GraphEdge `json:"edges"`
+	Name    string      `json:"name" doc:"Of the definition"`
+	Version int         `json:"version" doc:"Of the definition"`
+	Width   float64     `json:"width" doc:"In units of the layout"`
+	Height  float64     `json:"height" doc:"In units of the layout"`
+	Nodes   []GraphNode `json:"nodes" doc:"One for each task, in the order of the document; none of an action"`
+	Edges   []GraphEdge `json:"edges" doc:"One for each need of a task"`
 }
 
 // GraphNode is the box of a task.
 type GraphNode struct {
-	Task   string  `json:"task"`
-	Action string  `json:"action"`
-	Layer  int     `json:"layer"` // from 0
-	X      float64 `json:"x"`
-	Y      float64 `json:"y"`
-	W      float64 `json:"w"`
-	H      float64 `json:"h"`
+	Task   string  `json:"task" doc:"Its name"`
+	Action string  `json:"action" doc:"Of the task"`
+	Layer  int     `json:"layer" doc:"One more than that of the last task that it needs; 0 without any"`
+	X      float64 `json:"x" doc:"Left side of the box"`
+	Y      float64 `json:"y" doc:"Upper side of the box"`
+	W      float64 `json:"w" doc:"Width of the box"`
+	H      float64 `json:"h" doc:"Height of the box"`
 }
 
 // GraphEdge leads from a task to one that needs it, through the layers between them.
 type GraphEdge struct {
-	From   string       `json:"from"`
-	To     string       `json:"to"`
-	Points []GraphPoint `json:"points"` // at least two
+	From   string       `json:"from" doc:"The task that is needed"`
+	To     string       `json:"to" doc:"The task that needs it"`
+	Points []GraphPoint `json:"points" doc:"At least two, from left to right"`
 }
 
 // GraphPoint is a place in the layout.
 type GraphPoint struct {
-	X float64 `json:"x"`
-	Y float64 `json:"y"`
+	X float64 `json:"x" doc:"From the left side of the layout"`
+	Y float64 `json:"y" doc:"From the upper side of the layout"`
 }

@@ -21,7 +21,7 @@ type Lane struct {
 
 // QueueLine is who waits in a queue, and in which order they go.
 type QueueLine struct {
-	Queue  string    `json:"queue"`
+	Queue  string    `json:"queue" doc:"Where it waits for a worker"`
 	At     time.Time `json:"at" doc:"When it was read"`
 	Paused *Pause    `json:"paused,omitempty" doc:"Nothing is taken from it"`
 	Lanes  []Lane    `json:"lanes" doc:"The fullest first, at most 100"`
@@ -46,7 +46,7 @@ type LostWorker struct {
 	Name      string    `json:"name" doc:"Of its worker"`
 	Queues    []string  `json:"queues" doc:"That it served"`
 	Slots     int       `json:"slots" doc:"That it had"`
-	StartedAt time.Time `json:"started_at"`
+	StartedAt time.Time `json:"started_at" doc:"When its first attempt began to run"`
 	ExpiredAt time.Time `json:"expired_at,omitzero" doc:"When its lease ran out; absent where a recovery was interrupted"`
 	LostAt    time.Time `json:"lost_at" doc:"When the server noticed, and took back what it held"`
 	Attempts  int       `json:"attempts" doc:"How many attempts were taken back from it"`

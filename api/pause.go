@@ -35,5 +35,5 @@ type Pause struct {
 // PauseList is what is paused, or what was paused and resumed.
 type PauseList struct {
 	Pauses     []Pause `json:"pauses" doc:"Those that hold now, by kind and name; of the history the latest first"`
-	NextCursor string  `json:"next_cursor,omitempty"` // absent on the last page
+	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }

@@ -32,8 +32,8 @@ type ReplayUnknown struct {
 type ReplayState struct {
 	Seq       int64        `json:"seq" doc:"Number of the latest event"`
 	At        time.Time    `json:"at" doc:"Its time"`
-	Status    Status       `json:"status"`
-	Attempt   int          `json:"attempt"`
+	Status    Status       `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	Attempt   int          `json:"attempt" doc:"Number of the attempt, from 1"`
 	Worker    string       `json:"worker,omitempty" doc:"That has, or had last, the attempt"`
 	NotBefore time.Time    `json:"not_before,omitzero" doc:"When the attempt may begin, where it waits for its time"`
 	Tasks     []ReplayTask `json:"tasks,omitempty" doc:"Of a workflow, in the order of its definition"`
@@ -45,7 +45,7 @@ type ReplayWhy struct {
 	Waiting  string    `json:"waiting" enum:"nothing,time,rate,retry,key,queue,paused,worker,children,sleep,answer,signal,rerun,not known" doc:"What it waited for. Worker: one had it. Not known: nothing that is recorded kept it, and yet its next event came later"`
 	Summary  string    `json:"summary" doc:"One sentence"`
 	Until    time.Time `json:"until,omitzero" doc:"When the wait would have ended by itself"`
-	Queue    string    `json:"queue,omitempty"`
+	Queue    string    `json:"queue,omitempty" doc:"Where it waits for a worker"`
 	Key      string    `json:"key,omitempty" doc:"Its concurrency key"`
 	Worker   string    `json:"worker,omitempty" doc:"That had the attempt"`
 	Tasks    []string  `json:"tasks,omitempty" doc:"Of a workflow, those with executions that had not ended"`
@@ -75,7 +75,7 @@ type ReplayRequest struct {
 type ReplayComparison struct {
 	Execution string           `json:"execution" doc:"The recorded run"`
 	Status    Status           `json:"status,omitempty" doc:"How it would have ended; absent where that is not known"`
-	Error     *Error           `json:"error,omitempty"`
+	Error     *Error           `json:"error,omitempty" doc:"Why it did not complete"`
 	Alike     bool             `json:"alike" doc:"Whether it would have ended as it did"`
 	Tasks     []ReplayCompared `json:"tasks" doc:"In the order of the other definition; tasks that it does not have come last"`
 }

@@ -20,7 +20,7 @@ type RerunPlan struct {
 	Reused  int    `json:"reused" doc:"Executions of tasks whose outcomes are reused"`
 	// Status and Error are how the rerun ends when nothing of it runs.
 	Status Status      `json:"status,omitempty" doc:"How the rerun ends, where nothing of it runs"`
-	Error  *Error      `json:"error,omitempty"`
+	Error  *Error      `json:"error,omitempty" doc:"Why it did not complete"`
 	Tasks  []RerunTask `json:"tasks,omitempty" doc:"In the order of the document; absent where nothing can be reused, because it is no workflow"`
 	// Within are the workflows beneath it into which paths lead.
 	Within []RerunWithin `json:"within,omitempty" doc:"The workflows among its tasks, and among theirs, of which parts run again, because a path leads into them; each behind the one that it is a task of"`

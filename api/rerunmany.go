@@ -38,7 +38,7 @@ type RerunRefusals struct {
 
 // RerunPlanned is one execution of a plan to run many again.
 type RerunPlanned struct {
-	ID      string   `json:"id"`
+	ID      string   `json:"id" doc:"Id of the execution; begins with ex_"`
 	Action  string   `json:"action,omitempty" doc:"What the rerun would be of"`
 	Version int      `json:"version,omitempty" doc:"The version of its definition that the rerun would run on"`
 	Reused  int      `json:"reused,omitempty" doc:"How many outcomes would be reused"`

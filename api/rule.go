@@ -44,7 +44,7 @@ type EnforceReason struct {
 // EnforcementPage is a page of enforcements, those of the latest signals first.
 type EnforcementPage struct {
 	Enforcements []Enforcement `json:"enforcements" doc:"Those of the latest signals first"`
-	NextCursor   string        `json:"next_cursor,omitempty"`
+	NextCursor   string        `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // SignalWhy says of rules why they have started something for a signal, or why not.

@@ -7,57 +7,57 @@ import (
 
 // Schedule is a schedule and how far it is.
 type Schedule struct {
-	Name      string     `json:"name"`
-	Version   int        `json:"version"`
-	Action    string     `json:"action"`
-	When      []string   `json:"when"`
-	Zone      string     `json:"zone"`
-	Next      *time.Time `json:"next,omitempty"`
-	Due       *time.Time `json:"due,omitempty"`
-	Last      *time.Time `json:"last,omitempty"`
-	Execution string     `json:"execution,omitempty"`
-	PausedAt  *time.Time `json:"paused_at,omitempty"`
-	Reason    string     `json:"reason,omitempty"`
+	Name      string     `json:"name" doc:"Of the schedule"`
+	Version   int        `json:"version" doc:"Version of its document, from 1"`
+	Action    string     `json:"action" doc:"What its ticks start"`
+	When      []string   `json:"when" doc:"Its cron lines, its interval or its moment"`
+	Zone      string     `json:"zone" doc:"Time zone of its local times"`
+	Next      *time.Time `json:"next,omitempty" doc:"The first nominal time that is not decided about; absent when none comes"`
+	Due       *time.Time `json:"due,omitempty" doc:"When the next time is decided about: later by the jitter; absent while it is paused"`
+	Last      *time.Time `json:"last,omitempty" doc:"The last nominal time that was fired"`
+	Execution string     `json:"execution,omitempty" doc:"The execution that its last tick started"`
+	PausedAt  *time.Time `json:"paused_at,omitempty" doc:"Since when it is paused; absent when it is not"`
+	Reason    string     `json:"reason,omitempty" doc:"Why, for people"`
 	// Document is the schedule in its canonical form; left out in lists.
-	Document json.RawMessage `json:"document,omitempty"`
+	Document json.RawMessage `json:"document,omitempty" doc:"In its canonical form; left out in lists"`
 }
 
 // SchedulePage is a page of schedules, by name.
 type SchedulePage struct {
-	Schedules  []Schedule `json:"schedules"`
-	NextCursor string     `json:"next_cursor,omitempty"`
+	Schedules  []Schedule `json:"schedules" doc:"By name"`
+	NextCursor string     `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // Tick is what became of a nominal time of a schedule, or of several in a row that were missed.
 type Tick struct {
-	Nominal   time.Time `json:"nominal"`
-	Last      time.Time `json:"last"`
-	Count     int       `json:"count"`
-	Execution string    `json:"execution,omitempty"` // absent: missed
-	At        time.Time `json:"at"`
-	Why       string    `json:"why"`
-	Message   string    `json:"message,omitempty"`
+	Nominal   time.Time `json:"nominal" doc:"The time by the schedule, the first of several"`
+	Last      time.Time `json:"last" doc:"The last of them"`
+	Count     int       `json:"count" doc:"How many nominal times it stands for; 100,000 stands for more, too"`
+	Execution string    `json:"execution,omitempty" doc:"The execution that it started; absent when it was missed"`
+	At        time.Time `json:"at" doc:"When it was decided"`
+	Why       string    `json:"why" doc:"on_time, catch_up or by_hand when it was fired; catch_up, paused, overlap, refused or replaced when it was missed (docs/schedules.md)"`
+	Message   string    `json:"message,omitempty" doc:"More about why it was missed"`
 }
 
 // TickPage is a page of ticks, the latest nominal time first.
 type TickPage struct {
-	Ticks      []Tick `json:"ticks"`
-	NextCursor string `json:"next_cursor,omitempty"`
+	Ticks      []Tick `json:"ticks" doc:"The latest nominal time first"`
+	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // PauseRequest says why a schedule is paused.
 type PauseRequest struct {
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" doc:"Why, for people"`
 }
 
 // ResumeRequest says what becomes of the times that passed while a schedule was paused.
 type ResumeRequest struct {
-	CatchUp bool `json:"catch_up,omitempty"`
+	CatchUp bool `json:"catch_up,omitempty" doc:"What passed while it was paused goes by its policy of catching up; by default it is missed"`
 }
 
 // FiredSchedule names the execution that a schedule started by hand.
 type FiredSchedule struct {
-	Execution string `json:"execution"`
+	Execution string `json:"execution" doc:"The execution that was started"`
 }
 
 // ScheduleWhy says how a schedule stands: what it waits for, what became of its last times, and what would let it go on.

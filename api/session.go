@@ -4,17 +4,17 @@ import "time"
 
 // Login asks for a session, which lets a browser in by a cookie.
 type Login struct {
-	Token string `json:"token"`
+	Token string `json:"token" doc:"One of the server's tokens"`
 }
 
 // Session says whether the sender of the request may use the API.
 type Session struct {
 	// Tokens reports whether this server asks for a token at all.
-	Tokens bool `json:"tokens"`
+	Tokens bool `json:"tokens" doc:"Whether the server asks for a token at all"`
 	// Open reports whether this request would be let in.
-	Open bool `json:"open"`
+	Open bool `json:"open" doc:"Whether this request has access to the API"`
 	// ExpiresAt is when the session's cookie ends; absent without one.
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When the cookie ends; absent without one"`
 	// Version is the server's; absent for those who are not let in.
-	Version string `json:"version,omitempty"`
+	Version string `json:"version,omitempty" doc:"Of the server"`
 }

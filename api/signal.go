@@ -45,5 +45,5 @@ type Signal struct {
 // SignalPage is a page of signals, the latest first.
 type SignalPage struct {
 	Signals    []Signal `json:"signals" doc:"The latest first"`
-	NextCursor string   `json:"next_cursor,omitempty"`
+	NextCursor string   `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }

@@ -30,7 +30,7 @@ type HookRefusal struct {
 // WebhookPage is a page of webhooks.
 type WebhookPage struct {
 	Webhooks   []Webhook `json:"webhooks" doc:"By name"`
-	NextCursor string    `json:"next_cursor,omitempty"`
+	NextCursor string    `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // Received is the answer to a request to a webhook.

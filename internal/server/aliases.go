@@ -17,6 +17,14 @@ func renderAlias(a *catalog.Alias) api.Alias {
 	return out
 }
 
+func renderAliases(all []catalog.Alias) api.AliasPage {
+	out := api.AliasPage{Aliases: make([]api.Alias, len(all))}
+	for i := range all {
+		out.Aliases[i] = renderAlias(&all[i])
+	}
+	return out
+}
+
 func (c *call) moveAlias() error {
 	var in api.AliasOrder
 	if err := c.decode(&in); err != nil {
@@ -47,11 +55,7 @@ func (c *call) aliases() error {
 	if err != nil {
 		return err
 	}
-	out := api.AliasPage{Aliases: make([]api.Alias, len(all))}
-	for i := range all {
-		out.Aliases[i] = renderAlias(&all[i])
-	}
-	return c.json(http.StatusOK, out)
+	return c.json(http.StatusOK, renderAliases(all))
 }
 
 func (c *call) aliasMoves() error {
@@ -64,10 +68,7 @@ func (c *call) aliasMoves() error {
 	if err != nil {
 		return orNotFound(err)
 	}
-	out := api.AliasPage{Aliases: make([]api.Alias, len(all))}
-	for i := range all {
-		out.Aliases[i] = renderAlias(&all[i])
-	}
+	out := renderAliases(all)
 	if n := len(all); n == limit && all[n-1].Number > 1 {
 		out.NextCursor = strconv.Itoa(all[n-1].Number)
 	}

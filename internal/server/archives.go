@@ -26,14 +26,18 @@ const (
 	exportedIDs = 1000
 )
 
-// beginArchive occupies one of the places, which done frees. If there is none it refuses.
-func (c *call) beginArchive() (done func(), err error) {
+// occupy takes one of the places for work of which only some may be done at once. done frees it. If none is free it refuses.
+func occupy(places chan struct{}, what string) (done func(), err error) {
 	select {
-	case c.archives <- struct{}{}:
-		return func() { <-c.archives }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	default:
-		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded, fmt.Sprintf("%d archives are being written or read already: try again later", archivesAtOnce))
+		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded, fmt.Sprintf("%d %s already: try again later", cap(places), what))
 	}
+}
+
+func (c *call) beginArchive() (done func(), err error) {
+	return occupy(c.archives, "archives are being written or read")
 }
 
 // exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type bulk struct {
 
 func (c *call) cancelMany() error {
 	return c.many(func(in *api.BulkRequest) bulk {
-		return bulk{unfinished(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
+		return bulk{openStages(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
 			x, err := c.Engine.Cancel(ctx, x.ID, in.Reason)
 			if err != nil {
 				return api.BulkEntry{}, err
@@ -54,13 +55,9 @@ func (c *call) retryMany() error {
 	})
 }
 
-func unfinished() (all []flow.Stage) {
-	for _, s := range flow.Stages() {
-		if !s.Terminal() {
-			all = append(all, s)
-		}
-	}
-	return all
+// openStages are those of executions that have not ended.
+func openStages() []flow.Stage {
+	return slices.DeleteFunc(flow.Stages(), flow.Stage.Terminal)
 }
 
 // many applies a bulk operation to executions, each by itself: a refusal for one changes nothing for the others.

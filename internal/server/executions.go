@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,14 +102,7 @@ func (c *call) filter() (store.Filter, error) {
 		Action: c.query.Get("action"), TopLevel: c.flag("top_level"), Since: c.time("since"), Until: c.time("until"),
 		Limit: int(c.number("limit", 100, 1, 1000)),
 	}
-	for _, name := range c.query["status"] {
-		s, ok := stageNamed(name)
-		if !ok {
-			c.fault("status", name, "there is no such status", problem.NearestOr(name, statusNames(), "one of"))
-			continue
-		}
-		f.Stages = append(f.Stages, s)
-	}
+	f.Stages = c.stages()
 	for _, label := range c.query["label"] {
 		if name, value, ok := c.label(label); ok {
 			if f.Labels == nil {
@@ -161,13 +155,17 @@ func (c *call) label(text string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-func stageNamed(name string) (flow.Stage, bool) {
-	for _, s := range flow.Stages() {
-		if s.String() == name {
-			return s, true
+// stages reads the statuses of the query.
+func (c *call) stages() (all []flow.Stage) {
+	for _, name := range c.query["status"] {
+		i := slices.IndexFunc(flow.Stages(), func(s flow.Stage) bool { return s.String() == name })
+		if i < 0 {
+			c.fault("status", name, "there is no such status", problem.NearestOr(name, statusNames(), "one of"))
+			continue
 		}
+		all = append(all, flow.Stages()[i])
 	}
-	return 0, false
+	return all
 }
 
 // id reads an execution's id from the query.

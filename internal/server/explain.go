@@ -68,11 +68,8 @@ func renderRuleWhy(w *engine.RuleWhy) api.RuleWhy {
 func (c *call) ruleWhy() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.WhyRule(c.ctx(), name)
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("rule", name)
-	}
 	if err != nil {
-		return fmt.Errorf("explain rule %s: %w", name, err)
+		return missing("rule", name, err)
 	}
 	return c.json(http.StatusOK, api.RuleState{Rule: renderRule(w.Rule), Summary: w.Summary, Facts: w.Facts, Unblock: w.Unblock})
 }

@@ -238,11 +238,8 @@ func (c *call) webhooks() error {
 func (c *call) webhook() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.Webhook(c.ctx(), name)
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("webhook", name)
-	}
 	if err != nil {
-		return err
+		return missing("webhook", name, err)
 	}
 	out := c.renderWebhook(w)
 	out.Document, out.Refusals = w.Canonical(), c.refusals.of(name)

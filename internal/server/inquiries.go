@@ -1,11 +1,9 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
-	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -44,12 +42,6 @@ func inquiryRoutes() []route {
 }
 
 func renderInquiry(i *flow.Inquiry) api.Inquiry {
-	moment := func(t time.Time) *time.Time {
-		if t.IsZero() {
-			return nil
-		}
-		return &t
-	}
 	out := api.Inquiry{ID: i.ID.Text(flow.InquiryPrefix), State: i.State.String(), Execution: i.Execution.String(), Purpose: i.Purpose,
 		Title: i.Title, Text: i.Text, Form: i.Form, Assignees: i.Assignees, Exclude: i.Exclude, Accept: i.Accept, Default: i.Default,
 		AskedAt: i.AskedAt, Due: moment(i.Due), ClosedAt: moment(i.ClosedAt)}
@@ -137,11 +129,8 @@ func (c *call) inquiryID() (flow.ID, error) {
 
 // renderedInquiry answers with an inquiry, or with the problem that err stands for.
 func (c *call) renderedInquiry(i *flow.Inquiry, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("inquiry", c.r.PathValue("id"))
-	}
 	if err != nil {
-		return fmt.Errorf("inquiry %s: %w", c.r.PathValue("id"), err)
+		return missing("inquiry", c.r.PathValue("id"), err)
 	}
 	return c.json(http.StatusOK, renderInquiry(i))
 }

@@ -3,12 +3,12 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -27,15 +27,7 @@ func (c *call) items() error {
 		}
 		after = int(n)
 	}
-	wanted := map[flow.Stage]bool{}
-	for _, name := range c.query["status"] {
-		s, ok := stageNamed(name)
-		if !ok {
-			c.fault("status", name, "there is no such status", problem.NearestOr(name, statusNames(), "one of"))
-			continue
-		}
-		wanted[s] = true
-	}
+	wanted := c.stages()
 	x, err := c.workflow()
 	if err != nil {
 		return err
@@ -66,7 +58,7 @@ func (c *call) items() error {
 			}
 			looked++
 			after = r.Index
-			if len(wanted) == 0 || wanted[r.Stage] {
+			if len(wanted) == 0 || slices.Contains(wanted, r.Stage) {
 				out.Items = append(out.Items, taskItem(x, r))
 			}
 		}

@@ -56,12 +56,7 @@ const (
 // awaitAll waits until all executions with the filter's labels have ended, and returns how many have not ended when the wait is
 // over. It ignores the filter's status, verdict and times.
 func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err error) {
-	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow}
-	for _, s := range flow.Stages() {
-		if !s.Terminal() {
-			open.Stages = append(open.Stages, s)
-		}
-	}
+	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow, Stages: openStages()}
 	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
 	defer stop()
 	over := time.NewTimer(wait)

@@ -2,10 +2,8 @@ package server
 
 import (
 	"bytes"
-	"crypto/rand"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -271,8 +269,6 @@ func (w *seenWriter) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func newRequestID() string { return rand.Text() }
-
 // plainID reports whether a request id from the client may be passed on and logged.
 func plainID(id string) bool {
 	if id == "" || len(id) > 128 {
@@ -285,8 +281,6 @@ func plainID(id string) bool {
 	}
 	return true
 }
-
-func stack() string { return string(debug.Stack()) }
 
 // residentBytes is how much memory of this process is in RAM, or 0 if the system does not tell.
 func residentBytes() int64 {

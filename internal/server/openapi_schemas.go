@@ -3,7 +3,6 @@ package server
 import (
 	"maps"
 	"reflect"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -65,9 +64,6 @@ func (s schemas) finished() huma.Registry {
 		schema.AdditionalProperties = nil
 	}
 	maps.Copy(s.out.Map(), s.in.Map())
-	for name, schema := range s.out.Map() {
-		describeFields(strings.TrimSuffix(name, inRequests), schema)
-	}
 	return s.out
 }
 
@@ -77,18 +73,6 @@ func neverNull(s *huma.Schema) {
 	for _, p := range s.Properties {
 		if p.Type == huma.TypeArray {
 			p.Nullable = false
-		}
-	}
-}
-
-// describeFields sets the descriptions of fields that have none by a tag.
-func describeFields(name string, s *huma.Schema) {
-	for field, p := range s.Properties {
-		if p.Description != "" {
-			continue
-		}
-		if p.Description = fieldDocs[name+"."+field]; p.Description == "" {
-			p.Description = fieldDocs[field]
 		}
 	}
 }

@@ -1,16 +1,13 @@
 package server
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // endsAtOnce is how many outcomes a stream reads and sends at once; fewer if their outputs fill a page.
@@ -61,13 +58,7 @@ func (c *call) outcomes(action string) error {
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status line has been sent, so the client cannot be told of the error. The connection is closed; the
-		// client asks again and gets the error as the answer.
-		c.log.Warn("stream of outcomes broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
-		panic(http.ErrAbortHandler)
-	}
-	return nil
+	return c.ended(err)
 }
 
 // sendEnds sends outcomes, and returns the cursor behind the last one sent. It ends early if their outputs fill a page.

@@ -74,6 +74,14 @@ func notFound(what, name string) *api.Problem {
 	return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
 }
 
+// missing is the answer to a look-up by name that failed: there is nothing of that name, or something else is wrong.
+func missing(what, name string, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound(what, name)
+	}
+	return fmt.Errorf("%s %s: %w", what, name, err)
+}
+
 // problemOf turns an error into a problem of the API. It is the only place where errors become status codes.
 func problemOf(err error) *api.Problem {
 	var (

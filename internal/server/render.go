@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
@@ -70,6 +71,14 @@ func caseVerdicts(output json.RawMessage) []api.CaseVerdict {
 		return nil
 	}
 	return run.Cases
+}
+
+// moment is a time for a field that is left out when there is none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 func status(s flow.Stage) api.Status { return api.Status(s.String()) }

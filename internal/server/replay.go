@@ -13,14 +13,8 @@ import (
 // replaysAtOnce is how many histories may be replayed at once: each may hold 64 MB of a workflow's inputs and outputs.
 const replaysAtOnce = 4
 
-// beginReplay occupies one of the places, which done frees. If there is none it refuses.
 func (c *call) beginReplay() (done func(), err error) {
-	select {
-	case c.replays <- struct{}{}:
-		return func() { <-c.replays }, nil
-	default:
-		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded, fmt.Sprintf("%d histories are being replayed already: try again later", replaysAtOnce))
-	}
+	return occupy(c.replays, "histories are being replayed")
 }
 
 func (c *call) replay() error {

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +140,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
 		if !plainID(id) {
-			id = newRequestID()
+			id = rand.Text()
 		}
 		w.Header().Set("X-Request-Id", id)
 		if err := s.guard(r); err != nil {
@@ -155,7 +157,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		defer func() {
 			v := recover()
 			if v != nil && v != http.ErrAbortHandler {
-				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, stack())
+				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, string(debug.Stack()))
 				if seen.status == 0 {
 					s.refuse(seen, r, fmt.Errorf("panic: %v", v))
 				}

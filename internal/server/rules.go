@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -58,19 +59,17 @@ func (c *call) rules() error {
 // answerRule answers with the state of a rule, or with the problem of err.
 func (c *call) answerRule(err error) error {
 	name := c.r.PathValue("name")
+	var r *automation.Rule
+	var d *definition.Definition
 	if err == nil {
-		var out api.Rule
-		r, d, e := c.Engine.Rule(c.ctx(), name)
-		if err = e; err == nil {
-			out = renderRule(r)
-			out.Document = d.Canonical()
-			return c.json(http.StatusOK, out)
-		}
+		r, d, err = c.Engine.Rule(c.ctx(), name)
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("rule", name)
+	if err != nil {
+		return missing("rule", name, err)
 	}
-	return fmt.Errorf("rule %s: %w", name, err)
+	out := renderRule(r)
+	out.Document = d.Canonical()
+	return c.json(http.StatusOK, out)
 }
 
 func (c *call) rule() error { return c.answerRule(nil) }
@@ -114,10 +113,8 @@ func (c *call) enforcements() error {
 		id, err := flow.ParseID(flow.SignalPrefix, text)
 		if err != nil {
 			c.fault("signal", text, err.Error(), "")
-		} else if s, err := c.Engine.Reader().Signal(c.ctx(), id); errors.Is(err, store.ErrNotFound) {
-			return notFound("signal", text)
-		} else if err != nil {
-			return err
+		} else if s, err := c.Engine.Reader().Signal(c.ctx(), id); err != nil {
+			return missing("signal", text, err)
 		} else {
 			f.Signal = s.Number
 		}

@@ -16,12 +16,6 @@ import (
 
 // renderSchedule makes the API's form of a schedule.
 func renderSchedule(k *store.Schedule, d *definition.Definition) api.Schedule {
-	moment := func(t time.Time) *time.Time {
-		if t.IsZero() {
-			return nil
-		}
-		return &t
-	}
 	out := api.Schedule{Name: k.Name, Version: k.Version, Action: d.Schedule.Run.ActionText(), When: d.Schedule.Cron, Zone: d.Schedule.Location().String(),
 		Next: moment(k.Next), Due: moment(k.Due), Last: moment(k.Last), PausedAt: moment(k.PausedAt), Reason: k.Reason}
 	if !k.Execution.IsZero() {
@@ -63,11 +57,8 @@ func (c *call) answerSchedule(err error) error {
 	if err == nil {
 		k, d, err = c.Engine.Schedule(c.ctx(), name)
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("schedule", name)
-	}
 	if err != nil {
-		return fmt.Errorf("schedule %s: %w", name, err)
+		return missing("schedule", name, err)
 	}
 	out := renderSchedule(&k, d)
 	out.Document = d.Canonical()
@@ -97,11 +88,8 @@ func (c *call) resumeSchedule() error {
 func (c *call) fireSchedule() error {
 	name := c.r.PathValue("name")
 	id, err := c.Engine.FireSchedule(c.ctx(), name)
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("schedule", name)
-	}
 	if err != nil {
-		return fmt.Errorf("fire schedule %s: %w", name, err)
+		return missing("schedule", name, err)
 	}
 	return c.json(http.StatusAccepted, api.FiredSchedule{Execution: id.String()})
 }
@@ -144,11 +132,8 @@ func (c *call) ticks() error {
 func (c *call) whySchedule() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.WhySchedule(c.ctx(), name)
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("schedule", name)
-	}
 	if err != nil {
-		return fmt.Errorf("schedule %s: %w", name, err)
+		return missing("schedule", name, err)
 	}
 	return c.json(http.StatusOK, api.ScheduleWhy{Name: name, Waiting: w.Waiting, Summary: w.Summary, Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...)})
 }
@@ -184,11 +169,8 @@ func (c *call) backfillSchedule() error {
 	}
 	name := c.r.PathValue("name")
 	done, err := c.Engine.BackfillSchedule(c.ctx(), name, engine.Backfill{From: in.From.UTC(), To: in.To.UTC(), Again: in.Again, AtOnce: in.AtOnce, Dry: in.DryRun})
-	if errors.Is(err, store.ErrNotFound) {
-		return notFound("schedule", name)
-	}
 	if err != nil {
-		return fmt.Errorf("backfill schedule %s: %w", name, err)
+		return missing("schedule", name, err)
 	}
 	out := api.Backfilled{Fired: []api.BackfilledTime{}, Skipped: done.Skipped}
 	for i := range done.Ticks {

@@ -158,10 +158,14 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	if err == nil {
 		err = c.pump(s, view, changed, more)
 	}
+	return c.ended(err)
+}
+
+// ended is the result of a stream. The status line has been sent, so the client cannot be told of an error: the connection is closed, and the client,
+// which asks again, gets the error as the answer.
+func (c *call) ended(err error) error {
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// The status line has been sent, so the client cannot be told of the error. The connection is closed; the
-		// client asks again and gets the error as the answer.
-		c.log.Warn("stream broken off", telemetry.Execution, id.String(), telemetry.Path, c.r.URL.Path, telemetry.Err, err)
+		c.log.Warn("stream broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -208,11 +209,7 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	}
 	gauge(workers, float64(len(v.sessions)))
 	gauge(workerSlots, float64(all))
-	names := make([]string, 0, len(slots))
-	for q := range slots {
-		names = append(names, q)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(slots))
 	for _, q := range names[:min(len(names), mostQueues)] {
 		gauge(queueSlots, float64(slots[q]), q)
 	}

@@ -3,13 +3,9 @@ package server
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // burstPages is how many pages of a list are read at one look, until an item is found that was sent before.
@@ -72,10 +68,5 @@ func watchList[T any](c *call, name string, key func(*T) string, restart func(),
 		}
 		begun = time.Now()
 	}
-	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
-		// Closing the connection makes the client ask again, and it gets the error then.
-		c.log.Warn("stream of a list broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
-		panic(http.ErrAbortHandler)
-	}
-	return nil
+	return c.ended(err)
 }
