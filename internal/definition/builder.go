@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,11 +85,7 @@ func (b *builder) object(v *value, path string, known []string) bool {
 		return false
 	}
 	for _, f := range v.fields {
-		found := false
-		for _, k := range known {
-			found = found || k == f.name
-		}
-		if !found {
+		if !slices.Contains(known, f.name) {
 			b.failAt(Position{b.file, f.line, f.column}, path, offerField(f.name, known), "unknown field %q", problem.Clip(f.name, 60))
 		}
 	}
@@ -199,10 +196,8 @@ func (b *builder) oneOf(v *value, path string, words ...string) string {
 	if s == "" {
 		return ""
 	}
-	for _, w := range words {
-		if s == w {
-			return s
-		}
+	if slices.Contains(words, s) {
+		return s
 	}
 	b.fail(v, path, offerName(s, words, "write one of"), "%q is not one of %s", problem.Clip(s, 40), strings.Join(words, ", "))
 	return ""

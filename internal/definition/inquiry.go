@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -188,7 +189,7 @@ func (b *builder) askPayload(with *value, path string) {
 	}
 	known := with.known("title")
 	if known.get("expires") == nil && with.get("expires") != nil || known.get("default") == nil && with.get("default") != nil {
-		known.fields = without(known.fields, "on_expiry", "default")
+		known.drop("on_expiry", "default")
 	}
 	_, _, err := new(Questions).Read(known.appendJSON(nil))
 	var ps Problems
@@ -212,34 +213,14 @@ func (v *value) known(required string) *value {
 	return known
 }
 
-// without is the members that have none of the names.
-func without(fields []field, names ...string) (left []field) {
-	for _, f := range fields {
-		keep := true
-		for _, name := range names {
-			keep = keep && f.name != name
-		}
-		if keep {
-			left = append(left, f)
-		}
-	}
-	return left
+// drop removes the members with the names.
+func (v *value) drop(names ...string) {
+	v.fields = slices.DeleteFunc(v.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }
 
 // mentions reports whether a text within v contains part.
 func (v *value) mentions(part string) bool {
-	if strings.Contains(v.text, part) {
-		return true
-	}
-	for _, el := range v.list {
-		if el.mentions(part) {
-			return true
-		}
-	}
-	for _, f := range v.fields {
-		if f.value.mentions(part) {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(v.text, part) ||
+		slices.ContainsFunc(v.list, func(el *value) bool { return el.mentions(part) }) ||
+		slices.ContainsFunc(v.fields, func(f field) bool { return f.value.mentions(part) })
 }

@@ -3,6 +3,7 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -45,18 +46,10 @@ type Vars struct {
 
 // decodedVars is what the Vars of one task's items have in common.
 type decodedVars struct {
-	input       any
-	haveInput   bool
-	body        any
-	haveBody    bool
-	results     map[string]*Result
-	outputs     map[string]any
-	whole       map[string]json.RawMessage
-	labels, env map[string]any
-	signal      any
-	haveSignal  bool
-	signals     any
-	haveSignals bool
+	values  map[string]any // of variables, by name
+	results map[string]*Result
+	outputs map[string]any
+	whole   map[string]json.RawMessage
 }
 
 func (v *Vars) common() *decodedVars {
@@ -131,11 +124,53 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// text is the JSON text of a variable that is given as one.
+func (v *Vars) text(name string) (raw json.RawMessage, is bool) {
+	switch name {
+	case "input":
+		return v.Input, true
+	case "tick":
+		return v.Tick, true
+	case "signal":
+		return v.Signal, true
+	case "signals":
+		return v.Signals, true
+	case "answer":
+		return v.Answer, true
+	case "vars":
+		return v.Vars, true
+	case "body":
+		return v.Body, true
+	}
+	return nil, false
+}
+
+// texts are the members of a variable that is an object of strings.
+func (v *Vars) texts(name string) (m map[string]string, is bool) {
+	switch name {
+	case "labels":
+		return v.Labels, true
+	case "env":
+		return v.Env, true
+	case "headers":
+		return v.Headers, true
+	case "query":
+		return v.Query, true
+	case "workflow":
+		return map[string]string{"id": v.ID, "name": v.Name}, true
+	}
+	return nil, false
+}
+
 // eval evaluates a path on the JSON texts.
 func (p *path) eval(v *Vars) (json.RawMessage, error) {
+	if raw, is := v.text(p.root); is {
+		return walk(orNull(raw), p.steps, p.root)
+	}
+	if m, is := v.texts(p.root); is {
+		return walkText(m, p.steps, p.root)
+	}
 	switch p.root {
-	case "input":
-		return walk(orNull(v.Input), p.steps, "input")
 	case "tasks":
 		return p.evalTask(v)
 	case "item":
@@ -145,30 +180,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.item), p.steps, "item")
 	case "index":
 		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
-	case "round", "previous", "output", "status", "error":
-		return p.evalRound(v)
-	case "tick":
-		return walk(orNull(v.Tick), p.steps, "tick")
-	case "signal":
-		return walk(orNull(v.Signal), p.steps, "signal")
-	case "signals":
-		return walk(orNull(v.Signals), p.steps, "signals")
-	case "answer":
-		return walk(orNull(v.Answer), p.steps, "answer")
-	case "vars":
-		return walk(orNull(v.Vars), p.steps, "vars")
-	case "body":
-		return walk(orNull(v.Body), p.steps, "body")
-	case "headers":
-		return walkText(v.Headers, p.steps, "headers")
-	case "query":
-		return walkText(v.Query, p.steps, "query")
-	case "labels":
-		return walkText(v.Labels, p.steps, "labels")
-	case "env":
-		return walkText(v.Env, p.steps, "env")
 	}
-	return walkText(map[string]string{"id": v.ID, "name": v.Name}, p.steps, "workflow")
+	return p.evalRound(v)
 }
 
 // evalTask evaluates tasks.NAME.FIELD…; parsePath leaves shorter ones to CEL.
@@ -222,13 +235,8 @@ func walkText(m map[string]string, steps []step, root string) (json.RawMessage, 
 
 // textObject writes an object of strings, its keys in order.
 func textObject(m map[string]string) json.RawMessage {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
 	b := []byte{'{'}
-	for i, k := range keys {
+	for i, k := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -252,12 +260,28 @@ func (a *activation) Parent() cel.Activation { return nil }
 func (a *activation) ResolveName(name string) (any, bool) {
 	v := a.v
 	c := v.common()
+	if val, known := c.values[name]; known {
+		return val, true
+	}
+	var val any
+	if raw, is := v.text(name); is {
+		val = a.decode(name, raw)
+	} else if m, is := v.texts(name); is {
+		val = anyMap(m)
+	} else {
+		return a.other(name)
+	}
+	if c.values == nil {
+		c.values = map[string]any{}
+	}
+	c.values[name] = val
+	return val, true
+}
+
+// other is a variable that is put together for this evaluation, or belongs to one item or round.
+func (a *activation) other(name string) (any, bool) {
+	v := a.v
 	switch name {
-	case "input":
-		if !c.haveInput {
-			c.input, c.haveInput = a.decode("input", v.Input), true
-		}
-		return c.input, true
 	case "tasks":
 		return a.tasks(), true
 	case "item":
@@ -272,43 +296,6 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return int64(v.index), v.element
 	case "round", "previous", "output", "status", "error":
 		return a.round(name)
-	case "tick":
-		return a.decode("tick", v.Tick), true
-	case "signal":
-		if !c.haveSignal {
-			c.signal, c.haveSignal = a.decode("signal", v.Signal), true
-		}
-		return c.signal, true
-	case "signals":
-		if !c.haveSignals {
-			c.signals, c.haveSignals = a.decode("signals", v.Signals), true
-		}
-		return c.signals, true
-	case "answer":
-		return a.decode("answer", v.Answer), true
-	case "vars":
-		return a.decode("vars", v.Vars), true
-	case "body":
-		if !c.haveBody {
-			c.body, c.haveBody = a.decode("body", v.Body), true
-		}
-		return c.body, true
-	case "headers":
-		return anyMap(v.Headers), true
-	case "query":
-		return anyMap(v.Query), true
-	case "workflow":
-		return map[string]any{"id": v.ID, "name": v.Name}, true
-	case "labels":
-		if c.labels == nil {
-			c.labels = anyMap(v.Labels)
-		}
-		return c.labels, true
-	case "env":
-		if c.env == nil {
-			c.env = anyMap(v.Env)
-		}
-		return c.env, true
 	case identSuccess:
 		return v.Success, true
 	case identFailed:

@@ -110,7 +110,7 @@ func (b *builder) waitPayload(with *value, path string) {
 	}
 	known := with.known("signal")
 	if known.get("timeout") == nil && with.get("timeout") != nil {
-		known.fields = without(known.fields, "on_timeout")
+		known.drop("on_timeout")
 	}
 	_, err := new(Waits).Read(known.appendJSON(nil))
 	var ps Problems

@@ -182,9 +182,7 @@ func (e *evaluation) give(ctx context.Context, c *api.Container, spec *runtime.S
 
 // containerEnv are the variables that are added to the environment of the image.
 func (e *evaluation) containerEnv() []string {
-	all := maps.Clone(e.code.Env)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, e.code.Env)
 	return e.withTask(all, path.Join(runtime.ContainerFiles, outputFile))
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/pawl-run/pawl/api"
@@ -22,15 +23,7 @@ func (p *Profile) inherit(base *Profile) {
 		p.CheckSource = nil // the compile step finds syntax errors
 	}
 	p.Mounts = either(p.Mounts, base.Mounts)
-	if p.File == "" {
-		p.File = base.File
-	}
-	if p.Uncaught == "" {
-		p.Uncaught = base.Uncaught
-	}
-	if p.Install == "" {
-		p.Install = base.Install
-	}
+	p.File, p.Uncaught, p.Install = cmp.Or(p.File, base.File), cmp.Or(p.Uncaught, base.Uncaught), cmp.Or(p.Install, base.Install)
 	p.Files, p.Env = over(base.Files, p.Files), over(base.Env, p.Env)
 	p.Limits = completed(p.Limits, base.Limits)
 	if p.CompileLimits = completed(p.CompileLimits, base.CompileLimits); !p.compiled() {

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,11 +163,7 @@ func (l *life) abandonAll(reason string) {
 func (l *life) all() []*attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*attempt, 0, len(l.held))
-	for _, a := range l.held {
-		all = append(all, a)
-	}
-	return all
+	return slices.Collect(maps.Values(l.held))
 }
 
 // hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -79,11 +81,7 @@ func (l *life) missed(begin func([]handoff.Assignment)) bool {
 func (l *life) holding() []flow.AttemptID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]flow.AttemptID, 0, len(l.held))
-	for id := range l.held {
-		all = append(all, id)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.held))
 }
 
 func (l *life) currentLease() time.Duration {

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,13 +94,7 @@ func (h HTTP) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 
 // deadline bounds a call by the time asked for, else by the attempt's timeout, else by the default.
 func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (context.Context, context.CancelFunc) {
-	d := asked
-	if d == 0 {
-		d = attempt
-	}
-	if d == 0 {
-		d = otherwise
-	}
+	d := cmp.Or(asked, attempt, otherwise)
 	return context.WithTimeoutCause(ctx, d, &task.Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
 }
 
