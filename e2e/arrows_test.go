@@ -128,7 +128,7 @@ var arrows = []arrow{
 		"starts processes, and backup, migrate, verify and doctor look at stores and runtimes themselves"},
 	{"internal/cli/attempt", []string{"internal/flow", "internal/handoff", "internal/task", "internal/worker"}, "a worker runs one attempt, handed to it by a hand-off of its own, which reports nothing"},
 	{"internal/cli/exit", []string{"api"}, "exit codes; each final status has one"},
-	{"internal/cli/output", []string{"api", "internal/terminal"}, "writes what it is given"},
+	{"internal/cli/output", []string{"api", "internal/strictjson", "internal/terminal"}, "writes what it is given"},
 	{"internal/cli/config", []string{"api", "internal/duration", "internal/flow", "internal/language", "internal/payload", "internal/problem", "internal/runtime/docker", "internal/runtime/process", "internal/runtime/sandbox", "internal/task"},
 		"settings are checked by those that know their forms: labels, durations, sizes, profiles of languages, names of runtimes"},
 	{"internal/cli/instance", []string{"client", "internal/cli/config", "internal/cli/exit", "internal/cli/output", "internal/blob", "internal/blob/file", "internal/blob/postgres", "internal/blob/s3", "internal/engine", "internal/flow",

@@ -105,7 +105,7 @@ func TestQuestionsRememberLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if k.bytes > remembered || len(k.forms) > 40 {
-		t.Errorf("%d bytes of %d forms are remembered", k.bytes, len(k.forms))
+	if k.forms.bytes > remembered || len(k.forms.all) > 40 {
+		t.Errorf("%d bytes of %d forms are remembered", k.forms.bytes, len(k.forms.all))
 	}
 }

@@ -22,14 +22,35 @@ const maxFormValues = 1_000
 // Questions reads questions and answers. It remembers the forms and expressions that it has compiled lately: many executions
 // ask with the same ones. Its zero value is ready, and it is safe for concurrent use.
 type Questions struct {
-	mu      sync.Mutex
-	forms   map[string]*Schema
-	bytes   int // of the forms' texts
+	forms   recent[*Schema]
 	accepts conditions
 }
 
 // remembered is how many bytes of forms, or of expressions, are remembered. Compiled they take several times as much.
 const remembered = 1 << 20
+
+// recent remembers what texts were compiled to lately. When it is full it begins anew.
+type recent[T any] struct {
+	mu    sync.Mutex
+	all   map[string]T
+	bytes int // of the texts
+}
+
+func (k *recent[T]) get(text string) (compiled T, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	compiled, known = k.all[text]
+	return compiled, known
+}
+
+func (k *recent[T]) keep(text string, compiled T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bytes += len(text); k.all == nil || k.bytes > remembered {
+		k.all, k.bytes = map[string]T{}, len(text)
+	}
+	k.all[text] = compiled
+}
 
 // Read reads the payload of kind "ask": what is asked, and under which purpose ("" is for the caller to name). A default is
 // completed by what the form gives. An error of type Problems says everything that is wrong with it.
@@ -102,15 +123,12 @@ func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
 	if text == nil {
 		return nil, nil
 	}
-	k.mu.Lock()
-	s := k.forms[string(text)]
-	k.mu.Unlock()
-	if s != nil {
+	if s, known := k.forms.get(string(text)); known {
 		return s, nil
 	}
 	s, ps := readForm(text)
 	if len(ps) == 0 {
-		k.remember(string(text), s)
+		k.forms.keep(string(text), s)
 	}
 	return s, ps
 }
@@ -118,15 +136,6 @@ func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
 // accept compiles the expression of a question's accept. It returns nil for an empty text.
 func (k *Questions) accept(text string) (*Condition, Problems) {
 	return k.accepts.of(text, "accept", scopeAnswer)
-}
-
-func (k *Questions) remember(text string, s *Schema) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.bytes += len(text); k.forms == nil || k.bytes > remembered {
-		k.forms, k.bytes = map[string]*Schema{}, len(text)
-	}
-	k.forms[text] = s
 }
 
 const formFix = "write a JSON Schema, such as {type: object, properties: {approved: {type: boolean}}}"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
@@ -14,24 +13,17 @@ import (
 )
 
 // conditions remembers the expressions of one kind that have been compiled lately.
-type conditions struct {
-	mu    sync.Mutex
-	all   map[string]*Condition
-	bytes int // of their texts
-}
+type conditions struct{ recent[*Condition] }
 
 // of compiles an expression of a field. It returns nil for an empty text.
 func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
 	if text == "" {
 		return nil, nil
 	}
-	k.mu.Lock()
-	c := k.all[text]
-	k.mu.Unlock()
-	if c != nil {
+	if c, known := k.get(text); known {
 		return c, nil
 	}
-	c = &Condition{expr: &expression{field: field, compiled: newCompiled(text, s)}}
+	c := &Condition{expr: &expression{field: field, compiled: newCompiled(text, s)}}
 	c.expr.compile()
 	var ps Problems
 	for _, i := range c.expr.issues {
@@ -43,12 +35,7 @@ func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
 	if len(ps) > 0 {
 		return nil, ps
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.bytes += len(text); k.all == nil || k.bytes > remembered {
-		k.all, k.bytes = map[string]*Condition{}, len(text)
-	}
-	k.all[text] = c
+	k.keep(text, c)
 	return c, nil
 }
 

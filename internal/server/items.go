@@ -32,7 +32,7 @@ func (c *call) items() error {
 	if err != nil {
 		return err
 	}
-	plan, err := c.plans.get(c, x)
+	plan, err := c.plan(x)
 	if err != nil {
 		return err
 	}

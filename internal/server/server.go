@@ -81,7 +81,6 @@ type Server struct {
 	// hookBodies is the budget of requests to webhooks.
 	hookBodies budget
 	said       said
-	plans      plans
 	refusals   refusals
 	logins     logins
 	layouts    sync.Mutex // held while a graph is laid out

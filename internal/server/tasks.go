@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -164,7 +163,7 @@ func many(t *definition.Task) bool { return t.Foreach != nil || t.Repeat != nil 
 // taskStates makes the state of a workflow's tasks.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
-	plan, err := c.plans.get(c, x)
+	plan, err := c.plan(x)
 	if err != nil {
 		return out, err
 	}
@@ -382,37 +381,14 @@ func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map
 	return api.Running
 }
 
-// plans caches decoded workflows, whose versions never change.
-type plans struct {
-	mu    sync.Mutex
-	known map[string]*definition.Workflow
-}
-
-const plansLimit = 500
-
-func (p *plans) get(c *call, x *flow.Execution) (*definition.Workflow, error) {
-	key := fmt.Sprintf("%s@%d", x.Action, x.Version)
-	if x.Imported != nil && x.Imported.Definition != "" {
-		key = x.Imported.Definition
-	}
-	p.mu.Lock()
-	w := p.known[key]
-	p.mu.Unlock()
-	if w != nil {
-		return w, nil
-	}
+// plan is the workflow that an execution runs.
+func (c *call) plan(x *flow.Execution) (*definition.Workflow, error) {
 	d, err := c.Engine.Catalog().Of(c.ctx(), x)
 	if err != nil {
-		return nil, fmt.Errorf("definition %s: %w", key, err)
+		return nil, fmt.Errorf("definition of %s: %w", x.ID, err)
 	}
 	if d.Workflow == nil {
-		return nil, fmt.Errorf("definition %s is no workflow", key)
+		return nil, fmt.Errorf("definition of %s: %s@%d is no workflow", x.ID, x.Action, x.Version)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil || len(p.known) >= plansLimit {
-		p.known = map[string]*definition.Workflow{}
-	}
-	p.known[key] = d.Workflow
 	return d.Workflow, nil
 }

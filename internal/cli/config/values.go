@@ -22,12 +22,23 @@ import (
 
 // The checks say of a text what is wrong with it as the value of a setting.
 
-func atLeast(least int) func(string) error {
+func checkSlots(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 10_000 {
+		return fmt.Errorf("%.40q is not a number from 0 to 10000", s)
+	}
+	return nil
+}
+
+// span checks a duration between two others.
+func span(least, most string) func(string) error {
+	low, _ := duration.Parse(least)
+	high, _ := duration.Parse(most)
 	return func(s string) error {
-		if n, err := strconv.Atoi(s); err != nil || n < least || n > 10_000 {
-			return fmt.Errorf("%.40q is not a number from %d to 10000", s, least)
+		d, err := duration.Parse(s)
+		if err == nil && (d < low || d > high) {
+			err = fmt.Errorf("%.40q is out of range: give %s to %s", s, least, most)
 		}
-		return nil
+		return err
 	}
 }
 
@@ -45,14 +56,6 @@ var RuntimeNames = []string{sandbox.Name, docker.Name, Kubernetes, process.Name}
 
 // Kubernetes is the runtime that only cmd/pawl-kubernetes has; every program knows its settings.
 const Kubernetes = "kubernetes"
-
-func checkOrphan(s string) error {
-	const least, most = 10 * time.Second, 24 * time.Hour
-	if d, err := duration.Parse(s); err != nil || d < least || d > most {
-		return fmt.Errorf("%.40q is not between %v and %v, as in 2m", s, least, most)
-	}
-	return nil
-}
 
 func checkLabels(s string) error {
 	_, err := flow.ParseLabels(s)
@@ -95,14 +98,6 @@ func checkKeep(s string) error {
 	d, err := duration.Parse(s)
 	if err == nil && d < time.Second {
 		err = fmt.Errorf("%.40q is too short: give 1s or more, or set warm_sandboxes to 0", s)
-	}
-	return err
-}
-
-func checkLease(s string) error {
-	d, err := duration.Parse(s)
-	if err == nil && (d < time.Second || d > 10*time.Minute) {
-		err = fmt.Errorf("%.40q is out of range: give 1s to 10m", s)
 	}
 	return err
 }

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/strictjson"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -264,31 +266,27 @@ func prettyJSON(raw []byte, width int) string {
 }
 
 func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
-	flat := &bytes.Buffer{}
-	if err := json.Compact(flat, raw); err != nil {
+	line, err := jsontext.AppendFormat(nil, raw, jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true),
+		jsontext.PreserveRawStrings(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
 		b.Write(raw) // it came as JSON; whatever it is, show it
 		return
 	}
-	if line := spaced(flat.Bytes()); len(indent)+len(line) <= width {
-		b.WriteString(line)
-		return
-	}
-	members, err := orderedMembers(raw)
-	if err != nil {
-		b.Write(flat.Bytes())
-		return
-	}
+	var members []jsonMember
 	open, end := "{", "}"
-	if members == nil {
-		var items []json.RawMessage
-		if json.Unmarshal(raw, &items) != nil {
-			b.Write(flat.Bytes()) // a long string or number
-			return
-		}
+	switch jsontext.Value(raw).Kind() {
+	case '{':
+		members, err = orderedMembers(raw)
+	case '[':
 		open, end = "[", "]"
-		for _, item := range items {
+		err = strictjson.Elements(raw, func(_ int, item []byte) error {
 			members = append(members, jsonMember{value: item})
-		}
+			return nil
+		})
+	}
+	if len(indent)+len(line) <= width || len(members) == 0 || err != nil {
+		b.Write(line) // it fits, or it is a long string or number
+		return
 	}
 	b.WriteString(open)
 	for i, m := range members {
@@ -304,30 +302,6 @@ func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
 		appendPretty(b, m.value, indent+"  ", width)
 	}
 	b.WriteString("\n" + indent + end)
-}
-
-// spaced puts a space behind the commas and colons of JSON without any.
-func spaced(flat []byte) string {
-	var b strings.Builder
-	inText := false
-	for i, c := range flat {
-		b.WriteByte(c)
-		switch {
-		case c == '"' && !escaped(flat, i):
-			inText = !inText
-		case !inText && (c == ',' || c == ':'):
-			b.WriteByte(' ')
-		}
-	}
-	return b.String()
-}
-
-func escaped(b []byte, i int) bool {
-	n := 0
-	for i--; i >= 0 && b[i] == '\\'; i-- {
-		n++
-	}
-	return n%2 == 1
 }
 
 func writeText(w io.Writer, text string) error {
@@ -350,26 +324,13 @@ type jsonMember struct {
 	value json.RawMessage
 }
 
-// orderedMembers lists the members of an object in their order; nil when raw is no object.
-func orderedMembers(raw []byte) ([]jsonMember, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	t, err := d.Token()
-	if err != nil || t != json.Delim('{') {
-		return nil, err
-	}
-	var all []jsonMember
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, err
-		}
-		all = append(all, jsonMember{fmt.Sprint(name), v})
-	}
-	return all, nil
+// orderedMembers lists the members of an object in their order; an error says that raw is no object.
+func orderedMembers(raw []byte) (all []jsonMember, err error) {
+	err = strictjson.Members(raw, func(name string, value []byte) error {
+		all = append(all, jsonMember{name, value})
+		return nil
+	})
+	return all, err
 }
 
 // WriteLine writes v as one line of JSON.
