@@ -58,9 +58,9 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		d.Keys, c.idempotency = c.idempotency, nil
 	} else {
 		c.drafts = later
-		d.Marks, c.marks = split(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
-		d.Changes, c.workflowChanges = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
-		d.Reuses, c.reuses = split(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
+		d.Marks, c.marks = partition(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
+		d.Changes, c.workflowChanges = partition(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
+		d.Reuses, c.reuses = partition(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
 	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced
 	d.Retried, d.Closed = c.retried, c.closed
@@ -71,8 +71,8 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 	return d, len(d.Reuses)+len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
 }
 
-// split returns the elements that do not stay, and those that do.
-func split[T any](all []T, stays func(T) bool) (goes, stay []T) {
+// partition returns the elements that do not stay, and those that do.
+func partition[T any](all []T, stays func(T) bool) (goes, stay []T) {
 	if !slices.ContainsFunc(all, stays) {
 		return all, nil
 	}

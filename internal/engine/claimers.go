@@ -191,7 +191,7 @@ func (c *claimers) pullLate(empty map[string]bool) *claimer {
 	if c.queues.recheck {
 		from = 0
 	}
-	return c.pull(from, func(q string) bool { return !empty[q] && !c.queues.dry[q] })
+	return c.pull(from, func(q string) bool { return !empty[q] && !c.queues.empty[q] })
 }
 
 // expected is the session that a transaction will probably give something to, and where that looks: the first that waits, or the
@@ -229,7 +229,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 	defer e.mu.Unlock()
 	if err == nil {
 		for q := range t.dispatch.empty {
-			e.claimers.queues.empty(q, queueClock)
+			e.claimers.queues.foundEmpty(q, queueClock)
 		}
 		for q, n := range t.dispatch.queued {
 			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else the resume, or the end of the pause, makes all claimers look
@@ -239,23 +239,31 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 	}
 	most := 0 // given to one claimer
 	for _, k := range claimers.all {
+		var a allowance
+		var work []*flow.Execution
+		if err == nil {
+			work = t.dispatch.claimed[k]
+			if known := t.dispatch.allowed[k]; known != nil {
+				a = *known
+			}
+		}
 		switch {
 		case err != nil && (requests == 0 || !batchAtFault(err)):
 			k.answer(nil, err)
-		case err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].refused != nil:
-			k.answer(nil, t.dispatch.allowed[k].refused)
-		case err == nil && len(t.dispatch.claimed[k]) > 0:
-			e.counters.claimed.Add(int64(len(t.dispatch.claimed[k])))
-			most = max(most, len(t.dispatch.claimed[k]))
+		case a.refused != nil:
+			k.answer(nil, a.refused)
+		case len(work) > 0:
+			e.counters.claimed.Add(int64(len(work)))
+			most = max(most, len(work))
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
-			k.answer(e.assignments(t.dispatch.claimed[k]), nil)
+			k.answer(e.assignments(work), nil)
 		case k.gone.Load():
 			k.answer(nil, nil)
 		case e.closed != nil:
 			k.answer(nil, e.closed)
 		default:
 			k.queues = e.lanes.of(k.state) // one may have come into use
-			k.paused = err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
+			k.paused = a.paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}
 	}

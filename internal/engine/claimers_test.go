@@ -22,7 +22,7 @@ func TestClaimersAreLookedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	dry := func(q string) { c.queues.empty(q, c.queues.clock) }
+	dry := func(q string) { c.queues.foundEmpty(q, c.queues.clock) }
 	dry("a")
 	dry("b")
 	first, second := add("a"), add("b")

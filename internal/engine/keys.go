@@ -14,8 +14,8 @@ import (
 // not written yet.
 type keyLedger struct {
 	all       map[string]*keyUse
-	freed     map[flow.ID]bool // executions whose slot was subtracted from use.Holders and that are not written yet: none is subtracted twice
-	given     map[flow.ID]bool // the executions that got a slot since then: Before does not show it
+	freed     map[flow.ID]bool // executions that gave a slot back and are not written yet: use.Holders is without it, and it is not subtracted twice
+	given     map[flow.ID]bool // executions that got a slot and are not written yet: use.Holders is with it, and their Before does not show it
 	postponed []string         // keys whose line goes on in a later transaction
 
 	nextTicket, lastTicket int64 // tickets that have been drawn

@@ -3,7 +3,7 @@ package engine
 // queueHints is what this replica believes about which queues hold something to claim. It is a hint: it is forgotten now
 // and then, and a queue that nothing is known about may hold something.
 type queueHints struct {
-	dry map[string]bool // queues that were found empty
+	empty map[string]bool // queues that were found empty
 	// A transaction that finds a queue empty began to look a moment ago: what has come since must not be forgotten over it.
 	clock uint64            // counts what is said to have come
 	came  map[string]uint64 // when something was last said to have come into a queue
@@ -14,13 +14,13 @@ type queueHints struct {
 }
 
 func newQueueHints() queueHints {
-	return queueHints{dry: map[string]bool{}, came: map[string]uint64{}}
+	return queueHints{empty: map[string]bool{}, came: map[string]uint64{}}
 }
 
 // any reports whether one of the queues may hold something.
 func (r *queueHints) any(queues []string) bool {
 	for _, q := range queues {
-		if !r.dry[q] {
+		if !r.empty[q] {
 			return true
 		}
 	}
@@ -32,13 +32,13 @@ func (r *queueHints) filled(queue string) {
 	r.clock++
 	r.recheck = true
 	r.came[queue] = r.clock
-	delete(r.dry, queue)
+	delete(r.empty, queue)
 }
 
-// empty says that a queue was found empty by a transaction that began when the clock was asOf.
-func (r *queueHints) empty(queue string, asOf uint64) {
+// foundEmpty says that a queue was found empty by a transaction that began when the clock was asOf.
+func (r *queueHints) foundEmpty(queue string, asOf uint64) {
 	if r.came[queue] <= asOf && r.all <= asOf {
-		r.dry[queue] = true
+		r.empty[queue] = true
 	}
 }
 
@@ -47,11 +47,11 @@ func (r *queueHints) forget() {
 	r.clock++
 	r.recheck = true
 	r.all = r.clock
-	clear(r.dry)
+	clear(r.empty)
 	clear(r.came)
 }
 
-// queueClock is the clock now, for queueHints.empty.
+// queueClock is the clock now, for queueHints.foundEmpty.
 func (e *Engine) queueClock() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,23 +10,23 @@ func TestReadiness(t *testing.T) {
 		t.Error("a queue that nothing is known about counts as empty")
 	}
 	looked := r.clock
-	r.empty("q", looked)
+	r.foundEmpty("q", looked)
 	if r.any(q) {
 		t.Error("an empty queue counts as filled")
 	}
 	looked = r.clock
 	r.filled("q")
-	r.empty("q", looked)
+	r.foundEmpty("q", looked)
 	if !r.any(q) {
 		t.Error("what came during a look is forgotten")
 	}
 	looked = r.clock
 	r.forget()
-	r.empty("q", looked)
+	r.foundEmpty("q", looked)
 	if !r.any(q) {
 		t.Error("what may have come anywhere during a look is forgotten")
 	}
-	r.empty("q", r.clock)
+	r.foundEmpty("q", r.clock)
 	if r.any(q) {
 		t.Error("a queue that was looked into since counts as filled")
 	}

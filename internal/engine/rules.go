@@ -349,11 +349,12 @@ func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition,
 		all = append(all, &automation.Rule{Name: d.Name, Rule: d.Rule})
 	}
 	labels := func(action string, version int) map[string]string {
-		d := among[action]
-		if d == nil || version > 0 {
-			if d, _, err = e.catalog.Get(ctx, action, version); err != nil {
-				return nil // what is not there is a problem of its own
-			}
+		if d := among[action]; d != nil && version == 0 {
+			return d.Settings.Labels
+		}
+		d, _, err := e.catalog.Get(ctx, action, version)
+		if err != nil {
+			return nil // what is not there is a problem of its own
 		}
 		return d.Settings.Labels
 	}

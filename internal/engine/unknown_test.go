@@ -54,7 +54,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	dry := func() bool {
 		r.e.mu.Lock()
 		defer r.e.mu.Unlock()
-		return r.e.claimers.queues.dry[flow.DefaultQueue]
+		return r.e.claimers.queues.empty[flow.DefaultQueue]
 	}
 	// A worker looks in vain, and stops waiting.
 	ctx, stop := context.WithCancel(r.ctx)
