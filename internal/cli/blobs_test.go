@@ -35,7 +35,7 @@ func readBlob(t *testing.T, h *instance.BlobPlaces, name string) string {
 // openAs opens blobs with settings and puts one.
 func openAs(t *testing.T, put string, settings map[string]string) *instance.BlobPlaces {
 	t.Helper()
-	h, err := instance.OpenBlobs(t.Context(), config.Of(settings))
+	h, err := instance.OpenBlobs(t.Context(), &config.Config{Values: settings})
 	if err != nil {
 		t.Fatal(err)
 	}

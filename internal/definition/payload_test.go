@@ -4,18 +4,29 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Every limit that there is has its range here.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	if got, want := sortedKeys(codeLimits), slices.Sorted(slices.Values(payload.LimitFields())); !slices.Equal(got, want) {
+	var want []string
+	limits := reflect.TypeFor[api.CodeLimits]()
+	for _, f := range strictjson.Names(limits) {
+		want = append(want, f.Name)
+		if also := limits.FieldByIndex(f.Index).Tag.Get("also"); also != "" {
+			want = append(want, also)
+		}
+	}
+	slices.Sort(want)
+	if got := sortedKeys(codeLimits); !slices.Equal(got, want) {
 		t.Errorf("limits are %v, here %v", want, got)
 	}
 }
@@ -30,12 +41,12 @@ func TestEditorSchemaKnowsEveryKind(t *testing.T) {
 	t.Parallel()
 	want := []byte(`      "enum": ["` + strings.Join(BuiltIns, `", "`) + `"]`)
 	if *update {
-		if err := os.WriteFile("pawl.schema.json", kindsInSchema.ReplaceAll(EditorSchema(), want), 0o644); err != nil {
+		if err := os.WriteFile("pawl.schema.json", kindsInSchema.ReplaceAll(editorSchema, want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if got := kindsInSchema.Find(EditorSchema()); !bytes.Equal(got, want) {
+	if got := kindsInSchema.Find(editorSchema); !bytes.Equal(got, want) {
 		t.Errorf("pawl.schema.json has\n%s\nwant\n%s", got, want)
 	}
 }

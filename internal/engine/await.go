@@ -101,7 +101,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 	began := d.CreatedAt
 	if !d.Parent.IsZero() {
 		w.Workflow, w.Attempt = d.Parent, d.ParentAttempt
-		if err := t.load(ctx, []flow.ID{d.Parent}, store.WithoutPayload); err != nil {
+		if err := t.load(ctx, []flow.ID{d.Parent}); err != nil {
 			return err
 		}
 		if above := t.draft(d.Parent); above != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // inquiryData is the data of the signals about an inquiry.
@@ -55,7 +54,7 @@ func (t *transaction) sayInquiry(ctx context.Context, trigger string, d *flow.Dr
 func (t *transaction) ledBy(ctx context.Context, d *flow.Draft) ([]string, error) {
 	for d != nil && len(d.Rules) == 0 && !d.Parent.IsZero() {
 		above := d.Parent
-		if err := t.load(ctx, []flow.ID{above}, store.WithoutPayload); err != nil {
+		if err := t.load(ctx, []flow.ID{above}); err != nil {
 			return nil, err
 		}
 		d = t.draft(above)

@@ -39,8 +39,8 @@ func (t *transaction) draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id]
 // add brings a draft into the transaction.
 func (t *transaction) add(d *flow.Draft) { t.loaded.drafts[d.ID] = d }
 
-// load brings executions into the transaction.
-func (t *transaction) load(ctx context.Context, ids []flow.ID, p store.Payload) error {
+// load brings executions into the transaction, without their payloads.
+func (t *transaction) load(ctx context.Context, ids []flow.ID) error {
 	missing := make([]flow.ID, 0, len(ids))
 	for _, id := range ids {
 		if t.draft(id) == nil {
@@ -50,7 +50,7 @@ func (t *transaction) load(ctx context.Context, ids []flow.ID, p store.Payload) 
 	if len(missing) == 0 {
 		return nil
 	}
-	xs, err := t.tx.Lock(ctx, missing, p)
+	xs, err := t.tx.Lock(ctx, missing, store.WithoutPayload)
 	if err != nil {
 		return fmt.Errorf("load executions: %w", err)
 	}

@@ -39,7 +39,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 		if len(alive) == 0 {
 			return nil, nil
 		}
-		if err := t.load(ctx, ids, store.WithoutPayload); err != nil {
+		if err := t.load(ctx, ids); err != nil {
 			return nil, err
 		}
 		for _, k := range keep {

@@ -64,7 +64,7 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 	if err != nil || last == nil {
 		return err
 	}
-	if err := s.t.load(ctx, []flow.ID{last.Execution}, store.WithoutPayload); err != nil {
+	if err := s.t.load(ctx, []flow.ID{last.Execution}); err != nil {
 		return err
 	}
 	d := s.t.draft(last.Execution)

@@ -328,7 +328,7 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		if err != nil {
 			return false, fmt.Errorf("list open tasks: %w", err)
 		}
-		if err := t.load(ctx, ids, store.WithoutPayload); err != nil {
+		if err := t.load(ctx, ids); err != nil {
 			return false, err
 		}
 		t.budget.spend(len(ids), 0)

@@ -163,7 +163,7 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 			return fmt.Errorf("load bodies of signals: %w", err)
 		}
 	}
-	if err := t.load(ctx, t.wants.executions, store.WithoutPayload); err != nil {
+	if err := t.load(ctx, t.wants.executions); err != nil {
 		return err
 	}
 	if err := t.lockKeys(ctx, t.wants.keys); err != nil {

@@ -130,7 +130,7 @@ func end(w *definition.Workflow, st *State) Step {
 }
 
 // outcome is the stage that a workflow ends in when all its tasks have ended.
-func outcome(w *definition.Workflow, st *State, failing bool) flow.Stage {
+func outcome(st *State, failing bool) flow.Stage {
 	if failing {
 		return flow.Failed
 	}

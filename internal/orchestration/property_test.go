@@ -116,7 +116,7 @@ func (x *world) advance() {
 	var plan Plan
 	for range 10 * len(x.w.Tasks) * 10 {
 		step := x.tracker.Next()
-		if anew := Next(x.w, st); !reflect.DeepEqual(step, anew) {
+		if anew := Track(x.w, st).Next(); !reflect.DeepEqual(step, anew) {
 			x.t.Fatalf("a tracker that looked at what has changed gives %+v, and one that looked at everything %+v", step, anew)
 		}
 		if step.Empty() {
@@ -192,7 +192,7 @@ func (x *world) follow(st *State, plan *Plan) {
 	if got := x.follower.State(); !sameProgress(got, st) || got.Recalled != st.Recalled || got.Stopped != st.Stopped {
 		x.t.Fatalf("after %s the follower is at %+v, the tracker at %+v", text, got, st)
 	}
-	if got, want := x.follower.Next(), Next(x.w, x.follower.State()); !reflect.DeepEqual(got, want) {
+	if got, want := x.follower.Next(), Track(x.w, x.follower.State()).Next(); !reflect.DeepEqual(got, want) {
 		x.t.Fatalf("after %s the follower says %+v instead of %+v", text, got, want)
 	}
 }

@@ -25,7 +25,7 @@ func workflow(t testing.TB, tasks string) *definition.Workflow {
 func settle(w *definition.Workflow, st *State, f *Facts) Plan {
 	var plan Plan
 	for {
-		s := Next(w, st)
+		s := Track(w, st).Next()
 		if s.Empty() || !Take(w, st, s, f, &plan) {
 			return plan
 		}
@@ -188,7 +188,7 @@ outputs: {n: "${{ tasks.one.output.n + 1 }}"}
 		t.Errorf("second child is %+v with input %s", two, two.Input)
 	}
 	st.Tasks[0], st.Tasks[1] = done(1), done(1)
-	if s := Next(w, st); fmt.Sprint(s.Outputs(w, nil)) != "[0]" {
+	if s := Track(w, st).Next(); fmt.Sprint(s.Outputs(w, nil)) != "[0]" {
 		t.Errorf("the outputs of tasks %v are wanted, not of [0]", s.Outputs(w, nil))
 	}
 	plan = settle(w, st, f)
@@ -267,7 +267,7 @@ func BenchmarkNext(b *testing.B) {
 		for b.Loop() {
 			st := &State{Tasks: []Progress{done(1), {}, {}}}
 			var plan Plan
-			s := Next(chain, st)
+			s := Track(chain, st).Next()
 			Take(chain, st, s, f, &plan)
 			if len(plan.Children) != 1 {
 				b.Fatal("nothing started")
@@ -289,7 +289,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 	b.Run("10000 tasks", func(b *testing.B) {
 		for b.Loop() {
-			if s := Next(tree, st); len(s.Start) == 0 {
+			if s := Track(tree, st).Next(); len(s.Start) == 0 {
 				b.Fatal("nothing to start")
 			}
 		}

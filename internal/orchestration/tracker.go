@@ -41,10 +41,6 @@ func Track(w *definition.Workflow, st *State) *Tracker {
 	return k
 }
 
-// Next says what there is to do in a state. It changes nothing, and takes time in
-// proportion to the tasks and needs of the workflow.
-func Next(w *definition.Workflow, st *State) Step { return Track(w, st).Next() }
-
 // State is the state that the tracker follows.
 func (k *Tracker) State() *State { return k.st }
 
@@ -109,7 +105,7 @@ func (k *Tracker) Next() Step {
 	}
 	k.due, k.left = append(k.due[:0], left...), left
 	if k.undecided == 0 {
-		s.Done = outcome(k.w, k.st, k.failing)
+		s.Done = outcome(k.st, k.failing)
 	}
 	return s
 }

@@ -75,15 +75,3 @@ func Fields(kind flow.Kind) (fields, required []string, known bool) {
 	}
 	return fields, required, known
 }
-
-// LimitFields lists the fields of limits, with the other names under which they are read.
-func LimitFields() (names []string) {
-	t := reflect.TypeFor[api.CodeLimits]()
-	for _, f := range strictjson.Names(t) {
-		names = append(names, f.Name)
-		if also := t.FieldByIndex(f.Index).Tag.Get("also"); also != "" {
-			names = append(names, also)
-		}
-	}
-	return names
-}

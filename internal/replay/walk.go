@@ -165,7 +165,8 @@ func (w *walk) compare(d *flow.Draft) {
 	for n := range d.Events {
 		rules, e := &d.Events[n], w.next(0)
 		if e == nil || n > 0 && e.Type != rules.Type {
-			bad = w.differs(rules, e, d, n) || bad
+			w.differs(rules, e, d, n)
+			bad = true
 			break
 		}
 		bad = w.same(rules, e) || bad
@@ -216,24 +217,21 @@ func (w *walk) same(rules, e *flow.Event) (bad bool) {
 }
 
 // differs says that the rules record another event after the first of a decision than the record has, or more.
-func (w *walk) differs(rules, e *flow.Event, d *flow.Draft, n int) bool {
+func (w *walk) differs(rules, e *flow.Event, d *flow.Draft, n int) {
 	before := &w.rec.Events[w.i-1]
-	if rules.Type == flow.EvRequested && w.terminal(before) {
-		if e == nil {
-			// An order to end the execution that came while the attempt failed: it is not recorded where another end came first.
-			w.unknown(Unknown{Seq: before.Seq, Index: noIndex,
-				What: fmt.Sprintf("its retry policy allows %d attempts and this was number %d: it follows only if its end had been ordered, which the history does not say", d.Retry.Attempts(textOf(before.Data, "code")), d.Before.Spent())})
-			return true
-		}
+	again := rules.Type == flow.EvRequested && w.terminal(before)
+	switch {
+	case again && e == nil:
+		// An order to end the execution that came while the attempt failed: it is not recorded where another end came first.
+		w.unknown(Unknown{Seq: before.Seq, Index: noIndex,
+			What: fmt.Sprintf("its retry policy allows %d attempts and this was number %d: it follows only if its end had been ordered, which the history does not say", d.Retry.Attempts(textOf(before.Data, "code")), d.Before.Spent())})
+	case again:
 		w.find(e.Seq, "requested, attempt "+fmt.Sprint(rules.Attempt), said(e), "the attempt before it ended with %s, which the retry policy tries again", textOf(before.Data, "code"))
-		return true
-	}
-	if e == nil {
+	case e == nil:
 		w.find(before.Seq, said(rules), "nothing", "%q is followed by %q in the same commit", d.Events[n-1].Type, rules.Type)
-		return true
+	default:
+		w.find(e.Seq, said(rules), said(e), "%q is followed by %q in the same commit", d.Events[n-1].Type, rules.Type)
 	}
-	w.find(e.Seq, said(rules), said(e), "%q is followed by %q in the same commit", d.Events[n-1].Type, rules.Type)
-	return true
 }
 
 // again is an event behind one with which the execution has ended.

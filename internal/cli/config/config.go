@@ -391,6 +391,3 @@ func (c *Config) Tokens() []string {
 	}
 	return nil
 }
-
-// Of is a config of these values and no others, for tests.
-func Of(values map[string]string) *Config { return &Config{Values: values} }

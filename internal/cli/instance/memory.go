@@ -76,13 +76,14 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(err, closed(best.file))
+			_ = best.file.Close()
+			return nil, err
 		}
 		was, _ := readMemory(path) // a file that cannot be read has no session
 		mine := was.Session != "" && was.Server == server
 		switch {
 		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // a file that was left long ago has no live session
-			_ = closed(best.file)
+			_ = best.file.Close() // only its lock matters; of none at all this does nothing
 			best.file, best.Was = f, was
 		case !mine && best.file == nil && time.Now().After(was.Until):
 			best.file = f
@@ -96,13 +97,6 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 		}
 	}
 	return best, nil
-}
-
-func closed(f *os.File) error {
-	if f != nil {
-		_ = f.Close() // only its lock matters
-	}
-	return nil
 }
 
 // lockMemory opens a file and locks it, or returns ErrHeld. Until the deadline it waits for a process that is dying.

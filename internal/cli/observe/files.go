@@ -35,7 +35,7 @@ The files of a workflow are those of its tasks: they are listed with the task an
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if len(args) == 2 {
 					err := fetchFile(ctx, a, s, args[0], args[1], into)
-					return fileOfTask(ctx, a, s, args[0], args[1], err)
+					return fileOfTask(ctx, s, args[0], args[1], err)
 				}
 				x, err := s.Get(ctx, args[0])
 				if err != nil {

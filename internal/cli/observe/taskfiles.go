@@ -42,7 +42,7 @@ func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 }
 
 // fileOfTask explains an error about a file of a workflow, which has none of its own: it names the tasks that left one of that name.
-func fileOfTask(ctx context.Context, a *app.App, s *app.Session, id, name string, err error) error {
+func fileOfTask(ctx context.Context, s *app.Session, id, name string, err error) error {
 	if !client.IsNotFound(err) {
 		return err
 	}

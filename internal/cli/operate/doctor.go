@@ -132,11 +132,11 @@ func checkState(ctx context.Context, a *app.App) []checkup {
 		return []checkup{state, db}
 	}
 	defer func() { _ = s.Close() }()
-	return []checkup{state, checkRows(ctx, a, db, s)}
+	return []checkup{state, checkRows(ctx, db, s)}
 }
 
 // checkRows looks at every row.
-func checkRows(ctx context.Context, a *app.App, db checkup, s store.Store) checkup {
+func checkRows(ctx context.Context, db checkup, s store.Store) checkup {
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()
 	violations, err := s.Check(ctx)

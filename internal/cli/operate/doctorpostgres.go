@@ -32,7 +32,7 @@ func checkPostgres(ctx context.Context, a *app.App, dsn string) []checkup {
 	}
 	defer func() { _ = s.Close() }()
 	db.OK = true
-	return []checkup{checkRows(ctx, a, db, s)}
+	return []checkup{checkRows(ctx, db, s)}
 }
 
 func pending(all []postgres.Migration) int {

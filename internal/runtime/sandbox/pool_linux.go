@@ -172,16 +172,6 @@ func (p *pool) close() {
 	p.step()
 }
 
-// len is how many sandboxes wait.
-func (p *pool) len() int {
-	if p == nil {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.stock)
-}
-
 // held names the cgroups of the sandboxes in the pool.
 func (p *pool) held() (names []string) {
 	if p == nil {

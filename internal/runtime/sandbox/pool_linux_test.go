@@ -15,6 +15,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
+// len is how many sandboxes wait.
+func (p *pool) len() int {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.stock)
+}
+
 // until polls a condition that another goroutine or the kernel makes true.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -139,13 +139,13 @@ func (t *tx) remember(numbers []int64, all []*flow.Execution) {
 }
 
 // chosen loads the first n executions whose numbers a statement returns.
-func (t *tx) chosen(s *stmt, n int, p store.Payload) ([]*flow.Execution, error) {
+func (t *tx) chosen(s *stmt, n int) ([]*flow.Execution, error) {
 	numbers, err := s.numbers()
 	if err != nil {
 		return nil, fmt.Errorf("load executions: %w", err)
 	}
 	numbers = slices.DeleteFunc(numbers, t.s.unreadable.Has)
-	return t.known(numbers[:min(n, len(numbers))], p)
+	return t.known(numbers[:min(n, len(numbers))], store.WithoutPayload)
 }
 
 // Tickets implements store.Lines.
@@ -184,12 +184,12 @@ func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse
 
 // Line implements store.Lines.
 func (t *tx) Line(_ context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qLine).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
+	return t.chosen(t.c.use(qLine).text(key).int(t.s.limit(n)), n)
 }
 
 // Holders implements store.Lines.
 func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
+	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n)
 }
 
 // Due implements store.Executions.

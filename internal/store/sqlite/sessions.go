@@ -165,14 +165,14 @@ func (t *tx) ExpireEmbedded(context.Context) error {
 
 // OwnedBy implements store.Sessions.
 func (t *tx) OwnedBy(_ context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(t.s.limit(n)), n, store.WithoutPayload)
+	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(t.s.limit(n)), n)
 }
 
 // Ordered implements store.Sessions.
 func (t *tx) Ordered(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	for _, id := range sessions {
-		xs, err := t.chosen(t.c.use(qOrdered).id(id), math.MaxInt, store.WithoutPayload)
+		xs, err := t.chosen(t.c.use(qOrdered).id(id), math.MaxInt)
 		if err != nil {
 			return nil, err
 		}
