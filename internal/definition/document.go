@@ -27,7 +27,7 @@ const (
 	maxNesting   = 100
 )
 
-// What is said of a document beyond maxNesting, and the fix.
+// The message about a document that is nested deeper than maxNesting, and its fix.
 var deeper, lessDeep = fmt.Sprintf("nested deeper than %d levels", maxNesting), "flatten the document"
 
 type valueKind uint8

@@ -77,7 +77,7 @@ func (b *builder) stuck(w *Workflow, v *value, needs [][]need, waiting []int, en
 	behind := 0
 	for _, c := range in {
 		for _, i := range c {
-			waiting[i] = 0 // on a cycle: told of there
+			waiting[i] = 0 // on a cycle, and named in the problem about it
 		}
 		var names []string
 		for _, i := range c {

@@ -138,7 +138,7 @@ func (b *builder) document(v *value) *Definition {
 	return d
 }
 
-// sum keeps the canonical form of a document and its hash.
+// sum sets the canonical form of a document and its hash.
 func (b *builder) sum(v *value, d *Definition) {
 	d.canonical = v.appendOrdered(nil, "tasks")
 	sum := sha256.Sum256(d.canonical)

@@ -21,7 +21,7 @@ type Window struct {
 // Keep says for which of the signals in a window its execution is.
 type Keep string
 
-// Those kept of a window.
+// The signals of a window that an execution may be for.
 const (
 	KeepLast  Keep = "last"
 	KeepFirst Keep = "first"

@@ -44,7 +44,7 @@ func (m *markup) addSome(form, text string) {
 	}
 }
 
-// only is an attribute, if it is to be there, or nothing.
+// only is the text of an HTML attribute that stands alone, such as required; "" unless is holds.
 func only(attribute string, is bool) string {
 	if is {
 		return " " + attribute

@@ -27,7 +27,7 @@ var (
 	_ handoff.BlobCarrier = (*handOff)(nil)
 )
 
-// session is the one there is.
+// session is the id of the only session: one worker opens one.
 var session = flow.ID{1}
 
 func newHandOff(r *Recorded) *handOff {
@@ -164,7 +164,7 @@ func newInput(from io.Reader) input {
 	return in
 }
 
-// next waits for a piece. Without any more it waits for ctx.
+// next waits for the next piece. After the last one it waits until ctx ends.
 func (in input) next(ctx context.Context) (handoff.Input, error) {
 	select {
 	case piece := <-in.pieces:

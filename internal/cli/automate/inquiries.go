@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/form"
 )
 
-// answering are the choices of `pawl answer`.
+// answering are the flags of `pawl answer`.
 type answering struct {
 	as          string
 	groups      []string

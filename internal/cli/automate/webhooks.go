@@ -100,7 +100,7 @@ webhooks lists them, pawl describe webhook:NAME shows what was refused.`,
 	return c
 }
 
-// hookTrial are the choices of `pawl hooks test`.
+// hookTrial are the flags of `pawl hooks test`.
 type hookTrial struct {
 	hook, body, at, id string
 	headers, query     []string

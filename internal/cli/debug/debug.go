@@ -186,7 +186,7 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	case flow.KindWebhook:
 		n, err := payload.Webhook(given)
 		if err != nil {
-			return nil // likewise
+			return nil // the handler says what is wrong with it
 		}
 		setting, name, to = "webhook_secrets", n.Secret(), n.URL
 	default:
@@ -198,7 +198,7 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	}
 	server, err := url.Parse(to)
 	if err != nil {
-		return nil // likewise
+		return nil // the handler says what is wrong with it
 	}
 	if _, err := grants.For(name, server); err != nil {
 		return exit.Usagef("the attempt needs the secret %s, which is not recorded and is missing here: %v; give it to this process, and allow it with --%s %s@%s",
@@ -315,7 +315,7 @@ func typed(ctx context.Context, a *app.App, c *client.Client, id string) (io.Rea
 	return io.MultiReader(bytes.NewReader(all), silent{ctx}), nil
 }
 
-// silent is a stdin on which nothing comes.
+// silent is a stdin without bytes and without an end: a read waits until ctx ends.
 type silent struct{ ctx context.Context }
 
 func (s silent) Read([]byte) (int, error) {

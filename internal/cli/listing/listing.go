@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// Selection says which executions: what the flags of pawl get, cancel, rerun and export select.
+// Selection selects executions. It has the flags that pawl get, cancel, rerun and export share.
 type Selection struct {
 	Limit    int
 	Status   []string

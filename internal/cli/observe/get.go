@@ -203,7 +203,7 @@ func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing.Options
 // unhinted is how long a watched list goes without a hint: the server sends one at least every 5 s, unless a proxy holds the stream back.
 const unhinted = 10 * time.Second
 
-// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when it cannot say any more.
+// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when the stream of changes has ended: the list is then read at every interval.
 func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
 	defer close(hints)
 	for _, err := range c.FollowChanges(ctx) {

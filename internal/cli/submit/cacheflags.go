@@ -18,7 +18,7 @@ type cacheFlags struct {
 	without bool
 }
 
-// declare adds the flags; without says what --no-cache does.
+// declare adds the flags. without is the help text of --no-cache.
 func (o *cacheFlags) declare(f *pflag.FlagSet, without string) {
 	o.flags = f
 	app.DurationVar(f, &o.ttl, "cache", "end with the outcome of what had the same to do and completed at most so long ago, as in 1h, and keep its own for others (docs/cache.md)")
@@ -26,7 +26,7 @@ func (o *cacheFlags) declare(f *pflag.FlagSet, without string) {
 	f.BoolVar(&o.without, "no-cache", false, without)
 }
 
-// read says in the API's words what the flags ask for; what the server can refuse it leaves to it.
+// read makes the API's form of the flags. Values that the server checks are not checked here.
 func (o *cacheFlags) read() (*api.Cache, error) {
 	keyed := o.flags.Changed("cache-key")
 	if !o.flags.Changed("cache") {

@@ -35,7 +35,7 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.over, "over", "", "with --rate: delay what is over it (the default), or drop")
 }
 
-// read says in the API's words what the flags ask for; what the server can refuse it leaves to it.
+// read makes the API's form of the flags. Values that the server checks are not checked here.
 func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	if o.concurrency != "" {
 		key, limit, is := cutLast(o.concurrency, "=")
@@ -62,8 +62,8 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	return k, r, nil
 }
 
-// start says when it may start: at a moment, or so long after it is accepted; both zero: at once. A moment that is past by this machine's
-// clock is no mistake of a script that is late, and starts at once; a user who has mistyped it reads that.
+// start reads --at and --in. Without them both results are zero, and the execution may start at once. A time that is past is accepted, because a
+// script may run late; a message says that it is past, in case it was mistyped.
 func (o *flowControl) start(a *app.App) (at time.Time, in api.Duration, err error) {
 	switch {
 	case o.at != "" && o.in != 0:

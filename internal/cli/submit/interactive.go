@@ -42,7 +42,7 @@ func sendStdin(ctx context.Context, a *app.App, s *app.Session, id string, offse
 	}
 }
 
-// sendPiece sends until it is taken in, or for good not.
+// sendPiece sends a piece until the server has taken it, or refuses it for a reason that no repetition changes.
 func sendPiece(ctx context.Context, a *app.App, s *app.Session, id string, offset *int64, piece []byte, last bool) error {
 	for told := false; ; {
 		w := s.Current().WriteStdin(ctx, id, *offset)
