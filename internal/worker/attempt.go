@@ -18,12 +18,12 @@ import (
 
 // attempt is one attempt that this session holds: its handler, and the events that the engine has not acknowledged.
 type attempt struct {
-	life    *life
+	session *session
 	task    task.Task
 	handler task.Handler
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	log     *journal         // nil until something is written
+	log     *logWriter       // nil until something is written
 	resumed *handoff.Resumed // nil for an attempt that this process begins
 
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ type attempt struct {
 	unacked  []flow.Event // not yet acknowledged, in order
 	stopped  *task.Stop
 	returned bool // the handler has returned
-	said     bool // the last event has been added: it is in unacked or acknowledged
+	ended    bool // the last event has been added: it is in unacked or acknowledged
 	gone     bool // given up: no event is reported any more
 	spans    spans
 	queued   bool // waits in the reporter's line; guarded by the reporter
@@ -39,16 +39,16 @@ type attempt struct {
 	acked    chan struct{}
 }
 
-func newAttempt(l *life, w *handoff.Assignment) *attempt {
-	a := &attempt{life: l, next: w.NextSeq, resumed: w.Resumed, handler: l.w.Handlers[w.Kind]}
+func newAttempt(s *session, w *handoff.Assignment) *attempt {
+	a := &attempt{session: s, next: w.NextSeq, resumed: w.Resumed, handler: s.w.Handlers[w.Kind]}
 	a.task = task.Task{
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
 		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Chain: w.Chain, Resumed: w.Resumed != nil, Host: a,
 	}
 	a.task.Blobs = a.blobs()
-	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)
+	a.spans.begin(s.w.Tracer, &a.task, w.ClaimedAt)
 	if _, instant := a.handler.(task.Instant); instant {
-		a.ctx = l.ctx
+		a.ctx = s.ctx
 	} else {
 		a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	}
@@ -63,11 +63,11 @@ func (a *attempt) id() flow.AttemptID {
 func (a *attempt) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.say(flow.EvRunning, nil, nil)
+	a.addEvent(flow.EvRunning, nil, nil)
 }
 
-// say adds an event. The caller holds a.mu.
-func (a *attempt) say(t flow.EventType, data json.RawMessage, o *flow.Outcome) {
+// addEvent adds an event to those that are to be reported. The caller holds a.mu.
+func (a *attempt) addEvent(t flow.EventType, data json.RawMessage, o *flow.Outcome) {
 	a.unacked = append(a.unacked, flow.Event{
 		Seq: a.next, Attempt: a.task.Attempt, Type: t, At: time.Now().UTC().Truncate(time.Microsecond), Data: data, Outcome: o,
 	})
@@ -88,7 +88,7 @@ func (a *attempt) endUnstarted(s *task.Stop) {
 
 // run runs the handler in its own slot.
 func (a *attempt) run() {
-	defer a.life.w.release()
+	defer a.session.w.release()
 	defer a.cancel(nil)
 	if left := a.task.Timeout; left > 0 {
 		if a.resumed != nil {
@@ -103,7 +103,7 @@ func (a *attempt) run() {
 	a.mu.Unlock()
 	log.flush()
 	a.finish(output, err)
-	a.life.reports.add(a)
+	a.session.reports.add(a)
 }
 
 // timeOut ends the attempt at its deadline. The time is counted from when the attempt reached this process, which was after the
@@ -117,7 +117,7 @@ func (a *attempt) call() (output json.RawMessage, err error) {
 	run := a.spans.run(&a.task)
 	defer func() {
 		if p := recover(); p != nil {
-			a.life.w.Log.Error("handler panicked", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Kind, a.task.Kind, telemetry.Panic, p, telemetry.Stack, string(debug.Stack()))
+			a.session.w.Log.Error("handler panicked", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Kind, a.task.Kind, telemetry.Panic, p, telemetry.Stack, string(debug.Stack()))
 			output, err = nil, task.Errorf(flow.CodeHandlerError, "the handler panicked: %v", p)
 		}
 		if err != nil {
@@ -134,17 +134,17 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	output, err = clean(output, err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.said = true
+	a.ended = true
 	if a.gone || (err != nil && a.stopped != nil && a.stopped.As == 0) {
 		a.gone = true
 		a.unacked = nil
-		a.life.forget(a)
+		a.session.forget(a)
 		a.spans.end("given up")
 		return
 	}
 	a.spans.reporting(err)
 	if err == nil {
-		a.say(flow.EvCompleted, a.endData(nil, output), &flow.Outcome{Output: output})
+		a.addEvent(flow.EvCompleted, a.endData(nil, output), &flow.Outcome{Output: output})
 		return
 	}
 	e, ok := errors.AsType[*task.Error](err)
@@ -160,7 +160,7 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}
 	}
 	o.Error.Code, o.Error.Message = brief(o.Error.Code, mostCode), brief(o.Error.Message, mostMessage)
-	a.say(flow.EventType(as.String()), a.endData(o.Error, o.Output), o)
+	a.addEvent(flow.EventType(as.String()), a.endData(o.Error, o.Output), o)
 }
 
 // endData is what the last event says beside the outcome where code has cases. nil: there are none; the engine then writes the error into the event.
@@ -178,7 +178,7 @@ func (a *attempt) endData(e *flow.Error, output json.RawMessage) json.RawMessage
 // handler has returned its result counts, even if the log is still on its way.
 func (a *attempt) stop(s *task.Stop) {
 	a.mu.Lock()
-	if a.returned || a.said && s.As != 0 {
+	if a.returned || a.ended && s.As != 0 {
 		a.mu.Unlock()
 		return
 	}
@@ -194,7 +194,7 @@ func (a *attempt) stop(s *task.Stop) {
 // discard gives up the attempt because another session owns it.
 func (a *attempt) discard(reason string) {
 	a.mu.Lock()
-	done := a.said
+	done := a.ended
 	a.gone, a.unacked = true, nil
 	a.wake()
 	if done {
@@ -202,7 +202,7 @@ func (a *attempt) discard(reason string) {
 	}
 	a.mu.Unlock()
 	if done {
-		a.life.forget(a)
+		a.session.forget(a)
 	} else {
 		a.stop(&task.Stop{Reason: reason})
 	}
@@ -210,14 +210,14 @@ func (a *attempt) discard(reason string) {
 
 // Log implements task.Host.
 func (a *attempt) Log(stream string) io.Writer {
-	return a.journal().stream(stream)
+	return a.logWriter().stream(stream)
 }
 
-func (a *attempt) journal() *journal {
+func (a *attempt) logWriter() *logWriter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.log == nil {
-		a.log = newJournal(a)
+		a.log = newLogWriter(a)
 	}
 	return a.log
 }
@@ -232,14 +232,14 @@ func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
 	}
 	for {
 		a.mu.Lock()
-		if a.gone || a.said {
+		if a.gone || a.ended {
 			a.mu.Unlock()
 			return errors.New("progress: the attempt is over")
 		}
 		if len(a.unacked) < mostUnacked {
-			a.say(flow.EvProgress, data, nil)
+			a.addEvent(flow.EvProgress, data, nil)
 			a.mu.Unlock()
-			a.life.reports.add(a)
+			a.session.reports.add(a)
 			return nil
 		}
 		if a.acked == nil {
@@ -282,7 +282,7 @@ func (a *attempt) acknowledge(next int64) (done bool, left int) {
 		a.unacked = a.unacked[1:]
 	}
 	a.wake()
-	if done = a.said && len(a.unacked) == 0; done {
+	if done = a.ended && len(a.unacked) == 0; done {
 		a.spans.end("")
 	}
 	return done, len(a.unacked)

@@ -12,8 +12,8 @@ import (
 
 // blobs are the blobs that the attempt may write and read; nil if the worker can reach no blob store.
 func (a *attempt) blobs() blob.Access {
-	near := a.life.w.Blobs
-	carrier, carries := a.life.w.Handoff.(handoff.BlobCarrier)
+	near := a.session.w.Blobs
+	carrier, carries := a.session.w.Handoff.(handoff.BlobCarrier)
 	switch {
 	case near != nil && carries:
 		return nearby{near, carried{a, carrier}}
@@ -52,7 +52,7 @@ func (c carried) query(name string) handoff.BlobQuery {
 
 // Put implements blob.Access.
 func (c carried) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
-	n, err := c.carrier.PutBlob(ctx, c.attempt.life.session, c.query(name), r)
+	n, err := c.carrier.PutBlob(ctx, c.attempt.session.id, c.query(name), r)
 	return n, c.translate(err)
 }
 
@@ -60,7 +60,7 @@ func (c carried) Put(ctx context.Context, name string, r io.Reader) (int64, erro
 func (c carried) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	q := c.query(name)
 	q.From = offset
-	r, err := c.carrier.GetBlob(ctx, c.attempt.life.session, q)
+	r, err := c.carrier.GetBlob(ctx, c.attempt.session.id, q)
 	if err != nil {
 		return nil, c.translate(err)
 	}
@@ -94,7 +94,7 @@ func (c carried) translate(err error) error {
 		}
 	}
 	if errors.Is(err, handoff.ErrSessionLost) {
-		c.attempt.life.end(err)
+		c.attempt.session.end(err)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ type input struct {
 
 // Input implements task.Host.
 func (a *attempt) Input(ctx context.Context) io.Reader {
-	j := a.journal()
+	j := a.logWriter()
 	j.mu.Lock()
 	j.prompt = true
 	j.mu.Unlock()
@@ -49,20 +49,20 @@ func (in *input) ask() error {
 	q := handoff.InputQuery{Execution: a.task.Execution, Attempt: a.task.Attempt, From: in.next}
 	var tries backoff
 	for in.ctx.Err() == nil {
-		got, err := a.life.w.Handoff.Input(in.ctx, a.life.session, q)
+		got, err := a.session.w.Handoff.Input(in.ctx, a.session.id, q)
 		switch {
 		case err == nil:
 			in.have, in.last = got.Data, got.Last
 			in.next += int64(len(got.Data))
 			return nil
 		case errors.Is(err, handoff.ErrSessionLost):
-			a.life.end(err)
+			a.session.end(err)
 			return err
 		case errors.Is(err, handoff.ErrNotHeld):
 			return err
 		case in.ctx.Err() == nil:
-			a.life.w.Log.Warn("ask for input: trying again", telemetry.Execution, q.Execution, telemetry.Attempt, q.Attempt, telemetry.Err, err)
-			tries.wait(in.ctx, a.life.w.Random)
+			a.session.w.Log.Warn("ask for input: trying again", telemetry.Execution, q.Execution, telemetry.Attempt, q.Attempt, telemetry.Err, err)
+			tries.wait(in.ctx, a.session.w.Random)
 		}
 	}
 	return context.Cause(in.ctx)

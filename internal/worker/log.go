@@ -33,8 +33,8 @@ const (
 	handlerLogMost = 64 << 20
 )
 
-// journal is the log of one attempt.
-type journal struct {
+// logWriter writes the log of one attempt.
+type logWriter struct {
 	attempt *attempt
 
 	mu      sync.Mutex
@@ -48,21 +48,21 @@ type journal struct {
 	cutAt   time.Time     // when chunks were last made
 	hurried bool          // since then a prompt send has been arranged
 
-	queued bool // waits in the shipper's line; guarded by the shipper
+	queued bool // waits in the logUploader's line; guarded by the logUploader
 }
 
 type logStream struct {
-	journal *journal
-	name    string
-	left    int64 // bytes that may still be written; negative: no bound
-	offset  int64 // of the first byte in buf
-	skip    int64 // bytes to come that the engine has already
-	buf     []byte
-	since   time.Time // when the first byte of buf was written
+	log    *logWriter
+	name   string
+	left   int64 // bytes that may still be written; negative: no bound
+	offset int64 // of the first byte in buf
+	skip   int64 // bytes to come that the engine has already
+	buf    []byte
+	since  time.Time // when the first byte of buf was written
 }
 
-func newJournal(a *attempt) *journal {
-	j := &journal{attempt: a}
+func newLogWriter(a *attempt) *logWriter {
+	j := &logWriter{attempt: a}
 	if a.resumed != nil {
 		j.seq = a.resumed.LogSeq
 		for _, kept := range a.resumed.Logs {
@@ -72,7 +72,7 @@ func newJournal(a *attempt) *journal {
 	return j
 }
 
-func (j *journal) stream(name string) io.Writer {
+func (j *logWriter) stream(name string) io.Writer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, s := range j.streams {
@@ -80,7 +80,7 @@ func (j *journal) stream(name string) io.Writer {
 			return s
 		}
 	}
-	s := &logStream{journal: j, name: name, left: -1}
+	s := &logStream{log: j, name: name, left: -1}
 	if r := j.attempt.resumed; r != nil { // a resumed handler writes the same output again
 		s.offset, s.skip = r.Logs[name], r.Logs[name]
 	}
@@ -97,7 +97,7 @@ func (s *logStream) Write(p []byte) (int, error) {
 	if p = s.allowed(p); len(p) == 0 {
 		return all, nil
 	}
-	j := s.journal
+	j := s.log
 	j.mu.Lock()
 	for len(p) > 0 {
 		if j.closed != nil {
@@ -119,7 +119,7 @@ func (s *logStream) Write(p []byte) (int, error) {
 		urgent := len(s.buf) >= chunkMost
 		urgent = j.hasten() || urgent
 		j.mu.Unlock()
-		j.attempt.life.logs.add(j, urgent)
+		j.attempt.session.logs.add(j, urgent)
 		j.mu.Lock()
 	}
 	j.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *logStream) Write(p []byte) (int, error) {
 
 // hasten reports whether the bytes just written are to be sent at once. If not, it arranges that they are sent soon. For a log
 // that no reader follows it does neither. The caller holds j.mu.
-func (j *journal) hasten() bool {
+func (j *logWriter) hasten() bool {
 	if !j.prompt || j.hurried {
 		return false
 	}
@@ -137,14 +137,14 @@ func (j *journal) hasten() bool {
 	if left <= 0 {
 		return true
 	}
-	time.AfterFunc(left, func() { signal(j.attempt.life.logs.hurry) })
+	time.AfterFunc(left, func() { signal(j.attempt.session.logs.hurry) })
 	return false
 }
 
 // allowed cuts p to the bytes that the stream may still take. It ends a full stream with a line that says so.
 func (s *logStream) allowed(p []byte) []byte {
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
 	again := min(s.skip, int64(len(p)))
 	s.skip -= again
 	p = p[again:]
@@ -163,7 +163,7 @@ func (s *logStream) allowed(p []byte) []byte {
 }
 
 // await releases j.mu until some bytes have been sent, or none can be any more.
-func (j *journal) await() {
+func (j *logWriter) await() {
 	if j.moved == nil {
 		j.moved = make(chan struct{})
 	}
@@ -171,13 +171,13 @@ func (j *journal) await() {
 	j.mu.Unlock()
 	select {
 	case <-moved:
-	case <-j.attempt.life.ctx.Done():
-		j.close(context.Cause(j.attempt.life.ctx))
+	case <-j.attempt.session.ctx.Done():
+		j.close(context.Cause(j.attempt.session.ctx))
 	}
 	j.mu.Lock()
 }
 
-func (j *journal) close(err error) {
+func (j *logWriter) close(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed == nil {
@@ -185,8 +185,8 @@ func (j *journal) close(err error) {
 	}
 }
 
-// flush sends all that was written and waits for it. It is safe on a nil journal.
-func (j *journal) flush() {
+// flush sends all that was written and waits for it. It is safe on a nil logWriter.
+func (j *logWriter) flush() {
 	if j == nil {
 		return
 	}
@@ -194,7 +194,7 @@ func (j *journal) flush() {
 	defer j.mu.Unlock()
 	for j.pending > 0 && j.closed == nil {
 		j.mu.Unlock()
-		j.attempt.life.logs.add(j, true)
+		j.attempt.session.logs.add(j, true)
 		j.mu.Lock()
 		if j.pending > 0 {
 			j.await()
@@ -203,7 +203,7 @@ func (j *journal) flush() {
 }
 
 // cut turns the bytes written so far into chunks.
-func (j *journal) cut() []flow.LogChunk {
+func (j *logWriter) cut() []flow.LogChunk {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var out []flow.LogChunk
@@ -226,7 +226,7 @@ func (j *journal) cut() []flow.LogChunk {
 }
 
 // handedIn notes that the engine has taken n bytes.
-func (j *journal) handedIn(n int) {
+func (j *logWriter) handedIn(n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.pending -= n
@@ -236,21 +236,21 @@ func (j *journal) handedIn(n int) {
 	}
 }
 
-// shipper sends the logs of a session to the engine. Output written during a call goes together in the next call.
-type shipper struct {
-	life   *life
-	mu     sync.Mutex
-	line   []*journal
-	unsent []flow.LogChunk // chunks made but not sent when the session ended
-	signal chan struct{}   // capacity 1: the line is not empty
-	hurry  chan struct{}   // capacity 1: send now, without linger
+// logUploader sends the logs of a session to the engine. Output written during a call goes together in the next call.
+type logUploader struct {
+	session *session
+	mu      sync.Mutex
+	line    []*logWriter
+	unsent  []flow.LogChunk // chunks made but not sent when the session ended
+	signal  chan struct{}   // capacity 1: the line is not empty
+	hurry   chan struct{}   // capacity 1: send now, without linger
 }
 
-func (s *shipper) init(l *life) {
-	s.life, s.signal, s.hurry = l, make(chan struct{}, 1), make(chan struct{}, 1)
+func (s *logUploader) init(of *session) {
+	s.session, s.signal, s.hurry = of, make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-func (s *shipper) add(j *journal, urgent bool) {
+func (s *logUploader) add(j *logWriter, urgent bool) {
 	s.mu.Lock()
 	if !j.queued {
 		j.queued = true
@@ -271,20 +271,20 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (s *shipper) run() {
+func (s *logUploader) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
 		case <-s.signal:
-		case <-s.life.ctx.Done():
+		case <-s.session.ctx.Done():
 			return
 		}
 		timer.Reset(linger)
 		select {
 		case <-timer.C:
 		case <-s.hurry:
-		case <-s.life.ctx.Done():
+		case <-s.session.ctx.Done():
 			return
 		}
 		s.mu.Lock()
@@ -294,21 +294,21 @@ func (s *shipper) run() {
 			j.queued = false
 		}
 		s.mu.Unlock()
-		if !s.ship(line) {
+		if !s.upload(line) {
 			return
 		}
 	}
 }
 
-// shipMost is about how many bytes one call carries.
-const shipMost = 2 << 20
+// uploadMost is about how many bytes one call carries.
+const uploadMost = 2 << 20
 
-// ship sends the chunks of journals and reports whether the session goes on.
-func (s *shipper) ship(line []*journal) bool {
+// upload sends the chunks of logs and reports whether the session goes on.
+func (s *logUploader) upload(line []*logWriter) bool {
 	for len(line) > 0 {
 		var chunks []flow.LogChunk
 		sizes := make([]int, 0, len(line))
-		for all := 0; len(sizes) < len(line) && all < shipMost; {
+		for all := 0; len(sizes) < len(line) && all < uploadMost; {
 			n := 0
 			j := line[len(sizes)]
 			for _, c := range j.cut() {
@@ -331,15 +331,15 @@ func (s *shipper) ship(line []*journal) bool {
 
 // place puts the bytes of a chunk into the blob store if the attempt has used up its inline bytes. If that fails they stay
 // inline, so that no output is lost.
-func (s *shipper) place(j *journal, c flow.LogChunk) flow.LogChunk {
-	blobs := s.life.w.Blobs
-	if blobs == nil || s.life.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
+func (s *logUploader) place(j *logWriter, c flow.LogChunk) flow.LogChunk {
+	blobs := s.session.w.Blobs
+	if blobs == nil || s.session.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
 		j.inline += len(c.Data)
 		return c
 	}
 	name := fmt.Sprintf("logs/%s/%d/%d", c.Execution, c.Attempt, c.Seq)
-	if _, err := blobs.Put(s.life.ctx, name, bytes.NewReader(c.Data)); err != nil {
-		s.life.w.Log.Warn("store a log chunk as a blob: keeping it inline", "blob", name, telemetry.Err, err)
+	if _, err := blobs.Put(s.session.ctx, name, bytes.NewReader(c.Data)); err != nil {
+		s.session.w.Log.Warn("store a log chunk as a blob: keeping it inline", "blob", name, telemetry.Err, err)
 		return c
 	}
 	c.Blob, c.Data = name, nil

@@ -21,71 +21,71 @@ const (
 )
 
 // doubt notes that a call of Take has failed.
-func (l *life) doubt() { signal(l.doubts) }
+func (s *session) doubt() { signal(s.doubts) }
 
 // lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off brings without a call.
 // Once ctx has ended it gives such work back, until the session ends, because a server may not know that running calls were
 // given up, and may still claim work for them.
-func (l *life) lookForMissed(ctx context.Context) {
+func (s *session) lookForMissed(ctx context.Context) {
 	var strays <-chan handoff.Stray
-	if s, ok := l.w.Handoff.(handoff.Straying); ok {
-		strays = s.Strays()
+	if h, ok := s.w.Handoff.(handoff.Straying); ok {
+		strays = h.Strays()
 	}
 	var due <-chan time.Time // nil: no call has failed lately
 	left := 0
 	look := func() {
 		if due = nil; left > 0 {
-			due = time.After(min(missedFirst, l.currentLease()/24) << (missedLooks - left))
+			due = time.After(min(missedFirst, s.currentLease()/24) << (missedLooks - left))
 		}
 	}
-	begin := l.start
+	begin := s.start
 	draining := ctx.Done()
-	for l.ctx.Err() == nil {
+	for s.ctx.Err() == nil {
 		select {
 		case <-due:
-			if l.missed(begin) {
+			if s.missed(begin) {
 				left--
 			}
 			look()
-		case <-l.doubts:
+		case <-s.doubts:
 			left = missedLooks
 			look()
-		case s := <-strays:
-			if s.Session == l.session {
-				begin(s.Work)
+		case stray := <-strays:
+			if stray.Session == s.id {
+				begin(stray.Work)
 			}
 		case <-draining:
-			draining, begin = nil, l.turnAway
-			l.doubt()
-		case <-l.ctx.Done():
+			draining, begin = nil, s.turnAway
+			s.doubt()
+		case <-s.ctx.Done():
 		}
 	}
 }
 
 // missed starts work whose hand-off was lost, and reports whether the engine answered.
-func (l *life) missed(begin func([]handoff.Assignment)) bool {
-	work, err := l.w.Handoff.Missed(l.ctx, l.session, l.holding())
+func (s *session) missed(begin func([]handoff.Assignment)) bool {
+	work, err := s.w.Handoff.Missed(s.ctx, s.id, s.holding())
 	switch {
 	case errors.Is(err, handoff.ErrSessionLost):
-		l.end(err)
+		s.end(err)
 	case err != nil:
-		l.w.Log.Debug("look for missed work: trying again", telemetry.Err, err)
+		s.w.Log.Debug("look for missed work: trying again", telemetry.Err, err)
 	case len(work) > 0:
-		l.w.Log.Info("a hand-off of work was lost: starting the work now", telemetry.Session, l.session.Text(flow.SessionPrefix), "executions", len(work))
+		s.w.Log.Info("a hand-off of work was lost: starting the work now", telemetry.Session, s.id.Text(flow.SessionPrefix), "executions", len(work))
 		begin(work)
 	}
 	return err == nil
 }
 
 // holding are the ids of the attempts that this session holds.
-func (l *life) holding() []flow.AttemptID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.held))
+func (s *session) holding() []flow.AttemptID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.held))
 }
 
-func (l *life) currentLease() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lease
+func (s *session) currentLease() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease
 }

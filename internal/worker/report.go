@@ -14,10 +14,10 @@ import (
 // reporter sends events to the engine. A single event is sent at once. While as many reports are under way as the hand-off
 // allows, further events wait and go together in the next report. At most one report of an attempt is under way.
 type reporter struct {
-	life   *life
-	mu     sync.Mutex
-	line   []*attempt
-	signal chan struct{} // capacity 1: the line is not empty
+	session *session
+	mu      sync.Mutex
+	line    []*attempt
+	signal  chan struct{} // capacity 1: the line is not empty
 }
 
 // The most attempts in a report, and about the most bytes, so that calls stay bounded.
@@ -26,8 +26,8 @@ const (
 	reportMostBytes = 4 << 20
 )
 
-func (r *reporter) init(l *life) {
-	r.life, r.signal = l, make(chan struct{}, 1)
+func (r *reporter) init(s *session) {
+	r.session, r.signal = s, make(chan struct{}, 1)
 }
 
 // add puts attempts with events to report into the queue.
@@ -69,25 +69,25 @@ func (r *reporter) run() {
 	for {
 		select {
 		case <-r.signal:
-		case <-r.life.ctx.Done():
+		case <-r.session.ctx.Done():
 			return
 		}
-		for r.life.ctx.Err() == nil {
+		for r.session.ctx.Err() == nil {
 			as, reports := r.gather()
 			if len(as) == 0 {
 				break
 			}
 			failpoint.Hit(failpoint.BeforeReport)
-			receipts, err := r.life.w.Handoff.Report(r.life.ctx, r.life.session, reports)
+			receipts, err := r.session.w.Handoff.Report(r.session.ctx, r.session.id, reports)
 			failpoint.Hit(failpoint.AfterReport)
 			if errors.Is(err, handoff.ErrSessionLost) {
 				r.sent(as)
-				r.life.end(err)
+				r.session.end(err)
 				return
 			}
 			var again []*attempt
 			if err != nil || len(receipts) != len(reports) {
-				r.life.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
+				r.session.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
 				again = as
 			} else {
 				again = r.settle(as, reports, receipts)
@@ -97,7 +97,7 @@ func (r *reporter) run() {
 				tries = backoff{}
 				continue
 			}
-			tries.wait(r.life.ctx, r.life.w.Random)
+			tries.wait(r.session.ctx, r.session.w.Random)
 			r.add(again...)
 		}
 	}
@@ -113,16 +113,16 @@ func (r *reporter) reportAfterExpiry(ctx context.Context) {
 			select {
 			case <-r.signal: // an attempt that was still running has ended
 				continue
-			case <-r.life.emptied():
+			case <-r.session.emptied():
 				return
 			case <-ctx.Done():
 				return
 			}
 		}
-		if !r.life.logs.rest(ctx, as) {
+		if !r.session.logs.rest(ctx, as) {
 			return
 		}
-		receipts, err := r.life.w.Handoff.Report(ctx, r.life.session, reports)
+		receipts, err := r.session.w.Handoff.Report(ctx, r.session.id, reports)
 		var again []*attempt
 		switch {
 		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
@@ -134,7 +134,7 @@ func (r *reporter) reportAfterExpiry(ctx context.Context) {
 		}
 		r.sent(as)
 		if len(again) > 0 {
-			tries.wait(ctx, r.life.w.Random)
+			tries.wait(ctx, r.session.w.Random)
 			r.add(again...)
 		}
 	}
@@ -185,12 +185,12 @@ func (r *reporter) settle(as []*attempt, reports []flow.Report, receipts []flow.
 			sent := reports[i].Events
 			switch {
 			case done:
-				r.life.forget(a)
+				r.session.forget(a)
 			case left > 0 && rc.Next <= sent[len(sent)-1].Seq:
 				again = append(again, a)
 			}
 		default:
-			r.life.w.Log.Warn("the engine refused a report: stopping the attempt", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Verdict, rc.Verdict, telemetry.Why, rc.Say)
+			r.session.w.Log.Warn("the engine refused a report: stopping the attempt", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Verdict, rc.Verdict, telemetry.Why, rc.Say)
 			a.discard("the attempt is no longer this worker's: " + rc.Say)
 		}
 	}

@@ -138,7 +138,7 @@ func (a *attempt) resume(order *handoff.Order) {
 	if !a.resumed.Running {
 		a.begin()
 	}
-	a.life.w.occupy()
+	a.session.w.occupy()
 	if order != nil {
 		a.stop(ordered(*order))
 	}

@@ -255,7 +255,7 @@ func TestNothingToResume(t *testing.T) {
 }
 
 // A worker that lets go says nothing any more, whatever becomes of what runs.
-func TestLetGo(t *testing.T) {
+func TestAbandon(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		id := g.submit(flow.Request{Kind: "x"})
 		running, killed := make(chan struct{}), make(chan struct{})
@@ -274,7 +274,7 @@ func TestLetGo(t *testing.T) {
 		<-running
 		drain()
 		synctest.Wait()
-		w.LetGo()
+		w.Abandon()
 		close(killed)
 		if err := <-over; err != nil {
 			t.Error(err)

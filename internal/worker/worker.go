@@ -49,8 +49,8 @@ type Worker struct {
 	kinds []string
 	past  *past // nil once the handlers know which attempts are resumed
 
-	lives  context.Context // ends with LetGo, and ends every life
-	endAll context.CancelCauseFunc
+	sessions context.Context // ends with Abandon, and ends every session
+	endAll   context.CancelCauseFunc
 
 	mu        sync.Mutex
 	free      int
@@ -95,7 +95,7 @@ func New(o Options) (*Worker, error) {
 	}
 	w := &Worker{Options: o, kinds: append(flow.OfferLabels(o.Labels), kinds...), free: o.Slots, past: &past{}}
 	w.changed.L = &w.mu
-	w.lives, w.endAll = context.WithCancelCause(context.Background())
+	w.sessions, w.endAll = context.WithCancelCause(context.Background())
 	if o.Memory != nil {
 		w.past.session, w.past.until = o.Memory.Earlier()
 	}
@@ -114,7 +114,7 @@ func New(o Options) (*Worker, error) {
 func (w *Worker) Run(ctx context.Context) error {
 	var tries backoff
 	var away outage
-	for ctx.Err() == nil && w.lives.Err() == nil {
+	for ctx.Err() == nil && w.sessions.Err() == nil {
 		began := time.Now()
 		id, work, err := w.open(ctx)
 		if errors.Is(err, handoff.ErrRefused) {
@@ -133,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.Serving()
 			w.Serving = nil
 		}
-		if err := newLife(w, id, began, work).run(ctx); err != nil && w.lives.Err() == nil {
+		if err := newSession(w, id, began, work).run(ctx); err != nil && w.sessions.Err() == nil {
 			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
 			pause(ctx, portion(reopenWithin, w.Random))
 		}
@@ -164,9 +164,9 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 	return true
 }
 
-// LetGo ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of
+// Abandon ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of
 // an attempt that completes meanwhile, and the engine recovers all attempts. Run returns when every handler has returned.
-func (w *Worker) LetGo() { w.endAll(errLetGo) }
+func (w *Worker) Abandon() { w.endAll(errAbandoned) }
 
 // ask waits for free slots for which no call of Take asks yet, and returns how many of them the caller is to ask for. Each
 // goroutine that takes has a share of the slots, such as 8 of 32. While the queue has more work than a share, the first

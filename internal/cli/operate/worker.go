@@ -143,7 +143,7 @@ func work(ctx context.Context, a *app.App, name string, grace time.Duration) err
 	case err := <-over:
 		return err
 	case <-presses.Pressed:
-		w.LetGo() // or what is killed now would be reported as cancelled
+		w.Abandon() // or what is killed now would be reported as cancelled
 		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is tried again elsewhere")}
 	}
 }

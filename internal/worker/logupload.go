@@ -17,15 +17,15 @@ const mostRefused = 3
 
 // hand sends chunks to the engine until it takes them; false if the session has ended. Chunks that the engine refuses are
 // dropped.
-func (s *shipper) hand(chunks []flow.LogChunk) bool {
+func (s *logUploader) hand(chunks []flow.LogChunk) bool {
 	var tries backoff
-	for refused := 0; s.life.ctx.Err() == nil; {
-		err := s.life.w.Handoff.Log(s.life.ctx, s.life.session, chunks)
+	for refused := 0; s.session.ctx.Err() == nil; {
+		err := s.session.w.Handoff.Log(s.session.ctx, s.session.id, chunks)
 		if err == nil {
 			return true
 		}
 		if errors.Is(err, handoff.ErrSessionLost) {
-			s.life.end(err)
+			s.session.end(err)
 			return false
 		}
 		if errors.Is(err, handoff.ErrBadCall) {
@@ -33,8 +33,8 @@ func (s *shipper) hand(chunks []flow.LogChunk) bool {
 				return s.part(chunks, err)
 			}
 		}
-		s.life.w.Log.Warn("send logs: trying again", "chunks", len(chunks), telemetry.Err, err)
-		tries.wait(s.life.ctx, s.life.w.Random)
+		s.session.w.Log.Warn("send logs: trying again", "chunks", len(chunks), telemetry.Err, err)
+		tries.wait(s.session.ctx, s.session.w.Random)
 	}
 	s.keep(chunks)
 	return false
@@ -42,7 +42,7 @@ func (s *shipper) hand(chunks []flow.LogChunk) bool {
 
 // part sends the halves of refused chunks, and halves again those that are refused, until one bad chunk is left, which is
 // dropped.
-func (s *shipper) part(chunks []flow.LogChunk, why error) bool {
+func (s *logUploader) part(chunks []flow.LogChunk, why error) bool {
 	if n := len(chunks) / 2; n > 0 {
 		if !s.hand(chunks[:n]) {
 			s.keep(chunks[n:])
@@ -50,27 +50,27 @@ func (s *shipper) part(chunks []flow.LogChunk, why error) bool {
 		}
 		return s.hand(chunks[n:])
 	}
-	return s.drop(s.life.ctx, chunks[0], why)
+	return s.drop(s.session.ctx, chunks[0], why)
 }
 
 // drop sends a note in place of a chunk that the engine refuses, until the engine takes or refuses the note; false if the
 // session has ended.
-func (s *shipper) drop(ctx context.Context, c flow.LogChunk, why error) bool {
-	s.life.w.Log.Error("the engine refuses a part of a log: dropping it", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
+func (s *logUploader) drop(ctx context.Context, c flow.LogChunk, why error) bool {
+	s.session.w.Log.Error("the engine refuses a part of a log: dropping it", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
 		"stream", c.Stream, "offset", c.Offset, "bytes", c.Size, telemetry.Err, why)
 	note := []flow.LogChunk{noted(c)}
 	var tries backoff
 	for ctx.Err() == nil {
-		err := s.life.w.Handoff.Log(ctx, s.life.session, note)
+		err := s.session.w.Handoff.Log(ctx, s.session.id, note)
 		switch {
 		case err == nil || errors.Is(err, handoff.ErrBadCall):
 			return true
 		case errors.Is(err, handoff.ErrSessionLost):
-			s.life.end(err)
+			s.session.end(err)
 			return false
 		}
-		s.life.w.Log.Warn("send a note in place of a refused part of a log: trying again", telemetry.Err, err)
-		tries.wait(ctx, s.life.w.Random)
+		s.session.w.Log.Warn("send a note in place of a refused part of a log: trying again", telemetry.Err, err)
+		tries.wait(ctx, s.session.w.Random)
 	}
 	s.keep(note)
 	return false
@@ -85,7 +85,7 @@ func noted(c flow.LogChunk) flow.LogChunk {
 }
 
 // keep remembers chunks for rest.
-func (s *shipper) keep(chunks []flow.LogChunk) {
+func (s *logUploader) keep(chunks []flow.LogChunk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsent = append(s.unsent, chunks...)
@@ -93,7 +93,7 @@ func (s *shipper) keep(chunks []flow.LogChunk) {
 
 // rest sends the output of attempts whose session could not be renewed in time; it must be sent before their end is reported.
 // It returns false if the engine does not take it any more.
-func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
+func (s *logUploader) rest(ctx context.Context, as []*attempt) bool {
 	s.mu.Lock()
 	chunks := s.unsent
 	s.unsent = nil
@@ -107,15 +107,15 @@ func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
 		}
 	}
 	var tries backoff
-	refused := 0     // refusals of the first chunk alone
-	most := shipMost // bytes in one call
+	refused := 0       // refusals of the first chunk alone
+	most := uploadMost // bytes in one call
 	for len(chunks) > 0 {
 		n, size := 0, 0
 		for n < len(chunks) && size < most {
 			size += len(chunks[n].Data)
 			n++
 		}
-		err := s.life.w.Handoff.Log(ctx, s.life.session, chunks[:n])
+		err := s.session.w.Handoff.Log(ctx, s.session.id, chunks[:n])
 		switch {
 		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
 			return false
@@ -123,14 +123,14 @@ func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
 			most = 1
 		case errors.Is(err, handoff.ErrBadCall) && refused+1 < mostRefused:
 			refused++
-			tries.wait(ctx, s.life.w.Random)
+			tries.wait(ctx, s.session.w.Random)
 		case errors.Is(err, handoff.ErrBadCall):
 			if !s.drop(ctx, chunks[0], err) {
 				return false
 			}
 			chunks, refused, tries = chunks[1:], 0, backoff{}
 		case err != nil:
-			tries.wait(ctx, s.life.w.Random)
+			tries.wait(ctx, s.session.w.Random)
 		default:
 			chunks, refused, tries = chunks[n:], 0, backoff{}
 		}

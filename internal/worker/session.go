@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// life is one session: from Open until it is lost or closed.
-type life struct {
+// session is one session of the worker at the engine: from Open until it is lost or closed.
+type session struct {
 	w       *Worker
-	session flow.ID
+	id      flow.ID
 	resumed []handoff.Assignment // attempts taken over from the process before
 
 	// ctx ends with the session. Its cause says why: the session was lost, expired, was closed or given up.
@@ -31,7 +31,7 @@ type life struct {
 	empty  chan struct{}               // closed when held becomes empty, if a goroutine waits for that
 
 	reports reporter
-	logs    shipper
+	logs    logUploader
 
 	background sync.WaitGroup // of goroutines that end with the session
 
@@ -44,77 +44,77 @@ type life struct {
 }
 
 var (
-	errExpired = errors.New("the session could not be renewed in time")
-	errDrained = errors.New("the worker is shutting down")
-	errLetGo   = errors.New("the worker has given up its attempts")
+	errExpired   = errors.New("the session could not be renewed in time")
+	errDrained   = errors.New("the worker is shutting down")
+	errAbandoned = errors.New("the worker has given up its attempts")
 )
 
-// newLife begins a session. began is when it was asked for, so its lease cannot have begun earlier.
-func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assignment) *life {
-	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), doubts: make(chan struct{}, 1)}
-	l.ctx, l.end = context.WithCancelCause(w.lives)
-	l.reports.init(l)
-	l.logs.init(l)
-	l.until = began.Add(handoff.StopAfter)
-	l.expiry = time.AfterFunc(time.Until(l.until), func() { l.end(errExpired) })
-	return l
+// newSession begins a session. began is when it was asked for, so its lease cannot have begun earlier.
+func newSession(w *Worker, id flow.ID, began time.Time, resumed []handoff.Assignment) *session {
+	s := &session{w: w, id: id, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), doubts: make(chan struct{}, 1)}
+	s.ctx, s.end = context.WithCancelCause(w.sessions)
+	s.reports.init(s)
+	s.logs.init(s)
+	s.until = began.Add(handoff.StopAfter)
+	s.expiry = time.AfterFunc(time.Until(s.until), func() { s.end(errExpired) })
+	return s
 }
 
 // run serves until the session is lost, which is an error, or until ctx has ended and all attempts are given back.
-func (l *life) run(ctx context.Context) error {
-	defer l.expiry.Stop()
-	l.background.Go(l.renew)
-	l.background.Go(l.listen)
-	for range handoff.Calls(l.w.Handoff) {
-		l.background.Go(l.reports.run)
+func (s *session) run(ctx context.Context) error {
+	defer s.expiry.Stop()
+	s.background.Go(s.renew)
+	s.background.Go(s.listen)
+	for range handoff.Calls(s.w.Handoff) {
+		s.background.Go(s.reports.run)
 	}
-	l.background.Go(l.logs.run)
+	s.background.Go(s.logs.run)
 	taking, stop := context.WithCancel(ctx)
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		l.take(taking)
+		s.take(taking)
 	}()
-	context.AfterFunc(l.ctx, func() {
+	context.AfterFunc(s.ctx, func() {
 		stop()
-		l.abandonAll("the session was lost")
+		s.abandonAll("the session was lost")
 	})
 	<-taking.Done()
 	<-taken // executions that the last claim brought are run as well
-	if l.ctx.Err() == nil {
-		l.drain()
+	if s.ctx.Err() == nil {
+		s.drain()
 	}
-	l.background.Wait()
+	s.background.Wait()
 	stop()
-	for _, a := range l.all() {
+	for _, a := range s.all() {
 		a.mu.Lock()
 		a.spans.end("the session ended before this was acknowledged")
 		a.mu.Unlock()
 	}
-	switch cause := context.Cause(l.ctx); {
+	switch cause := context.Cause(s.ctx); {
 	case errors.Is(cause, errExpired):
-		go l.reports.reportAfterExpiry(ctx)
+		go s.reports.reportAfterExpiry(ctx)
 		return cause
 	case !errors.Is(cause, errDrained):
 		return cause
 	}
 	closing, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	if err := l.w.Handoff.Close(closing, l.session); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
-		l.w.Log.Warn("close session: its attempts are recovered when the lease runs out", telemetry.Err, err)
+	if err := s.w.Handoff.Close(closing, s.id); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
+		s.w.Log.Warn("close session: its attempts are recovered when the lease runs out", telemetry.Err, err)
 		return nil
 	}
-	l.w.forget()
+	s.w.forget()
 	return nil
 }
 
 // drain waits for running attempts, at most for the grace, then stops them, and ends the session.
-func (l *life) drain() {
-	if !l.idle(l.w.Grace) {
-		l.abandonAll(errDrained.Error())
-		l.idle(flushWithin)
+func (s *session) drain() {
+	if !s.idle(s.w.Grace) {
+		s.abandonAll(errDrained.Error())
+		s.idle(flushWithin)
 	}
-	l.end(errDrained)
+	s.end(errDrained)
 }
 
 const (
@@ -125,59 +125,59 @@ const (
 )
 
 // idle waits until no attempt is held any more, at most for d or until the session ends, and reports whether none is.
-func (l *life) idle(d time.Duration) bool {
+func (s *session) idle(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-l.emptied():
+	case <-s.emptied():
 		return true
 	case <-t.C:
-	case <-l.ctx.Done():
+	case <-s.ctx.Done():
 	}
 	return false
 }
 
 // emptied returns a channel that is closed when no attempt is held.
-func (l *life) emptied() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.held) == 0 {
+func (s *session) emptied() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.held) == 0 {
 		now := make(chan struct{})
 		close(now)
 		return now
 	}
-	if l.empty == nil {
-		l.empty = make(chan struct{})
+	if s.empty == nil {
+		s.empty = make(chan struct{})
 	}
-	return l.empty
+	return s.empty
 }
 
 // abandonAll stops every attempt without reporting how it was stopped: the engine recovers the attempts. One whose handler completes all the same is
 // reported if the session still lives, as it does in drain.
-func (l *life) abandonAll(reason string) {
-	for _, a := range l.all() {
+func (s *session) abandonAll(reason string) {
+	for _, a := range s.all() {
 		a.stop(&task.Stop{Reason: reason})
 	}
 }
 
-func (l *life) all() []*attempt {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Values(l.held))
+func (s *session) all() []*attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.held))
 }
 
 // hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns
 // false for an attempt that is held, or was held within the last lease, because a hand-off may come twice.
-func (l *life) hold(a *attempt) (*handoff.Order, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (s *session) hold(a *attempt) (*handoff.Order, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := a.id()
-	if l.held[key] != nil || l.past.has(key) {
+	if s.held[key] != nil || s.past.has(key) {
 		return nil, false
 	}
-	l.held[key] = a
-	for i := range l.orders {
-		if o := &l.orders[i]; o.Execution == key.Execution && o.Attempt == key.Attempt {
+	s.held[key] = a
+	for i := range s.orders {
+		if o := &s.orders[i]; o.Execution == key.Execution && o.Attempt == key.Attempt {
 			return o, true
 		}
 	}
@@ -185,107 +185,107 @@ func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 }
 
 // forget removes an attempt from those that the session holds.
-func (l *life) forget(a *attempt) {
-	l.mu.Lock()
-	delete(l.held, a.id())
-	l.past.add(a.id(), time.Now(), l.lease)
-	if len(l.held) == 0 && l.empty != nil {
-		close(l.empty)
-		l.empty = nil
+func (s *session) forget(a *attempt) {
+	s.mu.Lock()
+	delete(s.held, a.id())
+	s.past.add(a.id(), time.Now(), s.lease)
+	if len(s.held) == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
 	}
-	l.mu.Unlock()
-	l.w.tell()
+	s.mu.Unlock()
+	s.w.tell()
 }
 
 // renew renews the lease again and again.
-func (l *life) renew() {
-	for first := true; l.ctx.Err() == nil; {
+func (s *session) renew() {
+	for first := true; s.ctx.Err() == nil; {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(l.ctx, l.stopAfter()/4) // if a call hangs, there is time for another one
-		r, err := l.w.Handoff.Renew(ctx, l.session)
+		ctx, cancel := context.WithTimeout(s.ctx, s.stopAfter()/4) // if a call hangs, there is time for another one
+		r, err := s.w.Handoff.Renew(ctx, s.id)
 		cancel()
 		switch {
 		case err == nil:
 			if r.Lease > 0 {
-				l.mu.Lock()
-				l.lease = r.Lease
-				l.mu.Unlock()
+				s.mu.Lock()
+				s.lease = r.Lease
+				s.mu.Unlock()
 			}
 			// Stop reports false if the timer has fired: an expired session stays expired.
-			if l.expiry.Stop() {
-				l.mu.Lock()
-				l.until = asked.Add(l.stopAfter())
-				l.mu.Unlock()
-				l.expiry.Reset(l.stopAfter() - time.Since(asked))
+			if s.expiry.Stop() {
+				s.mu.Lock()
+				s.until = asked.Add(s.stopAfter())
+				s.mu.Unlock()
+				s.expiry.Reset(s.stopAfter() - time.Since(asked))
 			}
-			l.w.remember(l.session, asked.Add(l.lease))
-			l.obey(r.Orders)
+			s.w.remember(s.id, asked.Add(s.lease))
+			s.applyOrders(r.Orders)
 			if first {
 				first = false
-				close(l.leased)
+				close(s.leased)
 			}
-			pause(l.ctx, l.renewPause())
+			pause(s.ctx, s.renewPause())
 		case errors.Is(err, handoff.ErrSessionLost):
-			l.end(err)
-		case l.ctx.Err() != nil: // the session was closed while it was being renewed
+			s.end(err)
+		case s.ctx.Err() != nil: // the session was closed while it was being renewed
 		default:
-			l.w.Log.Warn("renew session: trying again", telemetry.Err, err)
-			again := min(time.Second, l.lease/10)
-			pause(l.ctx, again/2+portion(again/2, l.w.Random))
+			s.w.Log.Warn("renew session: trying again", telemetry.Err, err)
+			again := min(time.Second, s.lease/10)
+			pause(s.ctx, again/2+portion(again/2, s.w.Random))
 		}
 	}
 }
 
-func (l *life) renewPause() time.Duration {
-	every := l.lease / 3
-	return every - portion(every/5, l.w.Random)
+func (s *session) renewPause() time.Duration {
+	every := s.lease / 3
+	return every - portion(every/5, s.w.Random)
 }
 
 // stopAfter is how long the session goes on without a renewal.
-func (l *life) stopAfter() time.Duration { return 2 * l.lease / 3 }
+func (s *session) stopAfter() time.Duration { return 2 * s.lease / 3 }
 
 // over reports whether the session has ended. It compares the time as well, because the timer may fire late after this process
 // was suspended.
-func (l *life) over() bool {
-	l.mu.Lock()
-	late := time.Now().After(l.until)
-	l.mu.Unlock()
+func (s *session) over() bool {
+	s.mu.Lock()
+	late := time.Now().After(s.until)
+	s.mu.Unlock()
 	if late {
-		l.end(errExpired)
+		s.end(errExpired)
 	}
-	return l.ctx.Err() != nil
+	return s.ctx.Err() != nil
 }
 
 // listen waits for orders.
-func (l *life) listen() {
+func (s *session) listen() {
 	var tries backoff
-	for l.ctx.Err() == nil {
-		orders, err := l.w.Handoff.Orders(l.ctx, l.session)
+	for s.ctx.Err() == nil {
+		orders, err := s.w.Handoff.Orders(s.ctx, s.id)
 		switch {
 		case err == nil:
 			tries = backoff{}
-			l.obey(orders)
+			s.applyOrders(orders)
 		case errors.Is(err, handoff.ErrSessionLost):
-			l.end(err)
+			s.end(err)
 		default:
-			tries.wait(l.ctx, l.w.Random)
+			tries.wait(s.ctx, s.w.Random)
 		}
 	}
 }
 
-// obey carries out orders. The list is complete, so an order for an attempt whose hand-off is still on its way is carried out
+// applyOrders carries out orders. The list is complete, so an order for an attempt whose hand-off is still on its way is carried out
 // when the attempt arrives.
-func (l *life) obey(orders []handoff.Order) {
-	l.mu.Lock()
-	l.orders = orders
+func (s *session) applyOrders(orders []handoff.Order) {
+	s.mu.Lock()
+	s.orders = orders
 	var told []*attempt
 	var stops []*task.Stop
 	for _, o := range orders {
-		if a := l.held[flow.AttemptID{Execution: o.Execution, Attempt: o.Attempt}]; a != nil {
+		if a := s.held[flow.AttemptID{Execution: o.Execution, Attempt: o.Attempt}]; a != nil {
 			told, stops = append(told, a), append(stops, ordered(o))
 		}
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	for i, a := range told {
 		a.stop(stops[i])
 	}
