@@ -9,8 +9,8 @@ SHELL := bash
 GO ?= go
 MODULE := github.com/pawl-run/pawl
 FUZZTIME ?= 10000x
-# Few packages at a time: their tests start processes and measure time. Half of the longest wait for servers that they kill: two packages at a time left two
-# processors idle for a third of the tests' 33 minutes.
+# Few packages at a time: their tests start processes and measure time. With two at a time two processors are idle while both wait for servers that they
+# have killed.
 PARALLEL ?= 3
 
 # Everything but the race detector is compiled without C, as bin/pawl is: on a new machine each setting is compiled anew from the standard library on, for
