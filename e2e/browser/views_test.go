@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A view is saved under a name, found again after the page is loaded anew, and forgotten.
@@ -256,7 +257,8 @@ func TestChainsAreFolded(t *testing.T) {
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=graph"))
 	tb.see("t0 … t449")
 	tb.see("450 tasks in a row, 0 ended")
-	tb.until("the others are there", `document.querySelectorAll('.graph .node').length === 22`)
+	tb.see("20 × noop, 0 ended")
+	tb.until("the first is there", `document.querySelectorAll('.graph .node').length === 3`)
 	tb.accessible("a graph with a folded chain")
 	tb.fits("a graph with a folded chain")
 	tb.shot("folded chain")
@@ -265,6 +267,80 @@ func TestChainsAreFolded(t *testing.T) {
 	tb.until("few boxes are in the document", `document.querySelectorAll('.graph .node').length < 200`)
 	tb.do("choose another", chromedp.Click(`.node[data-task=first]`))
 	tb.see("t0 … t449")
+}
+
+// Equal siblings are one box, which tells of one that failed and leads to all. A filter by status and name leaves its tasks their words; it is in the address, and no pointer is needed.
+func TestGraphIsFoldedAndFiltered(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tasks := map[string]any{"first": map[string]any{"action": "noop"}, "other": map[string]any{"action": "noop", "needs": "first"}}
+	needs := []string{"other"}
+	for i := range 12 {
+		name := fmt.Sprint("s", i)
+		code := 0
+		if i == 7 {
+			code = 1
+		}
+		needs = append(needs, name)
+		tasks[name] = map[string]any{"action": "code", "needs": "first", "continue_on_error": true, "with": map[string]any{"language": "bash", "source": fmt.Sprint("exit ", code)}}
+	}
+	tasks["last"] = map[string]any{"action": "noop", "needs": needs}
+	s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": "spread", "tasks": tasks})
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "spread"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	nodes := func(n int, selector string) {
+		t.Helper()
+		tb.until(fmt.Sprint(n, " boxes ", selector), fmt.Sprintf(`document.querySelectorAll('.graph .node%s').length === %d`, selector, n))
+	}
+	look := func(what string) {
+		t.Helper()
+		for _, theme := range []string{"light", "dark", forced} {
+			for _, width := range []int64{360, 1280} {
+				tb.as(theme, width)
+				tb.accessible(what + " " + theme)
+				tb.fits(what + " " + theme)
+				tb.shot(fmt.Sprint(what, " ", theme, " ", width))
+			}
+		}
+	}
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=graph"))
+	tb.see("12 × code, 1 failed")
+	nodes(4, "")
+	look("folded siblings")
+
+	eval[any](tb, `[...document.querySelectorAll('[aria-label="Filter tasks"] button')].find((b) => b.innerText.includes('Failed')).focus()`)
+	tb.key("those that failed", kb.Enter)
+	tb.see("1 of 15 tasks")
+	nodes(3, ".faded")
+	tb.until("the address says so", `new URLSearchParams(location.search).get('status') === 'failed'`)
+	tb.do("open the group", chromedp.Click(`.node.many`))
+	tb.until("it leads to the one that failed", `new URLSearchParams(location.search).get('task') === 's7'`)
+	nodes(15, "")
+	nodes(14, ".faded")
+	look("filtered graph")
+	eval[any](tb, `document.querySelector('.node[data-task=s7]').focus()`)
+	tb.key("along the edge", kb.ArrowLeft)
+	tb.until("what is left out says what it is while it has the focus", `document.activeElement?.getAttribute('data-task') === 'first' && getComputedStyle(document.activeElement.firstElementChild).opacity === '1'`)
+	tb.press("Clear")
+	nodes(0, ".faded")
+
+	tb.key("to the name", "/")
+	tb.until("the field has the focus", `document.activeElement?.getAttribute('aria-label') === 'Name of a task'`)
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character of a key that a screen has taken
+	tb.key("a part of names", "S1"+kb.Enter)
+	tb.see("3 of 15 tasks")
+	nodes(12, ".faded")
+	tb.do("load it anew", chromedp.Reload())
+	tb.see("3 of 15 tasks")
+	tb.press("List")
+	tb.until("the list has these alone", `[...document.querySelectorAll('table.rows tbody a.open-row')].map((a) => a.innerText).sort().join() === 's1,s10,s11'`)
+	tb.accessible("a filtered list of tasks")
+
+	tb.do("the definition", chromedp.Navigate(s.url+"/ui/definitions/spread?name=first"))
+	tb.see("12 × code")
+	nodes(3, ".faded")
+	tb.accessible("a filtered definition")
 }
 
 // All tasks of two executions are reached, 100 at once.

@@ -118,21 +118,22 @@ function Overview({ layout, view, tone, move }) {
 
 /**
  * @typedef {{layout: Layout, selected?: string, asked?: string, href: (task: string) => string, status?: (task: string) => string|undefined,
- *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string}} Shown asked: the task that the address names, which is brought into view
+ *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string, match?: (task: string) => boolean}} Shown asked: the task that the address names, which is
+ *   brought into view; match: which tasks a filter selects, where there is one
  */
 
-const beyond = 400; // boxes from which on chains are folded
+const small = 6; // boxes of a graph in which there is nothing to fold
 
-/** A graph; of a large one each chain is one box. What that takes is fetched then. @param {Shown} p */
+/** A graph, in which groups of tasks are one box. What that takes is fetched where there may be one. @param {Shown} p */
 export function Graph(p) {
   const [view, set] = useState(/** @type {((p: Shown) => any)|null} */ (null));
-  const large = p.layout.nodes.length > beyond;
-  useEffect(() => { if (large) import('./foldedgraph.js').then((m) => set(() => m.FoldedGraph), () => set(() => Plane)); }, [large]);
-  return !large ? h(Plane, p) : view ? h(view, p) : html`<p class="body muted" role="status">Loading …</p>`;
+  const folds = p.layout.nodes.length >= small;
+  useEffect(() => { if (folds) import('./foldedgraph.js').then((m) => set(() => m.FoldedGraph), () => set(() => Plane)); }, [folds]);
+  return !folds ? h(Plane, p) : view ? h(view, p) : html`<p class="body muted" role="status">Loading …</p>`;
 }
 
 /** A graph with a box for each task. @param {Shown} p */
-export function Plane({ layout, selected, asked, href, status, sub, many, bar, name = (task) => task }) {
+export function Plane({ layout, selected, asked, href, status, sub, many, bar, name = (task) => task, match: selects }) {
   const frame = useRef(/** @type {HTMLElement|null} */ (null));
   const wanted = useRef(''); // a task whose box gets the focus once it is there
   const [view, setView] = useState(/** @type {View} */ ({ x: 0, y: 0, w: 1200, h: 600 }));
@@ -153,6 +154,9 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     return () => seen.disconnect();
   }, [large]);
   useEffect(() => { if (large) show(asked || selected); }, [layout, asked]);
+  const match = selects || (() => true);
+  const found = !selects ? '' : selected && match(selected) ? selected : layout.nodes.find((n) => match(n.task))?.task || '';
+  useEffect(() => { if (found) show(found); }, [found]);
   useEffect(() => {
     if (!wanted.current) return;
     const at = /** @type {HTMLElement|undefined} */ ([...box().querySelectorAll('.node')].find((n) => n.getAttribute('data-task') === wanted.current));
@@ -172,13 +176,14 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     if (nodes.some((n) => n.task === to)) setFocused(to);
     else show(to);
   };
-  return html`${large ? h(Overview, { layout, view, tone: (t) => (status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
+  return html`${large ? h(Overview, { layout, view, tone: (t) => (match(t) && status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
     <div class="graph" ref=${frame} tabindex="0" role="group" aria-label="Tasks as a graph" onKeyDown=${keyed} onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
     <div class="plane" style=${{ width: `${layout.width + 8}px`, height: `${layout.height + 8}px` }}>
       <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true"><path class="edge" d=${edges.map((e) => path(e.points)).join('')} /><path class="edge lit" d=${lit.map((e) => path(e.points)).join('')} /></svg>
       ${nodes.map((n) => {
         const s = status?.(n.task);
-        return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''}`} href=${href(n.task)} aria-current=${selected === n.task ? 'true' : undefined}
+        const faded = !match(n.task); // an empty box, whose words are there while it has the focus: arrow keys lead through it, Tab does not
+        return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''} ${faded ? 'faded' : ''}`} href=${href(n.task)} tabindex=${faded ? -1 : undefined} aria-current=${selected === n.task ? 'true' : undefined}
           style=${{ left: `${n.x}px`, top: `${n.y}px`, width: `${n.w}px`, height: `${n.h}px` }}>
           <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}<span class="user cut">${line(name(n.task), 80)}</span></span>
           <span class="sub user cut">${s ? html`<span class="sr">${look(s).word}. </span>` : null}${line(sub ? sub(n.task) : n.action, 80)}</span>${bar?.(n.task)}</a>`;

@@ -6,6 +6,7 @@ import { line, plain, clock, count } from '../app/text.js';
 import { lazy } from '../app/lazy.js';
 import { members, json } from '../part/json.js';
 import { Graph, inPixels } from '../part/graph.js';
+import { taskFilter } from '../part/taskfilter.js';
 import { Aliases } from './aliases.js';
 import { PauseOrder } from './pause.js';
 import { since, trouble, loading, panel, empty, useTitle } from '../part/kit.js';
@@ -85,11 +86,13 @@ export function Definition({ name }) {
   }, [name, version, looks]);
   const doc = /** @type {any} */ (state?.d.document);
   const tasks = useMemo(() => tasksOf(doc), [doc]);
+  const byName = useMemo(() => new Map(tasks.map((t) => [t.name, t])), [tasks]);
   if (!state) return error ? html`<div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
   const { d, raw, laid } = state;
   const earlier = Math.floor(Number(route.value.query.get('since')));
   const chosen = route.value.query.get('task') || '';
-  const task = tasks.find((t) => t.name === chosen);
+  const task = byName.get(chosen);
+  const { match, fields } = taskFilter(tasks);
   const taskRaw = task ? members(members(raw).tasks || '')[task.name] : '';
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
@@ -100,8 +103,8 @@ export function Definition({ name }) {
         <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
-      ${laid ? panel({ title: count(tasks.length, 'task'), children: h(Graph, { layout: laid, selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n && (t.foreach || t.repeat)),
-    sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } }) }) : null}
+      ${laid ? panel({ title: count(tasks.length, 'task'), children: html`${fields}${h(Graph, { layout: laid, match: match && ((n) => match({ name: n })), selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => { const t = byName.get(n); return !!t && (t.foreach || t.repeat); },
+    sub: (n) => { const t = byName.get(n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } })}` }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
       ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
       ${h(Versions, { key: name, name: d.name, shown: d.version })}

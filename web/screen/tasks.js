@@ -7,6 +7,7 @@ import { line, clock, duration, number, count } from '../app/text.js';
 import { taskAt } from '../part/replay.js';
 import { tasksAfter } from '../part/taskchanges.js';
 import { Graph, inPixels, countBar } from '../part/graph.js';
+import { taskFilter } from '../part/taskfilter.js';
 import { paged } from '../part/paged.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
@@ -95,10 +96,10 @@ function Chosen({ t, x }) {
   });
 }
 
-/** @param {{tasks: Task[], chosen: string}} p */
-const list = ({ tasks, chosen }) => paged(tasks, (shown) => html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
+/** @param {{tasks: Task[], chosen: string, key: string}} p */
+const list = ({ tasks, chosen, key }) => paged(tasks, (shown) => html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
   <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
-    <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`);
+    <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`, key);
 
 /** @param {{tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
 function ByTask({ tasks, chosen, then }) {
@@ -134,16 +135,17 @@ export function Tasks({ x, again, moment }) {
   const narrow = matchMedia('(max-width: 760px)').matches;
   const view = route.value.query.get('view') || (narrow || !layout ? 'list' : 'graph');
   const of = (/** @type {string} */ n) => /** @type {Task} */ (byName.get(n));
+  const { match, found, fields } = taskFilter(tasks);
   const ended = tasks.filter((t) => t.finished_at || t.status === 'skipped').length;
   return html`<div class="stack">
     ${panel({
       title: count(tasks.length, 'task'),
       actions: html`<span class="muted small num">${number(ended)} ended</span>${moment || tasks.length === 0 ? null : html`<a class="button toggle" href=${withQuery({ at: '1' })}>Replay</a>`}<span class="row" role="group" aria-label="Show as">
         ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
-      children: view === 'graph' && layout ? h(Graph, {
-        layout, selected: chosen, asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
+      children: html`${view === 'timeline' ? null : fields}${view === 'graph' && layout ? h(Graph, {
+        layout, selected: chosen, match: match && ((n) => match(of(n))), asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : list({ tasks, chosen }),
+      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : found.length === 0 && match ? empty('Nothing matches', html`<p>No task has all of these.</p>`) : list({ tasks: found, chosen, key: JSON.stringify([route.value.query.getAll('status'), route.value.query.get('name')]) })}`,
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;
