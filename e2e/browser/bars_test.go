@@ -95,8 +95,8 @@ func TestCostOfLoading(t *testing.T) {
 		path, shows string
 		most        float64 // bytes: modules that earlier screens have brought are not fetched again
 	}{
-		{"executions/" + id + "/result", "1 of 2 cases passed", 40_000}, {"batches", "a=b", 30_000}, {"compare?a=" + id, "The latest of code", 15_000}, {"new", "Program", 15_000},
-		{"definitions", "Nothing is registered", 15_000}, {"work", "No key is in use", 15_000}, {"server", "Up for", 15_000},
+		{"executions/" + id + "/result", "1 of 2 cases passed", 36_000}, {"batches", "a=b", 17_000}, {"compare?a=" + id, "The latest of code", 15_000}, {"new", "Program", 15_000},
+		{"definitions", "Nothing is registered", 5_000}, {"work", "No key is in use", 15_000}, {"server", "Up for", 15_000},
 	} {
 		eval[any](tb, `(() => { const a = document.createElement('a'); a.href = `+quote(later.path)+`; document.body.append(a); a.click(); a.remove(); })()`)
 		tb.see(later.shows)

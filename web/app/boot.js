@@ -28,7 +28,7 @@ const Batches = lazy(() => import('../screen/batches.js').then((m) => m.Batches)
 const Compare = lazy(() => import('../screen/compare.js').then((m) => m.Compare));
 const New = lazy(() => import('../screen/new.js').then((m) => m.New));
 const Definitions = lazy(() => import('../screen/definitions.js').then((m) => m.Definitions));
-const Definition = lazy(() => import('../screen/definitions.js').then((m) => m.Definition));
+const Definition = lazy(() => import('../screen/definition.js').then((m) => m.Definition));
 const Register = lazy(() => import('../screen/register.js').then((m) => m.Register));
 const Schedules = lazy(() => import('../screen/schedules.js').then((m) => m.Schedules));
 const ScheduleScreen = lazy(() => import('../screen/schedules.js').then((m) => m.ScheduleScreen));

@@ -12,13 +12,14 @@ import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } fr
 import { later } from '../part/rows.js';
 import { actionName } from './executions.js';
 import { endingOf, interactive, silent } from './order.js';
-import { History } from './history.js';
-import { Data, Input } from './data.js';
 import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Execution} Execution */
 /** @typedef {{x: Execution, raw: Record<string, string>, again: () => void, moment: import('../part/replay.js').Moment|null}} Shown moment: when the address asks for an event of the history */
 
+const Data = lazy(() => import('./data.js').then((m) => m.Data));
+const Input = lazy(() => import('./data.js').then((m) => m.Input));
+const History = lazy(() => import('./history.js').then((m) => m.History));
 const Logs = lazy(() => import('./logs.js').then((m) => m.Logs));
 const Why = lazy(() => import('./why.js').then((m) => m.Why));
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));

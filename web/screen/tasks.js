@@ -9,13 +9,13 @@ import { tasksAfter } from '../part/taskchanges.js';
 import { Graph, inPixels, countBar } from '../part/graph.js';
 import { taskFilter } from '../part/taskfilter.js';
 import { paged } from '../part/paged.js';
-import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Task} Task */
 
+const ByTask = lazy(() => import('./bytask.js').then((m) => m.ByTask));
 const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
 const replayedItems = 1000; // and where their past is shown
@@ -100,12 +100,6 @@ function Chosen({ t, x }) {
 const list = ({ tasks, chosen, key }) => paged(tasks, (shown) => html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
   <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
     <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`, key);
-
-/** @param {{tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
-function ByTask({ tasks, chosen, then }) {
-  const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? then || now.value : 0);
-  return rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`) : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) });
-}
 
 /** @param {{x: import('../types').Execution, tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
 function Timeline({ x, tasks, chosen, then }) {

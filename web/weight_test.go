@@ -1,0 +1,78 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path"
+	"regexp"
+	"testing"
+)
+
+var imported = regexp.MustCompile(`(?m)^import .*from '(\.\.?/[a-z./]+)';$`)
+
+// needs adds a module and all that it imports, also by others, to those known. What is imported by a call is fetched when it is first shown.
+func needs(t *testing.T, name string, known map[string]bool) {
+	t.Helper()
+	if known[name] {
+		return
+	}
+	known[name] = true
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range imported.FindAllSubmatch(text, -1) {
+		needs(t, path.Join(path.Dir(name), string(m[1])), known)
+	}
+}
+
+// A screen fetches no more modules, when it is the first after the list, than its first view needs. The browser's tests count what comes over the wire.
+func TestWeightOfScreens(t *testing.T) {
+	t.Parallel()
+	first := map[string]bool{}
+	needs(t, "app/boot.js", first)
+	if len(first) < 10 {
+		t.Fatalf("the first load is %d modules: its imports are not found", len(first))
+	}
+	for _, c := range []struct {
+		screen  string
+		modules []string
+		most    int // bytes, compressed
+	}{
+		{"a result", []string{"screen/execution.js", "screen/result.js"}, 24_000},
+		{"the batches", []string{"screen/batches.js"}, 3_500},
+		{"a batch", []string{"screen/batches.js", "screen/batch.js"}, 16_000},
+		{"the definitions", []string{"screen/definitions.js"}, 2_000},
+		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 19_000},
+		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 26_000},
+	} {
+		all := map[string]bool{}
+		for _, m := range c.modules {
+			needs(t, m, all)
+		}
+		sum := 0
+		for m := range all {
+			if first[m] {
+				continue
+			}
+			text, err := os.ReadFile(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			if _, err := z.Write(text); err != nil {
+				t.Fatal(err)
+			}
+			if err := z.Close(); err != nil {
+				t.Fatal(err)
+			}
+			sum += packed.Len()
+		}
+		t.Logf("%s: %d bytes of modules, at most %d", c.screen, sum, c.most)
+		if sum > c.most {
+			t.Errorf("%s: %d bytes of modules, at most %d", c.screen, sum, c.most)
+		}
+	}
+}
