@@ -80,6 +80,8 @@ type Verification struct {
 	At time.Time `json:"at" doc:"When it began"`
 	// Broken are the promises that some row breaks; at most about a thousand are listed.
 	Broken []Violation `json:"broken" doc:"Promises that some row breaks; at most about a thousand"`
+	// Promises are those that were looked at, by number, and whether each is kept.
+	Promises []Invariant `json:"promises" doc:"Those that were looked at, by number, and whether each is kept"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"seconds" doc:"How long it took"`
 	// Replayed is what was replayed, where that was asked for.
@@ -92,6 +94,15 @@ type Replayed struct {
 	Executions int `json:"executions" doc:"Whose histories were replayed"`
 	Events     int `json:"events" doc:"That they have"`
 	Unknown    int `json:"unknown" doc:"Executions of which something is not known, because it is not recorded or not there any more"`
+}
+
+// Invariant is a promise of docs/invariants.md that a verification has looked at.
+type Invariant struct {
+	Invariant int    `json:"invariant" doc:"Its number in docs/invariants.md"`
+	Says      string `json:"says" doc:"What holds, in one sentence"`
+	LookedAt  string `json:"looked_at" doc:"Which rows were looked at"`
+	State     string `json:"state" doc:"kept, broken, or unknown: so many others are broken that not every row was looked at"`
+	Broken    int    `json:"broken,omitempty" doc:"How many of the violations are of it"`
 }
 
 // Violation is one broken promise.

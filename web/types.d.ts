@@ -871,6 +871,14 @@ export interface Violation {
   message: string;
 }
 
+export interface Invariant {
+  invariant: number;
+  says: string;
+  looked_at: string;
+  state: string;
+  broken?: number;
+}
+
 export interface Replayed {
   executions: number;
   events: number;
@@ -880,6 +888,7 @@ export interface Replayed {
 export interface Verification {
   at: string;
   broken: Violation[];
+  promises: Invariant[];
   seconds: number;
   replayed?: Replayed;
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/store/verification"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -35,13 +36,18 @@ func (c *call) verify() error {
 		return err
 	}
 	out := api.Verification{At: begun.UTC(), Broken: []api.Violation{}}
+	looked := []verification.By{verification.Engine}
 	if replays {
+		looked = append(looked, verification.Replay)
 		r, err := c.Engine.Histories().Verify(c.ctx())
 		if err != nil {
 			return err
 		}
 		broken = append(broken, r.Broken...)
 		out.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
+	}
+	for _, p := range verification.Report(broken, looked...) {
+		out.Promises = append(out.Promises, api.Invariant{Invariant: p.Number, Says: p.Says, LookedAt: p.LookedAt, State: p.State, Broken: p.Times})
 	}
 	out.Seconds = time.Since(begun).Seconds()
 	for _, v := range broken {

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 func TestVerify(t *testing.T) {
@@ -60,6 +61,13 @@ func TestVerifySaysWhatIsBroken(t *testing.T) {
 	v, err := client.NewInProcess(s.Handler()).Verify(t.Context())
 	if err != nil || len(v.Broken) != 2 {
 		t.Fatalf("%+v, %v", v, err)
+	}
+	states := map[int]string{}
+	for _, p := range v.Promises {
+		states[p.Invariant] = p.State
+	}
+	if states[12] != verification.Broken || states[33] != verification.Broken || states[13] != verification.Kept || states[40] != verification.Kept || states[61] != "" {
+		t.Errorf("%+v", v.Promises)
 	}
 	if v.Broken[0] != (api.Violation{Invariant: 12, Execution: flow.ID{7}.String(), Message: "too many"}) || v.Broken[1].Execution != "" {
 		t.Errorf("%+v", v.Broken)

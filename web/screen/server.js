@@ -1,6 +1,6 @@
 // The server itself: what is under way, what it has done since it started, and whether every row keeps what Pawl promises.
 import { html, h, useEffect, useState } from '../vendor/preact.js';
-import { getJSON, apiURL } from '../app/api.js';
+import { getJSON, apiURL, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { line, number, bytes, duration, count, figure as figureText } from '../app/text.js';
 import { statusPill, statuses, open } from '../part/status.js';
@@ -35,26 +35,55 @@ function Activity() {
   return all && activity({ all });
 }
 
+/** @typedef {import('../types').Verification} Verification */
+/** @typedef {import('../types').Invariant} Promised */
+
+/** How a promise stands. @type {Record<string, {status: string, word: string}>} */
+const standings = { kept: { status: 'completed', word: 'Kept' }, broken: { status: 'failed', word: 'Broken' }, unknown: { status: 'requested', word: 'Not known' } };
+
+const few = 20; // violations of one promise that are shown at once
+
+/** One promise, and what breaks it. @param {{p: Promised, found: import('../types').Violation[]}} o */
+function Promised({ p, found }) {
+  const [all, showAll] = useState(false);
+  const s = standings[p.state] || standings.unknown;
+  return html`<tr><td class="num right">${p.invariant}</td><td class="nowrap">${statusPill({ status: s.status, word: p.broken ? `${s.word}, ${number(p.broken)} times` : s.word })}</td>
+    <td>${line(p.says, 600)}</td><td class="muted">${line(p.looked_at, 200)}${p.state === 'unknown' ? ', not to the end' : ''}</td></tr>
+    ${found.length === 0 ? null : html`<tr><td></td><td colspan="3"><ul class="tight">${found.slice(0, all ? found.length : few).map((b) => html`<li>${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a> ` : null}<span class="user">${linked(b.message)}</span></li>`)}</ul>
+      ${found.length > few && !all ? html`<button type="button" onClick=${() => showAll(true)}>All ${number(found.length)}</button>` : null}</td></tr>`}`;
+}
+
+/** What a verification found: each promise, the broken ones first. @param {{v: Verification}} p */
+function verified({ v }) {
+  const rank = (/** @type {Promised} */ p) => ['broken', 'unknown', 'kept'].indexOf(p.state);
+  const all = [...v.promises].sort((a, b) => rank(a) - rank(b) || a.invariant - b.invariant);
+  const kept = all.filter((p) => p.state === 'kept').length;
+  const times = html`<span class="muted">read in ${duration(v.seconds * 1000)}, ${since(v.at)}${v.replayed ? `, with ${count(v.replayed.executions, 'history', 'histories')} of ${count(v.replayed.events, 'event')}` : ''}</span>`;
+  return html`${v.broken.length === 0 ? html`<p class="verified" role="status">${statusPill({ status: 'completed', word: `Every row keeps all ${count(kept, 'promise')} that rows can show` })} ${times}</p>`
+    : html`<p class="verified" role="alert">${statusPill({ status: 'failed', word: `${count(v.broken.length, 'broken promise')}, ${number(kept)} of ${number(all.length)} are kept` })} ${times}</p>`}
+    ${scroller('Promises', html`<table class="promises"><thead><tr><th scope="col" class="right">No.</th><th scope="col">State</th><th scope="col">Promise</th><th scope="col">Looked at</th></tr></thead>
+      <tbody>${all.map((p) => h(Promised, { key: p.invariant, p, found: v.broken.filter((b) => b.invariant === p.invariant) }))}</tbody></table>`)}`;
+}
+
 function Promises() {
-  const [state, set] = useState(/** @type {{busy: boolean, found: any, error: unknown}} */ ({ busy: false, found: null, error: null }));
+  const [state, set] = useState(/** @type {{busy: boolean, found: Verification|null, error: unknown}} */ ({ busy: false, found: null, error: null }));
+  const [replay, setReplay] = useState(false);
   useEffect(() => { getJSON('api/v1/verify?last=true').then((found) => set((s) => (s.busy || s.found ? s : { ...s, found })), () => {}); }, []);
   const check = async () => {
     set({ ...state, busy: true });
     try {
-      set({ busy: false, found: await getJSON('api/v1/verify', { quiet: 3600000 }), error: null });
+      set({ busy: false, found: await getJSON(`api/v1/verify${query({ replay })}`), error: null });
     } catch (error) {
       set({ busy: false, found: null, error });
     }
   };
-  const broken = state.found?.broken || [];
   return panel({
-    title: 'Promises', actions: html`<button type="button" onClick=${check} disabled=${state.busy}>${state.busy ? 'Reading every row …' : 'Verify the store'}</button>`,
+    title: 'Promises', actions: html`<label class="check small"><input type="checkbox" checked=${replay} onChange=${(/** @type {any} */ e) => setReplay(e.target.checked)} />Replay every history, too</label>
+      <button type="button" onClick=${check} disabled=${state.busy}>${state.busy ? 'Reading every row …' : 'Verify the store'}</button>`,
     children: html`<div class="body stack">
       <p class="muted">Verifying reads every row of the store and compares it with what Pawl promises (docs/invariants.md). On a large store it takes a while, and work goes on meanwhile.</p>
       ${trouble(state.error)}
-      ${state.found ? broken.length === 0 ? html`<p class="status good" role="status">${statusPill({ status: 'completed', word: `Every row keeps every promise; read in ${duration(state.found.seconds * 1000)}` })} <span class="muted">${since(state.found.at)}</span></p>`
-        : html`<div role="alert" class="tight"><p class="status bad">${statusPill({ status: 'failed', word: count(broken.length, 'broken promise') })} <span class="muted">${since(state.found.at)}</span></p>
-          ${scroller('Broken promises', html`<table><thead><tr><th scope="col">Promise</th><th scope="col">Execution</th><th scope="col">Found</th></tr></thead><tbody>${broken.map((/** @type {any} */ b) => html`<tr><td class="num">${b.invariant}</td><td>${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a>` : '–'}</td><td class="user">${linked(b.message)}</td></tr>`)}</tbody></table>`)}</div>` : null}
+      ${state.found ? verified({ v: state.found }) : null}
     </div>`,
   });
 }

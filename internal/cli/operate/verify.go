@@ -23,19 +23,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
+	rows "github.com/pawl-run/pawl/internal/store/verification"
 )
-
-// Promises are the invariants that rows can show, by their numbers in docs/invariants.md, in a few words.
-var Promises = map[int]string{
-	1: "stages follow one another as the lifecycle allows", 2: "an end has its time and outcome", 3: "an attempt has one owner at most",
-	4: "nothing is written in the name of an attempt that is over", 6: "events are numbered 1, 2, 3 … without a hole",
-	12: "a key has no more holders than its limit", 13: "a slot is held exactly while it is needed",
-	16: "an execution is in one place", 17: "an item of a task is one execution", 19: "items are numbered 0, 1, 2 … without a hole",
-	20: "a workflow that is over has no child that is not", 22: "no more attempts than the policy allows",
-	24: "nothing times out before its deadline", 25: "an idempotency key leads to one execution",
-	28: "what waits for a gap to close is bounded", 33: "what is derived equals what it is derived from",
-	38: "what an execution names and was uploaded is there", histories.InvariantReplay: "histories follow from the rules",
-}
 
 // Verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
 func Verifying(a *app.App, doctor *cobra.Command) *cobra.Command {
@@ -111,7 +100,7 @@ func verification(ctx context.Context, a *app.App, replay bool) (*api.Verificati
 	s, err := sqlite.Open(ctx, path, sqlite.Options{AsIs: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		a.Say("pawl: there is no database at %s yet", path)
-		return &api.Verification{Broken: []api.Violation{}}, nil
+		return &api.Verification{At: time.Now().UTC(), Broken: []api.Violation{}, Promises: promises(nil)}, nil
 	}
 	if err != nil {
 		return nil, &exit.Error{Code: exit.Misuse, Err: err}
@@ -134,8 +123,10 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 	if err != nil {
 		return nil, fmt.Errorf("verify the database: %w", err)
 	}
-	v := &api.Verification{Broken: []api.Violation{}}
+	v := &api.Verification{At: begun.UTC(), Broken: []api.Violation{}}
+	var looked []rows.By
 	if replay {
+		looked = append(looked, rows.Replay)
 		r, err := histories.Of(s, catalog.New(s)).Verify(ctx)
 		if err != nil {
 			return nil, err
@@ -143,6 +134,7 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 		broken = append(broken, r.Broken...)
 		v.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
 	}
+	v.Promises = promises(broken, looked...)
 	v.Seconds = time.Since(begun).Seconds()
 	for _, b := range broken {
 		out := api.Violation{Invariant: b.Invariant, Message: b.Say}
@@ -154,30 +146,37 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 	return v, nil
 }
 
+// promises says how those that were looked at stand.
+func promises(broken []store.Violation, looked ...rows.By) (all []api.Invariant) {
+	for _, p := range rows.Report(broken, looked...) {
+		all = append(all, api.Invariant{Invariant: p.Number, Says: p.Says, LookedAt: p.LookedAt, State: p.State, Broken: p.Times})
+	}
+	return all
+}
+
 // printVerification lists the promises by number, and what breaks them.
 func printVerification(a *app.App, v *api.Verification) {
 	by := map[int][]api.Violation{}
 	for _, b := range v.Broken {
 		by[b.Invariant] = append(by[b.Invariant], b)
 	}
-	numbers := make([]int, 0, len(Promises))
-	for n := range Promises {
-		if n != histories.InvariantReplay || v.Replayed != nil || by[n] != nil {
-			numbers = append(numbers, n)
+	all := slices.Clone(v.Promises)
+	for n, broken := range by {
+		if !slices.ContainsFunc(all, func(p api.Invariant) bool { return p.Invariant == n }) { // of a server of another version
+			all = append(all, api.Invariant{Invariant: n, Says: "see docs/invariants.md", State: rows.Broken, Broken: len(broken)})
 		}
 	}
-	for n := range by {
-		if Promises[n] == "" {
-			numbers = append(numbers, n)
+	slices.SortFunc(all, func(a, b api.Invariant) int { return cmp.Compare(a.Invariant, b.Invariant) })
+	for _, p := range all {
+		n := p.Invariant
+		switch p.State {
+		case rows.Broken:
+			fmt.Fprintf(a.Out, "FAIL %2d: %s (broken %d times)\n", n, p.Says, p.Broken)
+		case rows.Unknown:
+			fmt.Fprintf(a.Out, "?    %2d: %s (not looked at to the end: too much is broken)\n", n, p.Says)
+		default:
+			fmt.Fprintf(a.Out, "ok   %2d: %s (%s)\n", n, p.Says, p.LookedAt)
 		}
-	}
-	slices.SortFunc(numbers, cmp.Compare[int])
-	for _, n := range numbers {
-		mark, count := "ok  ", ""
-		if k := len(by[n]); k > 0 {
-			mark, count = "FAIL", fmt.Sprintf(" (broken %d times)", k)
-		}
-		fmt.Fprintf(a.Out, "%s %2d: %s%s\n", mark, n, cmp.Or(Promises[n], "see docs/invariants.md"), count)
 		const few = 20
 		for i, b := range by[n] {
 			if i == few {

@@ -1,0 +1,102 @@
+package verification
+
+import "github.com/pawl-run/pawl/internal/store"
+
+// By is what looks at a promise.
+type By int
+
+const (
+	Rows   By = iota // the store alone: Check
+	Engine           // an engine, which has the rules and forms
+	Replay           // a replay of every history
+)
+
+// Promise is an invariant that a verification looks at.
+type Promise struct {
+	Number   int    // in docs/invariants.md
+	Says     string // what holds, as it stands there
+	LookedAt string
+	By       By
+}
+
+// Promises are those that some verification looks at, by number.
+var Promises = []Promise{
+	{1, "A history is a walk along the lifecycle's table: within an attempt the stage never goes back, and attempts count up.", "every event of every execution", Rows},
+	{2, "An end is final: status, outcome and finish time are written once.", "every execution", Rows},
+	{3, "An attempt has one owner at most, and nothing is owned before the hand-off or after the end.", "every execution", Rows},
+	{4, "Nothing is written in the name of an attempt that is over.", "every event of every execution", Rows},
+	{6, "The applied events of an execution are numbered 1, 2, … n without a hole.", "every event of every execution", Rows},
+	{12, "A key has at most as many holders as its limit; lowering the limit takes nobody's slot.", "every holder of every key", Rows},
+	{13, "A slot is held exactly while an execution is scheduled, provisioning or running.", "every execution", Rows},
+	{16, "An execution is in one place: in one queue, or in one line, or held, or over.", "every execution, and its place in its queue", Rows},
+	{17, "An item of a task is one execution, and a child is one item.", "every item of every task", Rows},
+	{19, "The items of a task are numbered from 0 without a hole; their outputs keep that order.", "every item of every task", Rows},
+	{20, "A workflow that is over has no child that is not.", "every item of every task", Rows},
+	{22, "No execution has more attempts than its policy allows.", "every execution", Rows},
+	{24, "Nothing times out, and no sleep is over, before its deadline on the database's clock; a deadline moves by as long as a pause let timers stand still.", "every execution", Rows},
+	{25, "One idempotency key, one body, one execution; another body is refused. Of a batch: one key, one list of bodies, one list of executions.", "every idempotency key", Rows},
+	{26, "A schedule decides once about a nominal time: it is fired or missed, and what it started is of one tick.", "every schedule and its times", Rows},
+	{28, "What waits for a gap to close is bounded.", "every execution that has not ended", Rows},
+	{32, "A row that cannot be stored, read or decided about harms no other: not the request that it follows from, and not what a loop finds beside it.", "every wait and the latest signals", Rows},
+	{33, "What is derived equals what it is derived from.", "every row that is derived from others, and the indexes", Rows},
+	{37, "Times do not run backwards within a history, and when an execution was claimed, started and finished is when its events say. Histories from before this was kept may break it.", "every event of every execution", Rows},
+	{38, "An uploaded content that was there when an execution naming it was accepted stays as long as the execution.", "every upload that an execution names", Rows},
+	{39, "What a rule has started for a signal is one execution, which names both; what is folded stands for a signal of the same rule.", "every enforcement", Rows},
+	{40, "A signal about which the rules were asked has an enforcement of every rule that held of it.", "the latest 10,000 signals", Engine},
+	{41, "No signal stays new.", "the latest 10,000 signals", Engine},
+	{42, "A wait takes one signal, of its trigger and subject and not from before its time; a signal serves one wait of an attempt of a workflow.", "every wait", Rows},
+	{43, "No wait that has looked has a stored signal that fits, is not taken, and has met the open waits.", "every wait", Rows},
+	{44, "An inquiry, and a wait, is open exactly while its execution waits for it; an answer is the output of the execution.", "every question and wait, and the latest 10,000 answers", Rows},
+	{46, "No inquiry expires before it is due or is answered after that, and none ends twice.", "every question", Rows},
+	{47, "What the engine runs itself has no owner and stands in no queue, unless it waits there because its action is paused.", "every execution", Rows},
+	{48, "A window stands exactly while signals are held in it, and counts them and the bytes of their data.", "every window of every rule", Rows},
+	{51, "No rule runs on a signal that it has led to itself, unless it allows that, or at the end of a longer chain than it allows.", "the latest 10,000 signals and what rules made of them", Engine},
+	{52, "Of a key with a rate no more begin in any span than its limit and burst, and what has begun has had its slot.", "every key with a rate", Rows},
+	{58, "No attempt begins in a paused queue, or of a paused action, after the pause's commit.", "every first attempt, beside the pauses", Rows},
+	{59, "What reused an outcome did nothing else, and its outcome is that of an execution that completed and itself ran or was given it. What was given an output did nothing else.", "every execution that reused an outcome or was given one", Rows},
+	{60, "Outcomes are kept for a rerun only until it ends; of an item that ended with one, nothing before it ran.", "every outcome that is kept for a rerun", Rows},
+	{61, "A recorded history follows from the rules: at its times and with its outcomes they decide what was recorded.", "every history, decided once more by the rules", Replay},
+	{66, "What was imported has ended: nothing decides about it, it holds no slot, and no idempotency key, line or queue leads to it. Its history and its tree keep the promises above, but for those about other executions of where it ran (12, 25, 39, 52, 58).", "every execution", Rows},
+	{67, "What ended out of the cache has the outcome of an execution that completed, itself ran, and had the same to do; it was not older than the task or the submission allows. What is kept is what its origin put out.", "every outcome in the cache, and what ended with one", Rows},
+}
+
+// How a promise stands. They are words of the API.
+const (
+	Kept    = "kept"
+	Broken  = "broken"
+	Unknown = "unknown"
+)
+
+// Standing is what a verification found of a promise.
+type Standing struct {
+	Promise
+	State string
+	Times int // how many violations are of it
+}
+
+// Report says of each promise that was looked at whether it is kept. Where the rows broke so many that Check stopped looking, those that it has not
+// found broken are unknown.
+func Report(broken []store.Violation, looked ...By) (all []Standing) {
+	times := map[int]int{}
+	for _, b := range broken {
+		times[b.Invariant]++
+	}
+	done := [3]bool{Rows: true}
+	for _, by := range looked {
+		done[by] = true
+	}
+	for _, p := range Promises {
+		if !done[p.By] {
+			continue
+		}
+		state := Kept
+		switch {
+		case times[p.Number] > 0:
+			state = Broken
+		case p.By == Rows && len(broken) >= Most:
+			state = Unknown
+		}
+		all = append(all, Standing{p, state, times[p.Number]})
+	}
+	return all
+}
