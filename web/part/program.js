@@ -21,3 +21,13 @@ export function programOf(v) {
   if (stdin === null || cases.some((/** @type {any} */ c) => c === null || c.stdin === null || c.expect === null)) return null;
   return { ...blank, language: String(v.language), source: v.source, stdin, interactive: v.interactive === true, cases, wall: String(v.limits?.wall ?? ''), memory: String(v.limits?.memory ?? '') };
 }
+
+/** Which case of an input has a name: that which it was given, or its number. @param {any[]} cases @param {string} name */
+export const caseAt = (cases, name) => cases.findIndex((c, i) => (c?.name || String(i + 1)) === name);
+
+/** An input of code with one of its cases alone, by its name; null where it has none of that name. @param {any} v @param {string} name */
+export function caseAlone(v, name) {
+  const cases = Array.isArray(v?.cases) ? v.cases : [];
+  const c = cases[caseAt(cases, name)];
+  return c ? { ...v, cases: [{ ...c, name }] } : null;
+}

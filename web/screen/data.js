@@ -3,6 +3,8 @@ import { html } from '../vendor/preact.js';
 import { line, count } from '../app/text.js';
 import { json } from '../part/json.js';
 import { longText } from '../part/longtext.js';
+import { curl, requestOf } from '../part/request.js';
+import { copyAs } from '../part/copyas.js';
 import { panel, empty, copy } from '../part/kit.js';
 
 /** @param {{raw: string|undefined, name: string, none: string}} p */
@@ -19,7 +21,14 @@ export const source = (title, text) => panel({ title, actions: html`<span class=
 const contentText = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
 
 /** @param {import('./execution.js').Shown} p */
-export function Input({ x, raw }) {
+export function Input(p) {
+  const { x, raw } = p;
+  const request = () => requestOf(x, raw.input);
+  return html`<div class="stack"><div class="row">${copyAs(() => request().cli, () => curl('api/v1/executions', request().body))}</div>${parts(p)}</div>`;
+}
+
+/** What it was given, in parts. @param {import('./execution.js').Shown} p */
+function parts({ x, raw }) {
   const v = /** @type {any} */ (x.input);
   const code = x.kind === 'code' && v && typeof v === 'object' && typeof v.source === 'string';
   if (!code) return Data({ raw: raw.input, name: 'Input', none: 'It was submitted without an input.' });

@@ -7,7 +7,9 @@ import { line } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
 import { fieldsOf, wrong, written, entered, valuesOf, form } from '../part/form.js';
 import { labelsOf, labelsText } from '../part/labels.js';
-import { blank, programOf } from '../part/program.js';
+import { blank, caseAlone, programOf } from '../part/program.js';
+import { cli, curl } from '../part/request.js';
+import { copyAs } from '../part/copyas.js';
 import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
 
@@ -118,7 +120,10 @@ function Code({ first }) {
     <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button></div>
+    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs(() => {
+    const { labels: tags, ...program } = submission();
+    return cli({ action: 'code', input: JSON.stringify(program), labels: tags });
+  }, () => curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
   </form>`;
 }
 
@@ -181,12 +186,12 @@ function Action({ first }) {
     }
     setBusy(false);
   };
+  const body = () => (useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text));
   /** The submission as it stands, as text: what is sent is what was checked. */
   const submission = () => {
-    const body = useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text);
     const tags = labelsOf(labels);
     const parts = [`"action": ${JSON.stringify(action.trim())}`];
-    if (body !== '') parts.push(`"input": ${body}`);
+    if (body() !== '') parts.push(`"input": ${body()}`);
     if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
     return `{${parts.join(', ')}}`;
   };
@@ -223,7 +228,7 @@ function Action({ first }) {
     })}
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button></div>
+    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs(() => cli({ action: action.trim(), input: body(), labels: labelsOf(labels) }), () => curl('api/v1/executions', submission()))}</div>
   </form>`;
 }
 
@@ -231,6 +236,7 @@ export function New() {
   useTitle('New execution');
   const q = route.value.query;
   const from = q.get('from') || '';
+  const one = q.get('case') || '';
   const action = q.get('action') || '';
   const [first, setFirst] = useState(/** @type {any} */ (from ? null : { code: blank, action: { action, input: '', labels: '' } }));
   const [error, setError] = useState(/** @type {unknown} */ (null));
@@ -238,22 +244,24 @@ export function New() {
     if (!from) return;
     request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then((text) => {
       const x = JSON.parse(text);
-      const raw = members(text).input || '';
+      const only = one === '' ? null : caseAlone(x.input, one);
+      if (one !== '' && only === null) throw new Error(`It has no case ${one}.`);
+      const raw = only ? JSON.stringify(only) : members(text).input || '';
       const labels = labelsText(x.labels);
-      const program = x.action === 'code' ? programOf(x.input) : null;
+      const program = x.action === 'code' ? programOf(only || x.input) : null;
       setFirst({
         code: program ? { ...program, labels } : blank,
         program: program !== null,
         action: { action: x.action + (x.version ? `@${x.version}` : ''), input: tokens(raw).map((t) => t.text).join(''), labels },
       });
     }).catch(setError);
-  }, [from]);
+  }, [from, one]);
   const asAction = q.get('as') === 'action' || (q.get('as') !== 'code' && ((from !== '' && !first?.program) || action !== ''));
   // What is typed into one form is there still after a look at the other.
   const seen = useRef({ action: false, code: false });
   if (first) seen.current[asAction ? 'action' : 'code'] = true;
   return html`<div><div class="top"><h1>New execution</h1></div>
-    ${from ? html`<p class="muted small">With the input of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>, to be changed.</p>` : null}
+    ${from ? html`<p class="muted small">With the input of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>${one ? html` and its case <span class="user">${line(one, 120)}</span> alone` : ''}, to be changed.</p>` : null}
     <nav class="tabs" aria-label="What to run"><a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a><a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a></nav>
     ${trouble(error)}
     ${!first ? null : html`<div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action }) : null}</div><div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code }) : null}</div>`}</div>`;

@@ -1,10 +1,11 @@
 // How code ended: the verdict, what it used of what it was allowed, its cases, its output and its files.
 import { html, h, useState } from '../vendor/preact.js';
-import { apiURL } from '../app/api.js';
+import { apiURL, query } from '../app/api.js';
 import { route } from '../app/router.js';
 import { plain, line, bytes, duration, number, count } from '../app/text.js';
 import { json, members } from '../part/json.js';
 import { longText } from '../part/longtext.js';
+import { caseAt } from '../part/program.js';
 import { codeResult } from '../part/coderesult.js';
 import { gaugesOf } from '../part/gauges.js';
 import { diff } from '../part/diff.js';
@@ -38,8 +39,8 @@ const block = (title, text, of, note = '') => html`<div class="tight"><h3>${titl
 /** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
 const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
 
-/** What a case was given, what was expected of it and what it wrote, beside one another. @param {{c: CaseResult, given: any}} p */
-const caseDetail = ({ c, given }) => {
+/** What a case was given, what was expected of it and what it wrote, beside one another. @param {{id: string, c: CaseResult, given: any}} p id: of its execution */
+const caseDetail = ({ id, c, given }) => {
   const stdin = textOf(given?.stdin);
   const expect = textOf(given?.expect);
   return html`<div class="tight">
@@ -51,11 +52,12 @@ const caseDetail = ({ c, given }) => {
       ${expect !== null ? block('Expected', expect, c.name) : null}
       ${c.stdout ? block('stdout', c.stdout, c.name, c.stdout_truncated ? ', the beginning' : '') : null}
       ${c.stderr ? block('stderr', c.stderr, c.name, c.stderr_truncated ? ', the beginning' : '') : null}
-    </div></div>`;
+    </div>
+    ${given ? html`<div><a class="button" href=${'new' + query({ from: id, case: c.name })}>Run this case alone</a></div>` : null}</div>`;
 };
 
-/** @param {{cases: CaseResult[], given: any[], summary: import('../types').CaseSummary|undefined}} p */
-function Cases({ cases, given, summary }) {
+/** @param {{id: string, cases: CaseResult[], given: any[], summary: import('../types').CaseSummary|undefined}} p */
+function Cases({ id, cases, given, summary }) {
   const failing = cases.filter((c) => c.verdict !== 'ok');
   const asked = route.value.query.get('case') || '';
   const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length && (asked === '' || failing.some((c) => c.name === asked)));
@@ -72,7 +74,7 @@ function Cases({ cases, given, summary }) {
       <tbody>${rows.map((c) => [html`<tr key=${c.name}><td><button type="button" class="bare open-row user" aria-expanded=${chosen === c.name} onClick=${() => choose(chosen === c.name ? '' : c.name)}><span class="turn" aria-hidden="true">${chosen === c.name ? '▾' : '▸'}</span> ${line(c.name, 120)}</button></td>
         <td><span class=${verdictTone(c.verdict)}>${line(verdictWord(c.verdict))}</span>${c.uncompared ? html` <span class="muted small">not compared</span>` : null}</td>
         <td class="right num">${duration(c.wall_ms || 0)}</td><td class="right num">${duration(c.cpu_ms || 0)}</td><td class="right num">${bytes(c.peak_memory_bytes || 0)}</td></tr>`,
-      chosen === c.name ? html`<tr key=${`${c.name} detail`}><td colspan="5">${caseDetail({ c, given: given.find((g, i) => (g?.name || String(i + 1)) === c.name) })}</td></tr>` : null])}</tbody></table></div>
+      chosen === c.name ? html`<tr key=${`${c.name} detail`}><td colspan="5">${caseDetail({ id, c, given: given[caseAt(given, c.name)] })}</td></tr>` : null])}</tbody></table></div>
     ${(only ? failing : cases).length > most ? html`<div class="more"><button type="button" onClick=${() => setMost(most + 500)}>Show more</button></div>` : null}`,
   });
 }
@@ -102,7 +104,7 @@ export function Result({ x, raw }) {
       <div class="gauges">${gaugesOf(r).map(gauge)}</div>
     </section>
     ${x.error && x.error.code !== r.verdict ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}
-    ${r.cases && r.cases.length > 0 ? h(Cases, { cases: r.cases, given: Array.isArray(given) ? given : [], summary: r.summary }) : html`<div class="split">
+    ${r.cases && r.cases.length > 0 ? h(Cases, { id: x.id, cases: r.cases, given: Array.isArray(given) ? given : [], summary: r.summary }) : html`<div class="split">
       ${output('stdout', r.stdout, r.stdout_base64, r.stdout_bytes, r.stdout_truncated)}${output('stderr', r.stderr, r.stderr_base64, r.stderr_bytes, r.stderr_truncated)}</div>`}
     ${r.compile ? panel({ title: 'Compiler', actions: html`<span class=${verdictTone(r.compile.verdict)}>${line(verdictWord(r.compile.verdict))}</span>`, children: longText({ text: (r.compile.stdout || '') + (r.compile.stderr || '') || 'Nothing', name: 'What the compiler wrote', cls: 'wrap', draw: written }) }) : null}
     ${value ? panel({ title: 'Result value', children: json(value, 'Result value') }) : null}
