@@ -168,9 +168,5 @@ func (c *call) linkInquiry() error {
 	if err != nil {
 		return c.renderedInquiry(nil, err)
 	}
-	out := api.AnswerLink{Path: answerPath + token, For: in.For}
-	if !i.Due.IsZero() {
-		out.Due = &i.Due
-	}
-	return c.json(http.StatusOK, out)
+	return c.json(http.StatusOK, api.AnswerLink{Path: answerPath + token, For: in.For, Due: moment(i.Due)})
 }

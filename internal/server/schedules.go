@@ -172,12 +172,9 @@ func (c *call) backfillSchedule() error {
 	if err != nil {
 		return missing("schedule", name, err)
 	}
-	out := api.Backfilled{Fired: []api.BackfilledTime{}, Skipped: done.Skipped}
+	out := api.Backfilled{Fired: []api.BackfilledTime{}, Skipped: done.Skipped, Next: moment(done.Next)}
 	for i := range done.Ticks {
 		out.Fired = append(out.Fired, api.BackfilledTime{Nominal: done.Ticks[i].Nominal, Execution: done.Ticks[i].Execution.String()})
-	}
-	if !done.Next.IsZero() {
-		out.Next = &done.Next
 	}
 	return c.json(http.StatusOK, out)
 }

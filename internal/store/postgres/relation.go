@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // relation are the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the types
@@ -165,4 +167,18 @@ func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation
 		return row, err
 	}
 	return all[0], nil
+}
+
+// due reads up to n rows that are due, and when the next of the others is.
+func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W, *T], now time.Time, n int, what string) (all []T, next time.Time, err error) {
+	var a, b args
+	err = s.read(ctx, call{q: q, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, of)},
+		call{q: later, params: b.int(row.Micros(now)).params, read: func(r *rows) error {
+			next = r.time()
+			return nil
+		}})
+	if err != nil {
+		return nil, next, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, next, nil
 }

@@ -117,16 +117,7 @@ func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store
 
 // DueSchedules implements store.ScheduleReader.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, n int) (all []store.Schedule, next time.Time, err error) {
-	var due, later args
-	err = s.read(ctx, call{q: qDueSchedules, params: due.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, schedules)},
-		call{q: qNextSchedule, params: later.int(row.Micros(now)).params, read: func(r *rows) error {
-			next = r.time()
-			return nil
-		}})
-	if err != nil {
-		return nil, next, fmt.Errorf("look for due schedules: %w", err)
-	}
-	return all, next, nil
+	return due(ctx, s, qDueSchedules, qNextSchedule, schedules, now, n, "look for due schedules")
 }
 
 // Ticks implements store.ScheduleReader.

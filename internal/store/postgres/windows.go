@@ -141,16 +141,7 @@ func closed(a *args, k *store.Closing, state flow.EnforcementState) *args {
 
 // DueWindows implements store.WindowReader.
 func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []store.Window, next time.Time, err error) {
-	var due, later args
-	err = s.read(ctx, call{q: qDueWindows, params: due.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, windows)},
-		call{q: qNextWindow, params: later.int(row.Micros(now)).params, read: func(r *rows) error {
-			next = r.time()
-			return nil
-		}})
-	if err != nil {
-		return nil, next, fmt.Errorf("look for due windows: %w", err)
-	}
-	return all, next, nil
+	return due(ctx, s, qDueWindows, qNextWindow, windows, now, n, "look for due windows")
 }
 
 // Window implements store.WindowReader.

@@ -212,3 +212,21 @@ func one[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), wh
 	}
 	return all[0], nil
 }
+
+// due reads up to n rows that are due, and when the next of the others is.
+func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W, *T], now time.Time, n int, what string) (all []T, next time.Time, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		if all, err = rowsOf(c.use(q).int(row.Micros(now)).int(int64(n)), of); err != nil {
+			return err
+		}
+		k := c.use(later).int(row.Micros(now))
+		if k.next() {
+			next = row.FromMicros(k.getInt())
+		}
+		return k.done()
+	})
+	if err != nil {
+		return nil, next, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, next, nil
+}

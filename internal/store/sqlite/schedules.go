@@ -104,20 +104,7 @@ func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store
 
 // DueSchedules implements store.ScheduleReader.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, n int) (all []store.Schedule, next time.Time, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		if all, err = rowsOf(c.use(qDueSchedules).int(row.Micros(now)).int(int64(n)), schedules); err != nil {
-			return err
-		}
-		k := c.use(qNextSchedule).int(row.Micros(now))
-		if k.next() {
-			next = row.FromMicros(k.getInt())
-		}
-		return k.done()
-	})
-	if err != nil {
-		return nil, next, fmt.Errorf("look for due schedules: %w", err)
-	}
-	return all, next, nil
+	return due(ctx, s, qDueSchedules, qNextSchedule, schedules, now, n, "look for due schedules")
 }
 
 // Ticks implements store.ScheduleReader.

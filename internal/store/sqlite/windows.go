@@ -124,18 +124,5 @@ func (s *Store) HeldSignals(ctx context.Context, key store.WindowKey, n int) (al
 
 // DueWindows implements store.WindowReader.
 func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []store.Window, next time.Time, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		if all, err = rowsOf(c.use(qDueWindows).int(row.Micros(now)).int(int64(n)), windows); err != nil {
-			return err
-		}
-		k := c.use(qNextWindow).int(row.Micros(now))
-		if k.next() {
-			next = row.FromMicros(k.getInt())
-		}
-		return k.done()
-	})
-	if err != nil {
-		return nil, next, fmt.Errorf("look for due windows: %w", err)
-	}
-	return all, next, nil
+	return due(ctx, s, qDueWindows, qNextWindow, windows, now, n, "look for due windows")
 }
