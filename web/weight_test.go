@@ -44,6 +44,8 @@ func TestWeightOfScreens(t *testing.T) {
 		{"the batches", []string{"screen/batches.js"}, 3_500},
 		{"a batch", []string{"screen/batches.js", "screen/batch.js"}, 16_000},
 		{"the definitions", []string{"screen/definitions.js"}, 2_000},
+		{"a comparison", []string{"screen/compare.js"}, 14_000},
+		{"the work", []string{"screen/work.js"}, 14_000},
 		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 19_000},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 26_000},
 	} {

@@ -173,6 +173,44 @@ func TestScreens(t *testing.T) {
 	})
 }
 
+// painted is a function of the page: whether an element without words is seen, by its border, by a background that differs from the one behind it, or by the outline of its row.
+const painted = `(e) => {
+	const none = (c) => c === 'transparent' || /, 0\)$/.test(c);
+	const behind = (o) => { for (; o; o = o.parentElement) { const c = getComputedStyle(o).backgroundColor; if (!none(c)) return c; } return 'the canvas'; };
+	const [c, under] = [getComputedStyle(e), behind(e.parentElement)];
+	return ['Top', 'Right', 'Bottom', 'Left'].some((s) => c['border' + s + 'Style'] !== 'none' && parseFloat(c['border' + s + 'Width']) > 0 && !none(c['border' + s + 'Color']) && c['border' + s + 'Color'] !== under)
+		|| !none(c.backgroundColor) && c.backgroundColor !== under || parseFloat(getComputedStyle(e.closest('tr') || e).outlineWidth) > 0 && getComputedStyle(e.closest('tr') || e).outlineStyle !== 'none';
+}`
+
+// What says something by its background alone (bars, dots, cells) is seen on every screen when the system gives all colours.
+func TestForcedColours(t *testing.T) {
+	t.Parallel()
+	s, at := filled(t, "sqlite")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	marked := 0
+	for name, path := range at {
+		if !strings.Contains(name, *only) {
+			continue
+		}
+		tb.as("dark", 1280)
+		tb.do(name, chromedp.Navigate(s.url+"/ui/"+path))
+		tb.see(shows[name])
+		marked += eval[int](tb, `(() => { const painted = `+painted+`; window.marked = [...document.querySelectorAll('#page *')].filter((e) => e instanceof HTMLElement && e.childElementCount === 0 && e.textContent.trim() === ''
+			&& !/^(INPUT|TEXTAREA|SELECT|CANVAS|IMG|OPTION)$/.test(e.tagName) && e.offsetWidth >= 3 && e.offsetHeight >= 3 && painted(e)); return window.marked.length; })()`)
+		tb.as(forced, 1280)
+		tb.until("colours are forced", `matchMedia('(forced-colors: active)').matches`)
+		lost := eval[[]string](tb, `(() => { const painted = `+painted+`; return window.marked.filter((e) => e.isConnected && e.offsetWidth >= 3 && e.offsetHeight >= 3 && !painted(e)).slice(0, 5).map((e) => e.parentElement.outerHTML.slice(0, 200)); })()`)
+		if len(lost) > 0 {
+			t.Errorf("%s: with forced colours these are not seen:\n  %s", name, strings.Join(lost, "\n  "))
+		}
+		tb.accessible(name + " with forced colours")
+		tb.shot(name + " forced")
+	}
+	if *only == "" && marked < 20 {
+		t.Errorf("%d elements without words were looked at", marked)
+	}
+}
+
 // walk looks at every screen, and with axe where that is asked for.
 func walk(t *testing.T, s *server, at map[string]string, l look, axe bool) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
