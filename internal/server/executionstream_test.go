@@ -76,6 +76,7 @@ func TestLogsBackwards(t *testing.T) {
 		t.Errorf("at a byte: %.300s, %v", answer, err)
 	}
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?offset=7", "", "Accept", "application/json")
+	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?stream=stdout&offset=7", "", "Accept", "text/event-stream")
 	for _, query := range []string{"?before=x", "?before=0.1", "?skip=true", "?skip=true&tail=1"} {
 		h.problem(t, 400, api.ProblemInvalid, "GET", path+query, "")
 	}

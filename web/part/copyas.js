@@ -1,23 +1,23 @@
-// Buttons that copy a request as a command.
+// Buttons that copy a request as a command. How commands are written is fetched when one is pressed.
 import { html, h, useState } from '../vendor/preact.js';
 
-/** @param {{label: string, text: () => string}} p text: empty where there is no such command */
+/** @typedef {(w: import('./request.js').Written) => string} Text a command; empty where there is none for the request */
+
+/** @param {{label: string, text: Text}} p */
 function CopyAs({ label, text }) {
   const [said, say] = useState('');
   const copy = async () => {
-    let now;
     try {
-      now = text();
+      const now = text(await import('./request.js').then((m) => m));
+      if (now === '') say('It has settings that pawl run has no flags for');
+      else await navigator.clipboard.writeText(now).then(() => say('Copied'), () => say('Not allowed here'));
     } catch (e) {
       say(/** @type {Error} */ (e).message);
-      return;
     }
-    if (now === '') say('It has settings that pawl run has no flags for');
-    else await navigator.clipboard.writeText(now).then(() => say('Copied'), () => say('Not allowed here'));
     setTimeout(() => say(''), 4000);
   };
   return html`<button type="button" class="plain" onClick=${copy}>${label}</button>${said ? html`<span class="muted small" role="status">${said}</span>` : null}`;
 }
 
-/** @param {() => string} cli @param {() => string} curl */
+/** @param {Text} cli @param {Text} curl */
 export const copyAs = (cli, curl) => [h(CopyAs, { key: 'cli', label: 'Copy as CLI', text: cli }), h(CopyAs, { key: 'curl', label: 'Copy as curl', text: curl })];

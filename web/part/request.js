@@ -16,6 +16,7 @@ const argument = (json) => (json.length <= longest ? quoted(json) : `@- <<'EOF'\
 /** @param {string} path @param {string} body JSON */
 export const curl = (path, body) => `curl -sS ${quoted(apiURL(path))} -H 'Content-Type: application/json'${tokens.value ? ' -H "Authorization: Bearer $PAWL_TOKEN"' : ''} --data-binary ${argument(ascii(body))}`;
 
+/** @typedef {{cli: typeof cli, curl: typeof curl, requestOf: typeof requestOf}} Written how commands are written */
 /** @typedef {{action: string, input?: string, labels?: Record<string, string>, worker_labels?: Record<string, string>, queue?: string, timeout?: string}} Asked input: JSON */
 
 /** Whether pawl run can be given a label as it is: quotation marks mean something in its flags, and so do commas beside a second =. @param {[string, string]} of */

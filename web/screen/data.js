@@ -3,7 +3,6 @@ import { html } from '../vendor/preact.js';
 import { line, count } from '../app/text.js';
 import { json } from '../part/json.js';
 import { longText } from '../part/longtext.js';
-import { curl, requestOf } from '../part/request.js';
 import { copyAs } from '../part/copyas.js';
 import { panel, empty, copy } from '../part/kit.js';
 
@@ -23,8 +22,7 @@ const contentText = (c) => (typeof c === 'string' ? c : typeof c?.text === 'stri
 /** @param {import('./execution.js').Shown} p */
 export function Input(p) {
   const { x, raw } = p;
-  const request = () => requestOf(x, raw.input);
-  return html`<div class="stack"><div class="row">${copyAs(() => request().cli, () => curl('api/v1/executions', request().body))}</div>${parts(p)}</div>`;
+  return html`<div class="stack"><div class="row">${copyAs((w) => w.requestOf(x, raw.input).cli, (w) => w.curl('api/v1/executions', w.requestOf(x, raw.input).body))}</div>${parts(p)}</div>`;
 }
 
 /** What it was given, in parts. @param {import('./execution.js').Shown} p */

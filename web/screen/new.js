@@ -8,7 +8,6 @@ import { members, tokens } from '../part/json.js';
 import { fieldsOf, wrong, written, entered, valuesOf, form } from '../part/form.js';
 import { labelsOf, labelsText } from '../part/labels.js';
 import { blank, caseAlone, programOf } from '../part/program.js';
-import { cli, curl } from '../part/request.js';
 import { copyAs } from '../part/copyas.js';
 import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
@@ -120,10 +119,10 @@ function Code({ first }) {
     <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs(() => {
+    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs((w) => {
     const { labels: tags, ...program } = submission();
-    return cli({ action: 'code', input: JSON.stringify(program), labels: tags });
-  }, () => curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
+    return w.cli({ action: 'code', input: JSON.stringify(program), labels: tags });
+  }, (w) => w.curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
   </form>`;
 }
 
@@ -228,7 +227,7 @@ function Action({ first }) {
     })}
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs(() => cli({ action: action.trim(), input: body(), labels: labelsOf(labels) }), () => curl('api/v1/executions', submission()))}</div>
+    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs((w) => w.cli({ action: action.trim(), input: body(), labels: labelsOf(labels) }), (w) => w.curl('api/v1/executions', submission()))}</div>
   </form>`;
 }
 
