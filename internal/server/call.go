@@ -112,14 +112,19 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 // execution reads the id in the path.
 func (c *call) execution() (flow.ID, error) { return executionNamed(c.r.PathValue("id")) }
 
-// executionNamed reads an execution's id. An invalid one names no execution.
+// executionNamed reads an execution's id.
 func executionNamed(text string) (flow.ID, error) {
-	id, err := flow.ParseID(flow.ExecutionPrefix, text)
+	return idNamed("execution", flow.ExecutionPrefix, text)
+}
+
+// idNamed reads an id. An invalid one names nothing.
+func idNamed(what, prefix, text string) (flow.ID, error) {
+	id, err := flow.ParseID(prefix, text)
 	if err != nil {
-		return flow.ID{}, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such execution: %v", err))
+		return flow.ID{}, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s of this id: %v", what, err))
 	}
 	if id.IsZero() {
-		return flow.ID{}, notFound("execution", text)
+		return flow.ID{}, notFound(what, text)
 	}
 	return id, nil
 }

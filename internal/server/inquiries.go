@@ -119,12 +119,7 @@ func (c *call) inquiries() error {
 
 // inquiryID reads the id in the path.
 func (c *call) inquiryID() (flow.ID, error) {
-	text := c.r.PathValue("id")
-	id, err := flow.ParseID(flow.InquiryPrefix, text)
-	if err != nil || id.IsZero() {
-		return flow.ID{}, notFound("inquiry", text)
-	}
-	return id, nil
+	return idNamed("inquiry", flow.InquiryPrefix, c.r.PathValue("id"))
 }
 
 // renderedInquiry answers with an inquiry, or with the problem that err stands for.

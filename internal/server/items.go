@@ -19,14 +19,7 @@ const itemsLooked = 20_000
 // items answers with the executions of one task, a page at a time.
 func (c *call) items() error {
 	limit := int(c.number("limit", 1000, 1, 10_000))
-	after := -1
-	if text := c.query.Get("cursor"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			c.fault("cursor", text, "it is no cursor of this list", "pass next_cursor as the server gave it")
-		}
-		after = int(n)
-	}
+	after := int(c.number("cursor", -1, 0, 1<<31-1))
 	wanted := c.stages()
 	x, err := c.workflow()
 	if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -134,14 +135,7 @@ func orNotFound(err error) error {
 func (c *call) pauses() error {
 	history := c.flag("history")
 	limit := int(c.number("limit", 100, 1, 1000))
-	below := int64(0)
-	if text := c.query.Get("cursor"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 {
-			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
-		}
-		below = n
-	}
+	below := c.number("cursor", 0, 1, math.MaxInt64)
 	if err := c.checked(); err != nil {
 		return err
 	}

@@ -80,9 +80,8 @@ func (c *call) emitBatch() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	if n := len(in.Signals); n == 0 || n > api.BatchLimit {
-		return invalid(api.FieldError{Path: "signals", Value: fmt.Sprintf("%d items", n),
-			Message: "it is not a number of signals that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	if err := checkBatch("signals", len(in.Signals)); err != nil {
+		return err
 	}
 	chain, err := c.chain()
 	if err != nil {
@@ -120,15 +119,7 @@ func renderSignal(s *flow.Signal) api.Signal {
 
 // signalID reads the id in the path.
 func (c *call) signalID() (flow.ID, error) {
-	text := c.r.PathValue("id")
-	id, err := flow.ParseID(flow.SignalPrefix, text)
-	if err != nil {
-		return id, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such signal: %v", err))
-	}
-	if id.IsZero() {
-		return id, notFound("signal", text)
-	}
-	return id, nil
+	return idNamed("signal", flow.SignalPrefix, c.r.PathValue("id"))
 }
 
 // loadSignal loads the signal named in the path.

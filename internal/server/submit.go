@@ -196,9 +196,8 @@ func (c *call) evaluateBatch() error {
 // acceptBatch submits the items of a field, and answers with the verdict on each. place changes the places of faults in a
 // submission to those in its item.
 func (c *call) acceptBatch(field string, subs []engine.Submission, place func(error) error) error {
-	if n := len(subs); n == 0 || n > api.BatchLimit {
-		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
-			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	if err := checkBatch(field, len(subs)); err != nil {
+		return err
 	}
 	chain, err := c.chain()
 	if err != nil {
@@ -230,6 +229,15 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 		out.Results[i] = api.BatchEntry{ID: v.Execution.String(), Existing: v.Existing}
 	}
 	return c.json(http.StatusOK, out)
+}
+
+// checkBatch refuses a batch of no items, or of too many.
+func checkBatch(field string, n int) error {
+	if n == 0 || n > api.BatchLimit {
+		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
+			Message: "it is not a number of items that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	}
+	return nil
 }
 
 // submitAll submits a batch; if it has an idempotency key, as one request.

@@ -23,3 +23,8 @@ func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Conte
 		return errors.Join(failed...)
 	})
 }
+
+// ForEach is EachNamed as the function of a command whose arguments are the names.
+func ForEach(a *App, do func(context.Context, *Session, string) (string, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, names []string) error { return EachNamed(a, cmd, names, do) }
+}

@@ -36,15 +36,13 @@ func rulesPause(a *app.App) *cobra.Command {
 		Long:    "Let rules start nothing until they are resumed. The signals that come meanwhile are kept.",
 		Example: "  pawl rules pause clean-disk --reason 'the disks are being replaced'",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
-				r, err := s.PauseRule(ctx, name, reason)
-				if err != nil {
-					return "", err
-				}
-				return r.Name + " is paused", nil
-			})
-		},
+		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
+			r, err := s.PauseRule(ctx, name, reason)
+			if err != nil {
+				return "", err
+			}
+			return r.Name + " is paused", nil
+		}),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
 	return c
@@ -56,15 +54,13 @@ func rulesResume(a *app.App) *cobra.Command {
 		Short:   "Let rules start executions again, for the signals that come from now on",
 		Example: "  pawl rules resume clean-disk",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
-				r, err := s.ResumeRule(ctx, name)
-				if err != nil {
-					return "", err
-				}
-				return r.Name + " is resumed", nil
-			})
-		},
+		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
+			r, err := s.ResumeRule(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			return r.Name + " is resumed", nil
+		}),
 	}
 }
 

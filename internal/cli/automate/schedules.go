@@ -69,15 +69,13 @@ func schedulesPause(a *app.App) *cobra.Command {
 		Short:   "Let schedules fire no more until they are resumed",
 		Example: "  pawl schedules pause nightly --reason 'the database is being moved'",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
-				k, err := s.PauseSchedule(ctx, name, reason)
-				if err != nil {
-					return "", err
-				}
-				return k.Name + " is paused", nil
-			})
-		},
+		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
+			k, err := s.PauseSchedule(ctx, name, reason)
+			if err != nil {
+				return "", err
+			}
+			return k.Name + " is paused", nil
+		}),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
 	return c
@@ -90,18 +88,16 @@ func schedulesResume(a *app.App) *cobra.Command {
 		Short:   "Let schedules fire again",
 		Example: "  pawl schedules resume nightly",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
-				k, err := s.ResumeSchedule(ctx, name, catchUp)
-				if err != nil {
-					return "", err
-				}
-				if k.Next == nil {
-					return k.Name + " is resumed, and no time comes any more", nil
-				}
-				return fmt.Sprintf("%s is resumed; next at %s", k.Name, output.When(k.Next)), nil
-			})
-		},
+		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
+			k, err := s.ResumeSchedule(ctx, name, catchUp)
+			if err != nil {
+				return "", err
+			}
+			if k.Next == nil {
+				return k.Name + " is resumed, and no time comes any more", nil
+			}
+			return fmt.Sprintf("%s is resumed; next at %s", k.Name, output.When(k.Next)), nil
+		}),
 	}
 	c.Flags().BoolVar(&catchUp, "catch-up", false, "what passed meanwhile goes by its policy of catching up; without it, it is missed")
 	return c
@@ -115,11 +111,9 @@ func schedulesFire(a *app.App) *cobra.Command {
 ended, and print its id. The schedule's own times are not touched.`,
 		Example: "  pawl schedules fire nightly",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
-				return s.FireSchedule(ctx, name)
-			})
-		},
+		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
+			return s.FireSchedule(ctx, name)
+		}),
 	}
 }
 
