@@ -75,6 +75,9 @@ func TestLogsBackwards(t *testing.T) {
 	if err := json.Unmarshal(answer, &at); err != nil || len(at.Chunks) != 1 || at.Chunks[0].Seq != 11 || !at.More || at.NextCursor != "1.11" {
 		t.Errorf("at a byte: %.300s, %v", answer, err)
 	}
+	if _, answer := h.do(t, "GET", path+"?stream=stdout&offset=57000", "", "Accept", "application/json"); !strings.Contains(string(answer), `"chunks":[]`) {
+		t.Errorf("behind the last byte: %.300s", answer)
+	}
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?offset=7", "", "Accept", "application/json")
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?stream=stdout&offset=7", "", "Accept", "text/event-stream")
 	for _, query := range []string{"?before=x", "?before=0.1", "?skip=true", "?skip=true&tail=1"} {
