@@ -17,7 +17,7 @@ func TestArchivesDocument(t *testing.T) {
 		"Exported 1 execution with 4 tasks in all to ", "manifest.json: OK\n", "executions/000001.jsonl: OK\n", `{"tree":"ex_`,
 		"Imported 1 execution with 4 tasks in all from ", "Imported 0 executions with 0 tasks in all from ", "; 1 was here already\n",
 		"Imported:", "nothing happens to it here\n", "follows from the rules\n", "its definition is not here yet\n", "pawl apply", "Nothing would run: the rerun of report@1 ends at once as completed\n",
-		"ok   61: histories follow from the rules\n",
+		"ok   61: A recorded history follows from the rules",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -15,7 +15,7 @@ func TestReplayDocument(t *testing.T) {
 	blocks := documented(t, "replay.md", "", 1)
 	out := followed(t, blocks[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
-		"follows from the rules\n", "\nAt event 6 (", "\nwhy: ", "ok   61: histories follow from the rules\n", "\ngift     skipped\n", "2 tasks of 4 would have gone another way; how it would have ended is not known\n",
+		"follows from the rules\n", "\nAt event 6 (", "\nwhy: ", "ok   61: A recorded history follows from the rules", "\ngift     skipped\n", "2 tasks of 4 would have gone another way; how it would have ended is not known\n",
 		"pack     input    3 items   3 items   pack[1]: its input is {\"item\":\"sofa\"}, and was {\"item\":\"lamp\"}\n", "gift     differs  skipped   started   gift was not started, so no outcome is recorded\n",
 	} {
 		if !strings.Contains(out, want) {
