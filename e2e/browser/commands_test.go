@@ -48,7 +48,7 @@ func inBash(t *testing.T, s *server, command string) string {
 // nasty is what a shell, a terminal or JSON may take for something else.
 const nasty = "it's \"quoted\" $(touch a) `touch b` ${HOME} $HOME \\ \\' \\n !! # ; & | > c\n\tsecond line\r\nEOF\n' \u202e\u200b\x1b[31m\x7f é 界 😀 %s @- --flag"
 
-// A request comes through a shell as it was, whatever is in it: copied from an execution or a form, as curl or as pawl run.
+// A request that is copied as a command, curl or pawl run, from an execution or a form, sends the same request when a shell runs it, also with quotes, newlines and $(…) in its texts.
 func TestCopyAsCommand(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "a-token-of-the-test")

@@ -136,7 +136,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// The document of a definition is a file that pawl apply takes again as what it is, whatever its texts hold; so it is for every example.
+// pawl apply takes the downloaded file of a definition as the same version, for each example and for texts with quotes, tabs and control characters.
 func TestDocumentIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

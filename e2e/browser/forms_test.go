@@ -166,6 +166,16 @@ func TestStreamThroughProxyWithoutServer(t *testing.T) {
 	tb.see("no gap, following")
 }
 
+// createsOne submits the form once more and wants the server to have one execution.
+func (tb *tab) createsOne(s *server) {
+	tb.t.Helper()
+	tb.press("Run")
+	tb.see("Created")
+	if n := len(s.call(tb.t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {
+		tb.t.Errorf("%d executions, want 1", n)
+	}
+}
+
 // A submission whose answer is lost in a proxy is sent again under its key: there is one execution.
 func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
@@ -184,11 +194,7 @@ func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
 	tb.do("fill in", chromedp.SendKeys("#action", "noop"))
 	tb.press("Run")
 	tb.see("Gateway Timeout")
-	tb.press("Run")
-	tb.see("Created")
-	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {
-		t.Errorf("%d executions, want 1", n)
-	}
+	tb.createsOne(s)
 }
 
 // A submission that is never answered ends, keeps what is typed, and is sent again under its key: there is one execution. The page's clock runs 100 times
@@ -215,11 +221,7 @@ func TestSubmitThatIsNeverAnswered(t *testing.T) {
 	tb.see("takes effect once")
 	tb.accessible("a submission without an answer")
 	tb.until("what was typed is there", `document.querySelector('#action').value === 'noop' && document.querySelector('#action-labels').value === 'by=hand'`)
-	tb.press("Run")
-	tb.see("Created")
-	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 1 {
-		t.Errorf("%d executions, want 1", n)
-	}
+	tb.createsOne(s)
 }
 
 // Every open row that is seen is followed, however many stand before it that are open for long.

@@ -67,7 +67,7 @@ func TestLogPageByPage(t *testing.T) {
 	})
 }
 
-// A line is marked by its edge or by a key; its link opens the log at it, in whatever page it is, and the lines that a search has found lead to theirs.
+// A click on the edge of a log line, or the key l, marks the line and makes its link. The link opens the page of the log that has the line, and so does the link of a line that a search has found.
 func TestLinkToLine(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

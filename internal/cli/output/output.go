@@ -269,7 +269,7 @@ func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
 	line, err := jsontext.AppendFormat(nil, raw, jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true),
 		jsontext.PreserveRawStrings(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		b.Write(raw) // it came as JSON; whatever it is, show it
+		b.Write(raw) // it cannot be indented: as it came
 		return
 	}
 	var members []jsonMember
