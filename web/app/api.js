@@ -80,7 +80,7 @@ export async function request(path, o = {}) {
   headers.set('Accept', o.accept || 'application/json');
   const quiet = o.quiet ?? (o.body ? 2 * patience : patience);
   const mine = new AbortController();
-  o.signal?.addEventListener('abort', () => mine.abort());
+  const signal = o.signal ? AbortSignal.any([o.signal, mine.signal]) : mine.signal;
   /** @type {Problem|null} */
   let late = null;
   let fail = (/** @type {Problem} */ _) => {};
@@ -93,7 +93,7 @@ export async function request(path, o = {}) {
   /** @type {Response} */
   let res;
   try {
-    res = await fetch(apiURL(path), { ...o, headers, cache: 'no-store', credentials: 'same-origin', signal: mine.signal });
+    res = await fetch(apiURL(path), { ...o, headers, cache: 'no-store', credentials: 'same-origin', signal });
   } catch (e) {
     clearTimeout(timer);
     if (!late && e instanceof DOMException && e.name === 'AbortError') throw e;

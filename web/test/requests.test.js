@@ -10,6 +10,7 @@ const { follow, poll } = await import('../app/stream.js');
 function served(answers) {
   const asked = { n: 0 };
   globalThis.fetch = /** @type {any} */ ((/** @type {string} */ _, /** @type {RequestInit} */ o) => new Promise((resolve, reject) => {
+    if (o.signal?.aborted) throw new DOMException('aborted', 'AbortError');
     o.signal?.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
     Promise.resolve(answers[Math.min(asked.n++, answers.length - 1)](o)).then(resolve, reject);
   }));
@@ -37,6 +38,23 @@ test.beforeEach(() => {
   mock.method(performance, 'now', () => Date.now());
 });
 test.afterEach(() => mock.timers.reset());
+
+test('a request whose caller has given up already is not sent', async () => {
+  const asked = served([never]);
+  const got = outcome(request('api/v1/stats', { signal: AbortSignal.abort() }));
+  await turns();
+  assert.equal(got.error?.name, 'AbortError');
+  assert.equal(asked.n, 0);
+  assert.equal(offline.value, '');
+});
+
+test('a caller that asks again and again under one signal keeps nothing of what has been answered', async () => {
+  served([async () => new Response('{}')]);
+  const stop = new AbortController();
+  const add = mock.method(stop.signal, 'addEventListener');
+  for (let i = 0; i < 3; i++) await getJSON('api/v1/stats', { signal: stop.signal });
+  assert.equal(add.mock.callCount(), 0);
+});
 
 test('a request whose answer does not begin ends after 60 s and says what to do', async () => {
   served([never]);
