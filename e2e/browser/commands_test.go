@@ -101,7 +101,15 @@ func TestCopyAsCommand(t *testing.T) {
 		t.Error("a number has lost digits")
 	}
 	tb.press("Copy as CLI")
-	tb.see("It has settings that pawl run has no flags for")
+	tb.see("pawl run has no flag for priority")
+
+	// A key, a rate and the cache are flags.
+	limited := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "noop", "labels": {"of": "limited"}, "no_cache": true, "rate": {"key": "mail's = $(touch a)", "limit": 100, "per": "90s", "burst": 5, "over": "drop"},
+		"concurrency": {"key": "a key's=", "limit": 2, "fair_by": "ann & bob", "weight": 3}}`)
+	tb.do("its input", chromedp.Navigate(s.url+"/ui/executions/"+limited+"/input"))
+	tb.see("It was submitted without an input")
+	inBash(t, s, tb.copied("Copy as CLI"))
+	same("with a key and a rate", s.call(t, http.MethodGet, "/api/v1/executions/"+limited, nil), latest("of=limited"), append(fields, "rate", "no_cache", "fair_by", "weight")...)
 
 	// The forms of New.
 	tb.do("a program", chromedp.Navigate(s.url+"/ui/new"))

@@ -1,16 +1,14 @@
 // Buttons that copy a request as a command. How commands are written is fetched when one is pressed.
 import { html, h, useState } from '../vendor/preact.js';
 
-/** @typedef {(w: import('./request.js').Written) => string} Text a command; empty where there is none for the request */
+/** @typedef {(w: import('./request.js').Written) => string} Text a command; an error says why there is none for the request */
 
 /** @param {{label: string, text: Text}} p */
 function CopyAs({ label, text }) {
   const [said, say] = useState('');
   const copy = async () => {
     try {
-      const now = text(await import('./request.js').then((m) => m));
-      if (now === '') say('It has settings that pawl run has no flags for');
-      else await navigator.clipboard.writeText(now).then(() => say('Copied'), () => say('Not allowed here'));
+      await navigator.clipboard.writeText(text(await import('./request.js').then((m) => m))).then(() => say('Copied'), () => say('Not allowed here'));
     } catch (e) {
       say(/** @type {Error} */ (e).message);
     }

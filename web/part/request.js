@@ -17,39 +17,61 @@ const argument = (json) => (json.length <= longest ? quoted(json) : `@- <<'EOF'\
 export const curl = (path, body) => `curl -sS ${quoted(apiURL(path))} -H 'Content-Type: application/json'${tokens.value ? ' -H "Authorization: Bearer $PAWL_TOKEN"' : ''} --data-binary ${argument(ascii(body))}`;
 
 /** @typedef {{cli: typeof cli, curl: typeof curl, requestOf: typeof requestOf}} Written how commands are written */
-/** @typedef {{action: string, input?: string, labels?: Record<string, string>, worker_labels?: Record<string, string>, queue?: string, timeout?: string}} Asked input: JSON */
+/**
+ * A submission. Its fields are the API's, but for the input, which is JSON.
+ * @typedef {{action: string, input?: string, labels?: Record<string, string>, worker_labels?: Record<string, string>, queue?: string, priority?: number, timeout?: string, queue_timeout?: string, total_timeout?: string,
+ *   retry?: import('../types').Retry, rate?: import('../types').Rate, no_cache?: boolean, concurrency?: {key: string, limit?: number, fair_by?: string, weight?: number}}} Asked
+ */
+
+const flagless = /** @type {const} */ (['priority', 'queue_timeout', 'total_timeout', 'retry']); // fields that pawl run has no flag for
 
 /** Whether pawl run can be given a label as it is: quotation marks mean something in its flags, and so do commas beside a second =. @param {[string, string]} of */
-const plainLabel = ([k, v]) => /^[ -~]*$/.test(k + v) && !/"/.test(k + v) && !((k + v).includes('=') && (k + v).includes(','));
+const plainLabel = ([k, v]) => !/"/.test(k + v) && !((k + v).includes('=') && (k + v).includes(','));
 
-/** The command for what pawl run has flags for; '' where a label cannot be written as one. @param {Asked} a */
+/** The command for what pawl run has flags for; an error names what it has none for. @param {Asked} a */
 export function cli(a) {
-  const labels = [a.labels, a.worker_labels].map((o) => Object.entries(o || {}));
-  if (!labels.flat().every(plainLabel)) return '';
+  const without = flagless.filter((f) => a[f] !== undefined);
+  if (without.length > 0) throw new Error(`pawl run has no flag for ${without.join(', ')}`);
+  const [labels, wanted] = [a.labels, a.worker_labels].map((o) => Object.entries(o || {}));
+  const wrong = [...labels, ...wanted].find((l) => !plainLabel(l));
+  if (wrong) throw new Error(`A flag of pawl run cannot hold the label ${wrong[0]} with its quotation marks or commas`);
+  const { concurrency: k, rate: r } = a;
   const flags = [['--server', apiURL('').replace(/\/$/, '')]];
-  labels.forEach((all, i) => { for (const [k, v] of all) flags.push([i === 0 ? '--label' : '--worker-label', `${k}=${v}`]); });
-  if (a.queue) flags.push(['--queue', a.queue]);
-  if (a.timeout) flags.push(['--timeout', a.timeout]);
+  const add = (/** @type {string} */ flag, /** @type {string|number|undefined} */ value) => { if (value) flags.push([flag, String(value)]); };
+  for (const [name, value] of labels) add('--label', `${name}=${value}`);
+  for (const [name, value] of wanted) add('--worker-label', `${name}=${value}`);
+  add('--queue', a.queue);
+  add('--timeout', a.timeout);
+  if (k) {
+    add('--concurrency', `${k.key}=${k.limit}`);
+    add('--fair-by', k.fair_by);
+    add('--weight', k.weight);
+  }
+  if (r) {
+    add('--rate', `${r.key}=${r.limit}/${r.per}`);
+    add('--burst', r.burst);
+    add('--over', r.over);
+  }
+  const other = flags.find(([, value]) => !/^[ -~]*$/.test(value));
+  if (other) throw new Error(`What ${other[0]} would say is not of printable ASCII alone`);
   const words = flags.map(([flag, value]) => `${flag} ${quoted(value)}`);
+  if (a.no_cache) words.push('--no-cache');
   if (a.input) words.push(`--input ${argument(ascii(a.input))}`);
   return `pawl run ${quoted(a.action)} ${words.join(' ')}`;
 }
 
 /**
- * What an execution was asked for. The rest of its fields follow from that, or from its action.
+ * What an execution was asked for, and that as the body of a request. The rest of its fields follow from that, or from its action.
  * @param {import('../types').Execution} x
  * @param {string|undefined} input its text
+ * @returns {{asked: Asked, body: string}}
  */
 export function requestOf(x, input) {
-  /** @type {Record<string, unknown>} */
-  const fields = {
-    action: x.action + (x.version ? `@${x.version}` : ''), labels: x.labels, worker_labels: x.worker_labels, queue: x.queue === 'default' ? undefined : x.queue, priority: x.priority,
+  const asked = {
+    action: x.action + (x.version ? `@${x.version}` : ''), input, labels: x.labels, worker_labels: x.worker_labels, queue: x.queue === 'default' ? undefined : x.queue, priority: x.priority,
     timeout: x.timeout, queue_timeout: x.queue_timeout, total_timeout: x.total_timeout, retry: x.retry, rate: x.rate, no_cache: x.no_cache,
     concurrency: x.key ? { key: x.key, limit: x.key_limit, fair_by: x.fair_by, weight: x.weight } : undefined,
   };
-  const parts = Object.entries(fields).filter(([, v]) => v !== undefined).map(([k, v]) => `${JSON.stringify(k)}: ${JSON.stringify(v)}`);
-  if (input !== undefined) parts.splice(1, 0, `"input": ${input}`);
-  const { action, labels, worker_labels, queue, timeout, ...rest } = fields;
-  const flags = /** @type {Asked} */ ({ action, input, labels, worker_labels, queue, timeout });
-  return { body: `{${parts.join(', ')}}`, cli: Object.values(rest).some((v) => v !== undefined) ? '' : cli(flags) };
+  const parts = Object.entries(asked).filter(([, v]) => v !== undefined).map(([k, v]) => `${JSON.stringify(k)}: ${k === 'input' ? v : JSON.stringify(v)}`);
+  return { asked, body: `{${parts.join(', ')}}` };
 }

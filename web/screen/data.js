@@ -22,7 +22,7 @@ const contentText = (c) => (typeof c === 'string' ? c : typeof c?.text === 'stri
 /** @param {import('./execution.js').Shown} p */
 export function Input(p) {
   const { x, raw } = p;
-  return html`<div class="stack"><div class="row">${copyAs((w) => w.requestOf(x, raw.input).cli, (w) => w.curl('api/v1/executions', w.requestOf(x, raw.input).body))}</div>${parts(p)}</div>`;
+  return html`<div class="stack"><div class="row">${copyAs((w) => w.cli(w.requestOf(x, raw.input).asked), (w) => w.curl('api/v1/executions', w.requestOf(x, raw.input).body))}</div>${parts(p)}</div>`;
 }
 
 /** What it was given, in parts. @param {import('./execution.js').Shown} p */

@@ -24,14 +24,26 @@ test('a request is what an execution was asked for, with its digits', () => {
   const x = /** @type {any} */ ({ action: 'grade', version: 3, status: 'running', attempt: 1, id: 'ex_1', queue: 'gpu', labels: { of: "a's" }, timeout: '90s' });
   const r = requestOf(x, '{"n": 1.10}');
   assert.equal(r.body, '{"action": "grade@3", "input": {"n": 1.10}, "labels": {"of":"a\'s"}, "queue": "gpu", "timeout": "90s"}');
-  assert.equal(r.cli, `pawl run grade@3 --server http://127.0.0.1:7411/it --label 'of=a'\\''s' --queue gpu --timeout 90s --input '{"n": 1.10}'`);
-  assert.equal(requestOf({ ...x, priority: 1 }, undefined).cli, '');
+  assert.equal(cli(r.asked), `pawl run grade@3 --server http://127.0.0.1:7411/it --label 'of=a'\\''s' --queue gpu --timeout 90s --input '{"n": 1.10}'`);
   assert.match(requestOf({ ...x, key: 'k', key_limit: 2 }, undefined).body, /"concurrency": \{"key":"k","limit":2\}/);
 });
 
+const run = (/** @type {any} */ x) => cli(requestOf({ action: 'noop', ...x }, undefined).asked).split(' ').slice(5).join(' ');
+
+test('a key, a rate and the cache are flags', () => {
+  assert.equal(run({ key: "a key's=", key_limit: 2, fair_by: 'ann b', weight: 3 }), `--concurrency 'a key'\\''s==2' --fair-by 'ann b' --weight 3`);
+  assert.equal(run({ rate: { key: 'mails', limit: 6, per: '1m0s', burst: 2, over: 'drop' }, no_cache: true }), '--rate mails=6/1m0s --burst 2 --over drop --no-cache');
+});
+
+test('what pawl run has no flag for is named', () => {
+  assert.throws(() => run({ priority: 1, retry: { max_attempts: 2 } }), /no flag for priority, retry$/);
+  assert.throws(() => run({ queue_timeout: '1s', total_timeout: '1m' }), /no flag for queue_timeout, total_timeout$/);
+  assert.throws(() => run({ key: 'ü', key_limit: 1 }), /--concurrency.*ASCII/);
+});
+
 test('a label that a flag would change has no command', () => {
-  assert.deepEqual(['a,b', 'a=b', ''].map((v) => cli({ action: 'noop', labels: { x: v } }) !== ''), [true, true, true]);
-  assert.deepEqual(['"a"', 'a=b,c', 'ü', '\n'].map((v) => cli({ action: 'noop', labels: { x: v } })), ['', '', '', '']);
+  for (const v of ['a,b', 'a=b', '']) assert.match(cli({ action: 'noop', labels: { x: v } }), /--label/);
+  for (const v of ['"a"', 'a=b,c', 'ü', '\n']) assert.throws(() => cli({ action: 'noop', labels: { x: v } }), /label/);
 });
 
 test('what is too long for an argument is the input of the command', () => {
