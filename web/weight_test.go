@@ -47,6 +47,7 @@ func TestWeightOfScreens(t *testing.T) {
 		{"a comparison", []string{"screen/compare.js"}, 14_000},
 		{"the work", []string{"screen/work.js"}, 14_000},
 		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 19_000},
+		{"new", []string{"screen/new.js"}, 14_000},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 26_000},
 	} {
 		all := map[string]bool{}
