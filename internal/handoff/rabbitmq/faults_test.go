@@ -305,7 +305,9 @@ func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	})
 }
 
-// What the broker has confirmed survives its death, mailboxes as well, without their messages.
+// Letters that the broker has confirmed survive its death, and so do most mailboxes, without their messages. On a machine with 10 times
+// the work of its processors RabbitMQ 3.10 had forgotten 7 of 180 mailboxes that it had made just before it was killed: then both sides
+// are told, and the worker makes another.
 func restarted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	sent(t, worker, post.Tells, "before")
@@ -324,7 +326,22 @@ func restarted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	c := &tally{of: map[string]int{}}
 	served(t, server, post.Tells, c.take)
 	within(t, "the letter before", c.has("before"))
-	posttest.Await(t, time.Minute, func() error { return server.Put(t.Context(), b.Name(), []byte("hello")) })
+	posttest.Await(t, time.Minute, func() error {
+		err := server.Put(t.Context(), b.Name(), []byte("hello"))
+		if errors.Is(err, post.ErrNoBox) {
+			within(t, "its reader is told that the mailbox is gone", func() bool {
+				ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
+				defer giveUp()
+				_, told := b.Next(ctx)
+				return errors.Is(told, post.ErrNoBox)
+			})
+			var again error
+			if b, again = worker.Box(t.Context()); again != nil {
+				t.Fatal(again)
+			}
+		}
+		return err
+	})
 	within(t, "its message", func() bool {
 		m, err := b.Next(t.Context())
 		return err == nil && string(m) == "hello"
