@@ -49,6 +49,7 @@ func TestWeightOfScreens(t *testing.T) {
 		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 19_000},
 		{"new", []string{"screen/new.js"}, 14_000},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 26_000},
+		{"both timelines of a workflow", []string{"screen/bytask.js", "screen/byworker.js"}, 10_000},
 	} {
 		all := map[string]bool{}
 		for _, m := range c.modules {

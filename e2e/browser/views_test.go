@@ -219,6 +219,64 @@ func TestTimelineByWorker(t *testing.T) {
 	tb.check("timeline by worker")
 }
 
+// The timeline is filtered by status and name, by task and by worker. The filter is in the address, and what is left stays where it was.
+func TestTimelineIsFiltered(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tasks := map[string]any{"mixed": map[string]any{"foreach": []int{0, 1, 0, 0}, "action": "code", "needs": "t0", "continue_on_error": true, "with": map[string]any{"language": "bash", "source": "exit ${{ item }}"}}}
+	for i := range 6 {
+		tasks[fmt.Sprint("t", i)] = map[string]any{"action": "noop"}
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", map[string]any{"name": "mixes", "tasks": tasks})
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "mixes"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=timeline"))
+	rows := func(n int) {
+		t.Helper()
+		tb.until(fmt.Sprint(n, " rows"), fmt.Sprintf(`document.querySelectorAll('.timeline .line-row').length === %d`, n))
+	}
+	bars := func(n int) {
+		t.Helper()
+		tb.until(fmt.Sprint(n, " bars"), fmt.Sprintf(`document.querySelectorAll('.timeline .span').length === %d`, n))
+	}
+	rows(7)
+	bars(10)
+	where := `document.querySelector('.span[aria-label^="mixed[1]"]').getBoundingClientRect().left`
+	before := eval[float64](tb, where)
+	eval[any](tb, `[...document.querySelectorAll('[aria-label="Filter tasks"] button')].find((b) => b.innerText.includes('Failed')).focus()`)
+	tb.key("those that failed", kb.Enter)
+	tb.see("1 of 7 tasks")
+	rows(1)
+	bars(1)
+	if after := eval[float64](tb, where); after != before {
+		t.Errorf("the bar is at %v px, and was at %v", after, before)
+	}
+	tb.until("the address says so", `new URLSearchParams(location.search).get('status') === 'failed'`)
+	for _, width := range []int64{360, 1280} {
+		tb.as("dark", width)
+		tb.accessible("a filtered timeline")
+		tb.fits("a filtered timeline")
+		tb.shot(fmt.Sprint("filtered timeline ", width))
+	}
+	tb.press("By worker")
+	tb.see("1 of 10 attempts")
+	bars(1)
+	tb.accessible("a filtered timeline by worker")
+	tb.do("load it anew", chromedp.Reload())
+	tb.see("1 of 10 attempts")
+	tb.press("Clear")
+	tb.see("10 attempts")
+	tb.key("to the name", "/")
+	tb.until("the field has the focus", `document.activeElement?.getAttribute('aria-label') === 'Name of a task'`)
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character of a key that a screen has taken
+	tb.key("a part of a name", "none"+kb.Enter)
+	tb.see("No attempt that a worker has had has all of these.")
+	tb.press("By task")
+	tb.see("No task that has begun has all of these.")
+	tb.check("a filtered timeline")
+}
+
 // While a program is written the page says what would become of it, and what is wrong with it.
 func TestCheckOfCode(t *testing.T) {
 	t.Parallel()

@@ -24,9 +24,10 @@ const graver = (a, b) => (tones.indexOf(a) <= tones.indexOf(b) ? a : b);
  * @param {Attempt[]} attempts
  * @param {number} now
  * @param {Span|null} [zoom]
+ * @param {(a: Attempt) => boolean} [match] which have bars, where not all have; they stay in their lanes
  * @returns {{rows: Row[], length: number, span: Span, idle: number}} idle: attempts that no worker had
  */
-export function byWorker(attempts, now, zoom = null) {
+export function byWorker(attempts, now, zoom = null, match = () => true) {
   const had = attempts.filter((a) => a.worker && a.claimed_at);
   const begun = Math.min(...attempts.map((a) => Date.parse(a.created_at || a.claimed_at || '')).filter((n) => !Number.isNaN(n)));
   const of = had.map((a) => {
@@ -42,10 +43,11 @@ export function byWorker(attempts, now, zoom = null) {
   for (const { a, from, to } of of) {
     let w = workers.get(a.worker || '');
     if (!w) workers.set(a.worker || '', w = { attempts: 0, hidden: 0, ends: [], lanes: [] });
-    w.attempts++;
     let i = w.ends.findIndex((end) => end <= from);
     if (i < 0) i = w.ends.length;
     w.ends[i] = to;
+    if (!match(a)) continue;
+    w.attempts++;
     if (to < span.from || from > span.to) continue;
     if (i >= lanesOfWorker) { w.hidden++; continue; }
     const lane = w.lanes[i] || (w.lanes[i] = []);
@@ -66,7 +68,7 @@ export function byWorker(attempts, now, zoom = null) {
       drawn++;
     }
   }
-  const rows = [...workers].map(([worker, w]) => ({ worker, attempts: w.attempts, lanes: w.lanes.filter((l) => l && l.length > 0), hidden: w.hidden }));
+  const rows = [...workers].filter(([, w]) => w.attempts > 0).map(([worker, w]) => ({ worker, attempts: w.attempts, lanes: w.lanes.filter((l) => l && l.length > 0), hidden: w.hidden }));
   rows.sort((x, y) => Number(x.worker === 'engine') - Number(y.worker === 'engine') || (x.worker < y.worker ? -1 : 1));
   return { rows, length, span, idle: attempts.length - had.length };
 }

@@ -1,4 +1,4 @@
-// A filter of the tasks of a workflow, by status and name. It is in the address.
+// A filter of the tasks of a workflow, or of attempts at them, by status and name. It is in the address.
 import { html, h } from '../vendor/preact.js';
 import { route, go, withQuery } from '../app/router.js';
 import { line, number, count } from '../app/text.js';
@@ -17,9 +17,10 @@ export const matches = (t, chosen, name) => (chosen.length === 0 || chosen.inclu
  * The filter of the address, and the fields that change it. match is missing where nothing is filtered.
  * @template {Task} T
  * @param {T[]} tasks
+ * @param {string} [noun] what they are
  * @returns {{match?: (t: Task) => boolean, found: T[], fields: any}}
  */
-export function taskFilter(tasks) {
+export function taskFilter(tasks, noun = 'task') {
   const q = route.value.query;
   const [name, chosen] = [q.get('name') || '', q.getAll('status')];
   const on = name !== '' || chosen.length > 0;
@@ -37,7 +38,7 @@ export function taskFilter(tasks) {
       ${shown.length > 0 ? html`<div class="toggles" role="group" aria-label="Status">${shown.map(([s, k]) => html`<button key=${s} type="button" class="toggle" aria-pressed=${chosen.includes(s)} onClick=${() => set({ status: chosen.includes(s) ? chosen.filter((o) => o !== s) : [...chosen, s] })}>
         <span class=${look(s).tone}>${statusShape(s)}</span>${line(look(s).word, 40)} <span class="num">${number(k)}</span></button>`)}</div>` : null}
       ${h(FilterField, { label: 'Name of a task', placeholder: 'Name', first: true, value: name, set: (text) => set({ name: text }) })}
-      <span class="muted small num" role="status">${on ? `${number(found.length)} of ${count(tasks.length, 'task')}` : ''}</span>
+      <span class="muted small num" role="status">${on ? `${number(found.length)} of ${count(tasks.length, noun)}` : ''}</span>
       ${on ? html`<button type="button" class="plain" onClick=${() => set({ status: undefined, name: undefined })}>Clear</button>` : null}</div>`,
   };
 }

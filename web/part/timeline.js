@@ -15,9 +15,11 @@ const leastShare = 0.1; // of the whole that a bar takes in its lane: 24 px, so 
  * Bars of all tasks that have begun, by the time at which they did. Executions that do not overlap share a lane.
  * @param {Task[]} tasks
  * @param {number} now
+ * @param {(t: Task) => boolean} [match] which tasks have a row, where not all have; their bars stay where they are
+ * @param {string[]} [statuses] which executions have bars where a task has several and some of these: without any all have
  * @returns {{rows: Row[], length: number, begun: number}}
  */
-export function timeline(tasks, now) {
+export function timeline(tasks, now, match = () => true, statuses = []) {
   const begun = Math.min(...tasks.flatMap((t) => (t.executions || []).map((e) => Date.parse(e.created_at || ''))).filter((n) => !Number.isNaN(n)));
   let length = 1;
   let drawn = 0;
@@ -31,7 +33,9 @@ export function timeline(tasks, now) {
     }).sort((a, b) => a.from - b.from || a.to - b.to);
     if (bars.length === 0) continue;
     length = Math.max(length, ...bars.map((b) => b.to));
-    all.push({ t, bars });
+    if (!match(t)) continue;
+    const some = many(t) ? bars.filter((b) => statuses.includes(b.status)) : [];
+    all.push({ t, bars: some.length > 0 ? some : bars });
   }
   /** @type {Row[]} */
   const rows = [];
@@ -45,11 +49,14 @@ export function timeline(tasks, now) {
       if (!lane || drawn >= barsAtMost) hidden++;
       else { lane.push(b); drawn++; }
     }
-    rows.push({ task: t.name, many: !!t.foreach || !!t.repeat, lanes: lanes.filter((l) => l.length > 0), hidden });
+    rows.push({ task: t.name, many: many(t), lanes: lanes.filter((l) => l.length > 0), hidden });
   }
   rows.sort((a, b) => first(a) - first(b));
   return { rows, length, begun };
 }
+
+/** Whether a task can have several executions: items, or rounds. @param {Task} t */
+const many = (t) => !!t.foreach || !!t.repeat;
 
 /** What waits takes no lane: all items of a foreach wait from the start. @param {Bar} b */
 const begins = (b) => (Number.isNaN(b.run) ? b.from : b.run);

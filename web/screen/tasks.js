@@ -101,11 +101,11 @@ const list = ({ tasks, chosen, key }) => paged(tasks, (shown) => html`<div class
   <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
     <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`, key);
 
-/** @param {{x: import('../types').Execution, tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
-function Timeline({ x, tasks, chosen, then }) {
+/** @param {{x: import('../types').Execution, tasks: Task[], match: ((t: Task) => boolean)|undefined, fields: any, chosen: string, then: number}} p match and fields: of the filter; then: the moment that is shown, or 0 */
+function Timeline({ x, tasks, match, fields, chosen, then }) {
   const by = route.value.query.get('by') === 'worker' ? 'worker' : 'task';
   return html`<div class="body row" role="group" aria-label="Rows of the timeline">${['task', 'worker'].map((b) => html`<a key=${b} class="button toggle" role="button" aria-pressed=${by === b} href=${withQuery({ by: b === 'task' ? undefined : b, span: undefined })}>By ${b}</a>`)}</div>
-    ${by === 'worker' ? h(ByWorker, { x, then }) : h(ByTask, { tasks, chosen, then })}`;
+    ${by === 'worker' ? h(ByWorker, { x, then }) : html`${fields}${h(ByTask, { tasks, match, chosen, then })}`}`;
 }
 
 /** @param {import('./execution.js').Shown} p */
@@ -139,7 +139,7 @@ export function Tasks({ x, again, moment }) {
       children: html`${view === 'timeline' ? null : fields}${view === 'graph' && layout ? h(Graph, {
         layout, selected: chosen, match: match && ((n) => match(of(n))), asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : view === 'timeline' ? h(Timeline, { x, tasks, chosen, then }) : found.length === 0 && match ? empty('Nothing matches', html`<p>No task has all of these.</p>`) : list({ tasks: found, chosen, key: JSON.stringify([route.value.query.getAll('status'), route.value.query.get('name')]) })}`,
+      }) : view === 'timeline' ? h(Timeline, { x, tasks, match, fields, chosen, then }) : found.length === 0 && match ? empty('Nothing matches', html`<p>No task has all of these.</p>`) : list({ tasks: found, chosen, key: JSON.stringify([route.value.query.getAll('status'), route.value.query.get('name')]) })}`,
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;

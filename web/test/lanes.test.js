@@ -83,3 +83,10 @@ test('a span in the address', () => {
   assert.deepEqual(spanOf('1200-3400'), { from: 1200, to: 3400 });
   for (const bad of [null, '', '3-3', '9-3', '-1-3', 'a-b', '1-2-3']) assert.equal(spanOf(bad), null, String(bad));
 });
+
+test('a filter leaves attempts in their lanes, and hides workers that had none of them', () => {
+  const all = [a('a', 'w', 0, 0, 50), a('b', 'w', 0, 0, 50, { task: 'other' }), a('c', 'w', 0, 50, 100), a('d', 'v', 0, 0, 100)];
+  const { rows, length } = byWorker([...all, a('e', 'w', 0, 60, 70, { task: 'other' })], 0, null, (x) => x.task === 'other');
+  assert.deepEqual(rows.map((r) => [r.worker, r.attempts, ...ids(r)]), [['w', 2, ['b', 'e']]]);
+  assert.equal(length, 100000);
+});

@@ -59,3 +59,14 @@ test('ticks are few and round', () => {
     assert.ok(all.length >= 1 && all.length <= 7, `${length}: ${all}`);
   }
 });
+
+test('a filter leaves rows and bars where they are, and of items those with the status', () => {
+  const tasks = [
+    { name: 'first', action: 'noop', status: 'completed', executions: [e('a', 0, 0, 0, 50)] },
+    { name: 'each', action: 'noop', foreach: true, status: 'failed', executions: [e('b', 0, 50, 50, 100, 'failed'), e('c', 1, 50, 50, 100)] },
+    { name: 'after', action: 'noop', foreach: true, status: 'failed', executions: [e('d', 0, 100, 100, 200)] },
+  ];
+  const { rows, length } = timeline(tasks, 0, (t) => t.status === 'failed', ['failed']);
+  assert.deepEqual(rows.map((r) => [r.task, ...r.lanes.flat().map((b) => `${b.id} ${b.from}`)]), [['each', 'b 50000'], ['after', 'd 100000']]);
+  assert.equal(length, 200000);
+});
