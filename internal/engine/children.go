@@ -32,14 +32,12 @@ func (s *step) createChildren(ctx context.Context) error {
 			if err := s.spaceRounds(ctx, c, r); err != nil {
 				return err
 			}
-			lane, err := s.t.e.assign(r)
-			if err != nil && m.refusal == nil {
-				m.refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
-			}
-			if lane != "" {
-				if err := s.t.keepLane(ctx, lane); err != nil {
+			if err := s.t.e.assign(r); err == nil {
+				if err := s.t.writeLane(ctx, r.Queue); err != nil {
 					return err
 				}
+			} else if m.refusal == nil {
+				m.refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
 			}
 		}
 		d := flow.Submit(s.t.e.opts.NewID(), *r)

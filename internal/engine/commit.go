@@ -276,7 +276,7 @@ func (e *Engine) afterCommit(t *transaction) {
 	}
 	e.handInFollowUps(t)
 	e.recordTakenBack(t)
-	e.keptLanes(t)
+	e.writtenLanes(t)
 	e.pauses.keep(t.dispatch.pauses)
 	for i, n := range t.effects.ended {
 		e.counters.ended[i].Add(n)

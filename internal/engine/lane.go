@@ -36,54 +36,51 @@ const (
 	lanesLimit = 4096
 )
 
-// assign moves a request into the lane for what it needs, and says which; empty when it needs nothing. An error is
-// *Invalid.
-func (e *Engine) assign(r *flow.Request) (lane string, err error) {
+// assign moves a request into the lane for what it needs, if it needs anything. Before the request is submitted the store must have the
+// lane: commitLane or writeLane. An error is *Invalid.
+func (e *Engine) assign(r *flow.Request) error {
 	if e.opts.Needs != nil {
 		if needs := e.opts.Needs(r.Kind, r.Payload()); len(needs) > 0 {
 			if i := slices.IndexFunc(needs, flow.BadNeed); i >= 0 {
-				return "", fault.New("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
+				return fault.New("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
 			}
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
 	}
 	r.Queue = flow.ForKind(flow.PutBack(r.Queue), r.Kind) // what is run again may have ended while its action was paused
 	if !flow.Narrow(r.Queue) {
-		return "", nil
+		return nil
 	}
 	if r.Kind.ByEngine() {
 		r.Queue, _ = flow.SplitLane(r.Queue) // no worker ever gets it
-		return "", nil
+		return nil
 	}
 	if len(r.Queue) > flow.LaneLimit {
-		return "", fault.New(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
+		return fault.New(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
 	}
 	e.lanes.mu.Lock()
 	defer e.lanes.mu.Unlock()
 	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
-		return "", fault.New(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
+		return fault.New(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
 	}
-	return r.Queue, nil
+	return nil
 }
 
-// place finds the lane for a request, before it is handed in, and makes it known.
+// place assigns a request its lane and has the store know the lane, before the request is handed in.
 func (e *Engine) place(ctx context.Context, r *flow.Request) error {
-	lane, err := e.assign(r)
-	if err != nil || lane == "" {
+	if err := e.assign(r); err != nil {
 		return err
 	}
-	return e.keepLane(ctx, lane)
+	return e.commitLane(ctx, r.Queue)
 }
 
 // selectorField is the field by which submissions, actions and tasks ask for labels of workers.
 const selectorField = "worker_labels"
 
-// keepLane makes a lane known to every replica before something is put into it.
-func (e *Engine) keepLane(ctx context.Context, lane string) error {
-	e.lanes.mu.Lock()
-	stored := e.lanes.stored[lane]
-	e.lanes.mu.Unlock()
-	if stored {
+// commitLane stores the name of a lane in a transaction of its own, which is committed when it returns. A queue that is not narrowed has
+// no name to store.
+func (e *Engine) commitLane(ctx context.Context, lane string) error {
+	if !flow.Narrow(lane) || e.lanes.has(lane) {
 		return nil
 	}
 	if err := catalog.PersistName(ctx, e.opts.Store, store.LaneNames, lane); err != nil {
@@ -93,16 +90,13 @@ func (e *Engine) keepLane(ctx context.Context, lane string) error {
 	return nil
 }
 
-// keepLane does so in the transaction's own transaction, once for each lane. That the store has the lane, and that workers are to
-// look into it, is remembered when the transaction has been committed, by keptLanes.
-func (t *transaction) keepLane(ctx context.Context, lane string) error {
-	if t.effects.lanes[lane] {
+// writeLane stores the name of a lane with what this transaction writes, once for each lane. That the store has the lane, and that workers
+// are to look into it, is remembered when the transaction has been committed, by writtenLanes.
+func (t *transaction) writeLane(ctx context.Context, lane string) error {
+	if !flow.Narrow(lane) || t.effects.lanes[lane] {
 		return nil
 	}
-	t.e.lanes.mu.Lock()
-	stored := t.e.lanes.stored[lane]
-	t.e.lanes.mu.Unlock()
-	if !stored {
+	if !t.e.lanes.has(lane) {
 		if _, err := t.tx.AddName(ctx, store.LaneNames, lane, t.now); err != nil {
 			return fmt.Errorf("declare lane %q: %w", lane, err)
 		}
@@ -114,8 +108,15 @@ func (t *transaction) keepLane(ctx context.Context, lane string) error {
 	return nil
 }
 
-// keptLanes lets workers look into the lanes of a committed transaction.
-func (e *Engine) keptLanes(t *transaction) {
+// has reports whether the store is known to have a lane.
+func (l *lanes) has(lane string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stored[lane]
+}
+
+// writtenLanes lets workers look into the lanes of a committed transaction.
+func (e *Engine) writtenLanes(t *transaction) {
 	for lane := range t.effects.lanes {
 		e.storedLane(lane)
 	}

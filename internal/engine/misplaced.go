@@ -30,7 +30,7 @@ func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others 
 			others = append(others, x)
 			continue
 		}
-		if err := t.keepLane(ctx, lane); err != nil {
+		if err := t.writeLane(ctx, lane); err != nil {
 			return nil, err
 		}
 		if err := t.tx.Relane(ctx, x, lane); err != nil {

@@ -47,7 +47,7 @@ func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error
 // holdBack puts an execution that is admitted into the lane of its paused action.
 func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64) error {
 	lane := flow.HoldBack(d.Queue, d.Action)
-	if err := t.keepLane(ctx, lane); err != nil {
+	if err := t.writeLane(ctx, lane); err != nil {
 		return err
 	}
 	if d.New {

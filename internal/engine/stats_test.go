@@ -180,7 +180,7 @@ func TestLaneOfARollBack(t *testing.T) {
 	r := newRig(t)
 	lane := flow.Lane(flow.DefaultQueue, "gpu=a100")
 	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *transaction) error {
-		if err := turn.keepLane(ctx, lane); err != nil {
+		if err := turn.writeLane(ctx, lane); err != nil {
 			return err
 		}
 		return fmt.Errorf("the data are spoiled")

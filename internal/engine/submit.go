@@ -91,8 +91,7 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 // CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is wrong with it. It changes
 // nothing, and is no promise: its definition may change before it is submitted.
 func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
-	r, _, err := e.unplaced(ctx, &s, e.opts.NewID())
-	return r, err
+	return e.unplaced(ctx, &s, e.opts.NewID())
 }
 
 // submit waits until every request has its verdict.
@@ -251,43 +250,44 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	return nil
 }
 
-// request is what a submission asks for that would get an id. Where its lane is new, the store has the lane afterwards.
+// request is what a submission asks for that would get an id. The store has its lane afterwards.
 func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
-	r, lane, err := e.unplaced(ctx, s, id)
-	if err != nil || lane == "" {
+	r, err := e.unplaced(ctx, s, id)
+	if err != nil {
 		return r, err
 	}
-	return r, e.keepLane(ctx, lane)
+	return r, e.commitLane(ctx, r.Queue)
 }
 
-// unplaced is request without storing anything. lane is to be kept before something is put into it; empty: none.
-func (e *Engine) unplaced(ctx context.Context, s *Submission, id flow.ID) (r flow.Request, lane string, err error) {
+// unplaced is request without storing anything: the store may not have the lane.
+func (e *Engine) unplaced(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if s.Refused != nil {
-		return flow.Request{}, "", s.Refused
+		return flow.Request{}, s.Refused
 	}
 	if problems := s.check(); len(problems) > 0 {
-		return flow.Request{}, "", &fault.Invalid{Problems: problems}
+		return flow.Request{}, &fault.Invalid{Problems: problems}
 	}
-	if r, err = e.resolve(ctx, s, cmp.Or(s.IdempotencyKey, id.String())); err != nil {
-		return flow.Request{}, "", err
+	r, err := e.resolve(ctx, s, cmp.Or(s.IdempotencyKey, id.String()))
+	if err != nil {
+		return flow.Request{}, err
 	}
 	if r.Kind.ByEngine() && len(s.WorkerLabels) > 0 {
-		return flow.Request{}, "", fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
+		return flow.Request{}, fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
 	}
 	s.override(&r)
 	if err := e.checkQueue(ctx, &r); err != nil {
-		return flow.Request{}, "", err
+		return flow.Request{}, err
 	}
-	if lane, err = e.assign(&r); err != nil {
-		return flow.Request{}, "", err
+	if err := e.assign(&r); err != nil {
+		return flow.Request{}, err
 	}
 	if s.Cache != nil {
 		if r.Kind.Momentary() {
-			return flow.Request{}, "", fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
+			return flow.Request{}, fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
 		}
 		r.Cache = s.Cache.of(&r)
 	}
-	return r, lane, e.uploads.Check(ctx, &r)
+	return r, e.uploads.Check(ctx, &r)
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {

@@ -64,79 +64,50 @@ func (r *reporter) sent(as []*attempt) {
 
 func (r *reporter) wake() { signal(r.signal) }
 
-func (r *reporter) run() {
+// run reports until ctx ends or the session is lost. Once the session has expired, which is when it could not be renewed in time, the ends of
+// its attempts are still reported, until none is held: an end that arrives before the engine has recovered the attempt saves a repetition.
+// The output of such an attempt is sent first, because the uploader of logs has ended with the session.
+func (r *reporter) run(ctx context.Context, expired bool) {
 	var tries backoff
-	for {
-		select {
-		case <-r.signal:
-		case <-r.session.ctx.Done():
-			return
-		}
-		for r.session.ctx.Err() == nil {
-			as, reports := r.gather()
-			if len(as) == 0 {
-				break
-			}
-			failpoint.Hit(failpoint.BeforeReport)
-			receipts, err := r.session.w.Handoff.Report(r.session.ctx, r.session.id, reports)
-			failpoint.Hit(failpoint.AfterReport)
-			if errors.Is(err, handoff.ErrSessionLost) {
-				r.sent(as)
-				r.session.end(err)
-				return
-			}
-			var again []*attempt
-			if err != nil || len(receipts) != len(reports) {
-				r.session.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
-				again = as
-			} else {
-				again = r.settle(as, reports, receipts)
-			}
-			r.sent(as)
-			if len(again) == 0 {
-				tries = backoff{}
-				continue
-			}
-			tries.wait(r.session.ctx, r.session.w.Random)
-			r.add(again...)
-		}
-	}
-}
-
-// reportAfterExpiry goes on reporting the ends of attempts whose session could not be renewed in time, until ctx ends. An end that
-// arrives before the engine has recovered the attempt saves a repetition.
-func (r *reporter) reportAfterExpiry(ctx context.Context) {
-	var tries backoff
-	for {
+	for ctx.Err() == nil {
 		as, reports := r.gather()
 		if len(as) == 0 {
-			select {
-			case <-r.signal: // an attempt that was still running has ended
-				continue
-			case <-r.session.emptied():
-				return
-			case <-ctx.Done():
-				return
+			var emptied <-chan struct{} // nil, which is never ready, while the session takes work
+			if expired {
+				emptied = r.session.emptied()
 			}
-		}
-		if !r.session.logs.rest(ctx, as) {
+			select {
+			case <-r.signal:
+				continue
+			case <-emptied:
+			case <-ctx.Done():
+			}
 			return
 		}
+		if expired && !r.session.logs.rest(ctx, as) {
+			return
+		}
+		failpoint.Hit(failpoint.BeforeReport)
 		receipts, err := r.session.w.Handoff.Report(ctx, r.session.id, reports)
-		var again []*attempt
-		switch {
-		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
+		failpoint.Hit(failpoint.AfterReport)
+		if errors.Is(err, handoff.ErrSessionLost) {
+			r.sent(as)
+			r.session.end(err)
 			return
-		case err != nil || len(receipts) != len(reports):
-			again = as
-		default:
+		}
+		again := as
+		if err == nil && len(receipts) == len(reports) {
 			again = r.settle(as, reports, receipts)
+		} else {
+			r.session.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
 		}
 		r.sent(as)
-		if len(again) > 0 {
-			tries.wait(ctx, r.session.w.Random)
-			r.add(again...)
+		if len(again) == 0 {
+			tries = backoff{}
+			continue
 		}
+		tries.wait(ctx, r.session.w.Random)
+		r.add(again...)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *session) run(ctx context.Context) error {
 	s.background.Go(s.renew)
 	s.background.Go(s.listen)
 	for range handoff.Calls(s.w.Handoff) {
-		s.background.Go(s.reports.run)
+		s.background.Go(func() { s.reports.run(s.ctx, false) })
 	}
 	s.background.Go(s.logs.run)
 	taking, stop := context.WithCancel(ctx)
@@ -93,7 +93,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	switch cause := context.Cause(s.ctx); {
 	case errors.Is(cause, errExpired):
-		go s.reports.reportAfterExpiry(ctx)
+		go s.reports.run(ctx, true)
 		return cause
 	case !errors.Is(cause, errDrained):
 		return cause

@@ -45,8 +45,8 @@ var (
 
 	qEnd = sql(`WITH v AS ` + ends.rows() + `,
 		gone AS (DELETE FROM {s}.live l USING v WHERE ` + asRead + ` RETURNING ` + asEnded() + `, l.history_from),
-		kept AS (INSERT INTO {s}.ended (` + ended.names("") + `, history_from) SELECT ` + ended.names("") + `, history_from FROM gone RETURNING 1)
-		SELECT {s}.expect((SELECT count(*) FROM kept), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
+		written AS (INSERT INTO {s}.ended (` + ended.names("") + `, history_from) SELECT ` + ended.names("") + `, history_from FROM gone RETURNING 1)
+		SELECT {s}.expect((SELECT count(*) FROM written), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
 	qDropKept = sql(`DELETE FROM {s}.inbox i USING ` + dropped.rows() + ` AS v WHERE ` + is("i.id", "v.id") + ` AND i.seq < v.below`)
 
@@ -211,7 +211,7 @@ func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 		t.putAsides(d.Asides)
 	}
 	t.switched = append(t.switched, d.Switches...)
-	t.kept = append(t.kept, d.Kept...)
+	t.outcomes = append(t.outcomes, d.Kept...)
 	return t.failed
 }
 
@@ -373,6 +373,6 @@ func (w *writes) addInbox(x *flow.Draft) {
 		dropped.add(&w.dropKept, &w.x)
 	}
 	for i := range x.InboxAdd {
-		inbox.add(&w.keep, kept{x.ID, &x.InboxAdd[i]})
+		inbox.add(&w.keep, earlyEvent{x.ID, &x.InboxAdd[i]})
 	}
 }

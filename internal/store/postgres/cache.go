@@ -55,17 +55,17 @@ func (t *tx) Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time,
 // insertKept writes the outcomes to keep, last and sorted: inserting one waits for a transaction that has written the same
 // hash. If a hash occurs several times, the last one counts.
 func (t *tx) insertKept() {
-	if len(t.kept) == 0 {
+	if len(t.outcomes) == 0 {
 		return
 	}
-	slices.SortStableFunc(t.kept, func(a, b store.Kept) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	slices.SortStableFunc(t.outcomes, func(a, b store.Kept) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
 	var cols columns
 	keptRows.begin(&cols)
-	for i := range t.kept {
-		if i+1 == len(t.kept) || t.kept[i+1].Hash != t.kept[i].Hash {
-			keptRows.add(&cols, &t.kept[i])
+	for i := range t.outcomes {
+		if i+1 == len(t.outcomes) || t.outcomes[i+1].Hash != t.outcomes[i].Hash {
+			keptRows.add(&cols, &t.outcomes[i])
 		}
 	}
 	t.put(qKeepAll, &cols)
-	t.kept = nil
+	t.outcomes = nil
 }

@@ -293,16 +293,16 @@ var (
 	}
 )
 
-// kept is an event that arrived before an earlier one, and waits in the inbox.
-type kept struct {
+// earlyEvent is an event that arrived before an earlier one, and waits in the inbox.
+type earlyEvent struct {
 	of flow.ID
 	*flow.Event
 }
 
-var inbox = relation[kept, none]{
-	{"id", oidUUID, func(c *column, e kept) { c.id(e.of) }, nil},
-	{"seq", oidInt8, func(c *column, e kept) { c.int(e.Seq) }, nil},
-	{"event", oidBytes, func(c *column, e kept) {
+var inbox = relation[earlyEvent, none]{
+	{"id", oidUUID, func(c *column, e earlyEvent) { c.id(e.of) }, nil},
+	{"seq", oidInt8, func(c *column, e earlyEvent) { c.int(e.Seq) }, nil},
+	{"event", oidBytes, func(c *column, e earlyEvent) {
 		c.encode(func(b []byte) []byte { return row.AppendKept(b, e.Event) })
 	}, nil},
 }

@@ -29,7 +29,7 @@ type tx struct {
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
-	kept      []store.Kept           // written with the commit
+	outcomes  []store.Kept           // for the cache; written with the commit
 	emitted   []flow.Signal          // written with the commit
 	enforced  []flow.Enforcement     // written with the commit
 	switched  []store.Switch         // written with the commit
@@ -52,8 +52,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]int), leftOut: make(map[flow.ID]bool)} }}
 
-// mostKept is the most bytes of parameters that are handed on to the next transaction.
-const mostKept = 2 << 20
+// scratchLimit is the most bytes of parameters that are handed on to the next transaction.
+const scratchLimit = 2 << 20
 
 var (
 	qBegin    = sql(`BEGIN ISOLATION LEVEL READ COMMITTED`)
@@ -220,7 +220,7 @@ func (t *tx) end() {
 	clear(k.runs)
 	clear(k.leftOut)
 	k.calls, k.a = k.calls[:0], args{b: k.a.b[:0]}
-	if cap(k.a.b) < mostKept {
+	if cap(k.a.b) < scratchLimit {
 		scratches.Put(k)
 	}
 }
