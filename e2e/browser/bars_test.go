@@ -87,7 +87,7 @@ func TestCostOfLoading(t *testing.T) {
 	tb.see("1 … 50")
 	requests, bytes := tb.traffic()
 	within(t, "requests of the first load", requests, 30)
-	within(t, "bytes of the first load", bytes, 70_000)
+	within(t, "bytes of the first load", bytes, 64_000)
 	within(t, "seconds of the processor in scripts of the first load", tb.cpu("ScriptDuration"), 0.25)
 	within(t, "elements of the list", tb.elements(), 1500)
 	within(t, "bytes of the heap with the list", tb.heap(), 10e6)
@@ -95,8 +95,8 @@ func TestCostOfLoading(t *testing.T) {
 		path, shows string
 		most        float64 // bytes: modules that earlier screens have brought are not fetched again
 	}{
-		{"executions/" + id + "/result", "1 of 2 cases passed", 36_000}, {"batches", "a=b", 17_000}, {"compare?a=" + id, "The latest of code", 15_000}, {"new", "Program", 15_000},
-		{"definitions", "Nothing is registered", 5_000}, {"work", "No key is in use", 15_000}, {"server", "Up for", 15_000},
+		{"executions/" + id + "/result", "1 of 2 cases passed", 25_000}, {"batches", "a=b", 14_500}, {"compare?a=" + id, "The latest of code", 12_500}, {"new", "Program", 15_000},
+		{"definitions", "Nothing is registered", 2_500}, {"work", "No key is in use", 15_000}, {"server", "Up for", 11_000},
 	} {
 		eval[any](tb, `(() => { const a = document.createElement('a'); a.href = `+quote(later.path)+`; document.body.append(a); a.click(); a.remove(); })()`)
 		tb.see(later.shows)

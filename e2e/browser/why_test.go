@@ -48,7 +48,7 @@ func TestUnblockAKey(t *testing.T) {
 	tb.see("Yours: 1st")
 	tb.accessible("a line with what is mine")
 	tb.do("go back", chromedp.NavigateBack())
-	tb.do("end the holder", chromedp.Click(`button[aria-label="End it: sleep `+holder+`"]`), chromedp.SendKeys("#order-reason", "it is in the way"))
+	tb.do("end the holder", chromedp.Click(`button[aria-label="End it: sleep `+holder+`"]`), chromedp.SendKeys("#reason", "it is in the way"))
 	tb.accessible("the dialog that ends a holder")
 	tb.press("Cancel the execution")
 	tb.see("Completed")

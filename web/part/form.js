@@ -2,7 +2,7 @@
 // Values are kept as JSON text, so that a number reaches the server as it was typed.
 import { html } from '../vendor/preact.js';
 import { line, plain } from '../app/text.js';
-import { members } from './json.js';
+import { members } from './members.js';
 
 /** @param {any} s */
 const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');

@@ -1,4 +1,5 @@
 // The input of a run of code, as the form of a program holds it.
+import { caseAt } from './caseat.js';
 
 /** @typedef {{language: string, source: string, stdin: string, interactive: boolean, wall: string, memory: string, labels: string, cases: import('./casefiles.js').Case[]}} Program */
 
@@ -21,9 +22,6 @@ export function programOf(v) {
   if (stdin === null || cases.some((/** @type {any} */ c) => c === null || c.stdin === null || c.expect === null)) return null;
   return { ...blank, language: String(v.language), source: v.source, stdin, interactive: v.interactive === true, cases, wall: String(v.limits?.wall ?? ''), memory: String(v.limits?.memory ?? '') };
 }
-
-/** Which case of an input has a name: that which it was given, or its number. @param {any[]} cases @param {string} name */
-export const caseAt = (cases, name) => cases.findIndex((c, i) => (c?.name || String(i + 1)) === name);
 
 /** An input of code with one of its cases alone, by its name; null where it has none of that name. @param {any} v @param {string} name */
 export function caseAlone(v, name) {

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from '../vendor/preact.js';
 import { request, query } from '../app/api.js';
 import { go, withQuery } from '../app/router.js';
-import { members } from '../part/json.js';
+import { members } from '../part/members.js';
 import { yaml } from '../part/yaml.js';
 import { diff } from '../part/diff.js';
 import { trouble, loading, panel } from '../part/kit.js';

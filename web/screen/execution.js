@@ -1,17 +1,16 @@
 // One execution: its head, what can be done with it, and a tab for each question about it.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
-import { apiURL, getJSON, request, post, query } from '../app/api.js';
-import { newKey } from '../app/key.js';
+import { apiURL, getJSON, request, query } from '../app/api.js';
 import { route, go } from '../app/router.js';
 import { beside, list } from '../app/neighbours.js';
 import { poll } from '../app/stream.js';
 import { line, duration, clock } from '../app/text.js';
-import { members } from '../part/json.js';
+import { members } from '../part/members.js';
 import { statusPill, look, open, verdictWord } from '../part/status.js';
-import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
+import { now, since, idText, labelChips, trouble, loading, useTitle } from '../part/kit.js';
 import { later } from '../part/rows.js';
 import { actionName } from './executions.js';
-import { endingOf, interactive, silent } from './order.js';
+import { orderOf, interactive, silent } from './order.js';
 import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Execution} Execution */
@@ -25,6 +24,7 @@ const Why = lazy(() => import('./why.js').then((m) => m.Why));
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));
 const Rerun = lazy(() => import('./rerun.js').then((m) => m.Rerun), () => null);
+const OrderDialog = lazy(() => import('./orderdialog.js').then((m) => m.OrderDialog), () => null);
 const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const WhyThen = lazy(() => import('./whythen.js').then((m) => m.WhyThen));
 const Replayed = lazy(() => import('./replay.js').then((m) => m.Replayed));
@@ -93,56 +93,17 @@ function useExecution(id) {
   return { ...state, again: () => next((n) => n + 1) };
 }
 
-/** What can be ordered of an execution now. @param {Execution} x @returns {import('./order.js').Ending} */
-function orderOf(x) {
-  if (!open(x.status)) {
-    return { word: 'Run again', path: 'retry', title: 'Run it again?', says: 'The same request is submitted anew, as an execution of its own. This one stays as it is.', button: 'Run again', danger: false };
-  }
-  return endingOf(x);
-}
-
 /** @param {{x: Execution, input: string, again: () => void}} p input: its text */
 function Actions({ x, input, again: look }) {
-  const [order, setOrder] = useState(/** @type {import('./order.js').Ending|null} */ (null));
-  const [reason, setReason] = useState('');
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const [busy, setBusy] = useState(false);
+  const [{ order, asked }, set] = useState(/** @type {{order: import('./order.js').Order|null, asked: boolean}} */ ({ order: null, asked: false }));
   const now = orderOf(x);
-  const key = useRef('');
-  const ask = () => {
-    key.current = newKey();
-    setError(null);
-    setReason('');
-    setOrder(now);
-  };
-  const carryOut = async (/** @type {Event} */ e) => {
-    e.preventDefault();
-    if (!order) return;
-    setBusy(true);
-    try {
-      const again = order.path === 'retry';
-      const y = await post(`api/v1/executions/${x.id}/${order.path}`, again ? '' : reason ? { reason } : {}, again ? { 'Idempotency-Key': key.current } : undefined);
-      setOrder(null);
-      if (again) go(`executions/${y.id}`);
-      else look();
-    } catch (err) {
-      setError(err);
-    }
-    setBusy(false);
-  };
-  const o = order;
   return html`<div class="row">
     ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
     ${open(x.status) || x.workflow ? null : html`<a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
     ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
-    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} aria-keyshortcuts=${open(x.status) ? 'c' : 'r'} onClick=${ask}>${now.word}</button>
-    ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
-      <div class="body"><h2>${o.title}</h2><p>${o.says}</p>
-        <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
-        ${o.path !== 'retry' ? html`<div class="field"><label for="reason">Reason, kept in the history (optional)</label><input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>` : null}
-        ${trouble(error)}</div>
-      <footer><button type="button" onClick=${() => setOrder(null)}>Leave it</button><button type="submit" class=${o.danger ? 'danger' : 'primary'} disabled=${busy}>${o.button}</button></footer></form>` : null)}
+    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} aria-keyshortcuts=${open(x.status) ? 'c' : 'r'} onClick=${() => set({ order: now, asked: true })}>${now.word}</button>
+    ${asked ? h(OrderDialog, { id: x.id, name: actionName(x), order, close: () => set({ order: null, asked }), done: (/** @type {Execution} */ y) => (y.id === x.id ? look() : go(`executions/${y.id}`)) }) : null}
   </div>`;
 }
 

@@ -3,7 +3,8 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
 import { withQuery } from '../app/router.js';
 import { line, clock, duration, number } from '../app/text.js';
-import { gist, json, members } from '../part/json.js';
+import { gist, json } from '../part/json.js';
+import { members } from '../part/members.js';
 import { trouble, loading, panel, empty } from '../part/kit.js';
 
 /** @typedef {import('../types').Event & {raw?: string}} Event an event, and its data as the server wrote them */

@@ -4,7 +4,8 @@ import { getJSON, post, request, query } from '../app/api.js';
 import { route, go } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, plain, clock, duration } from '../app/text.js';
-import { members, json } from '../part/json.js';
+import { json } from '../part/json.js';
+import { members } from '../part/members.js';
 import { fieldsOf, wrong, written, entered, form } from '../part/form.js';
 import { now, since, idText, trouble, loading, panel, scroller, empty, useTitle } from '../part/kit.js';
 

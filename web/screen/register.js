@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { request, post, query } from '../app/api.js';
 import { route } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
-import { members } from '../part/json.js';
+import { members } from '../part/members.js';
 import { yaml as written } from '../part/yaml.js';
 import { trouble, loading, panel, useTitle } from '../part/kit.js';
 

@@ -3,18 +3,24 @@ import { html, h, useState } from '../vendor/preact.js';
 import { apiURL, query } from '../app/api.js';
 import { route } from '../app/router.js';
 import { plain, line, bytes, duration, number, count } from '../app/text.js';
-import { json, members } from '../part/json.js';
+import { members } from '../part/members.js';
 import { longText } from '../part/longtext.js';
-import { caseAt } from '../part/program.js';
+import { caseAt } from '../part/caseat.js';
 import { codeResult } from '../part/coderesult.js';
 import { gaugesOf } from '../part/gauges.js';
 import { diff } from '../part/diff.js';
-import { written } from '../part/written.js';
+import { lazy } from '../app/lazy.js';
 import { verdictWord, verdictTone } from '../part/status.js';
 import { panel, trouble, empty } from '../part/kit.js';
 
 /** @typedef {import('../types').CodeResult} CodeResult */
 /** @typedef {import('../types').CaseResult} CaseResult */
+
+const Json = lazy(() => import('../part/json.js').then((m) => (/** @type {{raw: string, name: string}} */ p) => m.json(p.raw, p.name)));
+const Coloured = lazy(() => import('../part/written.js').then((m) => (/** @type {{text: string}} */ p) => m.written(p.text)), () => null);
+
+/** What a program wrote; most write no escape sequences. @param {string} text */
+const written = (text) => (text.includes('\u001b') ? h(Coloured, { text }) : plain(text));
 
 /** @param {import('../part/gauges.js').Gauge} g */
 function gauge({ name, kind, used, limit, hit, all }) {
@@ -107,7 +113,7 @@ export function Result({ x, raw }) {
     ${r.cases && r.cases.length > 0 ? h(Cases, { id: x.id, cases: r.cases, given: Array.isArray(given) ? given : [], summary: r.summary }) : html`<div class="split">
       ${output('stdout', r.stdout, r.stdout_base64, r.stdout_bytes, r.stdout_truncated)}${output('stderr', r.stderr, r.stderr_base64, r.stderr_bytes, r.stderr_truncated)}</div>`}
     ${r.compile ? panel({ title: 'Compiler', actions: html`<span class=${verdictTone(r.compile.verdict)}>${line(verdictWord(r.compile.verdict))}</span>`, children: longText({ text: (r.compile.stdout || '') + (r.compile.stderr || '') || 'Nothing', name: 'What the compiler wrote', cls: 'wrap', draw: written }) }) : null}
-    ${value ? panel({ title: 'Result value', children: json(value, 'Result value') }) : null}
+    ${value ? panel({ title: 'Result value', children: h(Json, { raw: value, name: 'Result value' }) }) : null}
     ${r.result_error ? html`<p class="note late user">${plain(r.result_error)}</p>` : null}
     ${r.files && r.files.length > 0 ? h(Files, { x, files: r.files }) : null}
     ${r.refused && r.refused.length > 0 ? html`<div class="note late"><p>Not taken:</p><ul>${r.refused.slice(0, 50).map((f) => html`<li class="user">${plain(f)}</li>`)}</ul></div>` : null}

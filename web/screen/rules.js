@@ -3,7 +3,8 @@ import { html, h, useState } from '../vendor/preact.js';
 import { getJSON, post, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
 import { line, plain, number, shortID } from '../app/text.js';
-import { members, json } from '../part/json.js';
+import { json } from '../part/json.js';
+import { members } from '../part/members.js';
 import { table } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, copy, dialog, useTitle } from '../part/kit.js';
 

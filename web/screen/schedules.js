@@ -4,7 +4,8 @@ import { getJSON, post, request, query } from '../app/api.js';
 import { go } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, plain, clock, duration, count, number } from '../app/text.js';
-import { members, json } from '../part/json.js';
+import { json } from '../part/json.js';
+import { members } from '../part/members.js';
 import { now, since, trouble, loading, panel, scroller, empty, copy, dialog, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Schedule} Schedule */

@@ -3,7 +3,8 @@ import { html } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
 import { line, plain } from '../app/text.js';
-import { members, json } from '../part/json.js';
+import { json } from '../part/json.js';
+import { members } from '../part/members.js';
 import { since, trouble, loading, panel, scroller, empty, copy, useTitle } from '../part/kit.js';
 import { reacts } from './rules.js';
 

@@ -7,7 +7,7 @@ import { open, statusPill, waitWord } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
 import { nameOf, trailGraph, trailSentence } from '../part/trail.js';
 import { lazy } from '../app/lazy.js';
-import { Order } from './order.js';
+import { EndIt } from './orderdialog.js';
 
 const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
@@ -47,7 +47,7 @@ async function trailOf(why) {
 const orders = (w, again) => html`<div class="row">
   ${w.paused ? html`${h(PauseOrder, { key: `${w.paused.kind} ${w.paused.name}`, of: /** @type {any} */ (`${w.paused.kind}s`), name: w.paused.name, paused: true, again })}<span class="user muted">${line(`${w.paused.kind} ${w.paused.name}`, 160)}</span>` : null}
   ${w.inquiry ? html`<a class="button" href=${`questions/${w.inquiry}`}>Answer it</a>` : null}
-  ${h(Order, { id: w.id, status: w.status, name: nameOf(w), again })}</div>`;
+  ${h(EndIt, { id: w.id, status: w.status, name: nameOf(w), again })}</div>`;
 
 /** @param {{why: Reason, trail: Reason[], loop: boolean, again: () => void}} p */
 const trailPanel = ({ why, trail, loop, again }) => panel({

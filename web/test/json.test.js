@@ -1,6 +1,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { gist, members, tokens } from '../part/json.js';
+import { gist, tokens } from '../part/json.js';
+import { members } from '../part/members.js';
 
 test('members are the text of their values', () => {
   const m = members('{"id": "x", "n": 12345678901234567890.10, "in": {"a": [1, "}]\\"", {}]}, "t" : true , "e":""}');
