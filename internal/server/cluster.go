@@ -1,14 +1,17 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -162,7 +165,7 @@ func (c *call) stats() error {
 		return fmt.Errorf("list workers: %w", err)
 	}
 	out := api.Stats{
-		Version: c.Version, StartedAt: c.started, Executions: map[api.Status]int{}, Counters: c.metrics.counters(),
+		Version: c.Version, StartedAt: c.started, Executions: map[api.Status]int{}, Counters: c.metrics.Counters(),
 		StoreBytes: size, Workers: len(sessions), RSSBytes: residentBytes(), Goroutines: runtime.NumGoroutine(),
 	}
 	for stage, n := range counts {
@@ -172,6 +175,30 @@ func (c *call) stats() error {
 		out.Slots += s.Slots
 	}
 	return c.json(http.StatusOK, out)
+}
+
+// residentBytes is how much memory of this process is in RAM, or 0 if the system does not tell.
+func residentBytes() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+func (c *call) metricsPage() error {
+	c.metrics.Look() // a survey may take a while, which is not counted as a slow client
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
+	c.metrics.ServeHTTP(c.w, c.r)
+	return nil
 }
 
 func (c *call) healthz() error { return c.json(http.StatusOK, api.Health{Status: "ok"}) }

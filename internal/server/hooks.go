@@ -84,7 +84,7 @@ func (c *call) receive() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.Webhook(c.ctx(), name)
 	if errors.Is(err, store.ErrNotFound) {
-		c.refusals.add("", hookUnknown, "", "", time.Time{})
+		c.metrics.Refused("", hookUnknown)
 		return notFound("webhook", name)
 	}
 	if err == nil {
@@ -94,7 +94,7 @@ func (c *call) receive() error {
 		return nil
 	}
 	if w == nil {
-		c.refusals.add("", hookUnavailable, "", "", time.Time{}) // it is not known whether there is a webhook of that name
+		c.metrics.Refused("", hookUnavailable) // it is not known whether there is a webhook of that name
 		return hookFailure(hookUnavailable, http.StatusServiceUnavailable, api.ProblemUnavailable, hookLater).because(err)
 	}
 	reason, message := hookUnavailable, problemOf(err).Detail
@@ -106,6 +106,7 @@ func (c *call) receive() error {
 		err = hookFailure(hookUnavailable, p.Status, p.Type, hookLater).because(err)
 	}
 	remote, _, _ := net.SplitHostPort(c.r.RemoteAddr)
+	c.metrics.Refused(name, reason)
 	c.refusals.add(name, reason, message, remote, c.begun)
 	if reason == hookSecret && c.said.due(hooksPath+name, c.begun) {
 		c.log.Error("a webhook cannot verify its requests", telemetry.Webhook, name, telemetry.Err, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/server/metrics"
 )
 
 // page reads /metrics: name and labels → value, as the text has it.
@@ -116,17 +117,6 @@ func TestMetricsOfHandlers(t *testing.T) {
 	}
 }
 
-func TestMetricsWithoutStore(t *testing.T) {
-	t.Parallel()
-	h := start(t, Options{})
-	h.surveys.last = &surveyed{at: time.Now(), err: os.ErrDeadlineExceeded}
-	h.surveys.failures = 1
-	page := h.page(t)
-	if page["pawl_store_up"] != "0" || page["pawl_survey_failures_total"] != "1" || page["pawl_store_bytes"] != "" || page["pawl_commits_total"] == "" {
-		t.Errorf("up %q, failures %q, bytes %q, commits %q", page["pawl_store_up"], page["pawl_survey_failures_total"], page["pawl_store_bytes"], page["pawl_commits_total"])
-	}
-}
-
 // Ends have a series for each status from the start, and they add up to the figure of the cluster's state.
 func TestMetricsOfEnds(t *testing.T) {
 	t.Parallel()
@@ -156,7 +146,7 @@ func TestMetricsOfEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends("2", "1")
-	if n := h.metrics.counters()["executions_finished"]; n != 3 {
+	if n := h.metrics.Counters()["executions_finished"]; n != 3 {
 		t.Errorf("%v ended in all, want 3", n)
 	}
 }
@@ -204,16 +194,15 @@ var metricName = regexp.MustCompile(`\b(?:pawl|process)_[a-z_]+\b`)
 // The dashboard and the alerts speak of nothing that is not there, and the manual of everything that is.
 func TestMetricsThatOthersName(t *testing.T) {
 	t.Parallel()
-	h := start(t, Options{Broker: func() BrokerFigures { return BrokerFigures{Lines: map[string]BrokerLine{"tell": {Waiting: 1}}} }})
+	h := start(t, Options{Broker: func() metrics.Broker {
+		return metrics.Broker{Lines: map[string]metrics.BrokerLine{"tell": {Waiting: 1}}}
+	}})
 	hanging, err := h.client.Submit(t.Context(), api.Submission{Action: "code", Input: json.RawMessage(`{"language":"python","source":"hang"}`),
 		Concurrency: &api.Concurrency{Key: "k", Limit: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, hanging.ID, "running", running)
-	h.surveys.mu.Lock()
-	h.surveys.last = nil
-	h.surveys.mu.Unlock()
 	h.do(t, "POST", "/hooks/nobody", "{}") // what webhooks refuse is absent until they do
 	exposed := map[string]bool{}
 	for name := range h.awaitRetention(t) {
@@ -250,16 +239,5 @@ func TestMetricsThatOthersName(t *testing.T) {
 				t.Errorf("%s does not explain %s", file, base)
 			}
 		}
-	}
-}
-
-// A scrape does not wait for a survey that takes long: it shows the one before.
-func TestScrapeBesideASlowSurvey(t *testing.T) {
-	t.Parallel()
-	s := &surveys{last: &surveyed{at: time.Now(), took: time.Second}, ongoing: make(chan struct{})}
-	begun := time.Now()
-	s.look()
-	if took := time.Since(begun); took > surveyPatience/2 {
-		t.Errorf("it took %s", took)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
+const mediaOpenAPI = "application/openapi+json"
+
 // headerDocs explain request headers whose names do not.
 var headerDocs = map[string]string{
 	"Idempotency-Key": "The same request again gives the same executions, another one under the same key is refused with 422. " +
@@ -104,4 +106,10 @@ func (a answer) describe(schemas huma.Registry, name string) *huma.Response {
 		res.Content[m] = content
 	}
 	return res
+}
+
+func (c *call) openAPI() error {
+	c.w.Header().Set("Content-Type", mediaOpenAPI)
+	c.send(c.w, http.StatusOK, c.document)
+	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -19,19 +17,14 @@ const refusalsKept = 100
 type refusals struct {
 	mu   sync.Mutex
 	last map[string][]api.HookRefusal // by webhook, the oldest first
-	sums map[[2]string]int64          // by webhook and reason
 }
 
-// add counts a refusal and remembers it under the webhook's name; "" is for requests to webhooks that do not exist.
+// add remembers a refusal under the webhook's name.
 func (k *refusals) add(hook, reason, message, remote string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.sums == nil {
-		k.last, k.sums = map[string][]api.HookRefusal{}, map[[2]string]int64{}
-	}
-	k.sums[[2]string{hook, reason}]++
-	if hook == "" {
-		return
+	if k.last == nil {
+		k.last = map[string][]api.HookRefusal{}
 	}
 	list := k.last[hook]
 	if len(list) == refusalsKept {
@@ -47,18 +40,4 @@ func (k *refusals) of(hook string) []api.HookRefusal {
 	list := slices.Clone(k.last[hook])
 	slices.Reverse(list)
 	return list
-}
-
-var webhooksRefused = described("webhooks_refused_total", "Requests that webhooks refused; without a webhook those to names that there are not.", "hook", "reason")
-
-// Describe implements prometheus.Collector.
-func (k *refusals) Describe(to chan<- *prometheus.Desc) { to <- webhooksRefused }
-
-// Collect implements prometheus.Collector.
-func (k *refusals) Collect(to chan<- prometheus.Metric) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for of, n := range k.sums {
-		to <- prometheus.MustNewConstMetric(webhooksRefused, prometheus.CounterValue, float64(n), of[0], of[1])
-	}
 }

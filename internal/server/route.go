@@ -153,7 +153,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			return
 		}
 		seen := &seenWriter{ResponseWriter: w}
-		done := s.metrics.request(r, seen)
+		done := s.metrics.Request(r)
 		defer func() {
 			v := recover()
 			if v != nil && v != http.ErrAbortHandler {
@@ -162,7 +162,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 					s.refuse(seen, r, fmt.Errorf("panic: %v", v))
 				}
 			}
-			done()
+			done(seen.status)
 			s.noteWorker(r, id, seen.status)
 			if v != nil {
 				panic(http.ErrAbortHandler) // a part of an answer may have been sent: closing the connection keeps the client from taking it for complete
@@ -170,6 +170,42 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		}()
 		mux.ServeHTTP(seen, r)
 	})
+}
+
+// seenWriter remembers the status that was sent.
+type seenWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *seenWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *seenWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// plainID reports whether a request id from the client may be passed on and logged.
+func plainID(id string) bool {
+	if id == "" || len(id) > 128 {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // noteWorker logs that a worker in another process was turned away: for its token, its version, or because its session has

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/server/metrics"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
 	// Broker returns the figures of the message broker between this server and its workers; nil: there is none.
-	Broker func() BrokerFigures
+	Broker func() metrics.Broker
 	// Secret reads a secret that a webhook names, from a variable or a file of this process; nil: there are none.
 	Secret func(name string) (string, error)
 	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files need no token, because they hold no
@@ -70,8 +71,7 @@ type Server struct {
 	// document is the OpenAPI document.
 	document     []byte
 	started      time.Time
-	metrics      *metrics
-	surveys      surveys
+	metrics      *metrics.Metrics
 	done         activity
 	verifies     sync.Mutex                       // held while the store is verified
 	lastVerified atomic.Pointer[api.Verification] // the latest result
@@ -119,8 +119,7 @@ func New(o Options) (*Server, error) {
 		}
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
 	}
-	s.surveys.server = s
-	s.metrics = newMetrics(s)
+	s.metrics = metrics.New(metrics.Options{Engine: o.Engine, Log: o.Log, Version: o.Version, Broker: o.Broker})
 	handler, err := s.routed()
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)

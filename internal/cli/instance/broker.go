@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
-	"github.com/pawl-run/pawl/internal/server"
+	"github.com/pawl-run/pawl/internal/server/metrics"
 )
 
 // OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
@@ -75,16 +75,16 @@ func (b *brokered) cut(session flow.ID) bool {
 }
 
 // brokerFigures are the broker's figures for the metrics; nil if no broker is served.
-func (r *Instance) brokerFigures() func() server.BrokerFigures {
+func (r *Instance) brokerFigures() func() metrics.Broker {
 	if r.broker == nil {
 		return nil
 	}
-	return func() server.BrokerFigures {
+	return func() metrics.Broker {
 		f := r.broker.server.Figures()
-		out := server.BrokerFigures{Up: f.Up, Redelivered: f.Redelivered, Dead: f.Dead, Rebuilt: f.Rebuilt, Lines: map[string]server.BrokerLine{}}
+		out := metrics.Broker{Up: f.Up, Redelivered: f.Redelivered, Dead: f.Dead, Rebuilt: f.Rebuilt, Lines: map[string]metrics.BrokerLine{}}
 		for _, line := range post.Lines() {
 			d := f.Lines[line]
-			out.Lines[string(line)] = server.BrokerLine{Delivered: f.Letters[line], Waiting: d.Letters, Bytes: d.Bytes, Oldest: d.Oldest}
+			out.Lines[string(line)] = metrics.BrokerLine{Delivered: f.Letters[line], Waiting: d.Letters, Bytes: d.Bytes, Oldest: d.Oldest}
 		}
 		return out
 	}

@@ -1,9 +1,10 @@
-package server
+// Package metrics has the figures of a server and its engine for Prometheus: the engine's counters, what a survey of the store finds, the
+// requests, the broker and the process.
+package metrics
 
 import (
-	"bytes"
+	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -16,15 +17,24 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-const mediaOpenAPI = "application/openapi+json"
+// Options configures Metrics. Engine and Log are required.
+type Options struct {
+	Engine  *engine.Engine
+	Log     *slog.Logger
+	Version string
+	// Broker returns the figures of the message broker between the server and its workers; nil: there is none.
+	Broker func() Broker
+}
 
-// metrics are the content of /metrics: the engine's counters, the requests, and the process.
-type metrics struct {
-	server   *Server
-	page     http.Handler
+// Metrics answers a scrape as an http.Handler. Of the store it shows the latest survey: call Look before. It is safe for concurrent use.
+type Metrics struct {
+	http.Handler
+	options  Options
+	surveys  surveys
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	streams  prometheus.Gauge
+	refused  *prometheus.CounterVec
 }
 
 // engineFigure is one of the engine's figures and the name of its metric.
@@ -121,9 +131,11 @@ var (
 
 var buildInfo = described("build_info", "Which version this is; always 1.", "version")
 
-func newMetrics(s *Server) *metrics {
-	m := &metrics{
-		server: s,
+// New returns the metrics of an engine.
+func New(o Options) *Metrics {
+	m := &Metrics{
+		options: o,
+		surveys: surveys{engine: o.Engine, log: o.Log},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pawl_http_requests_total", Help: "Requests answered, by route, method and status.",
 		}, []string{"route", "method", "status"}),
@@ -132,18 +144,21 @@ func newMetrics(s *Server) *metrics {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10},
 		}, []string{"route"}),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pawl_streams_open", Help: "Streams and waits under way."}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pawl_webhooks_refused_total", Help: "Requests that webhooks refused; without a webhook those to names that there are not.",
+		}, []string{"hook", "reason"}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m, &s.surveys, &s.refusals, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if s.Broker != nil {
-		r.MustRegister(brokerMetrics{s.Broker})
+	r.MustRegister(m, &m.surveys, m.requests, m.seconds, m.streams, m.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Broker != nil {
+		r.MustRegister(brokerFigures{o.Broker})
 	}
-	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	m.Handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range engineFigures {
 		to <- f.desc
 	}
@@ -158,15 +173,15 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	s := m.server.Engine.Stats()
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	s := m.options.Engine.Stats()
 	for _, f := range engineFigures {
 		if v, known := f.value(s); known {
 			to <- prometheus.MustNewConstMetric(f.desc, f.kind, v)
 		}
 	}
 	for stage, n := range s.Ended {
-		to <- prometheus.MustNewConstMetric(executionsFinished, prometheus.CounterValue, float64(n), string(status(stage)))
+		to <- prometheus.MustNewConstMetric(executionsFinished, prometheus.CounterValue, float64(n), stage.String())
 	}
 	for kind, n := range s.Signals {
 		to <- prometheus.MustNewConstMetric(signalsAccepted, prometheus.CounterValue, float64(n), kind)
@@ -177,17 +192,17 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for why, n := range s.TicksMissed {
 		to <- prometheus.MustNewConstMetric(ticksMissed, prometheus.CounterValue, float64(n), why)
 	}
-	all := m.server.Engine.Distributions()
+	all := m.options.Engine.Distributions()
 	for _, d := range engineDistributions {
 		seen := d.read(&all)
 		to <- prometheus.MustNewConstHistogram(d.desc, seen.Count, seen.Sum, seen.Buckets)
 	}
-	to <- prometheus.MustNewConstMetric(buildInfo, prometheus.GaugeValue, 1, m.server.Version)
+	to <- prometheus.MustNewConstMetric(buildInfo, prometheus.GaugeValue, 1, m.options.Version)
 }
 
-// counters are the engine's figures by name.
-func (m *metrics) counters() map[string]float64 {
-	s := m.server.Engine.Stats()
+// Counters are the engine's figures by name.
+func (m *Metrics) Counters() map[string]float64 {
+	s := m.options.Engine.Stats()
 	out := map[string]float64{finished: float64(s.Finished)}
 	for _, n := range s.TicksMissed {
 		out["ticks_missed"] += float64(n)
@@ -200,19 +215,24 @@ func (m *metrics) counters() map[string]float64 {
 	return out
 }
 
-// request begins to measure a request; the returned function ends it.
-func (m *metrics) request(r *http.Request, w *seenWriter) (done func()) {
+// Look has the store surveyed if that is due, and waits a while for the result.
+func (m *Metrics) Look() { m.surveys.look() }
+
+// Refused counts a request that a webhook has refused; hook is "" where there is none of that name.
+func (m *Metrics) Refused(hook, reason string) { m.refused.WithLabelValues(hook, reason).Inc() }
+
+// Request begins to measure a request; the returned function ends it with the status that was sent, 0 for none.
+func (m *Metrics) Request(r *http.Request) (done func(status int)) {
 	begun := time.Now()
 	waits := r.URL.Query().Has("wait") || strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if waits {
 		m.streams.Inc()
 	}
-	return func() {
+	return func(status int) {
 		route := r.Pattern // set by the mux; unlike paths, patterns are bounded in number
 		if route == "" {
 			route = "none"
 		}
-		status := w.status
 		if status == 0 {
 			status = http.StatusOK
 		}
@@ -231,70 +251,4 @@ func knownMethod(m string) string {
 		return m
 	}
 	return "other"
-}
-
-func (c *call) metricsPage() error {
-	c.surveys.look() // a survey may take a while, which is not counted as a slow client
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
-	c.metrics.page.ServeHTTP(c.w, c.r)
-	return nil
-}
-
-func (c *call) openAPI() error {
-	c.w.Header().Set("Content-Type", mediaOpenAPI)
-	c.send(c.w, http.StatusOK, c.document)
-	return nil
-}
-
-// seenWriter remembers the status that was sent.
-type seenWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *seenWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *seenWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// plainID reports whether a request id from the client may be passed on and logged.
-func plainID(id string) bool {
-	if id == "" || len(id) > 128 {
-		return false
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-// residentBytes is how much memory of this process is in RAM, or 0 if the system does not tell.
-func residentBytes() int64 {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(b)
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }

@@ -1,7 +1,8 @@
-package server
+package metrics
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -33,7 +35,8 @@ const (
 // surveys collects figures about the work of all replicas from the store. Every replica reports the same figures: take their
 // maximum, not their sum.
 type surveys struct {
-	server *Server
+	engine *engine.Engine
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	last     *surveyed
@@ -86,7 +89,7 @@ func (s *surveys) survey(done chan struct{}) {
 	defer s.mu.Unlock()
 	if v.err != nil {
 		s.failures++
-		s.server.log.Warn("survey for the metrics failed", telemetry.Err, v.err)
+		s.log.Warn("survey for the metrics failed", telemetry.Err, v.err)
 	}
 	s.last, s.ongoing = v, nil
 	close(done)
@@ -94,13 +97,13 @@ func (s *surveys) survey(done chan struct{}) {
 
 func (s *surveys) ask(ctx context.Context) *surveyed {
 	var v surveyed
-	reader := s.server.Engine.Reader()
+	reader := s.engine.Reader()
 	for _, step := range []func() error{
 		func() (err error) { v.sums, err = reader.Survey(ctx); return err },
 		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
 		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
 		func() (err error) { v.sessions, err = reader.LiveSessions(ctx); return err },
-		func() (err error) { v.paused, err = s.server.Engine.Paused(ctx); return err },
+		func() (err error) { v.paused, err = s.engine.Paused(ctx); return err },
 		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
 	} {
 		if v.err = step(); v.err != nil {
@@ -158,7 +161,7 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge(storeBytes, float64(v.bytes))
 	gauge(inquiriesOpen, float64(v.sums.Inquiries))
 	for _, u := range v.sums.Unfinished[:min(len(v.sums.Unfinished), 5*mostQueues)] {
-		gauge(executions, float64(u.Count), string(status(u.Stage)), u.Queue)
+		gauge(executions, float64(u.Count), u.Stage.String(), u.Queue)
 	}
 	gauge(eventsUnapplied, float64(v.sums.Unapplied))
 	gauge(oldestAge, age(v.at, v.sums.OldestCreated))

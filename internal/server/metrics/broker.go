@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BrokerFigures are a server's figures about the message broker between it and its workers.
-type BrokerFigures struct {
+// Broker are a server's figures about the message broker between it and its workers.
+type Broker struct {
 	Up          bool
 	Lines       map[string]BrokerLine
 	Redelivered int64
@@ -23,8 +23,8 @@ type BrokerLine struct {
 	Oldest    time.Duration
 }
 
-// brokerMetrics collects BrokerFigures.
-type brokerMetrics struct{ figures func() BrokerFigures }
+// brokerFigures collects them.
+type brokerFigures struct{ of func() Broker }
 
 var (
 	brokerUp          = described("broker_up", "Whether the broker answered this server a few seconds ago.")
@@ -38,15 +38,15 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m brokerMetrics) Describe(to chan<- *prometheus.Desc) {
+func (m brokerFigures) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{brokerUp, brokerLetters, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead, brokerRebuilt} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m brokerMetrics) Collect(to chan<- prometheus.Metric) {
-	f := m.figures()
+func (m brokerFigures) Collect(to chan<- prometheus.Metric) {
+	f := m.of()
 	up := 0.0
 	if f.Up {
 		up = 1
