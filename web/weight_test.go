@@ -48,6 +48,7 @@ func TestWeightOfScreens(t *testing.T) {
 		{"the work", []string{"screen/work.js"}, 14_000},
 		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 19_000},
 		{"new", []string{"screen/new.js"}, 14_000},
+		{"more settings of a new one", []string{"screen/settings.js"}, 4_000},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 26_000},
 		{"both timelines of a workflow", []string{"screen/bytask.js", "screen/byworker.js"}, 10_000},
 	} {

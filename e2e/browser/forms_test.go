@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,6 +78,57 @@ func TestFormAndJSON(t *testing.T) {
 	if got := tb.value("#input"); !strings.Contains(got, "1.50") {
 		t.Errorf("the input is %q", got)
 	}
+}
+
+// What is run with changes keeps its queue, key, timeouts and retries; what follows from the document of its action follows from that again. A wrong setting is said before it is sent.
+func TestSettingsOfASubmission(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "name: nap\nkind: action\naction: noop\ntimeout: 2m\nconcurrency: {key: \"nap/${{ input.who }}\", limit: 1}\ninput: {type: object, properties: {who: {type: string}}}\n")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	ran := func() map[string]any {
+		t.Helper()
+		tb.press("Run")
+		tb.until("it runs", `/executions\/ex_/.test(location.pathname)`)
+		return s.call(t, http.MethodGet, "/api/v1/executions/"+eval[string](tb, `location.pathname.split('/')[3]`)+"?wait=30s", nil)
+	}
+	program := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "exit 0", "priority": 3, "timeout": "90s", "queue_timeout": "1h", "worker_labels": {}, "retry": {"max_attempts": 2}, "concurrency": {"key": "a key", "limit": 2, "fair_by": "ann"}, "wait": "60s"}`)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+program))
+	tb.press("Run with changes")
+	tb.until("the settings are there", `document.querySelector('#code-priority')?.value === '3' && document.querySelector('#code-timeout').value === '1m30s'`)
+	for _, l := range []look{{"light", 1280}, {"dark", 360}} {
+		tb.as(l.theme, l.width)
+		tb.accessible("more settings")
+		tb.fits("more settings")
+		tb.shot(fmt.Sprint("more settings ", l.width))
+	}
+	fill := func(id, text string) {
+		t.Helper()
+		eval[any](tb, `(() => { const e = document.getElementById(`+quote(id)+`); e.value = `+quote(text)+`; e.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	}
+	fill("code-priority", "high")
+	tb.see("The priority is a whole number")
+	fill("code-priority", "4")
+	tb.until("it is right", `!document.body.innerText.includes('is a whole number')`)
+	x, was := ran(), s.call(t, http.MethodGet, "/api/v1/executions/"+program, nil)
+	for _, f := range []string{"timeout", "queue_timeout", "retry", "key", "key_limit", "fair_by"} {
+		if was[f] == nil || !reflect.DeepEqual(x[f], was[f]) {
+			t.Errorf("%s is %v, and was %v", f, x[f], was[f])
+		}
+	}
+	if x["priority"] != 4.0 {
+		t.Errorf("the priority is %v", x["priority"])
+	}
+
+	nap := s.submit(t, "/api/v1/executions?wait=30s", `{"action": "nap", "input": {"who": "ann"}, "priority": 5}`)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/new?from="+nap))
+	tb.until("only what was asked for is there", `document.querySelector('#action-priority')?.value === '5' && document.querySelector('#action-key').value === '' && document.querySelector('#action-timeout').value === ''`)
+	fill("input", `{"who": "bob"}`)
+	if x := ran(); x["key"] != "nap/bob" || x["priority"] != 5.0 || x["timeout"] != "2m0s" {
+		t.Errorf("key %v, priority %v, timeout %v", x["key"], x["priority"], x["timeout"])
+	}
+	tb.check("settings")
 }
 
 // A mouse that is pressed in a field and released outside marks text: it does not close the dialog. A click outside does.

@@ -20,17 +20,18 @@ export const curl = (path, body) => `curl -sS ${quoted(apiURL(path))} -H 'Conten
 /**
  * A submission. Its fields are the API's, but for the input, which is JSON.
  * @typedef {{action: string, input?: string, labels?: Record<string, string>, worker_labels?: Record<string, string>, queue?: string, priority?: number, timeout?: string, queue_timeout?: string, total_timeout?: string,
- *   retry?: import('../types').Retry, rate?: import('../types').Rate, no_cache?: boolean, concurrency?: {key: string, limit?: number, fair_by?: string, weight?: number}}} Asked
+ *   not_before?: string, start_in?: string, cache?: {ttl: string, key?: string}, retry?: import('../types').Retry, rate?: import('../types').Rate, no_cache?: boolean, concurrency?: {key: string, limit?: number, when_full?: string, fair_by?: string, weight?: number}}} Asked
  */
 
-const flagless = /** @type {const} */ (['priority', 'queue_timeout', 'total_timeout', 'retry']); // fields that pawl run has no flag for
+/** The fields that pawl run has flags for. */
+const flagged = ['action', 'input', 'labels', 'worker_labels', 'queue', 'timeout', 'concurrency', 'rate', 'not_before', 'start_in', 'cache', 'no_cache'];
 
 /** Whether pawl run can be given a label as it is: quotation marks mean something in its flags, and so do commas beside a second =. @param {[string, string]} of */
 const plainLabel = ([k, v]) => !/"/.test(k + v) && !((k + v).includes('=') && (k + v).includes(','));
 
 /** The command for what pawl run has flags for; an error names what it has none for. @param {Asked} a */
 export function cli(a) {
-  const without = flagless.filter((f) => a[f] !== undefined);
+  const without = Object.entries(a).filter(([name, v]) => v !== undefined && !flagged.includes(name)).map(([name]) => name);
   if (without.length > 0) throw new Error(`pawl run has no flag for ${without.join(', ')}`);
   const [labels, wanted] = [a.labels, a.worker_labels].map((o) => Object.entries(o || {}));
   const wrong = [...labels, ...wanted].find((l) => !plainLabel(l));
@@ -42,8 +43,11 @@ export function cli(a) {
   for (const [name, value] of wanted) add('--worker-label', `${name}=${value}`);
   add('--queue', a.queue);
   add('--timeout', a.timeout);
+  add('--at', a.not_before);
+  add('--in', a.start_in);
   if (k) {
     add('--concurrency', `${k.key}=${k.limit}`);
+    add('--when-full', k.when_full);
     add('--fair-by', k.fair_by);
     add('--weight', k.weight);
   }
@@ -51,6 +55,10 @@ export function cli(a) {
     add('--rate', `${r.key}=${r.limit}/${r.per}`);
     add('--burst', r.burst);
     add('--over', r.over);
+  }
+  if (a.cache) {
+    add('--cache', a.cache.ttl);
+    if (a.cache.key !== undefined) flags.push(['--cache-key', a.cache.key]);
   }
   const other = flags.find(([, value]) => !/^[ -~]*$/.test(value));
   if (other) throw new Error(`What ${other[0]} would say is not of printable ASCII alone`);

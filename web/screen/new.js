@@ -12,6 +12,24 @@ import { blank, caseAlone, programOf } from '../part/program.js';
 import { copyAs } from '../part/copyas.js';
 import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
+import { lazy } from '../app/lazy.js';
+
+/** @typedef {import('./settings.js').Settings} Settings */
+
+const Fields = lazy(() => import('./settings.js').then((m) => m.Fields));
+
+/** The settings beside what is run, which are fetched when they are opened. @param {{of: string, value: Settings, set: (s: Settings) => void}} p */
+function More(p) {
+  const [open, setOpen] = useState(Object.keys(p.value.texts).length > 0);
+  return html`<details open=${open} onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary>More settings</summary>${open ? h(Fields, p) : null}</details>`;
+}
+
+/** What is submitted beside what is run and its input. @param {string} labels @param {Settings} s */
+function beside(labels, s) {
+  if (s.wrong) throw new Error(s.wrong);
+  const tags = labelsOf(labels);
+  return { ...(Object.keys(tags).length > 0 ? { labels: tags } : {}), ...s.fields };
+}
 
 /** What every Pawl knows; workers add what they have beside it. */
 const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
@@ -48,8 +66,8 @@ function useCheck(path, body, of) {
 const checkNote = (c) => html`<div role="status">${!c ? null : c.valid ? html`<p class="muted small">It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.</p>`
   : html`<div class="note late"><p>Not yet right:</p><ul class="tight">${(c.problems || []).slice(0, 20).map((p) => html`<li class="user">${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}${line(p.message, 300)}${p.fix ? ` (${line(p.fix, 300)})` : ''}</li>`)}</ul></div>`}</div>`;
 
-/** @param {{first: import('../part/program.js').Program}} p */
-function Code({ first }) {
+/** @param {{first: import('../part/program.js').Program, settings: Settings}} p */
+function Code({ first, settings }) {
   const [language, setLanguage] = useState(first.language);
   const [source, setSource] = useState(first.source);
   const [stdin, setStdin] = useState(first.stdin);
@@ -58,6 +76,7 @@ function Code({ first }) {
   const [labels, setLabels] = useState(first.labels);
   const [wall, setWall] = useState(first.wall);
   const [memory, setMemory] = useState(first.memory);
+  const [more, setMore] = useState(settings);
   const [languages, setLanguages] = useState(known);
   const [key, setKey] = useState(newKey);
   const [error, setError] = useState(/** @type {unknown} */ (null));
@@ -68,17 +87,16 @@ function Code({ first }) {
       setLanguages([...new Set([...known, ...all.map((/** @type {string} */ k) => k.slice(5))])].sort());
     }, () => {});
   }, []);
-  const submission = () => {
-    const tags = labelsOf(labels);
+  const program = () => {
     const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
     return {
       language: language.trim(), source,
       ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : interactive ? { interactive } : stdin ? { stdin } : {}),
       ...(Object.keys(limits).length > 0 ? { limits } : {}),
-      ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
     };
   };
-  const check = useCheck('api/v1/evaluations:validate', () => source !== '' && language.trim() !== '' && submission(), [language, source, stdin, interactive, cases, labels, wall, memory]);
+  const submission = () => ({ ...program(), ...beside(labels, more) });
+  const check = useCheck('api/v1/evaluations:validate', () => source !== '' && language.trim() !== '' && submission(), [language, source, stdin, interactive, cases, labels, wall, memory, more]);
   const send = async (/** @type {Event} */ e) => {
     e.preventDefault();
     setBusy(true);
@@ -118,12 +136,10 @@ function Code({ first }) {
       <div class="split"><div class="field"><label for=${`in-${i}`}>Standard input</label><textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin} onInput=${input((v) => change(i, { stdin: v }))}></textarea></div>
         <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}
     <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
+    ${h(More, { of: 'code', value: more, set: setMore })}
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs((w) => {
-    const { labels: tags, ...program } = submission();
-    return w.cli({ action: 'code', input: JSON.stringify(program), labels: tags });
-  }, (w) => w.curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
+    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs((w) => w.cli({ action: 'code', input: JSON.stringify(program()), ...beside(labels, more) }), (w) => w.curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
   </form>`;
 }
 
@@ -149,12 +165,13 @@ async function versionOf(name, which) {
   return a ? String(a.to.find((/** @type {import('../types').AliasTarget} */ t) => !t.percent)?.version) : undefined;
 }
 
-/** @param {{first: {action: string, input: string, labels: string}}} p */
-function Action({ first }) {
+/** @param {{first: {action: string, input: string, labels: string}, settings: Settings}} p */
+function Action({ first, settings }) {
   const [action, setAction] = useState(first.action);
   const [text, setText] = useState(first.input);
   const [labels, setLabels] = useState(first.labels);
   const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
+  const [more, setMore] = useState(settings);
   const [asForm, setAsForm] = useState(first.input === '');
   const [lossy, setLossy] = useState(false); // the form was asked for and cannot hold what is written
   const [names, setNames] = useState(/** @type {string[]} */ ([]));
@@ -189,13 +206,12 @@ function Action({ first }) {
   const body = () => (useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text));
   /** The submission as it stands, as text: what is sent is what was checked. */
   const submission = () => {
-    const tags = labelsOf(labels);
     const parts = [`"action": ${JSON.stringify(action.trim())}`];
     if (body() !== '') parts.push(`"input": ${body()}`);
-    if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
+    for (const [name, v] of Object.entries(beside(labels, more))) parts.push(`${JSON.stringify(name)}: ${JSON.stringify(v)}`);
     return `{${parts.join(', ')}}`;
   };
-  const check = useCheck('api/v1/executions:validate', () => action.trim() !== '' && faults.length === 0 && submission(), [action, text, labels, values, useForm, schema]);
+  const check = useCheck('api/v1/executions:validate', () => action.trim() !== '' && faults.length === 0 && submission(), [action, text, labels, values, more, useForm, schema]);
   const toJSON = () => {
     if (useForm) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
     setAsForm(false);
@@ -226,9 +242,10 @@ function Action({ first }) {
         : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(write)}></textarea></div>
           <p class="hint" role="status">${lossy ? 'The form cannot hold all of this: it stays as JSON.' : ''}</p>`}</div>`,
     })}
+    ${h(More, { of: 'action', value: more, set: setMore })}
     ${trouble(error)}
     ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs((w) => w.cli({ action: action.trim(), input: body(), labels: labelsOf(labels) }), (w) => w.curl('api/v1/executions', submission()))}</div>
+    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs((w) => w.cli({ action: action.trim(), input: body(), ...beside(labels, more) }), (w) => w.curl('api/v1/executions', submission()))}</div>
   </form>`;
 }
 
@@ -238,18 +255,20 @@ export function New() {
   const from = q.get('from') || '';
   const one = q.get('case') || '';
   const action = q.get('action') || '';
-  const [first, setFirst] = useState(/** @type {any} */ (from ? null : { code: blank, action: { action, input: '', labels: '' } }));
+  const [first, setFirst] = useState(/** @type {any} */ (from ? null : { code: blank, action: { action, input: '', labels: '' }, settings: { texts: {}, fields: {}, wrong: '' } }));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   useEffect(() => {
     if (!from) return;
-    request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then((text) => {
+    request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then(async (text) => {
       const x = JSON.parse(text);
       const only = one === '' ? null : caseAlone(x.input, one);
       if (one !== '' && only === null) throw new Error(`It has no case ${one}.`);
       const raw = only ? JSON.stringify(only) : members(text).input || '';
       const labels = labelsText(x.labels);
       const program = x.action === 'code' ? programOf(only || x.input) : null;
+      const doc = x.version ? (await getJSON(`api/v1/definitions/${encodeURIComponent(x.action)}${query({ version: x.version })}`)).document : null;
       setFirst({
+        settings: await import('./settings.js').then((m) => m.settingsOf(x, doc)),
         code: program ? { ...program, labels } : blank,
         program: program !== null,
         action: { action: x.action + (x.version ? `@${x.version}` : ''), input: tokens(raw).map((t) => t.text).join(''), labels },
@@ -261,8 +280,8 @@ export function New() {
   const seen = useRef({ action: false, code: false });
   if (first) seen.current[asAction ? 'action' : 'code'] = true;
   return html`<div><div class="top"><h1>New execution</h1></div>
-    ${from ? html`<p class="muted small">With the input of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>${one ? html` and its case <span class="user">${line(one, 120)}</span> alone` : ''}, to be changed.</p>` : null}
+    ${from ? html`<p class="muted small">With the input and the settings of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>${one ? html` and its case <span class="user">${line(one, 120)}</span> alone` : ''}, to be changed.</p>` : null}
     <nav class="tabs" aria-label="What to run"><a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a><a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a></nav>
     ${trouble(error)}
-    ${!first ? null : html`<div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action }) : null}</div><div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code }) : null}</div>`}</div>`;
+    ${!first ? null : html`<div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action, settings: first.settings }) : null}</div><div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code, settings: first.settings }) : null}</div>`}</div>`;
 }

@@ -35,6 +35,12 @@ test('a key, a rate and the cache are flags', () => {
   assert.equal(run({ rate: { key: 'mails', limit: 6, per: '1m0s', burst: 2, over: 'drop' }, no_cache: true }), '--rate mails=6/1m0s --burst 2 --over drop --no-cache');
 });
 
+test('when it starts, and what is kept, are flags', () => {
+  assert.match(cli({ action: 'noop', not_before: '2099-01-01T00:00:00Z', cache: { ttl: '1h', key: '' }, concurrency: { key: 'k', limit: 1, when_full: 'cancel_new' } }),
+    / --at 2099-01-01T00:00:00Z --concurrency k=1 --when-full cancel_new --cache 1h --cache-key ''$/);
+  assert.match(cli({ action: 'noop', start_in: '5m' }), / --in 5m$/);
+});
+
 test('what pawl run has no flag for is named', () => {
   assert.throws(() => run({ priority: 1, retry: { max_attempts: 2 } }), /no flag for priority, retry$/);
   assert.throws(() => run({ queue_timeout: '1s', total_timeout: '1m' }), /no flag for queue_timeout, total_timeout$/);
