@@ -34,6 +34,7 @@ func TestAliasMistakes(t *testing.T) {
 		{[]string{"alias"}, 2, "needs NAME"},
 		{[]string{"alias", "deploy@3", "2"}, 2, "names a version"},
 		{[]string{"alias", "deploy", "2"}, 2, "deploy@stable"},
+		{[]string{"alias", "deploy", "stable=3"}, 2, "pawl alias deploy@stable 3"},
 		{[]string{"alias", "deploy@stable", "two"}, 2, "give a version such as 3"},
 		{[]string{"alias", "deploy@stable", "1", "2=0%"}, 2, "a percentage from 0.01 to 100"},
 		{[]string{"alias", "deploy@stable", "1", "--back"}, 2, "one of them"},

@@ -47,7 +47,7 @@ func TestBackupAndRestore(t *testing.T) {
 			run := func(script string) {
 				t.Helper()
 				cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script)
-				cmd.Env, cmd.WaitDelay = append(env, "PAWL_STORE="+from), 5*time.Second
+				cmd.Env, cmd.WaitDelay = append(env, "PAWL_STORE="+from), 30*time.Second
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s\n%s", err, script, out)
 				}

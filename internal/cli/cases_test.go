@@ -32,7 +32,7 @@ func TestEvaluationCommands(t *testing.T) {
 		switch b[1] {
 		case "sh":
 			cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(b[2], "/tmp/", scratch+"/"))
-			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", env, 5*time.Second
+			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", env, 30*time.Second
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s\n%s", err, b[2], out)

@@ -54,7 +54,7 @@ func TestComposeProfiles(t *testing.T) {
 			run := func(s composeService, args []string) {
 				t.Helper()
 				cmd := exec.Command(filepath.Join(bin, "pawl"), args...)
-				cmd.Env, cmd.WaitDelay = environment(t), 5*time.Second
+				cmd.Env, cmd.WaitDelay = environment(t), 30*time.Second
 				for name, value := range s.Environment {
 					if here, is := hosts[name]; is {
 						value = here

@@ -38,7 +38,7 @@ func TestPackageCommands(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, stderr)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(blocks[1], "/tmp/", scratch+"/"))
-	cmd.Env, cmd.WaitDelay = env, 5*time.Second
+	cmd.Env, cmd.WaitDelay = env, 30*time.Second
 	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != sci {
 		t.Errorf("%v %s, want %s", err, out, sci)
 	}

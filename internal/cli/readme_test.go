@@ -57,7 +57,7 @@ func followed(t *testing.T, commands, scratch, port string) string {
 	t.Helper()
 	script := strings.NewReplacer("/tmp/", scratch+"/", "7411", port).Replace(commands)
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 5*time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 30*time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
@@ -87,7 +87,7 @@ func TestReadmeCommands(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
 		var out bytes.Buffer
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "../..", env, &out, &out
-		cmd.WaitDelay = 5 * time.Second
+		cmd.WaitDelay = 30 * time.Second
 		if err := cmd.Run(); err != nil {
 			t.Errorf("%v\n%s\n%s", err, script, out.String())
 		}

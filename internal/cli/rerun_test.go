@@ -91,3 +91,30 @@ func TestRerunCommand(t *testing.T) {
 		}
 	}
 }
+
+// Commands that start executions and do not stay say that there is no server for them, and what to do; what they name does it.
+func TestLeftWithoutServer(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	pawl(t, env, "run", "noop")
+	out, _, _ := pawl(t, env, "get", "executions", "-o", "name")
+	first := strings.TrimSpace(out)
+	pawl(t, env, "apply", writeFile(t, "s.yaml", "kind: schedule\nname: nightly\ncron: '0 3 * * *'\nrun: {action: noop}"))
+	for _, args := range [][]string{{"retry", first}, {"rerun", first}, {"schedules", "fire", "nightly"}} {
+		out, said, code := pawl(t, env, args...)
+		id := strings.TrimSpace(out)
+		if want := "start pawl server, or run it here: pawl wait " + id; code != 0 || id == "" || !strings.Contains(said, want) {
+			t.Errorf("pawl %v: code %d, printed %q, said %q, want %q", args, code, out, said, want)
+			continue
+		}
+		if out, said, code := pawl(t, env, "wait", id); code != 0 || !strings.Contains(out, id+"  ok") {
+			t.Errorf("pawl wait after pawl %v: code %d, %q, %q", args, code, out, said)
+		}
+	}
+	if _, said, code := pawl(t, env, "rerun", "--action", "noop", "--status", "completed"); code != 0 || !strings.Contains(said, "it waits, since no pawl run or pawl server") {
+		t.Errorf("pawl rerun of many: code %d, said %q", code, said)
+	}
+	if _, said, code := pawl(t, env, "schedules", "backfill", "nightly", "--from", "2026-11-01", "--to", "2026-11-03"); code != 0 || !strings.Contains(said, "it waits, since no pawl run or pawl server") {
+		t.Errorf("pawl schedules backfill: code %d, said %q", code, said)
+	}
+}

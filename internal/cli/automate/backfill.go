@@ -98,5 +98,8 @@ func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b ap
 		verb = "would be started"
 	}
 	a.Say("pawl: %s %s; %s had one before", output.Plural(len(all.Fired), "execution", "executions"), verb, output.Plural(all.Skipped, "time", "times"))
+	if len(all.Fired) > 0 && !b.DryRun {
+		app.SayLeft(a, s, "")
+	}
 	return nil
 }

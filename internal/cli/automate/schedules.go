@@ -112,7 +112,11 @@ ended, and print its id. The schedule's own times are not touched.`,
 		Example: "  pawl schedules fire nightly",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
-			return s.FireSchedule(ctx, name)
+			id, err := s.FireSchedule(ctx, name)
+			if err == nil {
+				app.SayLeft(a, s, id)
+			}
+			return id, err
 		}),
 	}
 }

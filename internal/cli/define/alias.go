@@ -44,6 +44,10 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 				return exit.Usagef("%v", err)
 			case version > 0:
 				return exit.Usagef("%s names a version: give NAME, or NAME@ALIAS and the version after it", args[0])
+			case alias == "" && len(args) == 2:
+				if named, to, is := strings.Cut(args[1], "="); is && definition.IsAlias(named) {
+					return exit.Usagef("%s: an alias is written behind the name: pawl alias %s@%s %s", args[1], name, named, to)
+				}
 			}
 			if o.To, err = aliasTargets(args[1:]); err != nil {
 				return err

@@ -141,6 +141,7 @@ func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunO
 	}
 	if !o.wait {
 		fmt.Fprintln(a.Out, x.ID)
+		app.SayLeft(a, s, x.ID)
 		return nil
 	}
 	return submit.Watch(ctx, a, s, x, output.AsTable)

@@ -54,6 +54,9 @@ func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOpti
 	default:
 		fmt.Fprintln(a.Out, r.Execution)
 		a.Say("it runs %s again, %d at a time", output.Plural(r.Selected, "execution", "executions"), o.many.atOnce)
+		if !o.wait {
+			app.SayLeft(a, s, r.Execution)
+		}
 	}
 	if r.SearchedTo != nil {
 		a.Say("executions older than %s were not looked at; for those, add --until %[1]s", r.SearchedTo.UTC().Format(time.RFC3339Nano))

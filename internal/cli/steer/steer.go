@@ -121,6 +121,7 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
 				}
 				if !wait {
 					fmt.Fprintln(a.Out, x.ID)
+					app.SayLeft(a, s, x.ID)
 					return nil
 				}
 				return submit.Watch(ctx, a, s, x, output.AsTable)

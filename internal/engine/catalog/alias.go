@@ -159,7 +159,7 @@ func (c *Catalog) AliasMoves(ctx context.Context, name, alias string, below, n i
 func (c *Catalog) aliasFix(ctx context.Context, name, alias string) string {
 	all, err := c.Aliases(ctx, name)
 	if err != nil || len(all) == 0 {
-		return fmt.Sprintf("it has none; pawl alias %s@%s VERSION sets it", name, alias)
+		return fmt.Sprintf("%s has no aliases: pawl alias %[1]s@%s VERSION makes this one", name, alias)
 	}
 	names := make([]string, len(all))
 	for i, a := range all {
