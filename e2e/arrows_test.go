@@ -33,12 +33,14 @@ var arrows = []arrow{
 	{"internal/signature", nil, "pure: headers, bodies and secrets become deliveries; it imports nothing of Pawl"},
 	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
 	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
+	{"internal/jsonvalue", []string{"internal/strictjson"}, "pure: texts of JSON values become what is computed with, and one text of each"},
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
-	{"internal/definition", []string{"internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
+	{"internal/definition/compute", []string{"internal/jsonvalue", "internal/strictjson"}, "pure: functions and prices of expressions; it knows no document"},
+	{"internal/definition", []string{"internal/definition/compute", "internal/jsonvalue", "internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
 	{"internal/query", []string{"internal/flow", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition", "internal/strictjson"}, "pure: rows become a plan; the texts of changes are read without reflection"},
-	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/orchestration", "internal/strictjson"}, "pure: recorded histories become findings, by the rules; events are read without reflection"},
+	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/jsonvalue", "internal/orchestration", "internal/strictjson"}, "pure: recorded histories become findings, by the rules; events are read without reflection"},
 	{"internal/archive", []string{"internal/flow"}, "pure: streams become rows and rows streams"},
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
 	{"internal/telemetry/otlp", []string{"internal/telemetry"}, "where spans go"},
@@ -91,7 +93,7 @@ var arrows = []arrow{
 	{"internal/engine/find", []string{"internal/engine/catalog", "internal/definition", "internal/flow", "internal/query", "internal/store"}, "searches a store; the catalog says which members may be searched by"},
 	{"internal/engine/histories", []string{"internal/engine/catalog", "internal/engine/fault", "internal/engine/requests", "internal/definition", "internal/flow", "internal/orchestration", "internal/replay", "internal/store"}, "reads what was recorded and lets replay judge it"},
 	{"internal/engine/enginetest", []string{"internal/engine", "internal/blob", "internal/blob/file", "internal/definition", "internal/flow", "internal/handoff", "internal/store", "internal/store/postgres", "internal/store/sqlite"}, "an engine on each store, for the tests of the packages beside the engine"},
-	{"internal/engine", []string{"internal/engine/requests", "internal/engine/find", "internal/engine/histories", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/archive", "internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem", "internal/query"}, "the server's shell: ports and rules"},
+	{"internal/engine", []string{"internal/engine/requests", "internal/engine/find", "internal/engine/histories", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/archive", "internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/jsonvalue", "internal/admission", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem", "internal/query"}, "the server's shell: ports and rules"},
 	{"internal/server/metrics", []string{"internal/engine", "internal/flow", "internal/store", "internal/telemetry"}, "figures of an engine for Prometheus; of HTTP it knows what one request costs"},
 	{"internal/server", []string{"internal/server/metrics", "internal/archive", "internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/form", "internal/flow", "internal/orchestration", "internal/replay", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry", "internal/query"}, "the engine's face"},
 	{"web", nil, "the page's files and their handler; it speaks to the API from the browser and knows nobody here"},
@@ -248,7 +250,7 @@ func TestRulesArePure(t *testing.T) {
 		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",
 		"crypto/rand": "randomness", "github.com/google/uuid": "ids are arguments", "database/sql": "I/O", "log/slog": "I/O", "log": "I/O",
 	}
-	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration", "signature", "query"} {
+	for _, room := range []string{"flow", "problem", "strictjson", "jsonvalue", "definition", "definition/compute", "admission", "orchestration", "signature", "query"} {
 		out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"internal/"+room).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)

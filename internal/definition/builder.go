@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -291,7 +292,7 @@ func (p *part) fixed() json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(appendText(b, p.fields[i].name), ':'), p.fields[i].value.constant...)
+		b = append(append(jsonvalue.AppendText(b, p.fields[i].name), ':'), p.fields[i].value.constant...)
 	}
 	if p.list == nil {
 		return append(b, '}')
@@ -301,15 +302,15 @@ func (p *part) fixed() json.RawMessage {
 
 func (b *builder) textPart(v *value, path string, s scope, task int) part {
 	if !strings.Contains(v.text, opening) {
-		return part{constant: appendText(nil, v.text)}
+		return part{constant: jsonvalue.AppendText(nil, v.text)}
 	}
 	segs, nth, err := scan(v.text)
 	if err != nil {
 		b.failAt(b.expressionAt(v, nth)(1, -len(opening)), path, "write ${{ expression }}, or $${{ for the characters themselves", "%v", err)
-		return part{constant: appendText(nil, v.text)}
+		return part{constant: jsonvalue.AppendText(nil, v.text)}
 	}
 	if len(segs) == 1 && !segs[0].expr {
-		return part{constant: appendText(nil, segs[0].text)}
+		return part{constant: jsonvalue.AppendText(nil, segs[0].text)}
 	}
 	parts := make([]part, len(segs))
 	for i, seg := range segs {

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -80,7 +81,7 @@ func (v *value) appendOrdered(b []byte, asWritten string) []byte {
 	case nullValue:
 		return append(b, "null"...)
 	case textValue:
-		return appendText(b, v.text)
+		return jsonvalue.AppendText(b, v.text)
 	case listValue:
 		b = append(b, '[')
 		for i, el := range v.list {
@@ -98,7 +99,7 @@ func (v *value) appendOrdered(b []byte, asWritten string) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendText(b, f.name), ':')
+			b = append(jsonvalue.AppendText(b, f.name), ':')
 			if asWritten != "" && f.name == asWritten && f.value.kind == objectValue {
 				b = f.value.appendAsWritten(b)
 			} else {
@@ -116,7 +117,7 @@ func (v *value) appendAsWritten(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = f.value.appendJSON(append(appendText(b, f.name), ':'))
+		b = f.value.appendJSON(append(jsonvalue.AppendText(b, f.name), ':'))
 	}
 	return append(b, '}')
 }
@@ -155,7 +156,7 @@ func read(file string, src []byte) ([]*value, Problems) {
 		if err == nil {
 			return []*value{v}, r.problems
 		}
-		if strings.HasSuffix(file, ".json") || errors.Is(err, errTooDeep) {
+		if strings.HasSuffix(file, ".json") || errors.Is(err, jsonvalue.ErrTooDeep) {
 			r.problems = append(r.problems, j.problem(err))
 			return nil, r.problems
 		}
@@ -207,7 +208,7 @@ func (r *reading) yaml() []*value {
 		// Checked while the parser reads, before it has built a tree. Flow and block levels are counted apart, so that node,
 		// which follows aliases too, checks the sum of both.
 		if deep = depth > maxNesting; deep {
-			return errTooDeep
+			return jsonvalue.ErrTooDeep
 		}
 		return nil
 	}
@@ -392,7 +393,7 @@ func (r *reading) scalar(n *yaml.Node) *value {
 		v.kind, v.text = boolValue, strings.ToLower(n.Value)
 	case "!!int", "!!float":
 		v.kind = numberValue
-		if validNumber(n.Value) {
+		if jsonvalue.ValidNumber(n.Value) {
 			break
 		}
 		text, err := respell(n)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
 // editorSchema is the JSON Schema of definition documents, for editors. It
@@ -20,7 +22,7 @@ var editorSchema []byte
 
 func editorChecks(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := decode(editorSchema)
+	doc, err := jsonvalue.Decode(editorSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func asJSON(t *testing.T, src string) []any {
 	}
 	var out []any
 	for _, d := range docs {
-		v, err := decode(d.appendJSON(nil))
+		v, err := jsonvalue.Decode(d.appendJSON(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

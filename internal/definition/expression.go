@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
+	"github.com/pawl-run/pawl/internal/definition/compute"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -38,9 +39,8 @@ type compiled struct {
 	path  *path // set when that is all it is
 
 	once    sync.Once
-	program cel.Program
+	program *compute.Program
 	result  *cel.Type
-	nodes   int
 	facts   facts
 	sole    func(*Vars) bool // the value, where that is one function of `if`, perhaps negated
 	issues  []issue          // why it does not compile
@@ -112,10 +112,10 @@ func (e *compiled) compile() {
 			}
 			return
 		}
-		e.result, e.nodes = checked.OutputType(), ast.NodeCount(checked.NativeRep())
+		e.result = checked.OutputType()
 		e.survey(checked.NativeRep().Expr(), false)
 		e.sole = soleStatus(checked.NativeRep().Expr())
-		e.program, err = env.Program(checked, limits(e.nodes)...)
+		e.program, err = compute.NewProgram(env, checked)
 		if err != nil {
 			e.issues = append(e.issues, issue{1, 0, err.Error(), ""})
 		}
@@ -342,7 +342,7 @@ func (e *expression) eval(v *Vars) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := encode(val)
+	raw, err := compute.Encode(val)
 	if err != nil {
 		return nil, e.failed(err)
 	}
@@ -361,32 +361,16 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 			a.refs[i] = TaskRef{Task: name, Output: true}
 		}
 	}
-	val, _, err := e.program.ContextEval(cancelled, &a)
+	val, err := e.program.Run(&a)
 	if a.err != nil {
 		return nil, e.failed(a.err)
 	}
 	if err != nil {
-		return nil, e.failed(e.readable(err))
+		return nil, e.failed(err)
 	}
 	return val, nil
 }
 
 func (e *expression) failed(err error) error {
 	return &EvalError{Field: e.field, Expression: e.text, Err: err}
-}
-
-// readable adds what to do to those of CEL's messages that do not say.
-func (e *compiled) readable(err error) error {
-	msg := err.Error()
-	switch {
-	case strings.Contains(msg, "operation interrupted"):
-		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", turns(e.nodes))
-	case strings.Contains(msg, "cost limit exceeded"):
-		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
-	case strings.Contains(msg, "no such overload"):
-		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
-	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return fmt.Errorf("%w: default(x, y) gives y where x is absent", err)
-	}
-	return err
 }

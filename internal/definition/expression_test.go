@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
 // templateOf compiles a JSON or YAML value, in the scope of a foreach task's with.
@@ -153,11 +154,11 @@ func TestPathsAgreeWithCEL(t *testing.T) {
 			continue
 		}
 		if errA == nil {
-			x, err := decode(a)
+			x, err := jsonvalue.Decode(a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			y, err := decode(b)
+			y, err := jsonvalue.Decode(b)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -91,12 +92,12 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		val, err := decode(raw)
+		val, err := jsonvalue.Decode(raw)
 		valid := json.Valid(raw)
 		if err == nil && len(raw) > 0 && !valid {
 			t.Errorf("%q is accepted as %v", raw, val)
 		}
-		if _, _, err := strictjson.Member(raw, "a"); err == nil && valid && kindOf(raw) != "object" {
+		if _, _, err := strictjson.Member(raw, "a"); err == nil && valid && jsonvalue.KindOf(raw) != "object" {
 			t.Errorf("%q has a member", raw)
 		}
 	})

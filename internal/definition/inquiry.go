@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -141,10 +142,10 @@ func (k *Questions) accept(text string) (*Condition, Problems) {
 const formFix = "write a JSON Schema, such as {type: object, properties: {approved: {type: boolean}}}"
 
 func readForm(form json.RawMessage) (*Schema, Problems) {
-	if k := kindOf(form); k != "object" && k != "boolean" {
+	if k := jsonvalue.KindOf(form); k != "object" && k != "boolean" {
 		return nil, Problems{{Path: "form", Message: "it is not a JSON Schema", Fix: formFix}}
 	}
-	val, err := decode(form)
+	val, err := jsonvalue.Decode(form)
 	if err != nil {
 		return nil, Problems{{Path: "form", Message: err.Error()}}
 	}
@@ -179,16 +180,6 @@ func countOf(v any) int {
 		}
 	}
 	return n
-}
-
-// SameJSON reports whether two texts are the same JSON value.
-func SameJSON(a, b json.RawMessage) bool {
-	x, err := CanonicalJSON(nil, a)
-	if err != nil {
-		return false
-	}
-	y, err := CanonicalJSON(nil, b)
-	return err == nil && string(x) == string(y)
 }
 
 // askPayload checks what of a question stands in the document. What expressions give is checked when the question is asked.

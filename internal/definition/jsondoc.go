@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
@@ -38,7 +39,7 @@ func (j *jsonReader) file() (*value, error) {
 func (j *jsonReader) problem(err error) Problem {
 	p, at := strictjson.Syntax(j.src, j.dec, err)
 	line, column := j.place(at)
-	if errors.Is(err, errTooDeep) {
+	if errors.Is(err, jsonvalue.ErrTooDeep) {
 		return Problem{File: j.reading.file, Line: line, Column: column, Message: deeper, Fix: lessDeep}
 	}
 	return Problem{File: j.reading.file, Line: line, Column: column, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
@@ -66,7 +67,7 @@ func (j *jsonReader) place(at int) (line, column int) {
 
 func (j *jsonReader) read(depth int) (*value, error) {
 	if depth > maxNesting {
-		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxNesting)
+		return nil, fmt.Errorf("%w: more than %d levels", jsonvalue.ErrTooDeep, maxNesting)
 	}
 	v := &value{}
 	v.line, v.column = j.place(strictjson.Next(j.src, j.dec))

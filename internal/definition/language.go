@@ -7,6 +7,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/ext"
+
+	"github.com/pawl-run/pawl/internal/definition/compute"
 )
 
 // scope says which variables an expression may name.
@@ -45,22 +47,7 @@ var scopeVariables = [scopes][]string{
 	scopeHook:     {"body", "headers", "query"},
 }
 
-// The bounds of one evaluation: together they stop a hostile expression within
-// a tenth of a second. A unit of cost is about one operation, or ten bytes of
-// text. CEL charges a call when it has returned, so no function may do more
-// than about costLimit's worth of work at one go: those of CEL's own libraries
-// that can are replaced by bounded ones (functions.go, price.go).
-const (
-	costLimit     = 1_000_000
-	maxIterations = 300_000    // turns of all loops together
-	maxVisits     = 30_000_000 // turns times the nodes of the expression
-	maxExpression = 8 << 10    // characters of one expression
-	maxElements   = 100_000    // of a list that a function works on
-	maxCompared   = 200_000    // elements, of all levels, of a value that is compared
-	maxText       = 4 << 20    // bytes of a text that a function makes
-	// maxResult is how large the JSON text of one evaluated template may be, in bytes.
-	maxResult = 16 << 20
-)
+const maxExpression = 8 << 10 // characters of one expression
 
 // The functions of `if` are macros for these variables: a function cannot see
 // variables. An expression cannot name them, because of the @.
@@ -88,7 +75,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ExpressionNodeLimit(2_000),
 		ext.Bindings(), ext.Strings(ext.StringsVersion(0)), ext.Math(), ext.Encoders(ext.EncodersVersion(0)), ext.TwoVarComprehensions(),
 	}
-	return cel.NewCustomEnv(append(opts, functions()...)...)
+	return cel.NewCustomEnv(append(opts, compute.Functions()...)...)
 })
 
 // languages are the environments of the scopes. Making one takes milliseconds.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -90,7 +91,7 @@ func subscript(s string) (step, bool) {
 // walk follows steps down from raw; sofar names raw in errors.
 func walk(raw json.RawMessage, steps []step, sofar string) (json.RawMessage, error) {
 	for _, s := range steps {
-		kind := kindOf(raw)
+		kind := jsonvalue.KindOf(raw)
 		var next json.RawMessage
 		found := false
 		var err error
@@ -154,8 +155,8 @@ func article(kind string) string {
 
 // offer names what an object has instead, or how long a list is.
 func offer(raw json.RawMessage) string {
-	if kindOf(raw) == "list" {
-		list, err := elements(raw)
+	if jsonvalue.KindOf(raw) == "list" {
+		list, err := jsonvalue.Elements(raw)
 		if err != nil {
 			return ""
 		}

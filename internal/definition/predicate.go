@@ -14,6 +14,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/parser"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
 // Predicate is a part of a condition, joined to its other parts by &&, that compares one operand with constants. Many conditions compare
@@ -61,7 +63,7 @@ func (o *Operand) Value(v *Vars) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch kindOf(raw) {
+		switch jsonvalue.KindOf(raw) {
 		case "string":
 			text, err := jsontext.AppendUnquote(nil, bytes.TrimSpace(raw))
 			if err != nil {

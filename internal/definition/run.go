@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
@@ -27,10 +28,10 @@ func (t *Task) Items(v *Vars) ([]json.RawMessage, error) {
 		}
 		return &EvalError{Field: t.Foreach.field, Expression: text, Err: err}
 	}
-	if kind := kindOf(raw); kind != "list" {
+	if kind := jsonvalue.KindOf(raw); kind != "list" {
 		return nil, fault(fmt.Errorf("the value is %s, not a list", article(kind)))
 	}
-	items, err := elements(raw)
+	items, err := jsonvalue.Elements(raw)
 	if err != nil {
 		return nil, fault(err)
 	}
@@ -56,7 +57,7 @@ func (t *Task) Limit(v *Vars) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	val, err := decode(raw)
+	val, err := jsonvalue.Decode(raw)
 	n, whole := val.(int64)
 	if err != nil || !whole || n < 1 || n > 100_000 {
 		return 0, t.InFlightOf.root.expr.failed(fmt.Errorf("the value is %s, not a whole number from 1 to 100000", problem.Clip(string(raw), 60)))
@@ -74,14 +75,14 @@ type Child struct {
 // SubWorkflow reads the evaluated `with` of the built-in action `workflow`.
 func SubWorkflow(with json.RawMessage) (Child, error) {
 	var c Child
-	if kindOf(with) != "object" {
-		return c, fmt.Errorf("want an object with name and input, not %s", article(kindOf(with)))
+	if jsonvalue.KindOf(with) != "object" {
+		return c, fmt.Errorf("want an object with name and input, not %s", article(jsonvalue.KindOf(with)))
 	}
 	err := strictjson.Members(with, func(key string, raw []byte) error {
 		switch key {
 		case "name":
-			if kindOf(raw) != "string" {
-				return fmt.Errorf("name is %s, not a string", article(kindOf(raw)))
+			if jsonvalue.KindOf(raw) != "string" {
+				return fmt.Errorf("name is %s, not a string", article(jsonvalue.KindOf(raw)))
 			}
 			c.Name = plain(raw)
 		case "version":
@@ -206,11 +207,11 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 // set the same variables itself. The input's own become text by the same rule as
 // those of env: a number or a boolean as it is written, null as nothing.
 func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, error) {
-	if kindOf(with) != "object" {
+	if jsonvalue.KindOf(with) != "object" {
 		if len(env) == 0 {
 			return with, nil // the handler says what is wrong with it
 		}
-		return nil, fmt.Errorf("the input of code is %s, not an object", article(kindOf(with)))
+		return nil, fmt.Errorf("the input of code is %s, not an object", article(jsonvalue.KindOf(with)))
 	}
 	out := []byte{'{'}
 	sep := func() {
@@ -221,10 +222,10 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 	all := maps.Clone(env)
 	changed := len(env) > 0
 	err := strictjson.Members(with, func(key string, raw []byte) error {
-		switch kind := kindOf(raw); {
+		switch kind := jsonvalue.KindOf(raw); {
 		case key != "env":
 			sep()
-			out = append(append(appendText(out, key), ':'), raw...)
+			out = append(append(jsonvalue.AppendText(out, key), ':'), raw...)
 			return nil
 		case kind == "null":
 			return nil
@@ -237,7 +238,7 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 			if all == nil {
 				all = map[string]string{}
 			}
-			changed = changed || kindOf(value) != "string"
+			changed = changed || jsonvalue.KindOf(value) != "string"
 			all[name] = plain(value)
 			return nil
 		})
@@ -249,7 +250,7 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 		return with, nil
 	}
 	sep()
-	out = append(appendText(out, "env"), ':')
+	out = append(jsonvalue.AppendText(out, "env"), ':')
 	out = append(out, textObject(all)...)
 	return append(out, '}'), nil
 }

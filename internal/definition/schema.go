@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
@@ -54,7 +55,7 @@ func newSchema(text json.RawMessage) *Schema {
 }
 
 func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := decode(text)
+	doc, err := jsonvalue.Decode(text)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +89,10 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
-	if kindOf(input) == "null" && wantsObject(s) {
+	if jsonvalue.KindOf(input) == "null" && wantsObject(s) {
 		input = json.RawMessage("{}")
 	}
-	val, err := decode(input)
+	val, err := jsonvalue.Decode(input)
 	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error(), Fix: "send one valid JSON value"}}
 	}
@@ -102,7 +103,7 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 		}
 		if changed {
 			input = filled
-			if val, err = decode(input); err != nil {
+			if val, err = jsonvalue.Decode(input); err != nil {
 				return nil, Problems{{Path: root, Message: err.Error()}}
 			}
 		}
@@ -118,7 +119,7 @@ func checkJSON(input json.RawMessage, root string) (json.RawMessage, error) {
 	if len(input) == 0 {
 		return nil, nil
 	}
-	if _, err := decode(input); err != nil {
+	if _, err := jsonvalue.Decode(input); err != nil {
 		return nil, Problems{{Path: root, Message: err.Error(), Fix: "send one valid JSON value"}}
 	}
 	return input, nil
@@ -164,7 +165,7 @@ func violations(err error, root string) Problems {
 
 // fill returns raw with the defaults of absent members added.
 func fill(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
-	if depth > maxDepth || s == nil {
+	if depth > strictjson.MaxDepth || s == nil {
 		return raw, false, nil
 	}
 	changed := false
@@ -178,7 +179,7 @@ func fill(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage
 	var next json.RawMessage
 	var c bool
 	var err error
-	switch kind := kindOf(raw); {
+	switch kind := jsonvalue.KindOf(raw); {
 	case kind == "object" && len(s.Properties) > 0:
 		next, c, err = fillObject(s, raw, depth)
 	case kind == "list":
@@ -200,7 +201,7 @@ func fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawM
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(appendText(out, key), ':'), value...)
+		out = append(append(jsonvalue.AppendText(out, key), ':'), value...)
 	}
 	err := strictjson.Members(raw, func(key string, value []byte) error {
 		value, c, err := fill(s.Properties[key], value, depth+1)
@@ -234,7 +235,7 @@ func fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawM
 }
 
 func defaultOf(s *jsonschema.Schema, depth int) *any {
-	if s == nil || s.Default != nil || depth > maxDepth {
+	if s == nil || s.Default != nil || depth > strictjson.MaxDepth {
 		if s == nil {
 			return nil
 		}
@@ -251,7 +252,7 @@ func fillList(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMes
 	if items == nil {
 		return raw, false, nil
 	}
-	list, err := elements(raw)
+	list, err := jsonvalue.Elements(raw)
 	if err != nil {
 		return nil, false, err
 	}

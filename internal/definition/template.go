@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawl-run/pawl/internal/definition/compute"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -55,8 +57,8 @@ func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxResult {
-		return nil, &EvalError{Field: t.field, Expression: "…", Err: errTooLarge}
+	if len(b) > compute.MaxResult {
+		return nil, &EvalError{Field: t.field, Expression: "…", Err: compute.ErrTooLarge}
 	}
 	return b, nil
 }
@@ -196,7 +198,7 @@ func (p *part) append(b []byte, v *Vars) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, p.fields[i].name), ':')
+		b = append(jsonvalue.AppendText(b, p.fields[i].name), ':')
 		if b, err = p.fields[i].value.append(b, v); err != nil {
 			return nil, err
 		}
@@ -217,16 +219,16 @@ func (p *part) appendMixed(b []byte, v *Vars) ([]byte, error) {
 			return nil, err
 		}
 		s.WriteString(plain(raw))
-		if s.Len() > maxResult {
-			return nil, t.expr.failed(errTooLarge)
+		if s.Len() > compute.MaxResult {
+			return nil, t.expr.failed(compute.ErrTooLarge)
 		}
 	}
-	return appendText(b, s.String()), nil
+	return jsonvalue.AppendText(b, s.String()), nil
 }
 
 // plain is the text of a JSON value: a string without its quotes, null as "".
 func plain(raw json.RawMessage) string {
-	switch kindOf(raw) {
+	switch jsonvalue.KindOf(raw) {
 	case "string":
 		if s, err := jsontext.AppendUnquote(nil, bytes.TrimSpace(raw)); err == nil {
 			return string(s)
@@ -291,7 +293,7 @@ func (c *Condition) Eval(v *Vars) (bool, error) {
 		case "true", "false":
 			return s == "true", nil
 		}
-		return false, c.expr.failed(fmt.Errorf("the value is %s, not true or false: compare it with something", article(kindOf(raw))))
+		return false, c.expr.failed(fmt.Errorf("the value is %s, not true or false: compare it with something", article(jsonvalue.KindOf(raw))))
 	}
 	val, err := c.expr.run(v)
 	if err != nil {

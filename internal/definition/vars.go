@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"cel.dev/cel-go/cel"
+
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
 // Vars are the values that expressions see. Texts are decoded when, and only
@@ -208,7 +210,7 @@ func (p *path) evalTask(v *Vars) (json.RawMessage, error) {
 		}
 		return walk(v.output(name, r), rest, sofar)
 	case "status":
-		return walk(appendText(nil, string(r.Status)), rest, sofar)
+		return walk(jsonvalue.AppendText(nil, string(r.Status)), rest, sofar)
 	case "error":
 		return walk(r.errorText(), rest, sofar)
 	}
@@ -219,15 +221,15 @@ func (r *Result) errorText() json.RawMessage {
 	if r.Error == nil {
 		return json.RawMessage("null")
 	}
-	b := appendText([]byte(`{"code":`), r.Error.Code)
-	b = appendText(append(b, `,"message":`...), r.Error.Message)
+	b := jsonvalue.AppendText([]byte(`{"code":`), r.Error.Code)
+	b = jsonvalue.AppendText(append(b, `,"message":`...), r.Error.Message)
 	return append(b, '}')
 }
 
 func walkText(m map[string]string, steps []step, root string) (json.RawMessage, error) {
 	if len(steps) == 1 && !steps[0].byIdx {
 		if s, ok := m[steps[0].name]; ok {
-			return appendText(nil, s), nil
+			return jsonvalue.AppendText(nil, s), nil
 		}
 	}
 	return walk(textObject(m), steps, root)
@@ -240,7 +242,7 @@ func textObject(m map[string]string) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(append(appendText(b, k), ':'), m[k])
+		b = jsonvalue.AppendText(append(jsonvalue.AppendText(b, k), ':'), m[k])
 	}
 	return append(b, '}')
 }
@@ -353,7 +355,7 @@ func (a *activation) output(name string, r *Result) any {
 }
 
 func (a *activation) decode(what string, raw json.RawMessage) any {
-	val, err := decode(raw)
+	val, err := jsonvalue.Decode(raw)
 	if err != nil && a.err == nil {
 		a.err = fmt.Errorf("read %s: %w", what, err)
 	}

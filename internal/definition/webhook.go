@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/signature"
@@ -84,7 +85,7 @@ func RequestOf(header map[string][]string, query url.Values, body []byte) (*Webh
 		r.Body = textObject(fields)
 		return r, nil
 	}
-	if _, err := decode(body); err != nil || len(body) == 0 {
+	if _, err := jsonvalue.Decode(body); err != nil || len(body) == 0 {
 		return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q", body)
 	}
 	r.Body = body
@@ -135,11 +136,11 @@ func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
 
 // member is a string in a JSON object; "" where there is none.
 func member(object json.RawMessage, name string) string {
-	if kindOf(object) != "object" {
+	if jsonvalue.KindOf(object) != "object" {
 		return ""
 	}
 	raw, found, err := strictjson.Member(object, name)
-	if err != nil || !found || kindOf(raw) != "string" {
+	if err != nil || !found || jsonvalue.KindOf(raw) != "string" {
 		return ""
 	}
 	return plain(raw)

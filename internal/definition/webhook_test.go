@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/signature"
 )
 
@@ -160,7 +161,7 @@ func FuzzWebhookRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := decode(r.Body); err != nil {
+		if _, err := jsonvalue.Decode(r.Body); err != nil {
 			t.Errorf("%q became %s: %v", body, r.Body, err)
 		}
 		for _, d := range defs {

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -334,7 +335,7 @@ func misfits(err error) error {
 }
 
 func sameAnswer(i *flow.Inquiry, value json.RawMessage) bool {
-	return i.Answer != nil && definition.SameJSON(i.Answer.Value, value)
+	return i.Answer != nil && jsonvalue.Same(i.Answer.Value, value)
 }
 
 // answer decides about an answer that fits the question as it was read.

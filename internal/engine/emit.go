@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -202,7 +203,7 @@ func complete(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 
 // hash tells emissions with the same trigger and key apart. The same data have the same hash however they are written.
 func (m *Emission) hash(data json.RawMessage) [32]byte {
-	canonical, err := definition.CanonicalJSON(nil, data)
+	canonical, err := jsonvalue.Canonical(nil, data)
 	if err != nil {
 		canonical = data
 	}

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -41,7 +41,7 @@ func (s *Submission) sum() [32]byte {
 	if err != nil {
 		settings = fmt.Appendf(nil, "%#v", c) // only of what check refuses
 	}
-	input, err := definition.CanonicalJSON(nil, s.Input)
+	input, err := jsonvalue.Canonical(nil, s.Input)
 	if err != nil {
 		input = s.Input // no JSON, or none that the engine reads
 	}

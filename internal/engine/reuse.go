@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -148,7 +148,7 @@ func canonical(payload json.RawMessage) []byte {
 	if len(payload) == 0 {
 		return nil
 	}
-	text, err := definition.CanonicalJSON(nil, payload)
+	text, err := jsonvalue.Canonical(nil, payload)
 	if err != nil {
 		return payload // no JSON: it stands for itself
 	}

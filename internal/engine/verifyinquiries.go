@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -39,7 +39,7 @@ func (e *Engine) misfit(i *flow.Inquiry) string {
 	if err != nil {
 		return "does not fit the form: " + err.Error()
 	}
-	if !definition.SameJSON(filled, i.Answer.Value) {
+	if !jsonvalue.Same(filled, i.Answer.Value) {
 		return "lacks defaults of the form"
 	}
 	accepted, err := e.questions.Accepts(&i.Question, i.Answer.Value)

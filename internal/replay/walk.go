@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -384,10 +383,8 @@ func textOf(data json.RawMessage, name string) string {
 }
 
 func sameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) || len(a) == 0 || len(b) == 0 {
+	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	x, err := definition.CanonicalJSON(nil, a)
-	y, also := definition.CanonicalJSON(nil, b)
-	return err == nil && also == nil && slices.Equal(x, y)
+	return bytes.Equal(a, b) || jsonvalue.Same(a, b)
 }

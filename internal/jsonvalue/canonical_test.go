@@ -1,4 +1,4 @@
-package definition
+package jsonvalue
 
 import (
 	"encoding/json"
@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-func TestCanonicalJSON(t *testing.T) {
+func TestCanonical(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ want, texts string }{
 		{`{"a":1,"b":[true,null,"x"]}`, `{"a":1,"b":[true,null,"x"]} | { "b" : [ true, null, "x" ], "a" : 1.0 } | {"b":[true,null,"\u0078"],"a":10e-1}`},
@@ -26,24 +28,24 @@ func TestCanonicalJSON(t *testing.T) {
 		{`{"a":2,"a":1,"b":3}`, `{"b":3,"a":2,"a":1}`},
 	} {
 		for text := range strings.SplitSeq(tc.texts, " | ") {
-			got, err := CanonicalJSON(nil, json.RawMessage(text))
+			got, err := Canonical(nil, json.RawMessage(text))
 			if err != nil || string(got) != tc.want {
 				t.Errorf("%s became %s, not %s: %v", text, got, tc.want, err)
 			}
 		}
 	}
-	for _, text := range []string{"", "{", `{"a":1,}`, "1 2", "01", `"a`, "tru", strings.Repeat("[", maxDepth+2)} {
-		if got, err := CanonicalJSON(nil, json.RawMessage(text)); err == nil {
+	for _, text := range []string{"", "{", `{"a":1,}`, "1 2", "01", `"a`, "tru", strings.Repeat("[", strictjson.MaxDepth+2)} {
+		if got, err := Canonical(nil, json.RawMessage(text)); err == nil {
 			t.Errorf("%.20s is no JSON and became %s", text, got)
 		}
 	}
-	if _, err := CanonicalJSON(nil, json.RawMessage(strings.Repeat("[", maxDepth+2))); !errors.Is(err, errTooDeep) {
+	if _, err := Canonical(nil, json.RawMessage(strings.Repeat("[", strictjson.MaxDepth+2))); !errors.Is(err, ErrTooDeep) {
 		t.Errorf("too deep: %v", err)
 	}
 }
 
 // A canonical text is the same value, is JSON, and is its own canonical text.
-func FuzzCanonicalJSON(f *testing.F) {
+func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{`{"b":[1,2.50,{"z":0,"a":-1e3}],"a":"\u00e9\n"}`, `[[],{},"",0]`, `"\ud800"`, `-0`} {
 		f.Add([]byte(s))
 	}
@@ -51,14 +53,14 @@ func FuzzCanonicalJSON(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		once, err := CanonicalJSON(nil, raw)
+		once, err := Canonical(nil, raw)
 		if err != nil {
-			if errors.Is(err, errTooDeep) {
+			if errors.Is(err, ErrTooDeep) {
 				return
 			}
 			t.Fatalf("%q: %v", raw, err)
 		}
-		twice, err := CanonicalJSON(nil, once)
+		twice, err := Canonical(nil, once)
 		if err != nil || string(twice) != string(once) {
 			t.Fatalf("%q became %q, and then %q: %v", raw, once, twice, err)
 		}
@@ -75,12 +77,12 @@ func FuzzCanonicalJSON(f *testing.F) {
 	})
 }
 
-func BenchmarkCanonicalJSON(b *testing.B) {
+func BenchmarkCanonical(b *testing.B) {
 	raw := json.RawMessage(`[` + strings.TrimSuffix(strings.Repeat(`{"name":"some name","id":12345,"values":[1,2,3.5],"deep":{"b":1,"a":null}},`, 10_000), ",") + `]`)
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := CanonicalJSON(nil, raw); err != nil {
+		if _, err := Canonical(nil, raw); err != nil {
 			b.Fatal(err)
 		}
 	}

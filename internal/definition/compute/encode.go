@@ -1,4 +1,4 @@
-package definition
+package compute
 
 import (
 	"encoding/base64"
@@ -13,9 +13,13 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/pawl-run/pawl/internal/jsonvalue"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-var errTooLarge = fmt.Errorf("the result is larger than %d MB", maxResult>>20)
+// ErrTooLarge is the error for a result of more than MaxResult bytes.
+var ErrTooLarge = fmt.Errorf("the result is larger than %d MB", MaxResult>>20)
 
 // maxEncoded is how many values, of all levels, one result may have.
 const maxEncoded = 500_000
@@ -26,11 +30,11 @@ type encoder struct {
 	left int // values
 }
 
-// encode writes the result of an expression as JSON: object keys in order,
+// Encode writes the result of an expression as JSON: object keys in order,
 // bytes as base64, times as RFC 3339, durations as "1.5s", an absent optional
 // as null.
-func encode(v ref.Val) (json.RawMessage, error) {
-	return encodeUpTo(v, maxResult)
+func Encode(v ref.Val) (json.RawMessage, error) {
+	return encodeUpTo(v, MaxResult)
 }
 
 // encodeUpTo fails when the text would be longer than most bytes.
@@ -40,16 +44,16 @@ func encodeUpTo(v ref.Val, most int) (json.RawMessage, error) {
 }
 
 func (e *encoder) tooLarge() error {
-	if e.most == maxResult {
-		return errTooLarge
+	if e.most == MaxResult {
+		return ErrTooLarge
 	}
 	return fmt.Errorf("the text is larger than %d bytes", maxText)
 }
 
 // begins counts one more value, and is an error when it is one too many, too deep or begins too late.
 func (e *encoder) begins(b []byte, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	if depth > strictjson.MaxDepth {
+		return fmt.Errorf("%w: more than %d levels", jsonvalue.ErrTooDeep, strictjson.MaxDepth)
 	}
 	if e.left--; e.left < 0 {
 		return fmt.Errorf("the result has more than %d values", maxEncoded)
@@ -79,13 +83,13 @@ func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
 		if len(b)+len(v) > e.most {
 			return nil, e.tooLarge()
 		}
-		return appendText(b, string(v)), nil
+		return jsonvalue.AppendText(b, string(v)), nil
 	case types.Bytes:
-		return appendText(b, base64.StdEncoding.EncodeToString(v)), nil
+		return jsonvalue.AppendText(b, base64.StdEncoding.EncodeToString(v)), nil
 	case types.Timestamp:
-		return appendText(b, v.Time.UTC().Format(time.RFC3339Nano)), nil
+		return jsonvalue.AppendText(b, v.Time.UTC().Format(time.RFC3339Nano)), nil
 	case types.Duration:
-		return appendText(b, v.Duration.String()), nil
+		return jsonvalue.AppendText(b, v.Duration.String()), nil
 	case *types.Optional:
 		if !v.HasValue() {
 			return append(b, "null"...), nil
@@ -151,7 +155,7 @@ func (e *encoder) object(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, name), ':')
+		b = append(jsonvalue.AppendText(b, name), ':')
 		v, found := m.Find(keys[name])
 		if !found {
 			return nil, errors.New("an object lost a key while it was written")
@@ -208,7 +212,7 @@ func (e *encoder) decodedObject(b []byte, m map[string]any, depth int) ([]byte, 
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = e.decoded(append(appendText(b, name), ':'), m[name], depth+1); err != nil {
+		if b, err = e.decoded(append(jsonvalue.AppendText(b, name), ':'), m[name], depth+1); err != nil {
 			return nil, err
 		}
 	}

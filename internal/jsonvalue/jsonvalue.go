@@ -1,4 +1,6 @@
-package definition
+// Package jsonvalue reads and writes the JSON texts of values: their kinds and elements, what expressions compute with, and the one text
+// that all ways to write a value have in common.
+package jsonvalue
 
 import (
 	"encoding/json"
@@ -12,20 +14,17 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// maxDepth bounds the nesting of documents and of JSON values: deep enough for
-// anything people write, far from what would exhaust a stack.
-const maxDepth = strictjson.MaxDepth
+// ErrTooDeep is the error for values that are nested deeper than strictjson.MaxDepth.
+var ErrTooDeep = errors.New("nested too deep")
 
-var errTooDeep = errors.New("nested too deep")
-
-// validNumber reports whether s is a number in JSON's grammar.
-func validNumber(s string) bool {
+// ValidNumber reports whether s is a number in JSON's grammar.
+func ValidNumber(s string) bool {
 	v := jsontext.Value(s)
 	return v.Kind() == '0' && s[len(s)-1] != ' ' && s[0] != ' ' && v.IsValid()
 }
 
-// elements returns the texts of a list's elements.
-func elements(raw []byte) ([]json.RawMessage, error) {
+// Elements returns the texts of a list's elements.
+func Elements(raw []byte) ([]json.RawMessage, error) {
 	var list []json.RawMessage
 	err := strictjson.Elements(raw, func(_ int, el []byte) error {
 		list = append(list, el)
@@ -34,8 +33,8 @@ func elements(raw []byte) ([]json.RawMessage, error) {
 	return list, err
 }
 
-// kindOf names the type of a JSON text by its first byte, as users call it.
-func kindOf(raw []byte) string {
+// KindOf names the type of a JSON text by its first byte, as users call it.
+func KindOf(raw []byte) string {
 	switch jsontext.Value(raw).Kind() {
 	case '{':
 		return "object"
@@ -51,10 +50,10 @@ func kindOf(raw []byte) string {
 	return "null"
 }
 
-// decode reads one JSON value into what expressions compute with: whole
+// Decode reads one JSON value into what expressions compute with: whole
 // numbers that fit become int64, others float64; objects are map[string]any.
 // Of a name that occurs twice it takes the last value.
-func decode(raw []byte) (v any, err error) {
+func Decode(raw []byte) (v any, err error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -72,8 +71,8 @@ func decode(raw []byte) (v any, err error) {
 }
 
 func decodeValue(dec *jsontext.Decoder) (any, error) {
-	if dec.StackDepth() > maxDepth {
-		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	if dec.StackDepth() > strictjson.MaxDepth {
+		return nil, fmt.Errorf("%w: more than %d levels", ErrTooDeep, strictjson.MaxDepth)
 	}
 	tok, err := dec.ReadToken()
 	if err != nil {
@@ -132,8 +131,8 @@ func number(text string) (any, error) {
 	return f, nil
 }
 
-// appendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func appendText(b []byte, s string) []byte {
+// AppendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
+func AppendText(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error says that there was invalid UTF-8
 	return b
 }

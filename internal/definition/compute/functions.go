@@ -1,4 +1,5 @@
-package definition
+// Package compute is what expressions compute with: the functions that they call, what an evaluation may cost, and how values become JSON.
+package compute
 
 import (
 	"fmt"
@@ -12,11 +13,11 @@ import (
 	"cel.dev/cel-go/parser"
 )
 
-// functions are what expressions can call beside CEL's standard library and
+// Functions are what expressions can call beside CEL's standard library and
 // its strings, math, encoders and bindings extensions. The functions of the
 // strings extension whose work or result is the product of two sizes are
 // replaced by bounded ones, as are all of the lists and sets extensions.
-func functions() []cel.EnvOption {
+func Functions() []cel.EnvOption {
 	list := cel.ListType(cel.DynType)
 	text := cel.StringType
 	on := func(id string, args []*cel.Type, result *cel.Type, f func(...ref.Val) (ref.Val, error)) cel.FunctionOpt {

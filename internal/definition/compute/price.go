@@ -1,42 +1,16 @@
-package definition
+package compute
 
 import (
-	"context"
 	"math/bits"
 
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
-
-// limits are the options that bound an evaluation of an expression with so many
-// nodes. They are measured in work and size, never in time, so that the same
-// values always give the same result.
-func limits(nodes int) []cel.ProgramOption {
-	return []cel.ProgramOption{
-		cel.EvalOptions(cel.OptOptimize),
-		cel.CostLimit(costLimit),
-		cel.CostTracking(prices{}),
-		cel.CustomDecoratorV2(boundComparison),
-		cel.InterruptCheckFrequency(uint(turns(nodes))),
-	}
-}
-
-// cancelled is a context that has ended. CEL looks at it after every
-// turns(nodes) loop turns, so that the evaluation ends there: CEL charges
-// nothing for a loop with a free body, and its cost limit would never end one.
-var cancelled = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// turns is how often all loops of an expression together may turn: nodes that
-// CEL charges nothing for take their time as well.
-func turns(nodes int) int { return min(maxIterations, maxVisits/max(1, nodes)) }
 
 // prices says what calls cost, CEL's own functions included: its own prices
 // miss the copies that some make of a text.
@@ -119,7 +93,7 @@ type comparison struct {
 	interpreter.InterpretableCall
 }
 
-var compared = types.NewSizeCalculator(types.SizeCalculatorMaxDepth(2*maxDepth), types.SizeCalculatorMaxTraversal(maxCompared))
+var compared = types.NewSizeCalculator(types.SizeCalculatorMaxDepth(2*strictjson.MaxDepth), types.SizeCalculatorMaxTraversal(maxCompared))
 
 // boundComparison replaces CEL's comparisons by bounded ones.
 func boundComparison(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {

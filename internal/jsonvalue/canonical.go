@@ -1,4 +1,4 @@
-package definition
+package jsonvalue
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// CanonicalJSON appends to b the one text that all ways to write a JSON value have
+// Canonical appends to b the one text that all ways to write a JSON value have
 // in common: no white space, the members of objects by name, numbers by their
 // exact value (5, 5.0 and 0.5e1 are 5), strings with only the escapes that they
 // need. Of a name that an object has twice both members stay, in their order.
 // It takes one pass and copies a member again only where an object's members
 // are out of order.
-func CanonicalJSON(b []byte, raw json.RawMessage) ([]byte, error) {
+func Canonical(b []byte, raw json.RawMessage) ([]byte, error) {
 	w := canonicalWriter{out: slices.Grow(b, len(raw))}
 	err := strictjson.Read(raw, func(dec *jsontext.Decoder) error {
 		w.dec = dec
@@ -32,6 +32,16 @@ func CanonicalJSON(b []byte, raw json.RawMessage) ([]byte, error) {
 		return nil, err
 	}
 	return w.out, nil
+}
+
+// Same reports whether two texts are the same JSON value.
+func Same(a, b json.RawMessage) bool {
+	x, err := Canonical(nil, a)
+	if err != nil {
+		return false
+	}
+	y, err := Canonical(nil, b)
+	return err == nil && string(x) == string(y)
 }
 
 // canonicalWriter reads JSON and writes it to out.
@@ -47,8 +57,8 @@ type canonicalWriter struct {
 type writtenMember struct{ start, colon, end int }
 
 func (w *canonicalWriter) write() error {
-	if w.dec.StackDepth() > maxDepth {
-		return fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	if w.dec.StackDepth() > strictjson.MaxDepth {
+		return fmt.Errorf("%w: more than %d levels", ErrTooDeep, strictjson.MaxDepth)
 	}
 	switch w.dec.PeekKind() {
 	case '{':

@@ -1,4 +1,4 @@
-package definition
+package compute
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
 func toText(args ...ref.Val) (ref.Val, error) {
@@ -26,7 +28,7 @@ func fromText(args ...ref.Val) (ref.Val, error) {
 	if s == "" {
 		return nil, fmt.Errorf("parse_json: the text is empty")
 	}
-	val, err := decode([]byte(s))
+	val, err := jsonvalue.Decode([]byte(s))
 	if err != nil {
 		return nil, fmt.Errorf("parse_json: %w", err)
 	}
