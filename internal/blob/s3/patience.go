@@ -17,8 +17,8 @@ const (
 	connectTimeout = 5 * time.Second
 	// headerTimeout is how long a request without a body may go unanswered, and a body that is read may be silent.
 	headerTimeout = 30 * time.Second
-	// bodyTimeout is how long a request may go unanswered whose body is sent, since the last of it was taken. A part has 8 MiB, and those
-	// of many blobs may share a slow way: ten at once take 80 s at 1 MB/s, and a bound on the whole would end all of them each time.
+	// bodyTimeout is how long a request may go unanswered whose body is sent, since the last of it was taken. A part has 5 MiB, and those
+	// of many blobs may share a slow way: twenty at once take 100 s at 1 MB/s, and a bound on the whole would end all of them each time.
 	bodyTimeout = time.Minute
 	// assembleTimeout is how long a service may take to make one object of parts, which some do by copying them.
 	assembleTimeout = 5 * time.Minute

@@ -20,8 +20,9 @@ import (
 const (
 	// smallSize is what is read of a blob before it takes a buffer of the size of a part: most blobs end within it.
 	smallSize = 128 << 10
-	// partSize is how much of a large blob is one request. Services want at least 5 MiB, and at most 10,000 parts.
-	partSize, maxParts = 8 << 20, 10_000
+	// partSize is how much of a large blob is one request: no less is allowed, and at most 10,000 parts are, which makes 52 GB. Twice the buffers is what the
+	// heap grows to: with 8 MiB a put of 16 GB took a process 46 MB.
+	partSize, maxParts = 5 << 20, 10_000
 	// inFlight is how many parts of one blob are under way at once, and how many buffers it takes.
 	inFlight = 2
 	// abandoned is the age at which an upload that has not ended belongs to a process that is gone.
@@ -37,7 +38,7 @@ var (
 	parts  = sync.Pool{New: func() any { return new([partSize]byte) }}
 )
 
-// Put implements blob.Store. It takes two buffers of 8 MiB for a blob of any size above that, and 128 KiB for a small one.
+// Put implements blob.Store. It takes two buffers of 5 MiB for a blob of any size above that, and 128 KiB for a small one.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, fmt.Errorf("put blob: %w", err)
