@@ -105,15 +105,28 @@ func TestTakenDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan runtime.Result, 1)
+	go func() { ended <- started.Wait() }()
+	comes := func(what string, beyond int) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			select {
+			case result := <-ended:
+				t.Fatalf("the run ended before %s, with %d bytes: %+v", what, out.Len(), result)
+			default:
+			}
+			return out.Len() > beyond
+		})
+	}
 	for i := range *takeDowns {
 		size := out.Len()
 		takeDown(t, []string{"apiserver", "kubelet"}[i%2])
 		c.cut()
-		eventually(t, fmt.Sprintf("output comes again after cycle %d", i), func() bool { return out.Len() > size+2*block })
+		comes(fmt.Sprintf("output comes again after cycle %d", i), size+2*block)
 	}
-	eventually(t, "10 MB have come", func() bool { return out.Len() > 10e6 })
+	comes("10 MB have come", 10e6)
 	close(in.over)
-	result := started.Wait()
+	result := <-ended
 	if result.Verdict != runtime.NonzeroExit || result.ExitCode != 6 {
 		t.Fatalf("%+v", result)
 	}

@@ -42,8 +42,9 @@ type cluster struct {
 	pods   map[string]*played
 	events []string // of all watches, in their order
 	kept   []labels.Set
-	frozen bool // the node answers nothing
-	execs  int  // that came, answered or not
+	frozen bool           // the node answers nothing
+	execs  int            // that came, answered or not
+	asked  map[string]int // all requests, by their method and what they are about
 
 	deaf    bool // the node refuses execs, and the API server answers all else
 	refused int  // execs
@@ -66,7 +67,7 @@ type played struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, pods: map[string]*played{}, streams: map[*websocket.Conn]bool{}}
+	c := &cluster{t: t, pods: map[string]*played{}, streams: map[*websocket.Conn]bool{}, asked: map[string]int{}}
 	c.change = sync.NewCond(&c.mu)
 	server := httptest.NewServer(c)
 	t.Cleanup(func() { c.freeze(false); server.CloseClientConnections(); server.Close() })
@@ -162,7 +163,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
+	kind := sub
+	if query.Get("watch") != "" {
+		kind = "watch"
+	}
 	c.mu.Lock()
+	c.asked[strings.TrimSpace(r.Method+" "+kind)]++
 	fails := c.fails
 	c.mu.Unlock()
 	switch {

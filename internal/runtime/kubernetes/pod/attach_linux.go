@@ -14,10 +14,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
+// attachWithin is how long an exec waits for a keeper that does not listen yet. A container that runs for the kubelet may still be executing its
+// program: on a node that starts 20 pods at once for seconds, in which each exec that ended at once was followed by another. It is less than the time
+// after which the worker gives up a stream that says nothing.
+const attachWithin = 10 * time.Second
+
 // Attach joins this process's streams to the keeper: it is what a worker executes in the keeper's container. The keeper ends
 // it when the worker is silent, which an exec whose connection was cut off may not notice.
 func Attach(places Places) error {
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"})
+	conn, err := reach(places, attachWithin)
 	if err != nil {
 		return err
 	}
@@ -28,6 +33,16 @@ func Attach(places Places) error {
 	}()
 	_, err = io.Copy(os.Stdout, conn)
 	return err
+}
+
+// reach connects to the keeper, for which it waits.
+func reach(places Places, within time.Duration) (*net.UnixConn, error) {
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"})
+		if err == nil || time.Since(begin) > within {
+			return conn, err
+		}
+	}
 }
 
 // reachFor is for how long Reach tries: some networks enforce their policies a few seconds after a pod has started.

@@ -11,6 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// An exec that comes before the keeper listens waits for it, and not for ever.
+func TestAttachBeforeTheKeeper(t *testing.T) {
+	places := Places{Shared: t.TempDir(), Keep: t.TempDir()}
+	begin := time.Now()
+	if conn, err := reach(places, 100*time.Millisecond); err == nil || time.Since(begin) < 100*time.Millisecond {
+		t.Errorf("after %v: %v, %v", time.Since(begin), conn, err)
+	}
+	joined := make(chan error, 1)
+	go func() {
+		conn, err := reach(places, 20*time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		joined <- err
+	}()
+	b := keep(t, places, time.Minute)
+	if err := <-joined; err != nil {
+		t.Error(err)
+	}
+	b.ends <- unix.SIGTERM
+}
+
 func TestConnect(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		open, err := net.Listen("tcp", host+":0")
