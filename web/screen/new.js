@@ -10,7 +10,6 @@ import { fieldsOf, wrong, written, entered, valuesOf, form } from '../part/form.
 import { labelsOf, labelsText } from '../part/labels.js';
 import { blank, caseAlone, programOf } from '../part/program.js';
 import { copyAs } from '../part/copyas.js';
-import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 
@@ -112,7 +111,8 @@ function Code({ first, settings }) {
   const change = (/** @type {number} */ i, /** @type {Partial<import('../part/casefiles.js').Case>} */ c) => setCases(cases.map((o, j) => (j === i ? { ...o, ...c } : o)));
   const take = async (/** @type {FileList|null|undefined} */ files) => {
     try {
-      const more = await casesOf([...(files || [])]);
+      const all = [...(files || [])]; // the browser empties its list when the field is emptied
+      const more = await import('../part/casefiles.js').then((m) => m.casesOf(all));
       if (more.length > 0) setCases((all) => [...all, ...more]);
       setError(null);
     } catch (err) {
