@@ -1,7 +1,10 @@
 package browser
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -56,6 +59,54 @@ func TestUnblockAKey(t *testing.T) {
 		t.Errorf("the holder is %v", x["status"])
 	}
 	tb.check("unblocking")
+}
+
+// The history shows who had an execution, one after the other: a worker that was lost, the server, another worker; and when an ordered end was confirmed. It can be downloaded.
+func TestWhoHadIt(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	host := strings.TrimPrefix(s.url, "http://")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "sleep 600", "limits": {"wall": "15m"}}`)
+	tb := open(t, host)
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+	owners := func(n int, words string) {
+		t.Helper()
+		tb.until(fmt.Sprint(n, " owners, the last ", words), fmt.Sprintf(`document.querySelectorAll('[aria-label="Who had it"] li').length === %d && [...document.querySelectorAll('[aria-label="Who had it"] li')].at(-1).innerText.includes(%s)`, n, quote(words)))
+	}
+	owners(2, "Attempt 1, running")
+	s.kill()
+	s = serveAt(t, "", s.store, s.state, host)
+	owners(4, "Attempt 2, running")
+	tb.see("Attempt 1, taken back: ")
+	tb.see("Attempt 2, until a worker had it")
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{"reason": "enough"}`)
+	owners(4, "Attempt 2, cancelled")
+	tb.see("later: nothing of it is left running.")
+	for _, l := range []look{{"light", 1280}, {"dark", 360}, {forced, 1280}} {
+		tb.as(l.theme, l.width)
+		tb.accessible("who had it")
+		tb.fits("who had it")
+		tb.shot(fmt.Sprint("who had it ", l.theme, l.width))
+	}
+	eval[any](tb, `(() => { const make = URL.createObjectURL; URL.createObjectURL = (b) => { b.text().then((t) => { window.saved = t; }); return make(b); }; })()`)
+	tb.press("Download")
+	tb.until("it is saved", `typeof window.saved === 'string'`)
+	lines := strings.Split(strings.TrimSuffix(eval[string](tb, `window.saved`), "\n"), "\n")
+	events := s.call(t, http.MethodGet, "/api/v1/executions/"+id+"/events?limit=1000", nil)["events"].([]any)
+	if len(lines) != len(events) {
+		t.Fatalf("%d lines are saved of %d events", len(lines), len(events))
+	}
+	for i, text := range lines {
+		var e any
+		if err := json.Unmarshal([]byte(text), &e); err != nil || !reflect.DeepEqual(e, events[i]) {
+			t.Errorf("line %d is %s, and the event %v (%v)", i+1, text, events[i], err)
+		}
+	}
+	tb.do("as it was", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history?at=1"))
+	tb.see("Event 1 of ")
+	tb.until("nobody had it", `!document.querySelector('[aria-label="Who had it"]')`)
+	tb.check("who had it")
 }
 
 // What is wrong with a submission stands beside the form before it is sent.

@@ -5,9 +5,11 @@ import { withQuery } from '../app/router.js';
 import { line, clock, duration, number } from '../app/text.js';
 import { gist, json } from '../part/json.js';
 import { members } from '../part/members.js';
-import { trouble, loading, panel, empty } from '../part/kit.js';
+import { ownersView } from '../part/owners.js';
+import { save } from '../app/save.js';
+import { now, trouble, loading, panel, empty } from '../part/kit.js';
 
-/** @typedef {import('../types').Event & {raw?: string}} Event an event, and its data as the server wrote them */
+/** @typedef {import('../types').Event & {raw?: string, line: string}} Event an event, its data as the server wrote them, and all of it */
 
 const page = 200; // events in the document at a time
 
@@ -33,7 +35,7 @@ export function History({ x, moment }) {
     let frame = 0;
     const soon = () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw((n) => n + 1); }); };
     const stop = follow(`api/v1/executions/${x.id}/events`, (event, data, raw) => {
-      if (event === 'event' && data.seq > (list.current.at(-1)?.seq || 0)) list.current.push({ ...data, raw: members(raw).data });
+      if (event === 'event' && data.seq > (list.current.at(-1)?.seq || 0)) list.current.push({ ...data, raw: members(raw).data, line: raw });
       if (event === 'end') setOver(true);
       soon();
     }, { failed: setError });
@@ -50,9 +52,10 @@ export function History({ x, moment }) {
   return panel({
     title: 'History',
     actions: html`${moment ? null : html`<a class="button toggle" href=${withQuery({ at: String(all.length) })}>Replay</a>`}<span class="muted small num">${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}${all.length === all[all.length - 1].seq ? ', no gap' : ''}${over ? ', complete' : ', following'}</span>
+      ${over ? html`<button type="button" class="plain" onClick=${() => save(all.map((e) => e.line).join('\n') + '\n', `${x.id}.jsonl`, 'application/jsonl')}>Download</button>` : null}
       ${all.length > page ? html`<button type="button" class="plain" disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - page))}>Earlier</button>
         <button type="button" class="plain" disabled=${from + page >= all.length} onClick=${() => setFrom(from + page)}>Later</button>` : null}`,
-    children: html`<ol>${shown.map((e, i) => {
+    children: html`${ownersView({ events: moment ? all.slice(0, moment.seq) : all, now: moment ? Date.parse(moment.event.at) : over ? 0 : now.value })}<ol>${shown.map((e, i) => {
       const band = e.attempt !== attempt;
       attempt = e.attempt;
       return [band ? html`<li class="event attempt" key=${`a${e.attempt}`}>${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}</li>` : null, entry(e, all[from + i - 1], moment?.seq || 0)];
