@@ -109,7 +109,7 @@ func (b *bench) finish(session flow.ID, ids []flow.ID) {
 			d := flow.Load(x)
 			rc := d.Report(session, flow.Report{Execution: x.ID, Attempt: 1, Events: []flow.Event{
 				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
-				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Outcome: &flow.Outcome{Output: []byte("{}")}},
+				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Data: storetest.EndDataOf(d.Kind), Outcome: &flow.Outcome{Output: []byte("{}")}},
 			}}, nil, nil, b.now, 0)
 			if rc.Verdict != flow.Applied {
 				return fmt.Errorf("report: %+v", rc)
@@ -278,10 +278,12 @@ func BenchmarkSearch(b *testing.B) {
 	x.finish(session, x.claim(session, 20))
 	for n := 0; n < 1_000_000; n += 1000 {
 		x.submit(500)
-		x.submitAs(500, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.submitAs(497, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.submitAs(3, storetest.Graded)
 		x.finish(session, x.claim(session, 1000))
 	}
 	storetest.BenchmarkSearches(b, x.s)
 	storetest.BenchmarkWalks(b, x.s)
+	storetest.BenchmarkDigests(b, x.s)
 	storetest.BenchmarkCounts(b, x.s)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 // batch is how many executions share a commit in the benchmarks.
@@ -112,7 +113,7 @@ func (b *bench) finish(claimed []*flow.Draft) {
 			d := flow.Load(x)
 			rc := d.Report(b.session, flow.Report{Execution: x.ID, Attempt: 1, Events: []flow.Event{
 				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
-				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Outcome: &flow.Outcome{Output: []byte("{}")}},
+				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Data: storetest.EndDataOf(d.Kind), Outcome: &flow.Outcome{Output: []byte("{}")}},
 			}}, nil, nil, b.now, 0)
 			if rc.Verdict != flow.Applied {
 				b.tb.Fatalf("report: %+v", rc)

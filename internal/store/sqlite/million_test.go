@@ -56,11 +56,13 @@ func BenchmarkSearch(b *testing.B) {
 	x.finish(x.claim(20))
 	for n := 0; n < 1_000_000; n += 2 * batch {
 		x.run(batch)
-		x.submitAs(batch, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.submitAs(batch-1, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.submitAs(1, storetest.Graded)
 		x.finish(x.claim(batch))
 	}
 	storetest.BenchmarkSearches(b, x.s)
 	storetest.BenchmarkWalks(b, x.s)
+	storetest.BenchmarkDigests(b, x.s)
 	storetest.BenchmarkCounts(b, x.s)
 }
 

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +14,7 @@ import (
 )
 
 // BenchmarkSearches measures lists by each kind of filter, as the API asks for them, on a store in which twenty executions have the action "rare" and
-// the label set=rare, half of the others the label set=half, and none has ended badly or is under way.
+// the label set=rare, half of the others the label set=half, a few are Graded, and none has ended badly or is under way.
 func BenchmarkSearches(b *testing.B, s store.Store) {
 	for say, f := range map[string]store.Filter{
 		"newest": {}, "top level": {TopLevel: true}, "action": {Action: "rare"}, "rare label": {Labels: map[string]string{"set": "rare"}},
@@ -47,6 +50,41 @@ func BenchmarkWalks(b *testing.B, s store.Store) {
 			b.ReportMetric(float64(looked), "looked")
 		})
 	}
+}
+
+// Graded is an evaluation as the Batches page lists them: it has a label, and its last event has how each of its cases ended.
+var Graded = flow.Request{Action: "code", Kind: flow.KindCode, Queue: "default", Input: []byte("{}"), Labels: map[string]string{"set": "graded"}}
+
+// gradedEnd is what the last event of an evaluation of 100 cases has.
+var gradedEnd = flow.EndData(nil, json.RawMessage(`{"total": 100, "passed": 100, "cells": "`+strings.Repeat("P", 100)+`", "wall_ms": 1234.5, "cpu_ms": 1200.5, "peak_memory_bytes": 61000000}`))
+
+// EndDataOf is what the last event of a benchmark's execution has, by its kind.
+func EndDataOf(k flow.Kind) json.RawMessage {
+	if k == flow.KindCode {
+		return gradedEnd
+	}
+	return nil
+}
+
+// BenchmarkDigests measures a page of 1,000 evaluations with digest=true, as the Batches page asks for it, on a store with at least as many that are Graded.
+func BenchmarkDigests(b *testing.B, s store.Store) {
+	b.Run("digests", func(b *testing.B) {
+		measured(b, func() error {
+			found, err := s.Search(b.Context(), store.Filter{Labels: Graded.Labels, Limit: 1000, Reach: 40_000})
+			if err != nil {
+				return err
+			}
+			ids := make([]flow.ID, len(found.Executions))
+			for i, x := range found.Executions {
+				ids[i] = x.ID
+			}
+			all, err := s.EndData(b.Context(), ids)
+			if err == nil && (len(all) != 1000 || slices.ContainsFunc(all, func(d json.RawMessage) bool { return len(d) < len(gradedEnd) })) {
+				err = fmt.Errorf("%d of %d executions have a digest", len(all), len(ids))
+			}
+			return err
+		})
+	})
 }
 
 // measured reports how long the slowest hundredth of the calls takes at least.
