@@ -56,3 +56,21 @@ func TestAnswerQuestion(t *testing.T) {
 	tb.see("answered by ada")
 	tb.check("questions")
 }
+
+// A workflow that waits for an answer leads to its question from why it waits; what was registered leads to a run of it.
+func TestAnswerForAWorkflow(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("register", chromedp.Navigate(s.url+"/ui/register"))
+	tb.see("Begin with an example")
+	tb.do("write", chromedp.SendKeys("#document", `{"name": "release", "tasks": {"approve": {"action": "ask", "with": {"title": "Ship it?"}}}}`))
+	tb.see("Nothing is wrong")
+	tb.press("Register")
+	tb.do("run it", chromedp.Click(`[role=status] a[href="new?action=release"]`))
+	tb.see("It would run release@1")
+	tb.press("Run")
+	tb.do("why it waits", chromedp.Click(`nav.tabs a[href$="/why"]`), chromedp.Click(`.unblock a[href^="questions/iq_"]`))
+	tb.see("Who answers")
+	tb.check("a question of a workflow")
+}

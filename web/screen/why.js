@@ -89,6 +89,7 @@ export function Why({ x }) {
   }, [x.id, x.status, x.attempt, asked]);
   if (!why) return error ? trouble(error) : loading();
   const p = why.paused;
+  const question = trail.trail.find((w) => w.inquiry)?.inquiry; // of a task of it
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">
     <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
@@ -113,7 +114,8 @@ export function Why({ x }) {
       </dl>${(why.facts || []).length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}</div>` })}
       ${panel({ title: 'What would unblock it', children: html`<div class="body">${(why.unblock || []).length > 0
         ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}
-        ${p ? html`<div class="row unblock">${h(PauseOrder, { key: `${p.kind} ${p.name}`, of: `${p.kind}s`, name: p.name, paused: true, again: () => ask((n) => n + 1) })}<span class="user muted">${line(`${p.kind} ${p.name}`, 160)}</span></div>` : null}</div>` })}
+        ${p ? html`<div class="row unblock">${h(PauseOrder, { key: `${p.kind} ${p.name}`, of: `${p.kind}s`, name: p.name, paused: true, again: () => ask((n) => n + 1) })}<span class="user muted">${line(`${p.kind} ${p.name}`, 160)}</span></div>` : null}
+        ${question ? html`<div class="row unblock"><a class="button primary" href=${`questions/${question}`}>Answer it</a></div>` : null}</div>` })}
     </div>
     ${trail.trail.length > 0 || trail.loop ? trailPanel({ why, ...trail, again: () => ask((n) => n + 1) }) : null}
     ${error ? trouble(error) : null}
