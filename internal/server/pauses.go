@@ -36,14 +36,6 @@ func (c *call) pausedBy() (func(of store.PauseKind, name string) *api.Pause, err
 	}, nil
 }
 
-func (c *call) pauseQueue() error   { return c.pauseWork(store.PausedQueue) }
-func (c *call) resumeQueue() error  { return c.resumeWork(store.PausedQueue) }
-func (c *call) pauseWorker() error  { return c.pauseWork(store.PausedWorker) }
-func (c *call) resumeWorker() error { return c.resumeWork(store.PausedWorker) }
-
-func (c *call) pauseAction() error  { return c.pauseWork(store.PausedAction) }
-func (c *call) resumeAction() error { return c.resumeWork(store.PausedAction) }
-
 func (c *call) pauseWork(of store.PauseKind) error {
 	var in api.PauseOrder
 	if err := c.decodeOptional(&in); err != nil {

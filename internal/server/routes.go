@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 const (
@@ -409,11 +410,16 @@ func pausing(path, name, tag, what string, pause, resume func(*call) error) []ro
 	}
 }
 
+// pausingWork are the two for a queue, an action or a worker.
+func pausingWork(path string, of store.PauseKind, what string) []route {
+	return pausing(path, of.String(), tagCluster, what, func(c *call) error { return c.pauseWork(of) }, func(c *call) error { return c.resumeWork(of) })
+}
+
 func serverRoutes() []route {
 	return slices.Concat(
-		pausing("/api/v1/queues/{name}", "queue", tagCluster, "no worker take anything from a queue", (*call).pauseQueue, (*call).resumeQueue),
-		pausing("/api/v1/actions/{name}", "action", tagCluster, "no execution of an action or workflow begin", (*call).pauseAction, (*call).resumeAction),
-		pausing("/api/v1/workers/{name}", "worker", tagCluster, "the workers of a name take nothing", (*call).pauseWorker, (*call).resumeWorker),
+		pausingWork("/api/v1/queues/{name}", store.PausedQueue, "no worker take anything from a queue"),
+		pausingWork("/api/v1/actions/{name}", store.PausedAction, "no execution of an action or workflow begin"),
+		pausingWork("/api/v1/workers/{name}", store.PausedWorker, "the workers of a name take nothing"),
 		[]route{
 			{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},
 				answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},

@@ -252,7 +252,7 @@ func TestCollectFromArchive(t *testing.T) {
 		Limits:      runtime.Limits{Disk: 2 << 20},
 	}
 	n := newRun(r, spec)
-	n.spec.Limits = n.spec.Limits.Or(r.options.Defaults)
+	n.spec.Limits = n.spec.Limits.Or(runtime.DefaultLimits())
 	n.where.Do(func() {}) // the volume is not looked for
 	r.idle.Add(1)
 	if err := n.start(t.Context()); err != nil {

@@ -40,8 +40,6 @@ type Options struct {
 	Worker string
 	// Returns says whether a worker of another name, which is dead, may come back for its runs; nil: none does.
 	Returns func(worker string) bool
-	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
-	Defaults runtime.Limits
 }
 
 // Runtime starts containers. It is safe for concurrent use.
@@ -81,7 +79,6 @@ func New(o Options) (runtime.Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: docker: %w; write the engine's address as unix:///path or tcp://host:port", runtime.ErrUnavailable, err)
 	}
-	o.Defaults = o.Defaults.Or(runtime.DefaultLimits())
 	if o.Pull == "" {
 		o.Pull = runtime.PullMissing
 	}
@@ -134,7 +131,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	return r.begin(ctx, spec, (*run).start)
 }
 

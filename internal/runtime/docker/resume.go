@@ -158,7 +158,7 @@ func carries(have map[string]string, want runtime.Labels) bool {
 
 // Resume implements runtime.Keeper.
 func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
-	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	return r.begin(ctx, spec, (*run).resume)
 }
 

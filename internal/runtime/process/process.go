@@ -28,16 +28,13 @@ const Name = "process"
 
 // Options configure New. The zero value is ready to use.
 type Options struct {
-	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
-	Defaults runtime.Limits
 	// Dir is where working directories are made; empty means the system's temporary directory.
 	Dir string
 }
 
 // Runtime starts plain processes. It is safe for concurrent use.
 type Runtime struct {
-	defaults runtime.Limits
-	thread   *spawn.Thread
+	thread *spawn.Thread
 	// base is made by the first run: most servers never have one.
 	base func() (*base, error)
 
@@ -51,10 +48,9 @@ type Runtime struct {
 // New returns a runtime that isolates nothing.
 func New(o Options) (runtime.Runtime, error) {
 	return &Runtime{
-		defaults: o.Defaults.Or(runtime.DefaultLimits()),
-		base:     sync.OnceValues(func() (*base, error) { return makeBase(o.Dir) }),
-		thread:   spawn.NewThread(),
-		runs:     make(map[*run]struct{}),
+		base:   sync.OnceValues(func() (*base, error) { return makeBase(o.Dir) }),
+		thread: spawn.NewThread(),
+		runs:   make(map[*run]struct{}),
 	}, nil
 }
 
@@ -105,7 +101,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	spec.Limits = spec.Limits.Or(r.defaults)
+	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	n := &run{runtime: r, spec: spec, done: make(chan struct{})}
 	r.mu.Lock()
 	if r.closed {

@@ -118,7 +118,7 @@ func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {
 
 // probe builds a sandbox from nothing in which nothing is run.
 func (r *Runtime) probe(ctx context.Context) (*run, error) {
-	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: r.defaults})
+	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: runtime.DefaultLimits()})
 	defer d.close()
 	if err != nil {
 		return nil, err

@@ -10,8 +10,6 @@ package sandbox
 
 import (
 	"time"
-
-	"github.com/pawl-run/pawl/internal/runtime"
 )
 
 // Name is what users call this backend.
@@ -19,8 +17,6 @@ const Name = "sandbox"
 
 // Options configure New. The zero value is ready to use.
 type Options struct {
-	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
-	Defaults runtime.Limits
 	// WithoutCgroups limits with rlimits and the watchdog even where cgroups could be had.
 	WithoutCgroups bool
 	// Warm is how many sandboxes are kept built ahead, so that a run need not wait for one; 0 is none. As many as runs

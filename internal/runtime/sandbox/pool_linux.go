@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
@@ -142,7 +143,7 @@ func (p *pool) step() bool {
 }
 
 func (p *pool) build() (*warm, error) {
-	disk := p.runtime.defaults.Disk
+	disk := runtime.DefaultLimits().Disk
 	config := &pid1.Config{ScratchSize: disk, ScratchInodes: inodes(disk), Announce: true}
 	w := &warm{box: p.runtime.newBox(), view: hostView()}
 	_, err := w.box.build(config, nil)

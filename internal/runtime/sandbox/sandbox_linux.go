@@ -18,7 +18,6 @@ import (
 
 // Runtime is the Linux sandbox. It is safe for concurrent use.
 type Runtime struct {
-	defaults   runtime.Limits
 	layout     *layout
 	filter     []byte
 	cgroups    *cgroups // nil: rlimits and the watchdog
@@ -40,7 +39,6 @@ type Runtime struct {
 // the cgroup tree. That the host can isolate is found out by Start and by Diagnose.
 func New(o Options) (runtime.Runtime, error) {
 	r := &Runtime{
-		defaults:   o.Defaults.Or(runtime.DefaultLimits()),
 		privileged: os.Geteuid() == 0,
 		runs:       make(map[*run]struct{}),
 	}
@@ -128,7 +126,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	spec.Limits = spec.Limits.Or(r.defaults)
+	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	if spec.Limits.Memory < minMemory {
 		return nil, fmt.Errorf("%w: a memory limit of %d bytes; nothing can start in less than %d",
 			runtime.ErrSpec, spec.Limits.Memory, minMemory)
