@@ -201,7 +201,7 @@ func TestStreamThatIsNotAnswered(t *testing.T) {
 	defer listening.Close()
 	defer listening.CloseClientConnections()
 	r := atURL(t, listening.URL)
-	l, err := r.dial("p", wire.Greeting{}, func(wire.Frame) error { return nil })
+	l, err := r.dial("p", wire.Greeting{}, silence, func(wire.Frame) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,17 +26,21 @@ type link struct {
 	over   chan struct{} // closed when it has ended
 	err    error         // why; set before over is closed
 	busy   atomic.Bool   // a frame is being taken: its reader may wait, and the stream with it
-	heard  atomic.Int64  // when the last frame came, in nanoseconds
+	heard  atomic.Int64  // when the last frame came, in nanoseconds; before the first a moment that is silence before it is to come
 }
 
 const (
 	pingEvery = 5 * time.Second
 	// silence is how long a stream may say nothing until another one is tried.
 	silence = 15 * time.Second
+	// firstAnswer is the same for a keeper that has never answered: on a node that starts 20 pods at once an exec itself may take more than silence, and
+	// each one that was given up was followed by another.
+	firstAnswer = 45 * time.Second
 )
 
-// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error.
-func (r *Runtime) dial(pod string, greeting wire.Greeting, take func(wire.Frame) error) (*link, error) {
+// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error. within is how long the first one may
+// take to come.
+func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration, take func(wire.Frame) error) (*link, error) {
 	url := r.pods.rest.Post().Resource("pods").Namespace(r.options.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&v1.PodExecOptions{Container: keeperName, Command: []string{wire.Image, "attach"}, Stdin: true, Stdout: true, Stderr: true},
 			parameters).URL()
@@ -53,7 +57,7 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, take func(wire.Frame)
 	out, from := io.Pipe()
 	var said limited
 	l := &link{to: to, cancel: cancel, over: make(chan struct{})}
-	l.heard.Store(time.Now().UnixNano())
+	l.heard.Store(time.Now().Add(within - silence).UnixNano())
 	var taken sync.WaitGroup
 	var takeErr error
 	taken.Go(func() {

@@ -13,7 +13,8 @@ const (
 	// paceWeight is the weight of the latest pod in the usual time.
 	paceWeight = 0.2
 	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the same time, since how
-	// long that takes then says little. paceRarely is the pause after the last of them, for a kubelet that never reports the keeper.
+	// long that takes then says little. paceRarely is the pause after the last of them, for a kubelet that never reports the keeper, and startsApart times
+	// the pods that start where that is longer: on a node that took minutes to start 20 at once each asked in vain every 20 s.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
 	// paceVain is how many of the pods that start beside others are tried early, and then every paceProbe-th, until one meets its keeper: of 20
@@ -24,11 +25,11 @@ const (
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second
 	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then every eventsEvery. Where
-	// n others start it is n times eventsApart later, and no more often than one of all in eventsApart: 500 pods on a slow node, which take ten
+	// n others start it is n times startsApart later, and no more often than one of all in startsApart: 500 pods on a slow node, which take ten
 	// minutes, would ask 5,000 times, and so they ask 200 times.
 	eventsAfter = 20 * time.Second
 	eventsEvery = time.Minute
-	eventsApart = 3 * time.Second
+	startsApart = 3 * time.Second
 )
 
 // pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second late, and an exec that comes
@@ -62,13 +63,13 @@ func (p *pace) begin(placed time.Time) *tries {
 		usual = paceFirst
 	}
 	first := time.Duration(paceShare * float64(usual))
-	events := placed.Add(eventsAfter + time.Duration(p.open)*eventsApart)
+	events := placed.Add(eventsAfter + time.Duration(p.open)*startsApart)
 	if p.open++; p.open > 1 {
 		left = 1
 		if p.early < paceVain {
 			p.early++
 		} else if p.spare++; p.spare%paceProbe != 0 {
-			left, first = 0, paceRarely
+			left, first = 0, p.rarely()
 		}
 	}
 	return &tries{pace: p, placed: placed, left: left, next: placed.Add(first), wait: max(usual/2, dialFirst), events: events}
@@ -93,9 +94,14 @@ func (t *tries) failed(now time.Time) {
 	case t.left > 0:
 		t.next = now.Add(t.wait)
 	default:
-		t.next = now.Add(paceRarely)
+		t.pace.mu.Lock()
+		defer t.pace.mu.Unlock()
+		t.next = now.Add(t.pace.rarely())
 	}
 }
+
+// rarely is the pause before a try of a keeper that the kubelet has not reported. The caller holds the lock.
+func (p *pace) rarely() time.Duration { return max(paceRarely, time.Duration(p.open)*startsApart) }
 
 // asksEvents reports whether the events of a pod whose keeper does not run are to be asked for now, and takes it that they are.
 func (t *tries) asksEvents(now time.Time) bool {
@@ -105,7 +111,7 @@ func (t *tries) asksEvents(now time.Time) bool {
 	p := t.pace
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t.events = now.Add(max(eventsEvery, time.Duration(p.open)*eventsApart))
+	t.events = now.Add(max(eventsEvery, time.Duration(p.open)*startsApart))
 	return true
 }
 

@@ -76,7 +76,34 @@ func TestPaceInVain(t *testing.T) {
 	}
 }
 
-// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than one pod in eventsApart.
+// Keepers of which the kubelet says nothing are tried in turn, too, where many pods start on a slow node.
+func TestPaceOfManySlowPods(t *testing.T) {
+	t.Parallel()
+	var p pace
+	placed := time.Now()
+	var all []*tries
+	for range 20 {
+		all = append(all, p.begin(placed))
+	}
+	early, late := 0, 0
+	for d := time.Duration(0); d <= 3*time.Minute; d += 100 * time.Millisecond {
+		for _, tr := range all {
+			if now := placed.Add(d); tr.due(now, false) {
+				tr.failed(now)
+				if d < 10*time.Second {
+					early++
+				} else {
+					late++
+				}
+			}
+		}
+	}
+	if early > 1+paceTries+paceVain+paceProbe/5 || late < 20 || late > 60 { // 20 each minute
+		t.Errorf("20 pods were tried %d times early and %d times in the three minutes after that", early, late)
+	}
+}
+
+// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than one pod in startsApart.
 func TestPaceOfEvents(t *testing.T) {
 	t.Parallel()
 	placed := time.Now()

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
 func local(script string) runtime.Spec {
@@ -195,6 +196,29 @@ func TestTakenAway(t *testing.T) {
 		if result := started.Wait(); result.Verdict != runtime.InfraError || result.Cause != want || out.String() != "begun\n" {
 			t.Errorf("%s: %q %+v", reason, out.String(), result)
 		}
+	}
+}
+
+// An exec that starts slowly is waited for: another would only add to what the node has to do. Of a keeper that has answered, the silence is short.
+func TestSlowFirstExec(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	n := newRun(r, local("true"))
+	n.name = "pawl-test"
+	for phase, want := range map[wire.Phase]time.Duration{"": firstAnswer, wire.Running: silence} {
+		n.tell(func(s *wire.State) { s.Phase = phase })
+		c.freeze(true)
+		l, err := n.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(l.lastHeard()) + silence; left > want || left < want-10*time.Second {
+			t.Errorf("in phase %q a keeper has %v for its answer, want %v", phase, left, want)
+		}
+		c.freeze(false)
+		l.close()
 	}
 }
 

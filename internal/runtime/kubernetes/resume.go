@@ -89,7 +89,7 @@ func (r *Runtime) goesOn(ctx context.Context, pod string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	said := make(chan wire.State, 1)
-	l, err := r.dial(pod, wire.Greeting{Version: wire.Version, Look: true}, func(f wire.Frame) error {
+	l, err := r.dial(pod, wire.Greeting{Version: wire.Version, Look: true}, silence, func(f wire.Frame) error {
 		var s wire.State
 		if err := f.Decode(&s); err != nil {
 			return err

@@ -101,7 +101,11 @@ func (n *run) pump() {
 
 // connect begins a stream to the keeper, at the end of what has come. The stream before must have ended.
 func (n *run) connect() (*link, error) {
-	l, err := n.runtime.dial(n.name, wire.Greeting{Version: wire.Version, Out: n.outputs[0].got, Err: n.outputs[1].got}, n.take)
+	within := silence
+	if state, _ := n.now(); state.Phase == "" {
+		within = firstAnswer
+	}
+	l, err := n.runtime.dial(n.name, wire.Greeting{Version: wire.Version, Out: n.outputs[0].got, Err: n.outputs[1].got}, within, n.take)
 	if err != nil {
 		return nil, err
 	}
