@@ -23,6 +23,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
@@ -125,6 +126,13 @@ func TestTakenDown(t *testing.T) {
 		comes(fmt.Sprintf("output comes again after cycle %d", i), size+2*block)
 	}
 	comes("10 MB have come", 10e6)
+	for name, most := range map[string]int64{wire.Program + "\x00init": 6 << 20, wire.Image + "\x00keep": 8 << 20} {
+		if has := largest(t, runtimetest.Processes(name)); has == 0 || has > most {
+			t.Errorf("%q has %d KB of memory, want at most %d", name, has>>10, most>>10)
+		} else {
+			t.Logf("%q has %d KB of memory", name, has>>10)
+		}
+	}
 	close(in.over)
 	result := <-ended
 	if result.Verdict != runtime.NonzeroExit || result.ExitCode != 6 {

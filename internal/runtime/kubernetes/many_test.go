@@ -44,6 +44,16 @@ func resident(t *testing.T, pid string) int64 {
 	return 0
 }
 
+// largest is the memory of the largest of some processes.
+func largest(t *testing.T, of []string) (most int64) {
+	t.Helper()
+	for _, p := range of {
+		pid, _, _ := strings.Cut(p, " ")
+		most = max(most, resident(t, pid))
+	}
+	return most
+}
+
 // requests counts what the API server's audit log has of workers' requests in a namespace, by verb and what they are about.
 func requests(t *testing.T, namespace string) map[string]int {
 	t.Helper()
@@ -105,17 +115,10 @@ func TestManyPods(t *testing.T) {
 		t.FailNow()
 	}
 	took, each := time.Since(begin), (resident(t, "self")-before)/int64(n)
-	largest := func(of []string) (most int64) {
-		for _, p := range of {
-			pid, _, _ := strings.Cut(p, " ")
-			most = max(most, resident(t, pid))
-		}
-		return most
-	}
 	keepers := runtimetest.Processes("keep\x00" + orphan.String())
 	helpers := runtimetest.Processes(wire.Program + "\x00init")
 	t.Logf("%d pods in %v: %d KB of the worker for each; the largest keeper of %d %d KB, the largest process 1 of %d %d KB", n, took.Round(time.Millisecond), each>>10,
-		len(keepers), largest(keepers)>>10, len(helpers), largest(helpers)>>10)
+		len(keepers), largest(t, keepers)>>10, len(helpers), largest(t, helpers)>>10)
 	killed := make([]time.Duration, n)
 	for i, run := range runs {
 		begin := time.Now()
