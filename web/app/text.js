@@ -37,8 +37,17 @@ export const copied = (s) => revealed(s, (c) => (c === '\r' ? c : ''));
 // With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
 const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
 
-/** A sentence of the server, which terminals show behind a name: with a capital. @param {string} text */
-export const sentence = (text) => (beginnings.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
+// What others wrote, in quotation marks, or a time of UTC; its date is left out within half a day of now.
+const times = /"(?:[^"\\]|\\.)*"|\b(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d)Z\b/g;
+
+/** A sentence of the server, which terminals show behind a name: with a capital, and times by the clock of the browser. @param {string} text */
+export function sentence(text, now = Date.now()) {
+  const here = text.replace(times, (whole, day, time) => {
+    const at = Date.parse(`${day || new Date(now).toISOString().slice(0, 10)}T${time}Z`);
+    return Number.isNaN(at) ? whole : clock(new Date(day ? at : at + 864e5 * Math.round((now - at) / 864e5)).toISOString());
+  });
+  return beginnings.test(here) ? here[0].toUpperCase() + here.slice(1) : here;
+}
 
 /** Text of a user in one line, cut at n characters. @param {unknown} s @param {number} [n] */
 export function line(s, n = 300) {

@@ -6,7 +6,7 @@ import { fieldsOf, wrong, written, entered, valuesOf } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
 import { casesOf } from '../part/casefiles.js';
-import { duration, ago, bytes, goDuration, line, plain, copied, sentence, figure } from '../app/text.js';
+import { duration, ago, bytes, clock, goDuration, line, plain, copied, sentence, figure } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
   const l = new Lines();
@@ -185,6 +185,15 @@ test('sentences of the server begin with a capital, and names stay as they are',
   for (const [text, want] of [['it is resumed', 'It is resumed'], ['1st for key "db"', '1st for key "db"'], ['queue "default" is paused', 'Queue "default" is paused'], ['ex_06h0 ends', 'ex_06h0 ends'], ['ann has given it', 'ann has given it'], ['iteration ends', 'iteration ends'], ['', '']]) {
     assert.equal(sentence(text), want);
   }
+});
+
+test('times in sentences of the server are by the clock of the browser, and what others wrote stays as it is', () => {
+  const now = Date.parse('2026-11-27T23:59:00Z');
+  for (const [text, want] of [
+    ['sleeping until 02:53:34Z', `Sleeping until ${clock('2026-11-28T02:53:34Z')}`], ['asked at 23:10:00Z', `asked at ${clock('2026-11-27T23:10:00Z')}`],
+    ['due 2026-11-29 02:43:17Z', `due ${clock('2026-11-29T02:43:17Z')}`], ['the question is "At 02:53:34Z, \\"or\\" 03:00:00Z?"', 'The question is "At 02:53:34Z, \\"or\\" 03:00:00Z?"'],
+    ['due 2026-13-99 02:43:17Z', 'due 2026-13-99 02:43:17Z'],
+  ]) assert.equal(sentence(text, now), want);
 });
 
 test('files make cases in the order of their names', async () => {
