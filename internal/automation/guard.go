@@ -36,7 +36,7 @@ func Cycles(rules []*Rule, labels func(action string, version int) map[string]st
 			if r.Reentry || len(actions) > 0 && !slices.Contains(actions, action) {
 				continue
 			}
-			if len(wanted) == 0 || carries(merged(labels(r.Run.Action, r.Run.Version), r.Run.Settings.Labels), wanted) {
+			if len(wanted) == 0 || flow.HasLabels(merged(labels(r.Run.Action, r.Run.Version), r.Run.Settings.Labels), wanted) {
 				next[i] = append(next[i], j)
 			}
 		}

@@ -97,17 +97,7 @@ func (s *Set) ListensToEnd(r *flow.Request) bool {
 	if s.ends.actions[r.Action] {
 		return true
 	}
-	return slices.ContainsFunc(s.ends.labels, func(wanted map[string]string) bool { return carries(r.Labels, wanted) })
-}
-
-// carries reports whether all of the labels wanted are there.
-func carries(labels, wanted map[string]string) bool {
-	for name, value := range wanted {
-		if labels[name] != value {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(s.ends.labels, func(wanted map[string]string) bool { return flow.HasLabels(r.Labels, wanted) })
 }
 
 // On are the rules that listen to a trigger, by name, those that are paused among them.

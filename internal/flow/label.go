@@ -78,6 +78,16 @@ func ParseLabels(text string) (map[string]string, error) {
 	return labels, CheckLabels(labels)
 }
 
+// HasLabels reports whether all of the labels wanted are there.
+func HasLabels(labels, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // LabelText writes labels as ParseLabels reads them, in order of their keys.
 func LabelText(labels map[string]string) string {
 	pairs := make([]string, 0, len(labels))

@@ -185,6 +185,11 @@ func (c *call) fault(name, value, message, fix string) {
 	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: problem.Clip(value, 60), Message: message, Fix: fix})
 }
 
+// noPlace notes that the query's cursor is none.
+func (c *call) noPlace() {
+	c.fault("cursor", c.query.Get("cursor"), "it is not a place in the list", "pass it as the server gave it")
+}
+
 // checked is an error with all faults found in the query so far.
 func (c *call) checked() error {
 	if len(c.wrong) > 0 {

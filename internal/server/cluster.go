@@ -103,7 +103,7 @@ type cut struct {
 func (c *call) cut() (cut, error) {
 	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("cursor"))
 	if err != nil {
-		c.fault("cursor", c.query.Get("cursor"), "it is not a place in the list", "pass it as the server gave it")
+		c.noPlace()
 	}
 	return cut{string(after), int(c.number("limit", 1000, 1, 10_000))}, c.checked()
 }

@@ -80,7 +80,7 @@ func (c *call) inquiries() error {
 	if text := c.query.Get("cursor"); text != "" {
 		id, err := flow.ParseID(flow.InquiryPrefix, text)
 		if err != nil {
-			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+			c.noPlace()
 		}
 		f.Before = id
 	}

@@ -53,7 +53,7 @@ func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, looke
 			return nil, 0, fmt.Errorf("read a line: %w", err)
 		}
 		for _, x := range page {
-			if looked++; !has(x.Labels, q.labels) {
+			if looked++; !flow.HasLabels(x.Labels, q.labels) {
 				continue
 			}
 			line = append(line, api.Standing{Place: looked, Execution: render(x)})
@@ -67,15 +67,6 @@ func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, looke
 		of.After = page[len(page)-1]
 	}
 	return line, looked, nil
-}
-
-func has(labels, wanted map[string]string) bool {
-	for name, value := range wanted {
-		if labels[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *call) queueLine() error {

@@ -105,7 +105,7 @@ func (c *call) enforcements() error {
 		number, rule, _ := strings.Cut(text, ".")
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 1 {
-			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+			c.noPlace()
 		}
 		f.BeforeSignal, f.BeforeRule = n, rule
 	}

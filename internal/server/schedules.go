@@ -100,7 +100,7 @@ func (c *call) ticks() error {
 	if text := c.query.Get("cursor"); text != "" {
 		micros, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+			c.noPlace()
 		}
 		before = time.UnixMicro(micros).UTC()
 	}

@@ -194,7 +194,7 @@ func (c *call) signalPlace(text string) store.SignalPlace {
 	micros, err := strconv.ParseInt(at, 10, 64)
 	n, bad := strconv.ParseInt(number, 10, 64)
 	if err != nil || bad != nil {
-		c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+		c.noPlace()
 	}
 	return store.SignalPlace{At: time.UnixMicro(micros).UTC(), Number: n}
 }
