@@ -370,6 +370,29 @@ export interface Tasks {
   tasks: Task[];
 }
 
+export interface TaskItem {
+  index: number;
+  id: string;
+  status: string;
+  attempt: number;
+  created_ms: number;
+  claimed_ms?: number;
+  started_ms?: number;
+  finished_ms?: number;
+  given?: boolean;
+  cached?: boolean;
+  reused?: boolean;
+}
+
+export interface TaskItems {
+  workflow: string;
+  attempt: number;
+  task: string;
+  since: string;
+  items: TaskItem[];
+  next_cursor?: string;
+}
+
 export interface TimelineAttempt {
   execution: string;
   task?: string;

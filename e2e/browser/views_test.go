@@ -277,6 +277,47 @@ func TestTimelineIsFiltered(t *testing.T) {
 	tb.check("a filtered timeline")
 }
 
+// Of thousands of items all are reached: those with a status, and the longest first. The address keeps the choice.
+func TestItemsAsATable(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "continue_on_error": true, "action": "sleep", "with": {"for": "${{ item }}"}}}}`)
+	spans := make([]string, 2000)
+	for i := range spans {
+		spans[i] = `"1ms"`
+	}
+	spans[7], spans[11] = `"3s"`, `"never"`
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
+	tb.see("Here are the open ones and the latest")
+	if eval[bool](tb, `[...document.querySelectorAll('.cells a')].some((a) => a.getAttribute('aria-label').startsWith('Item 11:'))`) {
+		t.Fatal("the item that failed is among the latest: the test needs one that is not")
+	}
+	tb.press("As a table")
+	tb.see("1 … 100 of 2,000")
+	tb.until("the cells are gone", `!document.querySelector('.cells')`)
+	tb.press("Longest first")
+	first := func(what, item, status string) {
+		t.Helper()
+		tb.until(what, `(() => { const tr = [...document.querySelectorAll('table.rows')].at(-1)?.querySelector('tbody tr'); return tr?.cells[0].innerText === `+quote(item)+` && tr.cells[1].innerText.trim() === `+quote(status)+`; })()`)
+	}
+	first("the longest is first", "7", "Completed")
+	for _, l := range []look{{"dark", 360}, {"light", 1280}} {
+		tb.as(l.theme, l.width)
+		tb.accessible("items as a table")
+		tb.fits("items as a table")
+		tb.shot(fmt.Sprint("items as a table ", l.width))
+	}
+	eval[any](tb, `[...document.querySelectorAll('[aria-label="Items by status"] a')].find((a) => a.innerText.includes('Failed')).click()`)
+	first("the one that failed is there", "11", "Failed")
+	tb.do("load it anew", chromedp.Reload())
+	first("it is there again", "11", "Failed")
+	tb.until("it alone", `[...document.querySelectorAll('table.rows')].at(-1).querySelectorAll('tbody tr').length === 1`)
+	tb.check("items as a table")
+}
+
 // While a program is written the page says what would become of it, and what is wrong with it.
 func TestCheckOfCode(t *testing.T) {
 	t.Parallel()

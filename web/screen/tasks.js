@@ -16,6 +16,7 @@ import { lazy } from '../app/lazy.js';
 /** @typedef {import('../types').Task} Task */
 
 const ByTask = lazy(() => import('./bytask.js').then((m) => m.ByTask));
+const Items = lazy(() => import('./items.js').then((m) => m.Items));
 const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
 const replayedItems = 1000; // and where their past is shown
@@ -66,8 +67,9 @@ function useLayout(x) {
   return layout;
 }
 
-/** @param {{t: Task, x: import('../types').Execution}} p */
-function Chosen({ t, x }) {
+/** @param {{t: Task, x: import('../types').Execution, past: boolean}} p past: it is shown as it was at an event */
+function Chosen({ t, x, past }) {
+  const table = !past && many(t) && route.value.query.has('items');
   const all = t.executions || [];
   const one = all.length === 1 && !many(t) ? all[0] : null;
   return panel({
@@ -75,6 +77,7 @@ function Chosen({ t, x }) {
     actions: html`${statusPill({ status: t.status })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
       ${one ? html`<a class="button" href=${`executions/${one.id}`}>Open</a>` : null}
       ${t.foreach && all.length > 0 ? html`<a class="button" href=${'batches' + query({ of: x.id, show: (t.counts?.failed || 0) + (t.counts?.timed_out || 0) > 0 ? 'failing' : undefined })}>Matrix</a>` : null}
+      ${many(t) && all.length > 0 && !past ? html`<a class="button toggle" role="button" aria-pressed=${table} href=${withQuery({ items: table ? undefined : 'all', longest: undefined })}>As a table</a>` : null}
       ${many(t) && all.length > 0 ? html`<a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
     children: html`<div class="body stack">
       <dl class="facts">
@@ -89,10 +92,10 @@ function Chosen({ t, x }) {
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
       ${many(t) && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
         <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
-      ${many(t) && all.length > 0 ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
+      ${table || all.length === 0 ? null : many(t) ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
         aria-label=${`${nth(t, e)}: ${look(e.status).word}`} title=${`${nth(t, e)}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
         ${all.length > items ? html`<p class="muted small">Here are the first ${number(items)} of ${number(all.length)}.</p>` : t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
-    </div>`,
+    </div>${table ? h(Items, { key: t.name, id: x.id, task: t }) : null}`,
   });
 }
 
@@ -141,6 +144,6 @@ export function Tasks({ x, again, moment }) {
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
       }) : view === 'timeline' ? h(Timeline, { x, tasks, match, fields, chosen, then }) : found.length === 0 && match ? empty('Nothing matches', html`<p>No task has all of these.</p>`) : list({ tasks: found, chosen, key: JSON.stringify([route.value.query.getAll('status'), route.value.query.get('name')]) })}`,
     })}
-    ${task ? Chosen({ t: task, x }) : null}
+    ${task ? Chosen({ t: task, x, past: replayed }) : null}
   </div>`;
 }
