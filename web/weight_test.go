@@ -48,9 +48,9 @@ func TestWeightOfScreens(t *testing.T) {
 		{"the work", []string{"screen/work.js"}, 12_500},
 		{"a definition", []string{"screen/definition.js", "screen/document.js"}, 17_500},
 		{"new", []string{"screen/new.js"}, 14_000},
-		{"more settings of a new one", []string{"screen/settings.js"}, 4_000},
+		{"more settings of a new one", []string{"screen/settings.js"}, 3_500},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 23_000},
-		{"a history", []string{"screen/history.js"}, 7_000},
+		{"a history", []string{"screen/history.js"}, 6_500},
 		{"both timelines of a workflow", []string{"screen/bytask.js", "screen/byworker.js"}, 10_000},
 	} {
 		all := map[string]bool{}

@@ -59,7 +59,7 @@ function screen() {
     case 'webhooks': return second ? h(WebhookScreen, { name: second, key: second }) : h(Webhooks, {});
     case 'work': return h(Work, {});
     case 'server': return h(Server, {});
-    default: return html`<div class="empty"><h1>There is no such page</h1><p><a href="executions">Go to the executions</a></p></div>`;
+    default: return html`<div class="panel empty"><h1>There is no such page</h1><p><a href="executions">Go to the executions</a></p></div>`;
   }
 }
 

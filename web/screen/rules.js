@@ -63,8 +63,8 @@ function Retry({ e, again }) {
 
 /** What rules have made of signals. @param {Enforcement[]} all @param {'rule'|'signal'} shown which of the two names a row shows @param {() => void} again looks once more */
 export const enforcements = (all, shown, again) => scroller('Enforcements', html`<table><thead><tr><th scope="col">${shown === 'rule' ? 'Rule' : 'Signal'}</th><th scope="col">What became of it</th><th scope="col">When</th></tr></thead>
-  <tbody>${all.map((e) => html`<tr key=${e.signal + e.rule}><td>${shown === 'rule' ? html`<a class="user" href=${`rules/${encodeURIComponent(e.rule)}`}>${line(e.rule, 120)}<span class="muted">@${e.version}</span></a>` : html`<a class="mono" href=${`signals/${e.signal}`}>${shortID(e.signal)}</a>`}</td>
-    <td><span class=${fates[e.state]?.tone || ''}>${fates[e.state]?.word || line(e.state)}</span>${e.execution ? html` <a class="mono" href=${`executions/${e.execution}`}>${shortID(e.execution)}</a>` : null}
+  <tbody>${all.map((e) => html`<tr key=${e.signal + e.rule}><td>${shown === 'rule' ? html`<a class="user" href=${`rules/${encodeURIComponent(e.rule)}`}>${line(e.rule, 120)}<span class="muted">@${e.version}</span></a>` : html`<a class="mono nowrap" href=${`signals/${e.signal}`}>${shortID(e.signal)}</a>`}</td>
+    <td><span class=${fates[e.state]?.tone || ''}>${fates[e.state]?.word || line(e.state)}</span>${e.execution ? html` <a class="mono nowrap" href=${`executions/${e.execution}`}>${shortID(e.execution)}</a>` : null}
       ${e.reason ? html`<div class="small user">${e.reason.path ? html`<code>${line(e.reason.path, 80)}</code> ` : null}${plain(e.reason.message)}</div>` : null}${e.state === 'failed' || e.state === 'refused' ? html`<div>${h(Retry, { e, again })}</div>` : null}</td><td class="nowrap">${since(e.at)}</td></tr>`)}</tbody></table>`);
 
 /** @param {{r: Rule, again: () => void}} p */
