@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,8 +55,11 @@ func (w *watch) closed() bool {
 }
 
 const (
+	// closestLook and farthestLook bound the pause between two looks at the processor time that the program has used. Every 20 ms, and at all that the
+	// cgroup tells, 60 pods that slept kept two processors busy. tasksLook is the pause where processes are counted as well: they double in milliseconds.
 	closestLook  = 5 * time.Millisecond
-	farthestLook = 20 * time.Millisecond
+	farthestLook = 250 * time.Millisecond
+	tasksLook    = 20 * time.Millisecond
 	diskEvery    = 200 * time.Millisecond
 )
 
@@ -70,19 +74,27 @@ func (w *watch) clock() {
 			return
 		case <-timer.C:
 		}
-		seen := w.first.usage.read()
-		used := seen.cpu - w.before.cpu
+		used := w.first.usage.used() - w.before.cpu
 		wall := time.Since(w.began)
 		switch {
 		case wall >= c.Wall:
 			w.end(wire.ByWall)
 		case used > c.CPU:
 			w.end(wire.ByCPU)
-		case !c.CountUser && seen.tasks > int64(c.Pids)+w.before.tasks:
+		case !c.CountUser && number(w.first.usage.tasks) > int64(c.Pids)+w.before.tasks:
 			w.end(wire.ByPids)
 		}
-		timer.Reset(min(max((c.CPU-used)/4, closestLook), farthestLook, max(c.Wall-wall, time.Millisecond)))
+		timer.Reset(min(pause(c.CPU-used, runtime.NumCPU(), !c.CountUser), max(c.Wall-wall, time.Millisecond)))
 	}
+}
+
+// pause is how long the next look may be put off: all processors together use half of the time that is left meanwhile, at the most.
+func pause(left time.Duration, processors int, tasks bool) time.Duration {
+	farthest := farthestLook
+	if tasks {
+		farthest = tasksLook
+	}
+	return min(max(left/time.Duration(2*processors), closestLook), farthest)
 }
 
 // disk ends a program whose directories hold more than they may twice in a row. Looking costs time in proportion to the
@@ -175,13 +187,17 @@ func (u *usage) name() string {
 	return "cgroup-v1"
 }
 
+// used is the container's processor time.
+func (u *usage) used() time.Duration {
+	if u.v2 {
+		return time.Duration(field(u.cpu, "usage_usec")) * time.Microsecond
+	}
+	return time.Duration(number(u.cpu))
+}
+
 func (u *usage) read() counts {
 	var c counts
-	if u.v2 {
-		c.cpu = time.Duration(field(u.cpu, "usage_usec")) * time.Microsecond
-	} else {
-		c.cpu = time.Duration(number(u.cpu))
-	}
+	c.cpu = u.used()
 	c.peak, c.oomKills, c.tasks = number(u.memory), field(u.oom, "oom_kill"), number(u.tasks)
 	return c
 }
