@@ -115,6 +115,7 @@ export interface Execution {
   finished_at?: string;
   wake_at?: string;
   waiting?: string;
+  inquiry?: string;
   seq?: number;
   paused?: Pause;
   worker?: string;

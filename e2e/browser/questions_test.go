@@ -70,6 +70,21 @@ func TestAnswerForAWorkflow(t *testing.T) {
 	tb.do("run it", chromedp.Click(`[role=status] a[href="new?action=release"]`))
 	tb.see("It would run release@1")
 	tb.press("Run")
+	tb.see("Needs an answer")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "kind: trigger\nname: paid\nwaits: true\n")
+	s.submit(t, "/api/v1/executions", `{"action": "wait", "input": {"signal": "paid", "since": "now"}}`)
+	s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	list := `[...document.querySelectorAll('table.runs tbody tr')].map((r) => r.querySelector('.status').innerText + (r.querySelector('.c-verdict a') ? ' by a link' : '')).sort().join()`
+	tb.do("the list", chromedp.Navigate(s.url+"/ui/executions?status=running"))
+	tb.until("the list says what each waits for", list+` === 'Awaits a signal,Needs an answer by a link,Sleeping'`)
+	if asked := eval[[]string](tb, `performance.getEntriesByType('resource').map((e) => e.name).filter((n) => /api.v1/.test(n) && !/executions\?|session/.test(n))`); len(asked) > 0 {
+		t.Errorf("the list asks for %q", asked)
+	}
+	tb.accessible("a list of what waits")
+	tb.as("light", 360)
+	tb.fits("a list of what waits")
+	tb.as("light", 1280)
+	eval[any](tb, `[...document.querySelectorAll('table.runs a.open-row')].find((a) => a.innerText === 'release@1').click()`)
 	tb.do("why it waits", chromedp.Click(`nav.tabs a[href$="/why"]`), chromedp.Click(`.unblock a[href^="questions/iq_"]`))
 	tb.see("Who answers")
 	tb.check("a question of a workflow")

@@ -77,6 +77,9 @@ with:
 	if out, stderr, code := pawl(t, env, "why", x); code != 0 || !strings.Contains(out, i+" is unanswered, for anybody") || !strings.Contains(out, "pawl answer "+i) {
 		t.Errorf("why: %d %s %s", code, out, stderr)
 	}
+	if out, stderr, code := pawl(t, env, "get", "executions"); code != 0 || !strings.Contains(out, "running, needs an answer") {
+		t.Errorf("get executions: %d %s %s", code, out, stderr)
+	}
 	if out, stderr, code := pawl(t, env, "describe", x); code != 0 || !strings.Contains(out, "Waits:") || !strings.Contains(out, i+" is unanswered") {
 		t.Errorf("describe of what waits: %d %s %s", code, out, stderr)
 	}

@@ -34,24 +34,50 @@ func (c *call) getExecution() error {
 	if err != nil {
 		return err
 	}
-	tag := etag(x)
+	asking, err := c.asking([]*flow.Execution{x})
+	if err != nil {
+		return err
+	}
+	inquiry := asking[x.ID].Text(flow.InquiryPrefix)
+	tag := etag(x, inquiry)
 	c.w.Header().Set("ETag", tag)
 	c.w.Header().Set("Cache-Control", "no-cache")
 	if wait == 0 && matches(c.r.Header.Get("If-None-Match"), tag) {
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return c.json(http.StatusOK, render(x))
+	out := render(x)
+	out.Inquiry = inquiry
+	return c.json(http.StatusOK, out)
 }
 
-// etag changes with every change of the execution. A change of state has an event; orders and moves between waits have none, so
-// they are part of it.
-func etag(x *flow.Execution) string {
+// asking finds the open inquiries of executions. Only those are looked up that wait for an answer or for their tasks by their own rows: a list
+// without such rows costs no call.
+func (c *call) asking(all []*flow.Execution) (map[flow.ID]flow.ID, error) {
+	var ids []flow.ID
+	for _, x := range all {
+		if w := x.WaitsFor(); w == "children" || w == "answer" {
+			ids = append(ids, x.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := c.Engine.Reader().Asking(c.ctx(), ids)
+	if err != nil {
+		return nil, fmt.Errorf("look for open questions: %w", err)
+	}
+	return found, nil
+}
+
+// etag changes with every change of the execution and of its inquiry. A change of state has an event; orders and moves between waits have
+// none, so they are part of it.
+func etag(x *flow.Execution, inquiry string) string {
 	ordered := 0
 	if x.State.Cancel != nil {
 		ordered = 1
 	}
-	return fmt.Sprintf(`"%d.%d.%d.%d"`, x.Attempt, x.NextSeq, x.Place, ordered)
+	return fmt.Sprintf(`"%d.%d.%d.%d%s"`, x.Attempt, x.NextSeq, x.Place, ordered, inquiry)
 }
 
 func matches(header, tag string) bool {

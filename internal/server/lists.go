@@ -272,6 +272,10 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	wanted := func(x *flow.Execution) bool {
 		return x.Outcome != nil && (shown.outputs || x.Kind == flow.KindCode && (shown.cases || digests[x.ID] == nil))
 	}
+	asking, err := c.asking(found)
+	if err != nil {
+		return nil, err
+	}
 	var ids []flow.ID
 	for _, x := range found {
 		if wanted(x) {
@@ -287,6 +291,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	out := make([]api.Execution, 0, len(found))
 	for _, x := range found {
 		row := render(x)
+		row.Inquiry = asking[x.ID].Text(flow.InquiryPrefix)
 		digest := digests[x.ID]
 		if wanted(x) {
 			if len(read) == 0 {

@@ -21,6 +21,9 @@ type InquiryReader interface {
 	Inquiry(ctx context.Context, id flow.ID) (*flow.Inquiry, error)
 	// InquiryOf returns the inquiry for which an execution waits, or was the last to wait; or ErrNotFound.
 	InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry, error)
+	// Asking returns the ids of open inquiries by executions: of a workflow one that its tasks wait for, the first by purpose; of a task that
+	// asks its own. An execution without one is left out. It reads no question: a list of executions calls it for each page.
+	Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error)
 	// Inquiries returns up to f.Limit inquiries, newest first (by id). Ask for the next page with Before set to the last
 	// id. It returns fewer if a Page is full.
 	Inquiries(ctx context.Context, f InquiryFilter) ([]*flow.Inquiry, error)

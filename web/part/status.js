@@ -14,6 +14,9 @@ const looks = table({
   scheduled: { word: 'Queued', tone: 'wait', shape: 'ring', help: 'It waits for a worker.' },
   provisioning: { word: 'Starting', tone: 'run', shape: 'half', help: 'A worker has claimed it and prepares it.' },
   running: { word: 'Running', tone: 'run', shape: 'play', help: 'It runs on its worker.' },
+  asking: { word: 'Needs an answer', tone: 'late', shape: 'question', help: 'It goes on when somebody answers its question.' },
+  awaiting: { word: 'Awaits a signal', tone: 'wait', shape: 'ring', help: 'It goes on when a signal comes.' },
+  sleeping: { word: 'Sleeping', tone: 'wait', shape: 'ring', help: 'It goes on by itself when its time has come.' },
   completed: { word: 'Completed', tone: 'good', shape: 'check', help: 'It ended as it should.' },
   failed: { word: 'Failed', tone: 'bad', shape: 'cross', help: 'It ended with an error.' },
   cancelled: { word: 'Cancelled', tone: 'off', shape: 'slash', help: 'It was ended by an order.' },
@@ -28,6 +31,16 @@ export const firstEnd = statuses.indexOf('completed');
 /** @param {string|undefined} status */
 export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < firstEnd;
 
+/**
+ * Under which of the looks something is shown: that of its status, or of what it waits for while it is running and no worker runs it.
+ * @param {{status: string, kind?: string, waiting?: string, inquiry?: string}} x an execution, or the one of a task
+ */
+export function shownAs({ status, kind, waiting, inquiry }) {
+  if (status !== 'running' || ['cancel', 'paused', 'aside'].includes(waiting || '')) return status;
+  if (inquiry || kind === 'ask') return 'asking';
+  return kind === 'wait' ? 'awaiting' : kind === 'sleep' ? 'sleeping' : status;
+}
+
 /** @param {string} status */
 export const look = (status) => looks[status] || { word: status, tone: 'idle', shape: 'dots', help: '' };
 
@@ -41,6 +54,7 @@ const shapes = {
   cross: () => html`<path d="M5.1 1h5.8L15 5.1v5.8L10.9 15H5.1L1 10.9V5.1z" class="fill" /><path d="M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6" class="cut" />`,
   slash: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M4.2 11.8l7.6-7.6" class="line" />`,
   clock: () => html`<path d="M8 1.2 15.2 14.2H.8z" class="fill" /><path d="M8 5.8v4" class="cut" /><path d="M8 11.8v.4" class="cut" />`,
+  question: () => html`<circle cx="8" cy="8" r="7" class="fill" /><path d="M5.9 6.2a2.1 2.1 0 1 1 3 1.9c-.6.3-.9.7-.9 1.4" class="cut" /><path d="M8 11.9v.1" class="cut" />`,
   skip: () => html`<path d="M3 4l4 4-4 4M8.5 4l4 4-4 4" class="line" />`,
 };
 

@@ -6,7 +6,7 @@ import { beside, list } from '../app/neighbours.js';
 import { poll } from '../app/stream.js';
 import { line, duration, clock } from '../app/text.js';
 import { members } from '../part/members.js';
-import { statusPill, look, open, verdictWord } from '../part/status.js';
+import { statusPill, shownAs, look, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, useTitle } from '../part/kit.js';
 import { later } from '../part/rows.js';
 import { actionName } from './executions.js';
@@ -98,6 +98,7 @@ function Actions({ x, input, again: look }) {
   const [{ order, asked }, set] = useState(/** @type {{order: import('./order.js').Order|null, asked: boolean}} */ ({ order: null, asked: false }));
   const now = orderOf(x);
   return html`<div class="row">
+    ${x.inquiry && x.kind === 'workflow' ? html`<a class="button primary" href=${`questions/${x.inquiry}`}>Answer it</a>` : null}
     ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
     ${open(x.status) || x.workflow ? null : html`<a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
@@ -162,7 +163,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
   <nav class="crumbs" aria-label="Where it belongs"><a href=${list.value.address} aria-keyshortcuts="Escape">Executions</a>
     ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}${h(Beside, { key: x.id, x, at })}</nav>
   <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, input: raw.input || '', again })}</div>
-  <div class="row">${statusPill({ status: x.status, word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
+  <div class="row">${statusPill({ status: shownAs(x), word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
   <dl class="line">
     ${h(Times, { x })}
     <div><dt>Attempt</dt><dd class="num">${x.attempt}${x.retry?.max_attempts ? ` of ${x.retry.max_attempts}` : ''}</dd></div>

@@ -7,7 +7,7 @@ import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock, shortID } from '../app/text.js';
 import { looked, most, nothing, older } from '../part/rows.js';
-import { statusPill, statusShape, look, open, verdictWord, verdictTone, waitWord } from '../part/status.js';
+import { statusPill, statusShape, shownAs, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { groups, selected, chipsOf } from '../part/selection.js';
 import { now, since, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { FilterField } from '../part/filterfield.js';
@@ -40,11 +40,10 @@ const hrefOfLabel = (/** @type {string} */ k, /** @type {string} */ v) => 'execu
 /** What an open row waits for, as far as the row itself says. @param {Execution} x */
 function waits(x) {
   if (!open(x.status)) return '';
-  if (x.wake_at) return `Until ${clock(x.wake_at)}`;
+  if (x.wake_at && x.kind !== 'ask') return `Until ${clock(x.wake_at)}`; // a question's is the next reminder, too
   if (x.waiting === 'time' && x.not_before && Date.parse(x.not_before) > now.value) return `Starts ${clock(x.not_before)}`;
   if (x.waiting === 'key') return `Key ${line(x.key, 60)}`;
-  if (x.waiting === 'queue') return `Queue ${line(x.queue, 60)}`;
-  return x.waiting === 'answer' || x.waiting === 'signal' ? waitWord(x.waiting) : '';
+  return x.waiting === 'queue' ? `Queue ${line(x.queue, 60)}` : '';
 }
 
 /** @param {Execution} x */
@@ -55,6 +54,7 @@ function outcome(x) {
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;
   if (x.paused) return html`<span class="late">Paused</span>`;
+  if (x.inquiry) return html`<a class="above" href=${`questions/${x.inquiry}`}>Answer it</a>`;
   const wait = waits(x);
   if (wait) return html`<span class="muted user" title=${wait}>${wait}</span>`;
   if (x.attempt > 1) return html`<span class="muted">Attempt ${x.attempt}</span>`;
@@ -65,7 +65,7 @@ function outcome(x) {
 
 /** @param {Execution} x @param {boolean} fresh @param {Marks} marks */
 const row = (x, fresh, { marked, mark }) => html`<tr key=${x.id} class=${`${fresh ? 'fresh' : ''} ${marked.has(x.id) ? 'is-marked' : ''}`}>
-  <td class="c-status"><input class="box above" type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} />${statusPill({ status: x.status })}</td>
+  <td class="c-status"><input class="box above" type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} />${statusPill({ status: shownAs(x) })}</td>
   <td class="c-action"><div class="name"><a class="open-row user" href=${`executions/${x.id}`}>${actionName(x)}</a>
     ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
     <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${labelChips(x.labels, hrefOfLabel)}</div></td>

@@ -3,7 +3,7 @@ import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { line, number, count, shortID } from '../app/text.js';
-import { statusPill } from '../part/status.js';
+import { shownAs, statusPill } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, labelChips } from '../part/kit.js';
 import { isMine } from '../part/mine.js';
 import { behind, heldBy, placesOf, yoursIn } from '../part/standing.js';
@@ -66,7 +66,7 @@ export function KeyLine({ of, mine, workers, close }) {
     title: `Key ${line(of, 120)}`, actions: html`${all ? html`<span class="muted small">${all.held} of ${all.limit || '–'} held, ${number(all.waiting)} waiting</span>` : null}<a class="button toggle" href=${close}>Close</a>`,
     children: !all ? (error ? trouble(error) : loading()) : html`${trouble(error)}
       ${holders.length === 0 ? html`<p class="body muted">No execution holds it.</p>` : scroller('Holders', html`<table class="places"><thead><tr><th scope="col">Held by</th><th scope="col">Status</th><th scope="col" class="right">Since</th><th scope="col">Worker</th><th scope="col"><span class="sr">Orders</span></th></tr></thead>
-        <tbody>${holders.map((x) => html`<tr key=${x.id} class=${isMine(x.labels, mine) ? 'mine' : ''}><td>${named(x, mine)}</td><td>${statusPill({ status: x.status })}</td><td class="right num nowrap">${since(x.claimed_at || x.queued_at || x.created_at)}</td>
+        <tbody>${holders.map((x) => html`<tr key=${x.id} class=${isMine(x.labels, mine) ? 'mine' : ''}><td>${named(x, mine)}</td><td>${statusPill({ status: shownAs(x) })}</td><td class="right num nowrap">${since(x.claimed_at || x.queued_at || x.created_at)}</td>
           <td class="user nowrap">${x.worker ? heldBy(x, workers) : html`<span class="muted">${heldBy(x, workers) || '–'}</span>`}</td><td class="right">${h(EndIt, { id: x.id, status: x.status, name: actionName(x), again })}</td></tr>`)}</tbody></table>`)}
       ${all.line.length === 0 && all.waiting === 0 ? html`<p class="body muted">None waits for it.</p>` : html`<h3 class="body between">Waiting, in the order in which they go</h3>${places({ rows: all.line, total: all.waiting, name: 'Line of the key', mine, yours: yours?.line || [], since: (x) => x.created_at })}`}`,
   });

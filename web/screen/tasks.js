@@ -9,7 +9,7 @@ import { tasksAfter } from '../part/taskchanges.js';
 import { Graph, inPixels, countBar } from '../part/graph.js';
 import { taskFilter } from '../part/taskfilter.js';
 import { paged } from '../part/paged.js';
-import { statusPill, statusShape, look, open } from '../part/status.js';
+import { statusPill, statusShape, shownAs, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 
@@ -44,6 +44,9 @@ const sub = (t) => progress(t) || [line(t.action, 60), t.cached ? 'cached' : '',
 /** What an execution is among those of its task. @param {Task} t @param {import('../types').TaskExecution} e */
 const nth = (t, e) => (t.repeat ? `Round ${e.index + 1}` : `Item ${e.index}`);
 
+/** How a task is shown: one of a single execution by what that waits for. @param {Task} t */
+const seen = (t) => shownAs({ status: t.status, kind: many(t) ? undefined : t.executions?.[0]?.kind });
+
 /** When the next round begins; '' while there is none that waits. @param {Task} t */
 function next(t) {
   const e = (t.executions || []).at(-1);
@@ -74,7 +77,7 @@ function Chosen({ t, x, past }) {
   const one = all.length === 1 && !many(t) ? all[0] : null;
   return panel({
     title: html`<span class="user">${line(t.name)}</span>`,
-    actions: html`${statusPill({ status: t.status })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
+    actions: html`${statusPill({ status: seen(t) })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
       ${one ? html`<a class="button" href=${`executions/${one.id}`}>Open</a>` : null}
       ${t.foreach && all.length > 0 ? html`<a class="button" href=${'batches' + query({ of: x.id, show: (t.counts?.failed || 0) + (t.counts?.timed_out || 0) > 0 ? 'failing' : undefined })}>Matrix</a>` : null}
       ${many(t) && all.length > 0 && !past ? html`<a class="button toggle" role="button" aria-pressed=${table} href=${withQuery({ items: table ? undefined : 'all', longest: undefined })}>As a table</a>` : null}
@@ -92,8 +95,8 @@ function Chosen({ t, x, past }) {
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
       ${many(t) && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
         <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
-      ${table || all.length === 0 ? null : many(t) ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
-        aria-label=${`${nth(t, e)}: ${look(e.status).word}`} title=${`${nth(t, e)}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
+      ${table || all.length === 0 ? null : many(t) ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(shownAs(e)).tone}`} href=${`executions/${e.id}`}
+        aria-label=${`${nth(t, e)}: ${look(shownAs(e)).word}`} title=${`${nth(t, e)}: ${look(shownAs(e)).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(shownAs(e))}</a></span>`)}</div>
         ${all.length > items ? html`<p class="muted small">Here are the first ${number(items)} of ${number(all.length)}.</p>` : t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
     </div>${table ? h(Items, { key: t.name, id: x.id, task: t }) : null}`,
   });
@@ -101,7 +104,7 @@ function Chosen({ t, x, past }) {
 
 /** @param {{tasks: Task[], chosen: string, key: string}} p */
 const list = ({ tasks, chosen, key }) => paged(tasks, (shown) => html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
-  <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
+  <tbody>${shown.map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: seen(t) })}</td>
     <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>`, key);
 
 /** @param {{x: import('../types').Execution, tasks: Task[], match: ((t: Task) => boolean)|undefined, fields: any, chosen: string, then: number}} p match and fields: of the filter; then: the moment that is shown, or 0 */
@@ -140,7 +143,7 @@ export function Tasks({ x, again, moment }) {
       actions: html`<span class="muted small num">${number(ended)} ended</span>${moment || tasks.length === 0 ? null : html`<a class="button toggle" href=${withQuery({ at: '1' })}>Replay</a>`}<span class="row" role="group" aria-label="Show as">
         ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
       children: html`${view === 'timeline' ? null : fields}${view === 'graph' && layout ? h(Graph, {
-        layout, selected: chosen, match: match && ((n) => match(of(n))), asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
+        layout, selected: chosen, match: match && ((n) => match(of(n))), asked: route.value.query.get('task') || '', href: (n) => withQuery({ task: n }), status: (n) => seen(of(n)), sub: (n) => sub(of(n)), many: (n) => many(of(n)),
         bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
       }) : view === 'timeline' ? h(Timeline, { x, tasks, match, fields, chosen, then }) : found.length === 0 && match ? empty('Nothing matches', html`<p>No task has all of these.</p>`) : list({ tasks: found, chosen, key: JSON.stringify([route.value.query.getAll('status'), route.value.query.get('name')]) })}`,
     })}

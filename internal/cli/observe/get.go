@@ -286,13 +286,23 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 	return t
 }
 
-// statusText is the status, with the start time of an execution that was submitted for later, and whether it is paused.
+// statusText is the status, with the start time of an execution that was submitted for later, whether it is paused, and what one that is running
+// waits for without a worker.
 func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + output.When(&x.NotBefore)
 	}
 	if x.Paused != nil {
 		return string(x.Status) + ", paused"
+	}
+	if x.Inquiry != "" {
+		return string(x.Status) + ", needs an answer"
+	}
+	switch x.Waiting {
+	case "signal":
+		return string(x.Status) + ", awaits a signal"
+	case "sleep":
+		return string(x.Status) + ", sleeping"
 	}
 	return string(x.Status)
 }

@@ -65,6 +65,11 @@ var (
 
 	qOpenInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state = 1`)
 
+	// Executions have few inquiries each, and there may be many open ones: the sum keeps the planner from the index of states.
+	qAsking = sql(`SELECT v.id, i.id FROM unnest($1::uuid[]) AS v(id)
+			CROSS JOIN LATERAL (SELECT i.id FROM {s}.inquiries i WHERE i.asker = v.id AND i.state + 0 = 1 ORDER BY i.purpose LIMIT 1) i
+		UNION ALL SELECT i.execution, i.id FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state + 0 = 1`)
+
 	qInquiries    = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE state = $1::bigint AND id < $2 ORDER BY id DESC LIMIT $3`))
 	qAllInquiries = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE id < $1 ORDER BY id DESC LIMIT $2`))
 	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
@@ -194,6 +199,21 @@ func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inq
 		return nil, fmt.Errorf("read an inquiry: %w", err)
 	}
 	return all[0], nil
+}
+
+// Asking implements store.InquiryReader.
+func (s *Store) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error) {
+	found := map[flow.ID]flow.ID{}
+	var a args
+	err := s.read(ctx, call{q: qAsking, params: a.ids(executions).params, read: func(r *rows) error {
+		of := r.id()
+		found[of] = r.id()
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("look for open inquiries: %w", err)
+	}
+	return found, nil
 }
 
 // lastID is beyond every id.

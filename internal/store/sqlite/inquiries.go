@@ -65,6 +65,10 @@ var (
 	qAssigned     = sql(`SELECT ` + inquiries.names("i.") + ` FROM assigned a JOIN inquiries i ON i.id = a.inquiry
 		WHERE a.who = ? AND a.inquiry < ? ORDER BY a.inquiry DESC LIMIT ?`)
 
+	// Executions have few inquiries each, and there may be many open ones: the unary plus keeps the planner from the index of states.
+	qAskedBy = sql(`SELECT id FROM inquiries WHERE asker = ? AND +state = 1 ORDER BY purpose LIMIT 1`)
+	qAskedOf = sql(`SELECT id FROM inquiries WHERE execution = ? AND +state = 1`)
+
 	qInsertInquiry = sql(inquiries.insert("inquiries"))
 	qUpdateInquiry = sql(`UPDATE inquiries SET ` + revised.sets() + ` WHERE id = ? AND revision = ?`)
 	qDeleteInquiry = sql(`DELETE FROM inquiries WHERE execution = ?`)
@@ -168,6 +172,29 @@ func (s *Store) InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry
 
 func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inquiry, error) {
 	return one(ctx, s, func(c *conn) ([]*flow.Inquiry, error) { return c.use(q).id(id).inquiries() }, "read an inquiry")
+}
+
+// Asking implements store.InquiryReader.
+func (s *Store) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error) {
+	found := map[flow.ID]flow.ID{}
+	err := s.read(ctx, func(c *conn) error {
+		for _, id := range executions {
+			for _, q := range []*query{qAskedBy, qAskedOf} {
+				s := c.use(q).id(id)
+				if s.next() {
+					found[id] = s.getID()
+				}
+				if err := s.done(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for open inquiries: %w", err)
+	}
+	return found, nil
 }
 
 // lastID is beyond every id.

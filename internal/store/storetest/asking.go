@@ -94,6 +94,23 @@ func inquiries(b *bench) {
 		return t.OpenInquiries(ctx, []flow.ID{other.Execution, d.ID})
 	})
 	equal(b, "open", open, []*flow.Inquiry{i})
+	asking := func(of ...flow.ID) map[flow.ID]flow.ID {
+		b.Helper()
+		found, err := b.s.Asking(b.ctx(), of)
+		must(b, err)
+		return found
+	}
+	equal(b, "asking", asking(other.Execution, d.ID), map[flow.ID]flow.ID{d.ID: i.ID})
+	w := b.submit(func(r *flow.Request) { r.Action, r.Kind = "w", flow.KindWorkflow })
+	b.apply(w)
+	task, second := b.asking("second", q, func(r *flow.Request) { r.Parent, r.ParentAttempt, r.Task = w.ID, 1, "second" })
+	b.ask(task, second)
+	task, first := b.asking("first", q, func(r *flow.Request) { r.Parent, r.ParentAttempt, r.Task = w.ID, 1, "first" })
+	b.ask(task, first)
+	equal(b, "asking, of a workflow and of a task", asking(w.ID, second.Execution, d.ID), map[flow.ID]flow.ID{w.ID: first.ID, second.Execution: second.ID, d.ID: i.ID})
+	first.Revision = 1
+	must(b, b.answer(first, "ada", `{"ok":true}`))
+	equal(b, "asking, one of two being answered", asking(w.ID, first.Execution), map[flow.ID]flow.ID{w.ID: second.ID})
 
 	again := *i
 	again.ID, again.Revision, again.Execution = b.id(), 0, b.id()

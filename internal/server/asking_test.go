@@ -1,0 +1,49 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// A list names the open question of a workflow and of what asks, and so does the execution alone, whose ETag changes with it: no event of a
+// workflow says that its task has asked or was answered while another task goes on.
+func TestAskingInLists(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	if _, err := h.client.Define(t.Context(), []byte("name: release\ntasks:\n  approve: {action: ask, with: {title: Ship it?}}\n  rest: {action: sleep, with: {for: 1h}}\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.client.Submit(t.Context(), api.Submission{Action: "release"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/v1/executions/" + w.ID
+	var asked api.Execution
+	h.await(t, w.ID, "a question", func(x *api.Execution) bool { asked = *x; return x.Inquiry != "" })
+	res, _ := h.do(t, "GET", path, "")
+	tag := res.Header.Get("ETag")
+	byID := func() map[string]string {
+		found := map[string]string{}
+		for x, err := range h.client.All(t.Context(), client.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[x.Action] = x.Inquiry
+		}
+		return found
+	}
+	if got := byID(); got["release"] != asked.Inquiry || got["ask"] != asked.Inquiry || got["sleep"] != "" {
+		t.Errorf("the list names %v, want %s for the workflow and its task", got, asked.Inquiry)
+	}
+	if _, err := h.client.Answer(t.Context(), asked.Inquiry, api.Reply{By: "ada", Answer: []byte(`true`)}); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := h.do(t, "GET", path, "", "If-None-Match", tag); res.StatusCode != 200 {
+		t.Errorf("an answer left the ETag as it was: %s", res.Status)
+	}
+	if got := byID(); got["release"] != "" || got["ask"] != "" {
+		t.Errorf("once answered the list names %v", got)
+	}
+}
