@@ -226,8 +226,7 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	if p.fault != nil {
 		return nil, p.fault
 	}
-	var err error
-	if p.usage, err = openUsage(); err != nil {
+	if err := p.usage.open(cgroupRoot); err != nil {
 		return nil, &wire.Failure{Text: err.Error()}
 	}
 	before := p.usage.read()
