@@ -50,6 +50,7 @@ func TestWeightOfScreens(t *testing.T) {
 		{"new", []string{"screen/new.js"}, 14_000},
 		{"more settings of a new one", []string{"screen/settings.js"}, 3_500},
 		{"the tasks of a workflow", []string{"screen/execution.js", "screen/tasks.js", "part/foldedgraph.js"}, 23_000},
+		{"the grid of items", []string{"screen/itemgrid.js"}, 6_500},
 		{"a history", []string{"screen/history.js"}, 6_500},
 		{"both timelines of a workflow", []string{"screen/bytask.js", "screen/byworker.js"}, 10_000},
 	} {

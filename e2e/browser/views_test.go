@@ -291,13 +291,9 @@ func TestItemsAsATable(t *testing.T) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as("light", 1280)
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
-	tb.see("Here are the open ones and the latest")
-	if eval[bool](tb, `[...document.querySelectorAll('.cells a')].some((a) => a.getAttribute('aria-label').startsWith('Item 11:'))`) {
-		t.Fatal("the item that failed is among the latest: the test needs one that is not")
-	}
 	tb.press("As a table")
 	tb.see("1 … 100 of 2,000")
-	tb.until("the cells are gone", `!document.querySelector('.cells')`)
+	tb.until("the grid is gone", `!document.querySelector('.items')`)
 	tb.press("Longest first")
 	first := func(what, item, status string) {
 		t.Helper()
@@ -316,6 +312,77 @@ func TestItemsAsATable(t *testing.T) {
 	first("it is there again", "11", "Failed")
 	tb.until("it alone", `[...document.querySelectorAll('table.rows')].at(-1).querySelectorAll('tbody tr').length === 1`)
 	tb.check("items as a table")
+}
+
+// All items of a task are in a grid, however many: by keys one leads to that which failed, and a click opens the one under the pointer. The way back leads to the same cell.
+func TestItemsAsAGrid(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "continue_on_error": true, "action": "sleep", "with": {"for": "${{ item }}"}}}}`)
+	const total = 10_000
+	spans := make([]string, total)
+	for i := range spans {
+		spans[i] = `"1ms"`
+	}
+	spans[4711] = `"never"`
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
+	tb.see("10,000 of 10,000 items, 1 failed")
+	chosen := func(what, label string) {
+		t.Helper()
+		tb.until(what, `document.querySelector('.items [role=option]')?.getAttribute('aria-label').startsWith(`+quote(label)+`)`)
+	}
+	// differs says whether a cell is drawn otherwise than that before it.
+	differs := func(cell int) bool {
+		t.Helper()
+		return eval[bool](tb, fmt.Sprintf(`(() => {
+			const c = document.querySelector('.items canvas');
+			const size = 12 * c.width / c.clientWidth, cols = c.width / size;
+			const pixels = (n) => c.getContext('2d').getImageData((n %% cols) * size, Math.floor(n / cols) * size, size, size).data.join();
+			return pixels(%d) !== pixels(%d);
+		})()`, cell, cell-1))
+	}
+	chosen("the first is chosen", "Item 0: Completed")
+	tb.until("the cells are drawn", `document.querySelector('.items canvas').getContext('2d').getImageData(0, 0, 12, 12).data.some((v) => v > 0)`)
+	if differs(4710) || !differs(4711) {
+		t.Error("the item that failed is not drawn otherwise than the others")
+	}
+	within(t, "elements of 10,000 items", tb.elements(), 1000)
+	within(t, "bytes of the heap with 10,000 items", tb.heap(), 20e6)
+	for _, l := range []look{{"dark", 360}, {"light", 360}, {forced, 1280}, {"dark", 1280}, {"light", 1280}} {
+		tb.as(l.theme, l.width)
+		tb.accessible("items as a grid")
+		tb.fits("items as a grid")
+		tb.shot(fmt.Sprint("items as a grid ", l.theme, " ", l.width))
+	}
+
+	if differs(4710) || !differs(4711) || !eval[bool](tb, `document.querySelector('.items canvas').getContext('2d').getImageData(0, 0, 12, 12).data.some((v) => v > 0)`) {
+		t.Error("the cells are not drawn in another theme and width")
+	}
+	tb.do("to the grid", chromedp.Focus(".items"))
+	cols := eval[int](tb, `document.querySelector('.items canvas').clientWidth / 12`)
+	tb.key("down", kb.ArrowDown)
+	chosen("it is beneath", fmt.Sprintf("Item %d: Completed", cols))
+	tb.key("the last", kb.End)
+	chosen("it is the last", "Item 9,999: Completed")
+	tb.until("it is in view", `(() => { const [a, f] = [document.querySelector('.items a'), document.querySelector('.items')].map((e) => e.getBoundingClientRect()); return a.top >= f.top && a.bottom <= f.bottom + 1; })()`)
+	tb.press("Next that did not complete")
+	chosen("the one that failed", "Item 4,711: Failed")
+	tb.shot("items as a grid at one that failed")
+	tb.do("to the grid again", chromedp.Focus(".items"))
+	tb.key("open it", kb.Enter)
+	tb.until("its execution is open", `location.pathname.includes('/executions/ex_') && !location.pathname.includes('`+id+`')`)
+	tb.see("each[4711]")
+	eval[any](tb, `history.back()`)
+	chosen("the way back leads to it", "Item 4,711: Failed")
+
+	at := eval[[]float64](tb, `(() => { const f = document.querySelector('.items'); f.scrollIntoView({block: 'center'}); f.scrollTo(0, 0); const r = f.getBoundingClientRect(); return [r.left + 12 * 5 + 6, r.top + 12 * 2 + 6]; })()`)
+	tb.do("click a cell", chromedp.MouseClickXY(at[0], at[1]))
+	tb.until("its execution is open", `location.pathname.includes('/executions/ex_') && !location.pathname.includes('`+id+`')`)
+	tb.see(fmt.Sprintf("each[%d]", 2*cols+5))
+	tb.check("items as a grid")
 }
 
 // While a program is written the page says what would become of it, and what is wrong with it.

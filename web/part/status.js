@@ -44,25 +44,27 @@ export function shownAs({ status, kind, waiting, inquiry }) {
 /** @param {string} status */
 export const look = (status) => looks[status] || { word: status, tone: 'idle', shape: 'dots', help: '' };
 
-/** @type {Record<string, () => any>} */
+const ring = 'M1.8 8a6.2 6.2 0 1 0 12.4 0a6.2 6.2 0 1 0-12.4 0';
+
+/** The paths of each shape in a square of 16, each with what it is: a line, a filled area, or a line that is cut out of one. @type {Record<string, [string, string][]>} */
 const shapes = {
-  dots: () => html`<circle cx="8" cy="8" r="6.2" class="line" stroke-dasharray="2.2 2.67" />`,
-  ring: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M8 4.8V8l2.2 1.4" class="line" />`,
-  half: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M8 3.8a4.2 4.2 0 0 1 0 8.4z" class="fill" />`,
-  play: () => html`<circle cx="8" cy="8" r="6.2" class="line track" /><path d="M8 1.8a6.2 6.2 0 0 1 6.2 6.2" class="line spin" /><path d="M6.6 5.3 10.9 8l-4.3 2.7z" class="fill" />`,
-  check: () => html`<circle cx="8" cy="8" r="7" class="fill" /><path d="M4.9 8.2 7.1 10.4 11.2 6" class="cut" />`,
-  cross: () => html`<path d="M5.1 1h5.8L15 5.1v5.8L10.9 15H5.1L1 10.9V5.1z" class="fill" /><path d="M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6" class="cut" />`,
-  slash: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M4.2 11.8l7.6-7.6" class="line" />`,
-  clock: () => html`<path d="M8 1.2 15.2 14.2H.8z" class="fill" /><path d="M8 5.8v4" class="cut" /><path d="M8 11.8v.4" class="cut" />`,
-  question: () => html`<circle cx="8" cy="8" r="7" class="fill" /><path d="M5.9 6.2a2.1 2.1 0 1 1 3 1.9c-.6.3-.9.7-.9 1.4" class="cut" /><path d="M8 11.9v.1" class="cut" />`,
-  skip: () => html`<path d="M3 4l4 4-4 4M8.5 4l4 4-4 4" class="line" />`,
+  dots: [['line dotted', ring]],
+  ring: [['line', ring], ['line', 'M8 4.8V8l2.2 1.4']],
+  half: [['line', ring], ['fill', 'M8 3.8a4.2 4.2 0 0 1 0 8.4z']],
+  play: [['line track', ring], ['line spin', 'M8 1.8a6.2 6.2 0 0 1 6.2 6.2'], ['fill', 'M6.6 5.3 10.9 8l-4.3 2.7z']],
+  check: [['fill', 'M1 8a7 7 0 1 0 14 0a7 7 0 1 0-14 0'], ['cut', 'M4.9 8.2 7.1 10.4 11.2 6']],
+  cross: [['fill', 'M5.1 1h5.8L15 5.1v5.8L10.9 15H5.1L1 10.9V5.1z'], ['cut', 'M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6']],
+  slash: [['line', ring], ['line', 'M4.2 11.8l7.6-7.6']],
+  clock: [['fill', 'M8 1.2 15.2 14.2H.8z'], ['cut', 'M8 5.8v4'], ['cut', 'M8 11.8v.4']],
+  question: [['fill', 'M1 8a7 7 0 1 0 14 0a7 7 0 1 0-14 0'], ['cut', 'M5.9 6.2a2.1 2.1 0 1 1 3 1.9c-.6.3-.9.7-.9 1.4'], ['cut', 'M8 11.9v.1']],
+  skip: [['line', 'M3 4l4 4-4 4M8.5 4l4 4-4 4']],
 };
 
+/** @param {string} status */
+export const shapeOf = (status) => shapes[look(status).shape];
+
 /** The shape alone, for where the word stands beside it. @param {string} status */
-export const statusShape = (status) => {
-  const l = look(status);
-  return html`<svg class=${`shape ${l.tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">${shapes[l.shape]()}</svg>`;
-};
+export const statusShape = (status) => html`<svg class=${`shape ${look(status).tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">${shapeOf(status).map(([cls, d]) => html`<path class=${cls} d=${d} />`)}</svg>`;
 
 /** @param {{status: string, word?: string}} p */
 export const statusPill = ({ status, word }) => html`<span class=${`status ${look(status).tone}`} title=${look(status).help}>${statusShape(status)}<span>${word || look(status).word}</span></span>`;

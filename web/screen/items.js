@@ -14,8 +14,8 @@ import { now, trouble, loading, empty } from '../part/kit.js';
 const most = 10000; // items that are asked for
 const every = 5000;
 
-/** @param {{id: string, task: Task, wanted: string}} p id: of the workflow; wanted: a status, or '' for all */
-function useItems({ id, task, wanted }) {
+/** The items of a task, again and again while there may be news. @param {{id: string, task: Task, wanted: string}} p id: of the workflow; wanted: a status, or '' for all */
+export function useItems({ id, task, wanted }) {
   const key = `${task.name}\n${wanted}`;
   const [state, set] = useState({ key: '', page: /** @type {import('../types').TaskItems|null} */ (null), error: /** @type {unknown} */ (null) });
   const over = !open(task.status);

@@ -17,6 +17,7 @@ import { lazy } from '../app/lazy.js';
 
 const ByTask = lazy(() => import('./bytask.js').then((m) => m.ByTask));
 const Items = lazy(() => import('./items.js').then((m) => m.Items));
+const ItemGrid = lazy(() => import('./itemgrid.js').then((m) => m.ItemGrid));
 const ByWorker = lazy(() => import('./byworker.js').then((m) => m.ByWorker));
 
 const replayedItems = 1000; // and where their past is shown
@@ -94,8 +95,9 @@ function Chosen({ t, x, past }) {
       </dl>
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
       ${many(t) && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
-        <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
-      ${table || all.length === 0 ? null : many(t) ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(shownAs(e)).tone}`} href=${`executions/${e.id}`}
+        <div class="legend">${Object.entries(t.counts).map(([s, n]) => (past ? html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`
+          : html`<a class=${`status ${look(s).tone}`} href=${withQuery({ task: t.name, items: s })}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</a>`))}</div></div>` : null}
+      ${table || all.length === 0 ? null : t.more && !past ? h(ItemGrid, { key: t.name, id: x.id, task: t }) : many(t) ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(shownAs(e)).tone}`} href=${`executions/${e.id}`}
         aria-label=${`${nth(t, e)}: ${look(shownAs(e)).word}`} title=${`${nth(t, e)}: ${look(shownAs(e)).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(shownAs(e))}</a></span>`)}</div>
         ${all.length > items ? html`<p class="muted small">Here are the first ${number(items)} of ${number(all.length)}.</p>` : t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
     </div>${table ? h(Items, { key: t.name, id: x.id, task: t }) : null}`,
