@@ -11,7 +11,7 @@ const kase = {
 const form = {
   verdict: '', exit_code: 0, signal: '', reason: '', enforcement: '', runtime: '', result_error: '', wall_ms: 0, cpu_ms: 0, peak_memory_bytes: 0,
   stdout: '', stdout_base64: '', stdout_bytes: 0, stdout_truncated: false, stderr: '', stderr_base64: '', stderr_bytes: 0, stderr_truncated: false,
-  limits: { wall: '', cpu: '', memory: 0, output: 0 }, limits_hit: [''], compile: compiled, cases: [kase], summary: { total: 0, passed: 0 }, files: [{ path: '', size: 0, mode: '' }], refused: [''],
+  limits: { wall: '', cpu: '', memory: 0, output: 0, pids: 0, disk: 0 }, limits_hit: [''], compile: compiled, cases: [kase], summary: { total: 0, passed: 0 }, files: [{ path: '', size: 0, mode: '' }], refused: [''],
 };
 
 /** What of a value has a form; undefined where it is of another type. @param {any} v @param {any} f @returns {any} */

@@ -24,7 +24,8 @@ const written = (text) => (text.includes('\u001b') ? h(Coloured, { text }) : pla
 
 /** @param {import('../part/gauges.js').Gauge} g */
 function gauge({ name, kind, used, limit, hit, all }) {
-  const say = kind === 'time' ? duration : bytes;
+  const say = kind === 'time' ? duration : kind === 'size' ? bytes : number;
+  if (Number.isNaN(used)) return html`<div class=${`gauge ${hit ? 'full' : ''}`}><h2 class="name">${name}</h2><div class="value">at most ${say(limit)}</div><div class="hint">${hit ? 'The limit was reached' : 'What was used is not measured'}</div></div>`;
   const share = Math.min(1, used / limit);
   return html`<div class=${`gauge ${hit ? 'full' : ''}`}>
     <h2 class="name">${name}</h2><div class="value">${say(used)}</div>

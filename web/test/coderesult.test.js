@@ -14,9 +14,11 @@ test('a result is read as it is', () => {
 
 test('what was used is set against the limits in force; with cases, of the one that used most', () => {
   const say = (/** @type {unknown} */ o) => gaugesOf(/** @type {any} */ (of(o))).map((g) => [g.name, g.used, g.limit, g.hit]);
-  const limits = { wall: '10s', cpu: '1m30s', memory: 64e6, output: 1e6, pids: 64 };
-  assert.deepEqual(say({ verdict: 'ok', wall_ms: 5, cpu_ms: 4, peak_memory_bytes: 3, stdout_bytes: 2, stderr_bytes: 1, limits, limits_hit: ['memory'] }), [['Wall time', 5, 10000, false], ['CPU time', 4, 90000, false], ['Peak memory', 3, 64e6, true], ['Output', 3, 1e6, false]]);
-  assert.deepEqual(say({ verdict: 'timeout', wall_ms: 12, limits, cases: [{ name: 'a', wall_ms: 9, stdout_bytes: 1 }, { name: 'b', wall_ms: 3, cpu_ms: 2, stderr_bytes: 5 }] }), [['Wall time, longest case', 9, 10000, true], ['CPU time, longest case', 2, 90000, false], ['Peak memory', 0, 64e6, false], ['Output, most of a case', 5, 1e6, false]]);
+  const limits = { wall: '10s', cpu: '1m30s', memory: 64e6, output: 1e6, pids: 64, disk: 5e6 };
+  const rest = [['Processes', NaN, 64, false], ['Disk', NaN, 5e6, false]];
+  assert.deepEqual(say({ verdict: 'ok', wall_ms: 5, cpu_ms: 4, peak_memory_bytes: 3, stdout_bytes: 2, stderr_bytes: 1, limits, limits_hit: ['memory'] }), [['Wall time', 5, 10000, false], ['CPU time', 4, 90000, false], ['Peak memory', 3, 64e6, true], ['Output', 3, 1e6, false], ...rest]);
+  assert.deepEqual(say({ verdict: 'timeout', wall_ms: 12, limits, cases: [{ name: 'a', wall_ms: 9, stdout_bytes: 1 }, { name: 'b', wall_ms: 3, cpu_ms: 2, stderr_bytes: 5 }] }), [['Wall time, longest case', 9, 10000, true], ['CPU time, longest case', 2, 90000, false], ['Peak memory', 0, 64e6, false], ['Output, most of a case', 5, 1e6, false], ...rest]);
+  assert.deepEqual(say({ verdict: 'ok', limits, limits_hit: ['pids'] }).slice(4), [['Processes', NaN, 64, true], ['Disk', NaN, 5e6, false]]);
   assert.deepEqual(say({ verdict: 'ok', limits: 5, limits_hit: 'wall' }).map((g) => g[2]), [NaN, NaN, NaN, NaN]);
 });
 
