@@ -2,12 +2,14 @@ package browser
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -382,6 +384,53 @@ func TestPauseSchedule(t *testing.T) {
 }
 
 // A workflow is paused with a reason and resumed on the page of its execution; its list says that it is paused.
+// An answer that a look without its end has begun to read is not taken for one that is drawn: its headers with the new ETag come before the
+// order is answered, its body after. The look that follows the order would be told then that nothing has changed, for as long as the pause lasts.
+func TestPauseSeenInHalf(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "name: half\ntasks:\n  only: {action: sleep, with: {for: 1h}}\n")
+	id := s.submit(t, "/api/v1/executions", map[string]any{"action": "half"})
+	begun, asked := make(chan struct{}), make(chan struct{})
+	var paused atomic.Bool
+	var looks atomic.Int32
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		order, look := strings.HasSuffix(r.URL.Path, "/pause"), 0
+		if paused.Load() && r.URL.Path == "/api/v1/executions/"+id {
+			if look = int(looks.Add(1)); look == 2 {
+				close(asked)
+			}
+		}
+		if !order && look != 1 {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, r)
+		if order {
+			paused.Store(true)
+			<-begun
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		if look == 1 {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			close(begun)
+			<-asked
+		}
+		_, _ = w.Write(answer.Body.Bytes()) // the page may have left
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.do("open", chromedp.Navigate(proxy+"/ui/executions/"+id))
+	button := `button[aria-label="Pause: ` + id + `"]`
+	tb.until("it can be paused", `!!document.querySelector('`+button+`')`)
+	tb.do("pause it", chromedp.Click(button))
+	tb.press("Pause the workflow")
+	tb.see("It starts no tasks")
+}
+
 func TestPauseExecution(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

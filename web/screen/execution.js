@@ -72,9 +72,9 @@ function useExecution(id) {
           set((s) => (s.error ? { ...s, error: null } : s));
           return going.current;
         }
-        tag.current = res.headers.get('ETag') || '';
         const text = await res.text();
         if (!mine) return false;
+        tag.current = res.headers.get('ETag') || ''; // with its text only: a look that follows must not be told that what was never drawn is unchanged
         const x = JSON.parse(text);
         set((s) => (s.x && !later(s.x, x) ? s : { x, raw: members(text), error: null }));
         going.current = open(x.status);
