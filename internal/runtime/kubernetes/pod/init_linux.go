@@ -226,7 +226,8 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	if p.fault != nil {
 		return nil, p.fault
 	}
-	if err := p.usage.open(cgroupRoot); err != nil {
+	var err error
+	if p.usage, err = openUsage(); err != nil {
 		return nil, &wire.Failure{Text: err.Error()}
 	}
 	before := p.usage.read()

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -81,7 +81,7 @@ func (w *watch) clock() {
 			w.end(wire.ByWall)
 		case used > c.CPU:
 			w.end(wire.ByCPU)
-		case !c.CountUser && w.first.usage.number(w.first.usage.tasks) > int64(c.Pids)+w.before.tasks:
+		case !c.CountUser && number(w.first.usage.tasks) > int64(c.Pids)+w.before.tasks:
 			w.end(wire.ByPids)
 		}
 		timer.Reset(min(pause(c.CPU-used, runtime.NumCPU(), !c.CountUser), max(c.Wall-wall, time.Millisecond)))
@@ -159,32 +159,25 @@ type counts struct {
 	tasks    int64
 }
 
-// usage reads the container's cgroup, which container runtimes show read-only in the container itself. Its files stay open and are read into one
-// buffer: process 1 looks four times a second or more often as long as its program runs, and garbage is resident until it is collected. One goroutine at a time reads.
+// usage reads the container's cgroup, which container runtimes show read-only in the container itself.
 type usage struct {
 	v2                      bool
-	cpu, memory, oom, tasks int // descriptors; -1: the kernel has no such file
-	buffer                  [4096]byte
+	cpu, memory, oom, tasks string
 }
 
-// cgroupRoot is where container runtimes show the container's cgroup.
-const cgroupRoot = "/sys/fs/cgroup"
-
-func (u *usage) open(root string) error {
-	names := [4]string{"cpuacct/cpuacct.usage", "memory/memory.max_usage_in_bytes", "memory/memory.oom_control", "pids/pids.current"}
-	if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
-		u.v2, names = true, [4]string{"cpu.stat", "memory.peak", "memory.events", "pids.current"}
+func openUsage() (usage, error) {
+	const root = "/sys/fs/cgroup/"
+	u := usage{cpu: root + "cpuacct/cpuacct.usage", memory: root + "memory/memory.max_usage_in_bytes", oom: root + "memory/memory.oom_control",
+		tasks: root + "pids/pids.current"}
+	if _, err := os.Stat(root + "cgroup.controllers"); err == nil {
+		u = usage{true, root + "cpu.stat", root + "memory.peak", root + "memory.events", root + "pids.current"}
 	}
-	for i, fd := range [4]*int{&u.cpu, &u.memory, &u.oom, &u.tasks} {
-		var err error
-		if *fd, err = unix.Open(root+"/"+names[i], unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-			_, err = unix.Pread(*fd, u.buffer[:], 0)
-		}
-		if err != nil && (fd == &u.cpu || fd == &u.oom) {
-			return fmt.Errorf("the container's cgroup cannot be read, so time and memory cannot be counted: %s: %w", names[i], err)
+	for _, file := range []string{u.cpu, u.oom} {
+		if _, err := os.ReadFile(file); err != nil {
+			return u, fmt.Errorf("the container's cgroup cannot be read, so time and memory cannot be counted: %w", err)
 		}
 	}
-	return nil
+	return u, nil
 }
 
 func (u *usage) name() string {
@@ -197,32 +190,29 @@ func (u *usage) name() string {
 // used is the container's processor time.
 func (u *usage) used() time.Duration {
 	if u.v2 {
-		return time.Duration(u.field(u.cpu, "usage_usec")) * time.Microsecond
+		return time.Duration(field(u.cpu, "usage_usec")) * time.Microsecond
 	}
-	return time.Duration(u.number(u.cpu))
+	return time.Duration(number(u.cpu))
 }
 
 func (u *usage) read() counts {
-	return counts{cpu: u.used(), peak: u.number(u.memory), oomKills: u.field(u.oom, "oom_kill"), tasks: u.number(u.tasks)}
+	var c counts
+	c.cpu = u.used()
+	c.peak, c.oomKills, c.tasks = number(u.memory), field(u.oom, "oom_kill"), number(u.tasks)
+	return c
 }
 
-// text is what a file has now; nothing where it cannot be read.
-func (u *usage) text(fd int) []byte {
-	n, _ := unix.Pread(fd, u.buffer[:], 0)
-	return u.buffer[:max(n, 0)]
-}
-
-// number is that of a file with one; 0 where it cannot be read.
-func (u *usage) number(fd int) int64 {
-	n, _ := strconv.ParseInt(string(bytes.TrimSpace(u.text(fd))), 10, 64)
+func number(file string) int64 {
+	text, _ := os.ReadFile(file)
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n
 }
 
-// field is the number behind a name in a file with a line for each.
-func (u *usage) field(fd int, name string) int64 {
-	for line := range bytes.Lines(u.text(fd)) {
-		if key, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" ")); ok && string(key) == name {
-			n, _ := strconv.ParseInt(string(value), 10, 64)
+func field(file, name string) int64 {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
+			n, _ := strconv.ParseInt(value, 10, 64)
 			return n
 		}
 	}
