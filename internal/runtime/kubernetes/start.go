@@ -111,10 +111,11 @@ func (n *run) start(ctx context.Context) (err error) {
 }
 
 // create makes the pod. An answer that was lost is asked for again: the pod's nonce tells whether it is there already.
+// A request is not given up when the start is: the API server might carry it out after the DELETE that takes the pod back.
 func (n *run) create(ctx context.Context) error {
 	manifest := n.manifest()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		call, cancel := context.WithTimeout(ctx, callWithin)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 		made, err := n.runtime.pods.create(call, manifest)
 		if apierrors.IsAlreadyExists(err) {
 			made, err = n.runtime.pods.get(call, n.name)
