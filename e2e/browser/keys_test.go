@@ -59,7 +59,7 @@ func TestKeysOfTheList(t *testing.T) {
 	tb.see("2 cancelled, or ordered to end")
 	tb.press("Close")
 	tb.until("two are cancelled", `[...document.querySelectorAll('table.runs tbody tr')].filter((r) => r.innerText.includes('Cancelled')).length === 2 && !document.querySelector('.marked')`)
-	tb.until("the third is not", `[...document.querySelectorAll('table.runs tbody tr')].some((r) => r.innerText.includes('first') && r.innerText.includes('Running'))`)
+	tb.until("the third sleeps on", `[...document.querySelectorAll('table.runs tbody tr')].some((r) => r.innerText.includes('first') && r.innerText.includes('Sleeping'))`)
 	tb.until("nothing is asked", `!document.querySelector('dialog[open]')`)
 	tb.key("the first row again", "j")
 	tb.key("ask to run it again", "r")
