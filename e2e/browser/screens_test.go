@@ -383,7 +383,6 @@ func TestPauseSchedule(t *testing.T) {
 	tb.check("pause")
 }
 
-// A workflow is paused with a reason and resumed on the page of its execution; its list says that it is paused.
 // An answer that a look without its end has begun to read is not taken for one that is drawn: its headers with the new ETag come before the
 // order is answered, its body after. The look that follows the order would be told then that nothing has changed, for as long as the pause lasts.
 func TestPauseSeenInHalf(t *testing.T) {
@@ -431,6 +430,7 @@ func TestPauseSeenInHalf(t *testing.T) {
 	tb.see("It starts no tasks")
 }
 
+// A workflow is paused with a reason and resumed on the page of its execution; its list says that it is paused.
 func TestPauseExecution(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -185,6 +186,23 @@ func TestCreate(t *testing.T) {
 				t.Errorf("asked %v", s.asked)
 			}
 		})
+	}
+}
+
+// A request that is given up may still be carried out, after the DELETE that is to take the pod back: the pod stays then, until its keeper has
+// missed a worker for OrphanAfter. So a start that is given up while the API server makes the pod waits for the answer.
+func TestCreateIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	n := planned(t, onServer(t, s))
+	ctx, giveUp := context.WithCancel(t.Context())
+	made := pod(n.nonce)
+	s.answers = []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+		giveUp()
+		made(w, r)
+	}}
+	if err := n.create(ctx); err != nil || n.uid != "u1" {
+		t.Errorf("create: %v, the pod has uid %q", err, n.uid)
 	}
 }
 

@@ -1,18 +1,14 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -201,64 +197,6 @@ func TestTakenAway(t *testing.T) {
 			t.Errorf("%s: %q %+v", reason, out.String(), result)
 		}
 	}
-}
-
-// A runtime that closes while the API server makes a pod waits for the answer. A request that is given up may still be carried out, after the
-// DELETE that is to take the pod back: the pod stays then, until its keeper has missed a worker for OrphanAfter.
-func TestClosedWhileAPodIsMade(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	posted, removed, made := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Method {
-		case http.MethodPost:
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Error(err)
-			}
-			close(posted)
-			defer close(made)
-			select {
-			case <-r.Context().Done():
-				<-removed
-			case <-time.After(300 * time.Millisecond): // long after Close has begun
-			}
-			r = r.WithContext(context.WithoutCancel(r.Context())) // the API server has accepted it
-			r.Body = io.NopCloser(bytes.NewReader(body))
-		case http.MethodDelete:
-			defer once.Do(func() { close(removed) })
-		}
-		c.ServeHTTP(w, r)
-	}))
-	defer slow.Close()
-	r := c.runtime(slow.URL, Options{})
-	started := make(chan error, 1)
-	go func() {
-		run, err := r.Start(context.Background(), local("sleep 1000"))
-		if err == nil {
-			run.Wait()
-		}
-		started <- err
-	}()
-	<-posted
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-started; !errors.Is(err, errClosed) {
-		t.Errorf("started: %v", err)
-	}
-	<-made
-	eventually(t, "the pod is deleted", func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, p := range c.pods {
-			if p.pod.DeletionTimestamp == nil {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // An exec that starts slowly is waited for: another would only add to what the node has to do. Of a keeper that has answered, the silence is short.
