@@ -4,7 +4,7 @@ import { getJSON, apiURL, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { line, number, bytes, duration, count, figure as figureText } from '../app/text.js';
 import { statusPill, statuses, open } from '../part/status.js';
-import { linked } from './why.js';
+import { linked } from '../part/linked.js';
 import { now, since, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
 
 /** @param {string} name @param {any} value @param {any} [hint] */

@@ -2,20 +2,16 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { plain, line, sentence, duration, clock, number, count } from '../app/text.js';
+import { line, duration, clock, number, count } from '../app/text.js';
 import { open, statusPill, waitWord } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
+import { linked } from '../part/linked.js';
 import { nameOf, trailGraph, trailSentence } from '../part/trail.js';
 import { lazy } from '../app/lazy.js';
 import { EndIt } from './orderdialog.js';
 
 const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
-
-const id = /\b((?:ex|iq)_[0-9a-z]{20,})\b/;
-
-/** A sentence of the server with its ids as links. @param {string} text */
-export const linked = (text) => sentence(text).split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`${part.startsWith('iq') ? 'questions' : 'executions'}/${part}`}>${part}</a>` : plain(part)));
 
 const steps = 5; // of a trail
 

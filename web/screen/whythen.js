@@ -4,7 +4,7 @@ import { getJSON, query } from '../app/api.js';
 import { line, clock } from '../app/text.js';
 import { trouble, loading, panel } from '../part/kit.js';
 import { waitWord } from '../part/status.js';
-import { linked } from './why.js';
+import { linked } from '../part/linked.js';
 
 /** @typedef {import('../types').ReplayWhy} Then */
 
