@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
@@ -46,6 +48,9 @@ type life struct {
 
 const (
 	archiveEvery = 300 * time.Millisecond
+	// archiveReaders is how many histories are read at once. One by one, on a machine with ten times the work of its processors, retention
+	// was faster with 1,047 of 3,934.
+	archiveReaders = 4
 	// clockSlack is by how much the test's clock and the database's may differ.
 	clockSlack = 100 * time.Millisecond
 	// retentionBound is how long after its time retention may leave an execution: a walk through what has ended comes every
@@ -75,7 +80,7 @@ func (a *archive) run() {
 		}
 		ctx, cancel := context.WithTimeout(a.w.ctx, 5*time.Second)
 		if s == nil {
-			s, _ = postgres.Open(ctx, a.w.dsn, postgres.Options{AsIs: true, Writers: 1, Readers: 1})
+			s, _ = postgres.Open(ctx, a.w.dsn, postgres.Options{AsIs: true, Writers: 1, Readers: archiveReaders})
 		}
 		if s != nil {
 			_ = a.look(ctx, s, false)
@@ -112,8 +117,13 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 			a.removed(id, time.Now())
 		}
 	}
+	var reads errgroup.Group
+	reads.SetLimit(archiveReaders)
+	var found sync.Mutex // of lives
 	for _, x := range all {
+		found.Lock()
 		known := a.lives[x.ID.String()]
+		found.Unlock()
 		if known != nil && known.x.Stage.Terminal() {
 			a.w.saw(2)
 			if x.Stage != known.x.Stage || x.NextSeq != known.x.NextSeq || !x.FinishedAt.Equal(known.x.FinishedAt) {
@@ -124,15 +134,21 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 		if !x.Stage.Terminal() && !last {
 			continue
 		}
-		k, err := a.w.readLife(ctx, s, x.ID)
-		if err != nil {
-			return err
-		}
-		if k != nil && (a.retention == 0 || time.Now().Before(a.until(x.ID))) { // else a part of it may be gone by now
-			a.lives[x.ID.String()] = k
-		}
+		reads.Go(func() error {
+			k, err := a.w.readLife(ctx, s, x.ID)
+			if err != nil || k == nil {
+				return err
+			}
+			at := time.Now()
+			found.Lock()
+			defer found.Unlock()
+			if a.retention == 0 || at.Before(a.until(x.ID)) { // else a part of it may be gone by now
+				a.lives[x.ID.String()] = k
+			}
+			return nil
+		})
 	}
-	return nil
+	return reads.Wait()
 }
 
 // until is the earliest moment at which retention may remove an execution: its tree's top must have ended a retention ago.
