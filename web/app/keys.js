@@ -75,7 +75,8 @@ export function pressed(e, shown) {
     return;
   }
   if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
-  if (at.matches(typing)) {
+  // The field of a dialog that was just closed has the focus until the next frame, without being in sight.
+  if (at.matches(typing) && at.getClientRects().length > 0) {
     if (e.key === 'Escape') at.blur();
     return;
   }

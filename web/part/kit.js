@@ -87,8 +87,14 @@ function Dialog({ name, open, close, children }) {
   }, [open]);
   // A text that is marked from a field to beyond the edge ends in a click on the dialog, too: only what is pressed outside closes it.
   const outside = useRef(false);
+  // Enter that is still down from opening the dialog repeats itself: it must not answer what the dialog asks.
+  const pressed = (/** @type {KeyboardEvent} */ e) => {
+    if (e.key !== 'Enter' || !e.repeat || (/** @type {HTMLElement} */ (e.target)).matches('textarea')) return;
+    e.preventDefault();
+    e.stopPropagation();
+  };
   const closed = () => { if (!closedHere.current) close(); closedHere.current = false; };
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
+  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onKeyDownCapture=${pressed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
     onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
 }
 
