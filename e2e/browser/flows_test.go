@@ -400,8 +400,11 @@ func TestKill(t *testing.T) {
 	tb.press("Kill")
 	tb.do("give a reason", chromedp.SendKeys("#reason", "too long\r"))
 	tb.see("Run again")
+	tb.until("its state is a word as others are", `document.querySelector('.head .status').innerText === 'Cancelled' && document.title.startsWith('code cancelled')`)
 	tb.press("History")
 	tb.see("too long")
+	tb.do("the list", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.until("the list has the state once, and the reason", `document.querySelector('td.c-status').innerText.trim() === 'Cancelled' && document.querySelector('td.c-verdict').innerText.trim() === 'too long'`)
 }
 
 // The list grows at its top while it is watched, keeps its rows still while the pointer is in it, and is filtered by the address.

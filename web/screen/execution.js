@@ -182,14 +182,14 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
   ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks${x.paused.timers === 'stop' ? ', and its timers stand still' : ''}.</p>` : null}
-  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(x.cancel_order.as)} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
+  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(look(x.cancel_order.as).word.toLowerCase())} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
 </div>`;
 
 /** @param {{id: string}} p */
 export function Execution({ id }) {
   const { x, raw, error, again } = useExecution(id);
   const seq = Math.floor(Number(route.value.query.get('at'))) || 0;
-  useTitle(x ? `${actionName(x)} ${x.status}` : 'Execution');
+  useTitle(x ? `${actionName(x)} ${look(shownAs(x)).word.toLowerCase()}` : 'Execution');
   if (!x) return error ? html`<div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
   const names = tabsOf(x, seq > 0);
   const kept = query({ at: seq > 0 ? seq : undefined });

@@ -49,8 +49,9 @@ function waits(x) {
 /** @param {Execution} x */
 function outcome(x) {
   const cases = x.summary ? html` <span class="muted num">${number(x.summary.passed)} of ${number(x.summary.total)}</span>` : null;
-  if (x.verdict && x.verdict !== 'ok') return html`<span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>${cases}`;
+  if (x.verdict && x.verdict !== 'ok' && x.verdict !== x.status) return html`<span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>${cases}`;
   if (x.verdict === 'ok') return cases || html`<span class="muted">Exit code 0</span>`;
+  if (x.error?.code === x.status) return html`<span class="muted user" title=${line(x.error.message, 500)}>${line(x.error.message, 120)}</span>`;
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;
   if (x.paused) return html`<span class="late">Paused</span>`;

@@ -5,6 +5,7 @@ import { newKey } from '../app/key.js';
 import { go } from '../app/router.js';
 import { line, count, number } from '../app/text.js';
 import { actionName } from './executions.js';
+import { look } from '../part/status.js';
 import { trouble, loading, dialog, scroller } from '../part/kit.js';
 import { Given, Paths, membersOf, nothing } from './rerunwith.js';
 
@@ -33,7 +34,7 @@ function becomes(t) {
 
 /** @param {{plan: RerunPlan, chosen: string[], alone: boolean, choose: (task: string) => void}} p */
 const table = ({ plan, chosen, alone, choose }) => html`<p role="status">${sum(plan)}</p>
-  ${plan.error ? html`<p class="note bad user">It would end as ${line(plan.status)}: ${line(plan.error.message, 500)}</p>` : null}
+  ${plan.error ? html`<p class="note bad user">It would end as ${line(look(plan.status || '').word.toLowerCase())}: ${line(plan.error.message, 500)}</p>` : null}
   ${plan.tasks ? scroller('Plan', html`<table>
     <thead><tr><th scope="col">Run</th><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
     <tbody>${plan.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}>
