@@ -543,7 +543,7 @@ func TestServerIsKilled(t *testing.T) {
 		tb.see("following")
 		before := eval[int](tb, `document.querySelectorAll('.event:not(.attempt)').length`)
 		s.kill()
-		tb.see("Reconnecting")
+		tb.until("it says how old what it shows is", `/^Reconnecting, as of \d\d:\d\d:\d\d$/.test(document.querySelector('.light').innerText)`)
 		again := serveAt(t, "", s.store, s.state, host)
 		again.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{"reason": "enough"}`)
 		tb.see("no gap, complete")

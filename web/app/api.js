@@ -17,6 +17,9 @@ export const inside = signal(false);
 /** The last thing that kept the page from the server: empty while it answers. */
 export const offline = signal('');
 
+/** When the server answered last, in milliseconds since 1970: while the page is offline, how old what it shows is at most. */
+export let answered = Date.now();
+
 /** Whether the server asks for tokens; then the page can log out. */
 export const tokens = signal(false);
 
@@ -100,6 +103,7 @@ export async function request(path, o = {}) {
     offline.value = 'The server does not answer.';
     throw late || silence('The server does not answer: it may be stopped, or the network is away.', o);
   }
+  answered = Date.now();
   offline.value = '';
   clearTimeout(timer);
   if (res.body && res.status !== 304 && res.status !== 204) { // an answer without a body may have an empty one, and none can be made with it

@@ -1,9 +1,10 @@
 // The frame around the screens: navigation, login, keys, theme.
 import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
-import { base, locked, inside, offline, tokens, logOut, askSession } from './api.js';
+import { answered, base, locked, inside, offline, tokens, logOut, askSession } from './api.js';
 import { route } from './router.js';
 import { places, pressed, said } from './keys.js';
 import { streaming } from './stream.js';
+import { clock } from './text.js';
 import { theme, themes, setTheme } from './theme.js';
 import { lazy } from './lazy.js';
 import { trouble } from '../part/kit.js';
@@ -73,7 +74,7 @@ function Theme() {
 /** How the page and the server stand to each other. */
 function Light() {
   const s = streaming.value;
-  const [cls, words] = offline.value ? ['away', 'Reconnecting'] : s === 'paused' ? ['', 'Paused'] : s === 'connecting' ? ['', 'Connecting'] : ['live', 'Live'];
+  const [cls, words] = offline.value ? ['away', `Reconnecting, as of ${clock(new Date(answered).toISOString())}`] : s === 'paused' ? ['', 'Paused'] : s === 'connecting' ? ['', 'Connecting'] : ['live', 'Live'];
   return html`<div class=${`light ${cls}`} role="status"><span class="dot"></span>${words}</div>`;
 }
 
