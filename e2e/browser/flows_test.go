@@ -303,6 +303,36 @@ func TestRerunWithWhatIsGiven(t *testing.T) {
 	}
 }
 
+// The screen of a definition leads to what has run in the version that is shown, and in each other one, also as a task of a workflow.
+func TestRunsOfAVersion(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	ids := map[int]string{}
+	for v := 1; v <= 2; v++ {
+		s.call(t, http.MethodPost, "/api/v1/definitions", fmt.Sprintf(`{"name": "ship", "labels": {"v": "%d"}, "tasks": {"a": {"action": "noop"}}}`, v))
+		s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "fleet", "labels": {"v": "`+fmt.Sprint(v)+`"}, "tasks": {"one": {"action": "ship"}}}`)
+		ids[v] = s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fleet"}`)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	listed := func(v int) {
+		tb.until(fmt.Sprintf("the run of version %d is there alone", v), fmt.Sprintf(`[...document.querySelectorAll('table.runs .open-row')].map((a) => a.innerText).join() === 'ship@%d'`, v))
+		task := s.call(t, http.MethodGet, "/api/v1/executions?workflow="+ids[v], nil)["executions"].([]any)[0].(map[string]any)["id"].(string)
+		if !eval[bool](tb, `!!document.querySelector('table.runs a[href$="`+task+`"]')`) {
+			t.Errorf("the run of version %d is not that of the workflow", v)
+		}
+	}
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/ship?version=1"))
+	tb.press("Runs of this version")
+	listed(1)
+	tb.do("open the latest", chromedp.Navigate(s.url+"/ui/definitions/ship"))
+	tb.press("Runs of this version")
+	listed(2)
+	tb.do("back", chromedp.Navigate(s.url+"/ui/definitions/ship"))
+	tb.until("versions are listed", `!!document.querySelector('a[aria-label="Runs of version 1"]')`)
+	tb.do("from the list of versions", chromedp.Click(`a[aria-label="Runs of version 1"]`))
+	listed(1)
+}
+
 // An alias is set to the version that is shown, moved on, and moved back; an execution says by which alias it was asked for.
 func TestAliases(t *testing.T) {
 	t.Parallel()

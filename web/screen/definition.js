@@ -21,6 +21,9 @@ const Changed = lazy(() => import('./changed.js').then((m) => m.Changed));
 const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
   .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined, repeat: t?.repeat !== undefined }));
 
+/** Where the list shows what has run in one version, also as tasks of workflows. @param {string} name @param {number} version */
+const runsOf = (name, version) => 'executions' + query({ action: name, where: `version = ${version}`, tasks: 'true' });
+
 /** The versions of a definition, the newest first. @param {{name: string, shown: number}} p */
 function Versions({ name, shown }) {
   const [all, set] = useState(/** @type {{rows: Definition[], cursor: string}|null} */ (null));
@@ -37,8 +40,8 @@ function Versions({ name, shown }) {
   if (error) return trouble(error);
   if (!all || all.rows.length < 2) return null;
   return panel({ title: 'Versions', children: html`<div class="scroll"><table class="rows">
-    <thead><tr><th scope="col">Version</th><th scope="col" class="right">Registered</th></tr></thead>
-    <tbody>${all.rows.map((d) => html`<tr key=${d.version}><td class="num">${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`<a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
+    <thead><tr><th scope="col">Version</th><th scope="col">Executions</th><th scope="col" class="right">Registered</th></tr></thead>
+    <tbody>${all.rows.map((d) => html`<tr key=${d.version}><td class="num">${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`<a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td><td><a class="above" href=${runsOf(name, d.version)} aria-label=${`Runs of version ${d.version}`}>Runs</a></td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Older</button></div>` : null}
 ` });
 }
@@ -80,7 +83,7 @@ export function Definition({ name }) {
       <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
         ${d.retired ? html`<div><dt>Retired</dt><dd class="late">${since(d.retired.at)}${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
         ${d.paused ? html`<div><dt>Paused</dt><dd class="late">${since(d.paused.at)}${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}${d.paused.until ? `, until ${clock(d.paused.until)}` : ''}${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}
-        <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
+        <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}<a href=${runsOf(d.name, d.version)}>Runs of this version</a></dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
       ${laid ? panel({ title: count(tasks.length, 'task'), children: html`${fields}${h(Graph, { layout: laid, match: match && ((n) => match({ name: n })), selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => { const t = byName.get(n); return !!t && (t.foreach || t.repeat); },
