@@ -89,7 +89,7 @@ func TestSettings(t *testing.T) {
 					}
 				case strings.HasSuffix(name, "_FILE"):
 					file := filepath.Join(dir, name)
-					content := map[string]string{"PAWL_STORE_FILE": "postgres://db/pawl", "PAWL_BROKER_FILE": "redis://redis"}[name]
+					content := map[string]string{"PAWL_STORE_FILE": "postgres://db/pawl", "PAWL_STORE_NOTIFY_FILE": "postgres://db/pawl", "PAWL_BROKER_FILE": "redis://redis"}[name]
 					if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 						t.Fatal(err)
 					}
@@ -147,7 +147,7 @@ func TestSettingsOfTheSchema(t *testing.T) {
 		}
 	}
 	// What the chart makes from values of its own, and what has no meaning in a pod.
-	ours := []string{"server", "token", "broker", "state_dir", "store", "blobs", "listen", "slots", "queues", "labels", "runtime", "allow_degraded",
+	ours := []string{"server", "token", "broker", "state_dir", "store", "store_notify", "blobs", "listen", "slots", "queues", "labels", "runtime", "allow_degraded",
 		"docker_image", "docker_pull", "docker_runtime", "docker_networks", "kubernetes_config", "kubernetes_namespace", "kubernetes_helper_image", "kubernetes_image",
 		"kubernetes_pull", "kubernetes_networks", "kubernetes_runtime_class", "kubernetes_orphan_after"}
 	var schema map[string]any

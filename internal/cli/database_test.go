@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -41,6 +42,37 @@ func TestRefusedDatabase(t *testing.T) {
 					t.Errorf("pawl %v shows %q:\n%s", command, part, said)
 				}
 			}
+		}
+	}
+}
+
+// Servers behind a pooler hear of each other by way of store_notify, which must reach the store's database. Doctor says when they do not.
+func TestStoreNotify(t *testing.T) {
+	t.Parallel()
+	dsn := emptyDatabase(t)
+	pooled := dsn + "&default_query_exec_mode=exec"
+	elsewhere := os.Getenv("PAWL_TEST_POSTGRES")
+	for _, c := range []struct {
+		command       []string
+		store, notify string
+		say           string
+		code          int
+	}{
+		{[]string{"doctor"}, pooled, "", "-    notifications: a pooler in transaction mode passes no notifications on; servers find each other's changes by looking, every half second\n" +
+			"     → set store_notify (PAWL_STORE_NOTIFY)", exit.OK},
+		{[]string{"doctor"}, pooled, dsn, "ok   notifications: servers hear", exit.OK},
+		{[]string{"doctor"}, dsn, "", "ok   notifications: servers hear", exit.OK},
+		{[]string{"server", "--listen", "127.0.0.1:0"}, pooled, elsewhere, "store_notify reaches the database", exit.Misuse},
+		{[]string{"server"}, "sqlite", dsn, "store_notify ($PAWL_STORE_NOTIFY): it is for a store on PostgreSQL that several servers share, and the store is sqlite", exit.Misuse},
+		{[]string{"server"}, pooled, "redis://:s3cret@db", `store_notify ($PAWL_STORE_NOTIFY): "redis://:xxxxx@db" is not a PostgreSQL database`, exit.Misuse},
+	} {
+		var out bytes.Buffer
+		a := &app.App{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(name string) string {
+			return map[string]string{"PAWL_STORE": c.store, "PAWL_STORE_NOTIFY": c.notify}[name]
+		}}
+		code := execute(a, append(c.command, "--state-dir", t.TempDir(), "--runtime", "process"))
+		if said := out.String(); code != c.code || !strings.Contains(said, c.say) {
+			t.Errorf("pawl %v, store %s, notifications by %q: exit code %d, want %d and %q:\n%s", c.command, c.store, c.notify, code, c.code, c.say, said)
 		}
 	}
 }

@@ -48,6 +48,7 @@ var Settings = []Setting{
 	{key: "broker", doc: "a message broker, as redis://[USER:PASSWORD@]HOST[:PORT] or amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST], or rediss:// and amqps:// for TLS, through which pawl server serves workers and pawl worker works; ?namespace=NAME where several installations share one", File: true, check: checkBroker},
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
 	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", Alias: "PAWL_DATABASE_URL", File: true, check: checkStore},
+	{key: "store_notify", doc: "where store goes through pgbouncer: a DSN that reaches PostgreSQL itself, for notifications between servers; empty: the store's, or none behind pgbouncer", File: true, check: checkNotify},
 	{key: "blobs", value: InStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory), a directory's path, or s3://BUCKET/PREFIX?endpoint=URL; after the first, by commas, where they lay before", File: true, check: CheckBlobs},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
 	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
@@ -188,6 +189,9 @@ func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 		if err := s.check(c.Values[s.key]); err != nil {
 			problems = append(problems, fmt.Errorf("%s (%s): %w", s.key, c.Source[s.key], err))
 		}
+	}
+	if key := "store_notify"; c.Text(key) != "" && !IsPostgres(c.Text("store")) {
+		problems = append(problems, fmt.Errorf("%s (%s): it is for a store on PostgreSQL that several servers share, and the store is %s", key, c.Source[key], Redacted(c.Text("store"))))
 	}
 	return c, errors.Join(problems...)
 }

@@ -123,6 +123,13 @@ func checkStore(s string) error {
 	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", Redacted(s))
 }
 
+func checkNotify(s string) error {
+	if s == "" || IsPostgres(s) {
+		return nil
+	}
+	return fmt.Errorf("%.60q is not a PostgreSQL database: write postgres://USER@HOST/DATABASE", Redacted(s))
+}
+
 func checkBroker(s string) error {
 	if s == "" {
 		return nil

@@ -94,7 +94,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		return nil, err
 	}
 	dir := ro.Config.Text("state_dir")
-	if r.store, err = OpenStore(ctx, ro.Config.Text("store"), dir, ""); err != nil {
+	if r.store, err = OpenStore(ctx, ro.Config.Text("store"), dir, postgres.Options{NotifyDSN: ro.Config.Text("store_notify")}); err != nil {
 		return nil, err
 	}
 	if r.blobs, err = OpenBlobs(ctx, ro.Config); err != nil {
@@ -279,10 +279,14 @@ func (r *Instance) Close() {
 	})
 }
 
-// OpenStore opens the database that a setting names. On PostgreSQL schema is the schema of the tables; "" is the default.
-func OpenStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
+// OpenStore opens the database that a setting names. The options are for PostgreSQL.
+func OpenStore(ctx context.Context, dsn, dir string, o postgres.Options) (store.Store, error) {
 	if config.IsPostgres(dsn) {
-		return OpenPostgres(ctx, dsn, postgres.Options{Schema: schema})
+		s, err := OpenPostgres(ctx, dsn, o)
+		if err != nil {
+			return nil, err // a nil *postgres.Store must not become a store.Store
+		}
+		return s, nil
 	}
 	path := SQLitePath(dsn, dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

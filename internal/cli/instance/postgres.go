@@ -11,11 +11,11 @@ import (
 )
 
 // OpenPostgres opens the database.
-func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (store.Store, error) {
+func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (*postgres.Store, error) {
 	o.Limits = DatabaseLimits()
 	s, err := postgres.Open(ctx, dsn, o)
 	if err != nil {
-		return nil, Refused(err) // a nil *postgres.Store must not become a store.Store
+		return nil, Refused(err)
 	}
 	return s, nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -59,7 +60,7 @@ func (b *trial) run(ctx context.Context) (_ *Report, err error) {
 		schema = fmt.Sprintf("pawl_bench_%d_%s", os.Getpid(), filepath.Base(b.dir))
 		defer func() { err = errors.Join(err, dropSchema(ctx, b.Options.Store, schema)) }()
 	}
-	if b.store, err = instance.OpenStore(ctx, b.Options.Store, b.dir, schema); err != nil {
+	if b.store, err = instance.OpenStore(ctx, b.Options.Store, b.dir, postgres.Options{Schema: schema}); err != nil {
 		return nil, err
 	}
 	defer func() {

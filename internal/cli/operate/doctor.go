@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
 // checkup is one line of `pawl doctor`.
@@ -126,7 +127,7 @@ func checkState(ctx context.Context, a *app.App) []checkup {
 	}
 	defer func() { _ = lock.Close() }()
 	db := checkup{What: "database", Needed: true, OK: true}
-	s, err := instance.OpenStore(ctx, a.Config.Text("store"), dir, "")
+	s, err := instance.OpenStore(ctx, a.Config.Text("store"), dir, postgres.Options{})
 	if err != nil {
 		db.OK, db.Say, db.Fix = false, err.Error(), "restore it from a backup, or move it away to begin with an empty one"
 		return []checkup{state, db}

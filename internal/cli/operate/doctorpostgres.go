@@ -25,14 +25,22 @@ func checkPostgres(ctx context.Context, a *app.App, dsn string) []checkup {
 		db.Fix = "the next pawl server does it, or: pawl migrate up"
 		return []checkup{db}
 	}
-	s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true})
+	s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true, NotifyDSN: a.Config.Text("store_notify")})
 	if err != nil {
 		db.Say = err.Error()
 		return []checkup{db}
 	}
 	defer func() { _ = s.Close() }()
 	db.OK = true
-	return []checkup{checkRows(ctx, db, s)}
+	return []checkup{checkRows(ctx, db, s), checkNotifications(ctx, s)}
+}
+
+func checkNotifications(ctx context.Context, s *postgres.Store) checkup {
+	if err := s.Heard(ctx); err != nil {
+		return checkup{What: "notifications", Say: err.Error() + "; servers find each other's changes by looking, every half second",
+			Fix: "set store_notify (PAWL_STORE_NOTIFY) to a DSN that reaches PostgreSQL itself"}
+	}
+	return checkup{What: "notifications", OK: true, Say: "servers hear of each other's changes at once"}
 }
 
 func pending(all []postgres.Migration) int {

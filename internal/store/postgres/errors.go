@@ -107,6 +107,8 @@ func explain(err error) error {
 			return fmt.Errorf("there is no such database: create it, or correct the DSN (%w)", err)
 		case "42501":
 			return fmt.Errorf("the user lacks a right: GRANT CREATE ON DATABASE to it, or create the schema for it (%w)", err)
+		case "08P01":
+			return fmt.Errorf("the server refuses the settings of a connection, as pgbouncer does: add default_query_exec_mode=exec to the store's DSN, and name PostgreSQL itself in store_notify (%w)", err)
 		case "53300", "53100", "25006":
 			return translateServer(e, err)
 		case "57P03":

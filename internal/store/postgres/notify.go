@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/hex"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -135,34 +134,97 @@ type notifier struct {
 	done    sync.WaitGroup
 }
 
-func (s *Store) startNotifier(o Options, cfg *pgxpool.Config) error {
-	b := &notifier{wake: make(chan struct{}, 1), limits: o.Limits.Filled()}
+// startNotifier starts the notifier on the connections of cfg. Without cfg it sends and hears nothing.
+func (s *Store) startNotifier(cfg *pgxpool.Config, limits pgpool.Limits) {
+	b := &notifier{wake: make(chan struct{}, 1), limits: limits.Filled(), self: rand.Text()}
 	s.notifier = b
 	b.ctx, b.end = context.WithCancel(context.Background())
-	switch {
-	case o.NotifyDSN != "":
-		direct, err := pgpool.Parse(o.NotifyDSN, o.Limits)
-		if err != nil {
-			return fmt.Errorf("the DSN for notifications: %w", err)
-		}
-		b.cfg = direct.ConnConfig
-	case s.pooled:
-		return nil
-	default:
-		b.cfg = cfg.ConnConfig.Copy()
+	if cfg == nil {
+		return
 	}
+	b.cfg = cfg.ConnConfig.Copy()
 	b.cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	b.cfg.RuntimeParams["synchronous_commit"] = "off" // this connection writes nothing but notifications, which need not wait for the disk
 	h := fnv.New64a()
 	h.Write([]byte(s.name))
 	b.channel = fmt.Sprintf("pawl_%016x", h.Sum64())
-	var self [8]byte
-	if _, err := rand.Read(self[:]); err != nil {
-		return fmt.Errorf("draw a random name: %w", err)
-	}
-	b.self = hex.EncodeToString(self[:])
 	b.done.Go(b.send)
-	return nil
+}
+
+// sameDatabase returns an error unless the connections of the notifier reach the store's database: notifications stay within it. A
+// lock that a transaction of the store holds must be taken there. Names and system identifiers would not do: a standby and a
+// restored copy have those of the original.
+func (s *Store) sameDatabase(ctx context.Context) error {
+	return s.writers.Use(ctx, func(ctx context.Context, held *pgpool.Conn) error {
+		tx, err := held.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }()
+		var lock [8]byte
+		_, _ = rand.Read(lock[:]) // never fails
+		key := int64(binary.BigEndian.Uint64(lock[:]))
+		var ours, theirs string
+		var standby, free bool
+		if err := tx.QueryRow(ctx, `SELECT current_database() FROM pg_advisory_xact_lock($1)`, key).Scan(&ours); err != nil {
+			return err
+		}
+		c, err := pgx.ConnectConfig(ctx, s.notifier.cfg)
+		defer s.notifier.close(c)
+		if err == nil {
+			err = c.QueryRow(ctx, `SELECT current_database(), pg_is_in_recovery(), pg_try_advisory_xact_lock($1)`, key).Scan(&theirs, &standby, &free)
+		}
+		switch {
+		case err != nil:
+			return unfitf("store_notify: %w", explain(err))
+		case theirs != ours:
+			return unfitf("store_notify reaches the database %q, and the store is %q: notifications stay within one database", theirs, ours)
+		case standby:
+			return unfitf("store_notify reaches a standby: name the primary")
+		case free:
+			return unfitf("store_notify reaches a database %q of another server than the store's: notifications stay within one server", theirs)
+		}
+		return nil
+	})
+}
+
+// Heard returns an error unless a notification of one connection reaches another that listens, as those of other processes would. A
+// pooler in transaction mode takes LISTEN as any statement and passes nothing on.
+func (s *Store) Heard(ctx context.Context) error {
+	b := s.notifier
+	if b.cfg == nil {
+		return errNoNotifications
+	}
+	c, err := b.listen(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer b.close(c)
+	other, err := pgx.ConnectConfig(ctx, b.cfg)
+	if err != nil {
+		return explain(err)
+	}
+	defer b.close(other)
+	text, err := new(news).encode(b.self)
+	if err != nil {
+		return err
+	}
+	if err := b.exec(ctx, other, `SELECT pg_notify($1, $2)`, b.channel, text); err != nil {
+		return explain(err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, b.limits.Ping)
+	defer cancel()
+	for {
+		heard, err := c.WaitForNotification(bounded)
+		switch {
+		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+			return fmt.Errorf("a notification was not heard within %s: a pooler in transaction mode passes none on", b.limits.Ping)
+		case err != nil:
+			return explain(err)
+		case heard.Payload == text:
+			return nil
+		}
+	}
 }
 
 // announce passes on the changes of a committed transaction. It never waits.
@@ -247,7 +309,7 @@ func (b *notifier) stop() {
 	b.done.Wait()
 }
 
-var errNoNotifications = errors.New("no notifications through a transaction pooler: give a DSN that reaches the server directly, or poll")
+var errNoNotifications = errors.New("a pooler in transaction mode passes no notifications on")
 
 // Notifications implements store.Notifier.
 func (s *Store) Notifications(ctx context.Context) (<-chan store.Notification, error) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +62,37 @@ func TestWrongDSN(t *testing.T) {
 	refused(t, with(t, dsn, func(u *url.URL) { u.Path = "/no_such_database" }), "", "no such database")
 	refused(t, with(t, dsn, func(u *url.URL) { u.User = url.User("nobody_we_know") }), "", "refused the user")
 	refused(t, with(t, dsn, option("default_transaction_read_only", "on")), emptySchema(t), "read-only")
+}
+
+// The DSN for notifications must reach the store's database.
+func TestNotifyDSN(t *testing.T) {
+	t.Parallel()
+	dsn := server(t)
+	other := fmt.Sprintf("test_%016x", rand.Uint64())
+	execute(t, dsn, `CREATE DATABASE `+other)
+	t.Cleanup(func() { execute(t, dsn, `DROP DATABASE `+other+` WITH (FORCE)`) })
+	cases := []struct {
+		notify, say string
+		unavailable bool
+	}{
+		{"postgres://user:s3@cret@host/db", "store_notify: the DSN cannot be read", false},
+		{"postgres://nobody@127.0.0.1:1/db?sslmode=disable", "store_notify: database unavailable: cannot reach the server", true},
+		{with(t, dsn, func(u *url.URL) { u.Path = "/" + other }), "store_notify reaches the database \"" + other, false},
+		{dsn, "", false},
+	}
+	if dsn := os.Getenv("PAWL_TEST_PGBOUNCER"); dsn != "" {
+		cases = append(cases, cases[0])
+		cases[len(cases)-1].notify, cases[len(cases)-1].say = dsn, "as pgbouncer does"
+	}
+	for _, c := range cases {
+		s, err := Open(t.Context(), pooler(t), Options{Schema: emptySchema(t), NotifyDSN: c.notify})
+		if err == nil {
+			_ = s.Close()
+		}
+		if said := fmt.Sprint(err); (err == nil) != (c.say == "") || !strings.Contains(said, c.say) || errors.Is(err, store.ErrUnavailable) != c.unavailable {
+			t.Errorf("%s: %v; want %q", c.notify, err, c.say)
+		}
+	}
 }
 
 func TestMissingRights(t *testing.T) {

@@ -28,8 +28,8 @@ type Options struct {
 	Writers, Readers int
 	// AsIs leaves the schema unchanged: one that lacks migrations is refused.
 	AsIs bool
-	// NotifyDSN reaches the server without a pooler, for LISTEN and NOTIFY. "" means the store's own DSN, or no
-	// notifications if that goes through a pooler (see Open).
+	// NotifyDSN reaches the store's database without a pooler, for LISTEN and NOTIFY; Open refuses one that reaches another
+	// database. "" means the store's own DSN, or no notifications if that goes through a pooler (see Open).
 	NotifyDSN string
 	// Limits bound how long the store waits for the server; zero fields have the values for production.
 	Limits pgpool.Limits
@@ -92,6 +92,14 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 		o.Schema = defaultSchema
 	}
 	s := &Store{name: o.Schema, schema: pgx.Identifier{o.Schema}.Sanitize(), pooled: pooled(cfg)}
+	listening := cfg
+	if o.NotifyDSN != "" {
+		if listening, err = pgpool.Parse(o.NotifyDSN, o.Limits); err != nil {
+			return nil, fmt.Errorf("store_notify: %w", err)
+		}
+	} else if s.pooled {
+		listening = nil
+	}
 	s.statements = render(s.schema)
 	prepare := migrate
 	if o.AsIs {
@@ -107,10 +115,12 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 		s.writers.Close()
 		return nil, explain(err)
 	}
-	if err := s.startNotifier(o, cfg); err != nil {
-		s.writers.Close()
-		s.readers.Close()
-		return nil, explain(err)
+	s.startNotifier(listening, o.Limits)
+	if o.NotifyDSN != "" {
+		if err := s.sameDatabase(ctx); err != nil {
+			_ = s.Close()
+			return nil, explain(err)
+		}
 	}
 	return s, nil
 }

@@ -22,7 +22,7 @@ capabilities: {drop: [ALL]}
       - secret: {name: {{ .root.Values.token.existingSecret }}, items: [{key: {{ .root.Values.token.key }}, path: token}]}
       {{- with .root.Values.database }}
       {{- if and $.server .existingSecret }}
-      - secret: {name: {{ .existingSecret }}, items: [{key: {{ .key }}, path: dsn}]}
+      - secret: {name: {{ .existingSecret }}, items: [{key: {{ .key }}, path: dsn}{{ with .notifyKey }}, {key: {{ . }}, path: notify-dsn}{{ end }}]}
       {{- end }}
       {{- end }}
       {{- with .root.Values.blobs }}
