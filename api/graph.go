@@ -7,8 +7,9 @@ type Graph struct {
 	Version int         `json:"version" doc:"Of the definition"`
 	Width   float64     `json:"width" doc:"In units of the layout"`
 	Height  float64     `json:"height" doc:"In units of the layout"`
-	Nodes   []GraphNode `json:"nodes" doc:"One for each task, in the order of the document; none of an action"`
-	Edges   []GraphEdge `json:"edges" doc:"One for each need of a task"`
+	Since   int         `json:"since,omitempty" doc:"The version with which this one is compared"`
+	Nodes   []GraphNode `json:"nodes" doc:"One for each task, in the order of the document; none of an action. In a comparison, then those that were removed"`
+	Edges   []GraphEdge `json:"edges" doc:"One for each need of a task. In a comparison also for each that was removed, but for those that may be on a cycle with others"`
 }
 
 // GraphNode is the box of a task.
@@ -20,6 +21,7 @@ type GraphNode struct {
 	Y      float64 `json:"y" doc:"Upper side of the box"`
 	W      float64 `json:"w" doc:"Width of the box"`
 	H      float64 `json:"h" doc:"Height of the box"`
+	Change string  `json:"change,omitempty" enum:"added,removed,changed" doc:"In a comparison: what became of the task; missing where it is as it was"`
 }
 
 // GraphEdge leads from a task to one that needs it, through the layers between them.
@@ -27,6 +29,7 @@ type GraphEdge struct {
 	From   string       `json:"from" doc:"The task that is needed"`
 	To     string       `json:"to" doc:"The task that needs it"`
 	Points []GraphPoint `json:"points" doc:"At least two, from left to right"`
+	Change string       `json:"change,omitempty" enum:"added,removed" doc:"In a comparison: what became of the need; missing where it is as it was"`
 }
 
 // GraphPoint is a place in the layout.

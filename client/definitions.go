@@ -52,10 +52,12 @@ func (c *Client) Retire(ctx context.Context, name string, o api.RetireOrder) (*a
 	return fetch[api.Definition](ctx, c, post("/definitions/"+url.PathEscape(name)+"/retire", o))
 }
 
-// Graph loads a version of a workflow laid out as a graph; version 0 is the latest.
-func (c *Client) Graph(ctx context.Context, name string, version int) (*api.Graph, error) {
+// Graph loads a version of a workflow laid out as a graph; version 0 is the latest. With another version in since, the graph has what that one had as well,
+// and says what was added, changed and removed.
+func (c *Client) Graph(ctx context.Context, name string, version, since int) (*api.Graph, error) {
 	q := url.Values{}
 	setInt(q, "version", int64(version))
+	setInt(q, "since", int64(since))
 	return fetch[api.Graph](ctx, c, get("/definitions/"+url.PathEscape(name)+"/graph", q))
 }
 

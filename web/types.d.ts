@@ -579,6 +579,7 @@ export interface GraphNode {
   y: number;
   w: number;
   h: number;
+  change?: string;
 }
 
 export interface GraphPoint {
@@ -590,6 +591,7 @@ export interface GraphEdge {
   from: string;
   to: string;
   points: GraphPoint[];
+  change?: string;
 }
 
 export interface Graph {
@@ -597,6 +599,7 @@ export interface Graph {
   version: number;
   width: number;
   height: number;
+  since?: number;
   nodes: GraphNode[];
   edges: GraphEdge[];
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // press finds a button or link by its words and clicks it.
@@ -301,6 +302,46 @@ func TestRerunWithWhatIsGiven(t *testing.T) {
 	if raw := s.text(t, http.MethodGet, "/api/v1/executions?workflow="+id+"&outputs=true", nil); !strings.Contains(raw, "9007199254740995") {
 		t.Errorf("the output is not what was typed: %s", raw)
 	}
+}
+
+// What changed between two versions is marked in one graph of both, by shape and word; a task leads to what changed in it alone. What is the same is said.
+func TestChangesAsAGraph(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	const third = "name: twice\ndescription: The third version\ntasks:\n  fetch: {action: noop}\n  check: {needs: fetch, action: noop, with: {value: 2}}\n  sign: {needs: check, action: noop}\n  ship: {needs: [sign, fetch], action: noop}\n"
+	for _, text := range []string{twice, twiceLater, third} {
+		s.call(t, http.MethodPost, "/api/v1/definitions", text)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/twice?version=2"))
+	const changed = `[aria-label="What changed, as a graph"]`
+	tb.until("the graph is there", `!!document.querySelector('`+changed+` .node')`)
+	for task, look := range map[string][3]string{"pack": {"−", "removed", "dashed"}, "sign": {"+", "added", "solid"}, "check": {"≠", "changed", "double"}, "ship": {"≠", "changed", "double"}, "fetch": {"", "", "solid"}} {
+		got := eval[[3]string](tb, `(() => { const n = document.querySelector('`+changed+` .node[data-task=`+task+`]'); return [n.querySelector('b')?.innerText || '', n.innerText.match(/(added|removed|changed) ·/)?.[1] || '', getComputedStyle(n).borderTopStyle]; })()`)
+		if got != look {
+			t.Errorf("%s is drawn with %q, want %q", task, got, look)
+		}
+	}
+	if n := eval[int](tb, `document.querySelector('`+changed+` path.removed').getAttribute('d').split('M').length - 1`); n != 2 {
+		t.Errorf("%d needs are drawn as removed, want 2", n)
+	}
+	tb.see("description")
+	tb.do("follow the graph by keys", chromedp.Focus(changed+` .node[data-task=check]`))
+	tb.key("along an edge that was removed, or added", kb.ArrowRight)
+	tb.until("the focus is on the next task", `['pack', 'sign'].includes(document.activeElement?.getAttribute('data-task'))`)
+	tb.do("ask for one task", chromedp.Click(changed+` .node[data-task=check]`))
+	tb.see("The whole document")
+	tb.until("its lines are there alone", `(() => { const d = document.querySelector('.diff').innerText; return d.includes('value') && !d.includes('description'); })()`)
+	tb.accessible("what changed in a task")
+	tb.press("The whole document")
+	tb.until("all lines are there", `document.querySelector('.diff').innerText.includes('description')`)
+	tb.do("look at what changed no task", chromedp.Navigate(s.url+"/ui/definitions/twice"))
+	tb.see("No task was added, removed or changed.")
+	tb.until("there is no second graph", `document.querySelectorAll('.graph').length === 1`)
+	tb.do("compare with the first", chromedp.SetValue(`select[aria-label="Since version"]`, "1"))
+	eval[any](tb, `document.querySelector('select[aria-label="Since version"]').dispatchEvent(new Event('change', {bubbles: true}))`)
+	tb.until("the graph is there", `!!document.querySelector('`+changed+` .node.removed')`)
+	tb.accessible("what changed since another version")
 }
 
 // The screen of a definition leads to what has run in the version that is shown, and in each other one, also as a task of a workflow.

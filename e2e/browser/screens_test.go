@@ -39,7 +39,22 @@ const graded = `{"language": "bash", "source": "read n; echo $((n * 2))", "label
 const twice = `
 name: twice
 description: The first version
-tasks: {a: {action: noop}}
+tasks:
+  fetch: {action: noop}
+  check: {needs: fetch, action: noop}
+  pack: {needs: check, action: noop}
+  ship: {needs: [pack, fetch], action: noop}
+`
+
+// twiceLater is its second version: a task less and one more, and two that have changed.
+const twiceLater = `
+name: twice
+description: The second version
+tasks:
+  fetch: {action: noop}
+  check: {needs: fetch, action: noop, with: {value: 2}}
+  sign: {needs: check, action: noop}
+  ship: {needs: [sign, fetch], action: noop}
 `
 
 const nightly = `
@@ -69,7 +84,7 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	s := serveOn(t, "", store)
 	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
 	s.call(t, http.MethodPost, "/api/v1/definitions", twice)
-	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(twice, "first", "second", 1))
+	s.call(t, http.MethodPost, "/api/v1/definitions", twiceLater)
 	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/stable", `{"to": [{"version": 1}], "by": "ann", "reason": "the first one"}`)
 	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/stable", `{"to": [{"version": 1}, {"version": 2, "percent": 12.5}], "by": "ann", "reason": "one of eight tries it"}`)
 	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/next", `{"to": [{"version": 2}], "by": "bob"}`)
@@ -138,7 +153,7 @@ func batch(t *testing.T, s *server) {
 
 // shows is a text that each screen must show once it has loaded.
 var shows = map[string]string{
-	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "What changed since version 1",
+	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "pack",
 	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
 	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
 	"work": "in the server", "work key": "Waiting, in the order in which they go", "work queue": "for workers with", "in line why": "What that waits for in turn", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
@@ -154,7 +169,7 @@ type look struct {
 }
 
 // telling are the screens with the most that is told by shapes and colours.
-var telling = []string{"executions", "workflow tasks", "workflow timeline", "cases result", "batches flipped", "in line why", "work", "replay"}
+var telling = []string{"executions", "workflow tasks", "workflow timeline", "cases result", "batches flipped", "in line why", "work", "replay", "versions"}
 
 // Every screen, in both themes, wide, in half a screen and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
 // of the policy. Some are looked at with colours that the system gives as well. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.

@@ -60,6 +60,49 @@ func Of(needs [][]int) Layout {
 	return d.place(needs)
 }
 
+// With returns needs with those of also, such as those that another version of a workflow had. It leaves out each of also that leads from one node to
+// another which are both on a cycle, or between two of them: what is left has none.
+func With(needs, also [][]int) [][]int {
+	all, followers := make([][]int, len(needs)), make([][]int, len(needs))
+	for i := range needs {
+		all[i] = slices.Concat(needs[i], also[i])
+		for _, f := range all[i] {
+			followers[f] = append(followers[f], i)
+		}
+	}
+	behind, before := stuck(all, followers), stuck(followers, all)
+	for i := range also {
+		all[i] = slices.Clone(needs[i])
+		for _, f := range also[i] {
+			if !(behind[i] && before[i] && behind[f] && before[f]) {
+				all[i] = append(all[i], f)
+			}
+		}
+	}
+	return all
+}
+
+// stuck reports of each node whether it is on a cycle or behind one.
+func stuck(needs, followers [][]int) []bool {
+	open, found := make([]int, len(needs)), make([]bool, len(needs))
+	var ready []int
+	for i, from := range needs {
+		open[i], found[i] = len(from), len(from) > 0
+		if !found[i] {
+			ready = append(ready, i)
+		}
+	}
+	for ; len(ready) > 0; ready = ready[1:] {
+		for _, i := range followers[ready[0]] {
+			if open[i]--; open[i] == 0 {
+				found[i] = false
+				ready = append(ready, i)
+			}
+		}
+	}
+	return found
+}
+
 // drawing is a graph whose edges join neighbouring layers: the vertices are the nodes, and after them the bends.
 type drawing struct {
 	layer  []int   // of each vertex

@@ -70,6 +70,42 @@ func TestLayoutsHold(t *testing.T) {
 	})
 }
 
+// Needs that are added to a graph make no cycle, whatever they are; its own stay, and so does each that is on no cycle.
+func TestNeedsOfAnother(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		needs := drawn(t)
+		also := make([][]int, len(needs))
+		for i := range also {
+			for _, f := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(needs)-1), 0, min(len(needs), 3), rapid.ID[int]).Draw(t, "also") {
+				if f != i && !slices.Contains(needs[i], f) {
+					also[i] = append(also[i], f)
+				}
+			}
+		}
+		all := With(needs, also)
+		l := Of(all)
+		for to, from := range all {
+			if !slices.Equal(from[:len(needs[to])], needs[to]) {
+				t.Fatalf("node %d needs %v, and now %v", to, needs[to], from)
+			}
+			for _, f := range from {
+				if l.Nodes[f].Layer >= l.Nodes[to].Layer {
+					t.Fatalf("%d → %d does not lead forwards: there is a cycle", f, to)
+				}
+			}
+		}
+		forwards := make([][]int, len(needs))
+		for i, from := range also {
+			forwards[i] = slices.DeleteFunc(slices.Clone(from), func(f int) bool { return f > i })
+		}
+		for i, from := range With(needs, forwards) {
+			if len(from) != len(needs[i])+len(forwards[i]) {
+				t.Fatalf("node %d needs %v of %v and %v, which have no cycle", i, from, needs[i], forwards[i])
+			}
+		}
+	})
+}
+
 func TestKnownLayouts(t *testing.T) {
 	t.Run("a chain is a straight line", func(t *testing.T) {
 		l := Of([][]int{nil, {0}, {1}, {2}})

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestGraph(t *testing.T) {
 	if _, err := h.client.Define(t.Context(), []byte("kind: workflow\nname: w\ntasks:\n  a: {action: noop}\n  b: {action: noop, needs: [a]}\n"), "w.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	g, err := h.client.Graph(t.Context(), "w", 1)
+	g, err := h.client.Graph(t.Context(), "w", 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,4 +28,54 @@ func TestGraph(t *testing.T) {
 		t.Errorf("the latest: %v", res.Header)
 	}
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/v/graph", "")
+}
+
+// The graph of a version beside another one has the tasks and needs of both, and says what became of each. An order that was turned round is drawn as it is now.
+func TestGraphSince(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	for _, tasks := range []string{
+		"a: {action: noop}\n  b: {action: noop, needs: [a]}\n  gone: {action: sleep, with: {for: 1s}, needs: [b]}\n  last: {action: noop, needs: [gone, a]}\n  up: {action: noop}\n  down: {action: noop, needs: [up]}\n",
+		"a: {action: noop}\n  b: {action: noop, needs: [a], with: {value: 1}}\n  fresh: {action: noop, needs: [b]}\n  last: {action: noop, needs: [fresh, a]}\n  up: {action: noop, needs: [down]}\n  down: {action: noop}\n",
+	} {
+		if _, err := h.client.Define(t.Context(), []byte("kind: workflow\nname: w\ntasks:\n  "+tasks), "w.yaml"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compared := func(version, since int) (nodes, edges map[string]string) {
+		t.Helper()
+		g, err := h.client.Graph(t.Context(), "w", version, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes, edges = map[string]string{}, map[string]string{}
+		for _, n := range g.Nodes {
+			nodes[n.Task] = n.Change
+		}
+		for _, e := range g.Edges {
+			edges[e.From+" "+e.To] = e.Change
+		}
+		if g.Since != since || len(g.Nodes) != len(nodes) || len(g.Edges) != len(edges) {
+			t.Errorf("%+v", g)
+		}
+		return nodes, edges
+	}
+	nodes, edges := compared(2, 1)
+	if want := map[string]string{"a": "", "b": changed, "fresh": added, "gone": removed, "last": changed, "up": changed, "down": changed}; !maps.Equal(nodes, want) {
+		t.Errorf("tasks: %v", nodes)
+	}
+	if want := map[string]string{"a b": "", "a last": "", "b fresh": added, "fresh last": added, "b gone": removed, "gone last": removed, "down up": added}; !maps.Equal(edges, want) {
+		t.Errorf("needs: %v", edges)
+	}
+	if nodes, _ = compared(1, 2); nodes["fresh"] != removed || nodes["gone"] != added {
+		t.Errorf("the other way round: %v", nodes)
+	}
+	for _, v := range []int{0, 2} {
+		for name, change := range func() map[string]string { nodes, _ := compared(2, v); return nodes }() {
+			if change != "" {
+				t.Errorf("since %d: %s is %s", v, name, change)
+			}
+		}
+	}
+	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/w/graph?version=2&since=3", "")
 }

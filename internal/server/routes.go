@@ -311,7 +311,8 @@ func definitionRoutes() []route {
 		{method: "PUT", path: "/api/v1/definitions/{name}/aliases/{alias}", name: "move-alias", tag: tagDefinitions, summary: "Let an alias stand for other versions, or remove it",
 			body: reflect.TypeFor[api.AliasOrder](), answers: []answer{ok(reflect.TypeFor[api.Alias]())}, handle: (*call).moveAlias},
 		{method: "GET", path: "/api/v1/definitions/{name}/graph", name: "get-graph", tag: tagDefinitions, summary: "Get the tasks of a workflow laid out as a graph",
-			params:  []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"}},
+			params: []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"},
+				{name: "since", kind: "integer", doc: "Another version: the graph has its tasks and needs as well, and says what was added, changed and removed since"}},
 			answers: []answer{ok(reflect.TypeFor[api.Graph]())}, handle: (*call).graph},
 	}
 }

@@ -29,7 +29,7 @@ function siblingsOf(l, many) {
   const groups = new Map();
   for (const n of l.nodes) {
     if (many(n.task)) continue;
-    const key = JSON.stringify([n.action, needs.get(n.task)?.sort(), needed.get(n.task)?.sort()]);
+    const key = JSON.stringify([n.action, n.change, needs.get(n.task)?.sort(), needed.get(n.task)?.sort()]);
     const known = groups.get(key);
     if (known) known.tasks.push(n.task);
     else groups.set(key, { kind: 'siblings', tasks: [n.task] });
@@ -40,9 +40,10 @@ function siblingsOf(l, many) {
 /** The chains of a graph. @param {Layout} l @returns {Group[]} */
 function chainsOf(l) {
   const { needs, needed } = neighbours(l);
+  const changes = new Map(l.nodes.map((n) => [n.task, n.change]));
   const next = (/** @type {string} */ task) => {
     const after = needed.get(task) || [];
-    return after.length === 1 && needs.get(after[0])?.length === 1 ? after[0] : '';
+    return after.length === 1 && needs.get(after[0])?.length === 1 && changes.get(after[0]) === changes.get(task) ? after[0] : '';
   };
   const followers = new Set(l.nodes.map((n) => next(n.task)));
   return l.nodes.filter((n) => !followers.has(n.task)).map((n) => {

@@ -5,12 +5,15 @@ import { line, count } from '../app/text.js';
 import { statusShape, look } from './status.js';
 
 /**
- * @typedef {{task: string, action?: string, layer?: number, x: number, y: number, w: number, h: number}} Node
- * @typedef {{from: string, to: string, points: {x: number, y: number}[]}} Edge
+ * @typedef {{task: string, action?: string, layer?: number, x: number, y: number, w: number, h: number, change?: 'added'|'removed'|'changed'}} Node
+ * @typedef {{from: string, to: string, points: {x: number, y: number}[], change?: 'added'|'removed'}} Edge
  * @typedef {{width: number, height: number, nodes: Node[], edges: Edge[]}} Layout
  */
 
 const box = { w: 176, h: 52 };
+
+/** The marks of what has become of a task since another version; the word stands beside them. */
+export const marks = { added: { mark: '+', tone: 'good' }, removed: { mark: '−', tone: 'bad' }, changed: { mark: '≠', tone: 'late' } };
 
 /**
  * A layout in pixels: the server's units are abstract, so that a node becomes as large as its text needs.
@@ -87,7 +90,7 @@ export function near(l, extents, view, keep) {
 const mapTones = ['good', 'bad', 'late', 'off', 'idle', 'run'];
 const mapSize = { w: 900, h: 140 }; // pixels at most
 
-/** All boxes of a graph, small, and a frame around those in view. @param {{layout: Layout, view: View, tone: (task: string) => string, move: (x: number, y: number) => void}} p */
+/** All boxes of a graph, small, and a frame around those in view. @param {{layout: Layout, view: View, tone: (n: Node) => string, move: (x: number, y: number) => void}} p */
 function Overview({ layout, view, tone, move }) {
   const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
   const sx = Math.min(1, mapSize.w / layout.width);
@@ -101,7 +104,7 @@ function Overview({ layout, view, tone, move }) {
     for (const s of c.parentElement?.querySelectorAll('i') || []) colours[s.className] = getComputedStyle(s).color;
     g.clearRect(0, 0, c.width, c.height);
     for (const n of layout.nodes) {
-      g.fillStyle = colours[tone(n.task)] || colours.idle;
+      g.fillStyle = colours[tone(n)] || colours.idle;
       g.fillRect(n.x * sx, n.y * sy, Math.max(1.5, n.w * sx), Math.max(1.5, n.h * sy));
     }
     g.strokeStyle = colours.run;
@@ -118,7 +121,7 @@ function Overview({ layout, view, tone, move }) {
 
 /**
  * @typedef {{layout: Layout, selected?: string, asked?: string, href: (task: string) => string, status?: (task: string) => string|undefined,
- *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string, match?: (task: string) => boolean}} Shown asked: the task that the address names, which is
+ *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string, match?: (task: string) => boolean, called?: string}} Shown asked: the task that the address names, which is
  *   brought into view; match: which tasks a filter selects, where there is one
  */
 
@@ -133,7 +136,7 @@ export function Graph(p) {
 }
 
 /** A graph with a box for each task. @param {Shown} p */
-export function Plane({ layout, selected, asked, href, status, sub, many, bar, name = (task) => task, match: selects }) {
+export function Plane({ layout, selected, asked, href, status, sub, many, bar, name = (task) => task, match: selects, called = 'Tasks as a graph' }) {
   const frame = useRef(/** @type {HTMLElement|null} */ (null));
   const wanted = useRef(''); // a task whose box gets the focus once it is there
   const [view, setView] = useState(/** @type {View} */ ({ x: 0, y: 0, w: 1200, h: 600 }));
@@ -165,6 +168,7 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     at.focus();
   });
   const { nodes, edges, left } = large ? near(layout, extents, view, focused) : { nodes: layout.nodes, edges: layout.edges, left: 0 };
+  const drawn = (/** @type {string} */ cls, /** @type {Edge[]} */ some) => html`<path class=${`edge ${cls}`} d=${some.map((e) => path(e.points)).join('')} />`;
   const lit = edges.filter((e) => e.from === selected || e.to === selected);
   const taskAt = (/** @type {Event} */ e) => /** @type {HTMLElement} */ (e.target).closest('.node')?.getAttribute('data-task') || '';
   const keyed = (/** @type {KeyboardEvent} */ e) => {
@@ -176,17 +180,17 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     if (nodes.some((n) => n.task === to)) setFocused(to);
     else show(to);
   };
-  return html`${large ? h(Overview, { layout, view, tone: (t) => (match(t) && status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
-    <div class="graph" ref=${frame} tabindex="0" role="group" aria-label="Tasks as a graph" onKeyDown=${keyed} onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
+  return html`${large ? h(Overview, { layout, view, tone: ({ task: t, change }) => (change ? marks[change].tone : match(t) && status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
+    <div class="graph" ref=${frame} tabindex="0" role="group" aria-label=${called} onKeyDown=${keyed} onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
     <div class="plane" style=${{ width: `${layout.width + 8}px`, height: `${layout.height + 8}px` }}>
-      <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true"><path class="edge" d=${edges.map((e) => path(e.points)).join('')} /><path class="edge lit" d=${lit.map((e) => path(e.points)).join('')} /></svg>
+      <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true">${['', 'added', 'removed'].map((c) => drawn(c, edges.filter((e) => (e.change || '') === c)))}${drawn('lit', lit)}</svg>
       ${nodes.map((n) => {
         const s = status?.(n.task);
         const faded = !match(n.task); // an empty box, whose words are there while it has the focus: arrow keys lead through it, Tab does not
-        return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''} ${faded ? 'faded' : ''}`} href=${href(n.task)} tabindex=${faded ? -1 : undefined} aria-current=${selected === n.task ? 'true' : undefined}
+        return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''} ${faded ? 'faded' : ''} ${n.change || ''}`} href=${href(n.task)} tabindex=${faded ? -1 : undefined} aria-current=${selected === n.task ? 'true' : undefined}
           style=${{ left: `${n.x}px`, top: `${n.y}px`, width: `${n.w}px`, height: `${n.h}px` }}>
-          <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}<span class="user cut">${line(name(n.task), 80)}</span></span>
-          <span class="sub user cut">${s ? html`<span class="sr">${look(s).word}. </span>` : null}${line(sub ? sub(n.task) : n.action, 80)}</span>${bar?.(n.task)}</a>`;
+          <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}${n.change ? html`<b class=${marks[n.change].tone} aria-hidden="true">${marks[n.change].mark}</b>` : null}<span class="user cut">${line(name(n.task), 80)}</span></span>
+          <span class="sub user cut">${s ? html`<span class="sr">${look(s).word}. </span>` : null}${n.change ? `${n.change} · ` : ''}${line(sub ? sub(n.task) : n.action, 80)}</span>${bar?.(n.task)}</a>`;
       })}
     </div></div>${left > 0 ? html`<p class="body muted small" role="status">${count(left, 'edge')} of what is in view ${left === 1 ? 'is' : 'are'} not drawn: too many cross it.</p>` : null}`;
 }

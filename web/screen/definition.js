@@ -91,7 +91,7 @@ export function Definition({ name }) {
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
       ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
       ${h(Versions, { key: name, name: d.name, shown: d.version })}
-      ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, raw }) : null}
+      ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, workflow: d.kind === 'workflow', raw }) : null}
       ${h(Document, { raw, name: `${d.name}@${d.version}` })}
     </div></div>`;
 }

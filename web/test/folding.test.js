@@ -36,6 +36,18 @@ test('what a chain needs and what needs it stays, and columns that others have s
   for (const e of f.layout.edges) for (let i = 1; i < e.points.length; i++) assert.ok(e.points[i].x >= e.points[i - 1].x, 'edges lead forward');
 });
 
+test('what was changed is folded with what was changed in the same way alone', () => {
+  const l = layout({ first: { at: [0, 0] }, ...Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`s${i}`, { at: /** @type {[number, number]} */ ([1, i]), needs: ['first'] }])) });
+  assert.equal(folded(l).groups.size, 1);
+  const one = { ...l, nodes: l.nodes.map((n) => (n.task === 's7' ? { ...n, change: /** @type {const} */ ('changed') } : n)) };
+  assert.deepEqual([...folded(one).groups.values()].map((g) => g.tasks.length), [7]);
+  const all = { ...l, nodes: l.nodes.map((n) => (n.task === 'first' ? n : { ...n, change: /** @type {const} */ ('added') })) };
+  const f = folded(all);
+  assert.deepEqual(f.layout.nodes.map((n) => n.change), [undefined, 'added']);
+  const chain = { ...line, nodes: line.nodes.map((n, i) => (i === 100 ? { ...n, change: /** @type {const} */ ('removed') } : n)) };
+  assert.deepEqual([...folded(chain).groups.values()].map((g) => g.tasks.length), [100, 399]);
+});
+
 test('two tasks, and tasks that others need, are no chain', () => {
   const l = layout({ a: { at: [0, 0] }, b: { at: [1, 0], needs: ['a'] }, c: { at: [2, 0], needs: ['b'] }, d: { at: [2, 1], needs: ['b'] } });
   assert.deepEqual([folded(l, '', none, 0).layout, folded(l, '', none, 0).groups.size], [l, 0]);
