@@ -70,8 +70,7 @@ unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
 	@command -v promtool >/dev/null || echo "no promtool here (Debian's package prometheus has it): that the alerts fire is NOT TESTED"
 	# Vet has been run by make vet. The tests wait for a third of the time, in which the simulation
-	# runs its 2,000 seeds and its planted bugs without the race detector: it only computes, at the lowest priority. After the
-	# tests it took 185 s; beside them it makes them take some 100 s longer.
+	# runs its 2,000 seeds and its planted bugs without the race detector: it only computes, at the lowest priority.
 	$(if $(RACE),$(GO) test -vet=off -timeout 10m $(PURE))
 	mkdir -p bin; simulation=; $(if $(RACE),nice -n 19 $(GO) test -vet=off -timeout 40m ./e2e/simulation >bin/simulation.log 2>&1 & simulation=$$!;) \
 	packages=$$($(GO) list ./... $(if $(RACE),| grep -v -x$(foreach p,$(PURE), -e $(patsubst ./%,$(MODULE)/%,$(p))))); \
