@@ -332,3 +332,26 @@ func TestHeightOfLogs(t *testing.T) {
 	}
 	tb.check("the height of logs")
 }
+
+// The console comes below the log when that is there already, and takes of its height: the end stays in sight.
+func TestConsoleComesBelowALog(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "seq 1 500; read x"}`)
+	console := make(chan struct{})
+	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/console.js") {
+			<-console
+		}
+		forward.ServeHTTP(w, r)
+	})
+	tb := open(t, strings.TrimPrefix(proxy, "http://"))
+	tb.as("light", 1280)
+	tb.do("a console", chromedp.Navigate(proxy+"/ui/executions/"+id+"/logs"))
+	inSight := `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes('500') && r.getBoundingClientRect().bottom <= document.querySelector('.logview').getBoundingClientRect().bottom)`
+	tb.until("the last line is in sight", inSight)
+	close(console)
+	tb.until("the console is there", `!!document.querySelector('.console')`)
+	tb.until("the last line is in sight still", inSight)
+	tb.check("a console below a log")
+}

@@ -11,6 +11,7 @@ import { axis } from './timeline.js';
 
 const lanesOfWorker = 32;
 const barsAtMost = 600; // in the document
+const listed = 100; // attempts of a span
 const leastShare = 0.1; // of what is drawn that a bar takes in its lane: 24 px, so that a finger hits it, of the 316 px of the narrowest lane
 
 const tones = ['failed', 'timed_out', 'cancelled', 'running', 'provisioning', 'completed'];
@@ -25,7 +26,7 @@ const graver = (a, b) => (tones.indexOf(a) <= tones.indexOf(b) ? a : b);
  * @param {number} now
  * @param {Span|null} [zoom]
  * @param {(a: Attempt) => boolean} [match] which have bars, where not all have; they stay in their lanes
- * @returns {{rows: Row[], length: number, span: Span, idle: number}} idle: attempts that no worker had
+ * @returns {{rows: Row[], length: number, span: Span, within: Attempt[], idle: number}} within: those that ran in the span, in the order of their beginnings; idle: attempts that no worker had
  */
 export function byWorker(attempts, now, zoom = null, match = () => true) {
   const had = attempts.filter((a) => a.worker && a.claimed_at);
@@ -39,6 +40,8 @@ export function byWorker(attempts, now, zoom = null, match = () => true) {
   const least = leastShare * (span.to - span.from);
   /** @type {Map<string, {attempts: number, hidden: number, ends: number[], lanes: Bar[][]}>} */
   const workers = new Map();
+  /** @type {Attempt[]} */
+  const within = [];
   let drawn = 0;
   for (const { a, from, to } of of) {
     let w = workers.get(a.worker || '');
@@ -49,6 +52,7 @@ export function byWorker(attempts, now, zoom = null, match = () => true) {
     if (!match(a)) continue;
     w.attempts++;
     if (to < span.from || from > span.to) continue;
+    within.push(a);
     if (i >= lanesOfWorker) { w.hidden++; continue; }
     const lane = w.lanes[i] || (w.lanes[i] = []);
     const at = Math.min(Math.max(from, span.from), span.to - least); // the last one keeps its width, too
@@ -70,7 +74,7 @@ export function byWorker(attempts, now, zoom = null, match = () => true) {
   }
   const rows = [...workers].filter(([, w]) => w.attempts > 0).map(([worker, w]) => ({ worker, attempts: w.attempts, lanes: w.lanes.filter((l) => l && l.length > 0), hidden: w.hidden }));
   rows.sort((x, y) => Number(x.worker === 'engine') - Number(y.worker === 'engine') || (x.worker < y.worker ? -1 : 1));
-  return { rows, length, span, idle: attempts.length - had.length };
+  return { rows, length, span, within, idle: attempts.length - had.length };
 }
 
 /** The attempts as they were at a moment. @param {Attempt[]} attempts @param {number} then @returns {Attempt[]} */
@@ -90,10 +94,17 @@ export function spanOf(text) {
 /** @param {Attempt} a @param {string} own what an execution that is no task is called */
 const nameOf = (a, own) => `${line(a.task || own, 120)}${a.index ? `[${a.index}]` : ''}${a.attempt > 1 ? `, attempt ${a.attempt}` : ''}`;
 
+/** @param {Attempt} a */
+const endOf = (a) => `${a.lost ? 'its worker was lost' : look(a.status).word.toLowerCase()}${a.code ? ` (${line(a.code, 60)})` : ''}`;
+
+/** The attempts of a span by name: times are told to the millisecond, and bars cannot show apart what ran within one. @param {Attempt[]} attempts @param {string} own */
+export const spanList = (attempts, own) => html`<div class="body"><dl class="facts">${attempts.slice(0, listed).map((a) => html`<dt key=${a.execution + a.attempt}><a href=${`executions/${a.execution}`}>${nameOf(a, own)}</a></dt><dd>${endOf(a)}</dd>`)}</dl>
+  ${attempts.length > listed ? html`<p class="muted small">${number(attempts.length - listed)} more</p>` : null}</div>`;
+
 /** @param {Bar} b @param {string} own */
 function says(b, own) {
   const a = b.all[0];
-  if (b.all.length === 1) return `${nameOf(a, own)}: ${a.lost ? 'its worker was lost' : look(a.status).word.toLowerCase()}${a.code ? ` (${line(a.code, 60)})` : ''}, ${a.finished_at ? 'ran' : 'has run'} ${duration(b.to - b.from)}`;
+  if (b.all.length === 1) return `${nameOf(a, own)}: ${endOf(a)}, ${a.finished_at ? 'ran' : 'has run'} ${duration(b.to - b.from)}`;
   const bad = b.all.filter((o) => o.lost || ['failed', 'timed_out'].includes(o.status)).length;
   return `${count(b.all.length, 'attempt')} from ${nameOf(a, own)} on, ${bad > 0 ? `${number(bad)} failed, ` : ''}in ${duration(b.to - b.from)}: show them apart`;
 }
@@ -115,5 +126,5 @@ export function lanesView({ rows, span, own, at }) {
       <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map(bar)}</div>`)}
       ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}
   </div></div>
-  <div class="body legend"><span><i class="swatch run"></i>an attempt; the colour is how it ended</span><span><i class="swatch several"></i>several, one after another: open it to see them apart</span><span><i class="swatch lost"></i>lost with its worker</span></div>`;
+  <div class="body legend"><span><i class="swatch run"></i>an attempt; the colour is how it ended</span><span><i class="swatch several"></i>several, one after another: open it to see them apart, and their names</span><span><i class="swatch lost"></i>lost with its worker</span></div>`;
 }

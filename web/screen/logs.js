@@ -181,14 +181,16 @@ export function Logs({ x, moment }) {
     wanted.current = place;
     draw((n) => n + 1);
   }, [of, JSON.stringify(place)]);
-  useEffect(() => {
-    const again = () => draw((n) => n + 1);
-    addEventListener('resize', again);
-    return () => removeEventListener('resize', again);
-  }, []);
-
   const held = lines.current;
   const all = held.all;
+  // Its height changes with the window, and with what comes below it, as the console does.
+  useEffect(() => {
+    const b = box.current;
+    if (!b) return;
+    const seen = new ResizeObserver(() => draw((n) => n + 1));
+    seen.observe(b);
+    return () => seen.disconnect();
+  }, [all.length > 0]);
   const earlier = cut.earlier || held.dropped > 0;
   const later = where !== null && (cut.later || open(x.status));
   const columns = wrap ? view.columns : 0;

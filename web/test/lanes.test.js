@@ -54,8 +54,9 @@ test('bars never lie upon one another, and each is wide enough to be hit', () =>
 
 test('a span shows them apart', () => {
   const all = [a('a', 'w', 0, 0, 1), a('b', 'w', 0, 1, 2), a('c', 'w', 0, 2, 3), a('d', 'w', 0, 50, 100)];
-  const { rows, span } = byWorker(all, 0, { from: 0, to: 3000 });
+  const { rows, span, within } = byWorker(all, 0, { from: 0, to: 3000 });
   assert.deepEqual(ids(rows[0]), [['a', 'b', 'c']]);
+  assert.deepEqual(within.map((o) => o.execution), ['a', 'b', 'c']);
   assert.deepEqual(span, { from: 0, to: 3000 });
 });
 
@@ -89,4 +90,11 @@ test('a filter leaves attempts in their lanes, and hides workers that had none o
   const { rows, length } = byWorker([...all, a('e', 'w', 0, 60, 70, { task: 'other' })], 0, null, (x) => x.task === 'other');
   assert.deepEqual(rows.map((r) => [r.worker, r.attempts, ...ids(r)]), [['w', 2, ['b', 'e']]]);
   assert.equal(length, 100000);
+});
+
+test('what ran within one millisecond is one bar of the shortest span, and named', () => {
+  const all = [a('a', 'w', 0, 0, 0), a('b', 'w', 0, 0, 0), a('c', 'w', 0, 0, 0), a('d', 'w', 0, 50, 100)];
+  const { rows, within } = byWorker(all, 0, { from: 0, to: 1 });
+  assert.deepEqual(ids(rows[0]), [['a+b+c']]);
+  assert.deepEqual(within.map((o) => o.execution), ['a', 'b', 'c']);
 });
