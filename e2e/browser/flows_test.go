@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -668,6 +669,28 @@ func TestFiltersKeepWhatIsTyped(t *testing.T) {
 		tb.do("type on", chromedp.KeyEvent(" on"))
 		if got := eval[string](tb, field+`.value`); got != "typed on" {
 			t.Errorf("%s: the field %s has %q: the redrawn list has taken what was typed", c.path, c.field, got)
+		}
+	}
+}
+
+// What is typed as soon as a field of a filter is there stays in it, however late the next frame comes.
+func TestTypedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	for selector, path := range map[string]string{"input[aria-label=Action]": "executions", "input[name=where]": "executions", "input[aria-label=trigger]": "signals", "#of": "batches"} {
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("type at once", command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `new MutationObserver((_, o) => {
+			const e = document.querySelector(` + quote(selector) + `);
+			if (!e) return;
+			o.disconnect();
+			e.value = 'a=b';
+			e.dispatchEvent(new Event('input', {bubbles: true}));
+			requestAnimationFrame(() => setTimeout(() => setTimeout(() => { window.framed = true; }, 0), 0));
+		}).observe(document, {childList: true, subtree: true})`}))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/"+path))
+		tb.until("a frame is over", `window.framed`)
+		if got := tb.value(selector); got != "a=b" {
+			t.Errorf("%s of %s has %q: what was typed before the first frame is gone", selector, path, got)
 		}
 	}
 }

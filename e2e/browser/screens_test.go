@@ -300,6 +300,27 @@ func TestSubpath(t *testing.T) {
 	tb.see(shows["cases result"])
 }
 
+// A file of the first load that does not come once, because the network changes or a proxy has no server behind it, leaves no page that is empty, or without its style, for good.
+func TestFileThatDidNotCome(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	for _, file := range []string{"/app/boot.js", "/part/kit.js", "/css/pawl.css"} {
+		var asked atomic.Int32
+		proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+			if strings.HasSuffix(r.URL.Path, file) && asked.Add(1) == 1 {
+				http.Error(w, "bad gateway", http.StatusBadGateway)
+				return
+			}
+			forward.ServeHTTP(w, r)
+		})
+		tb := open(t, strings.TrimPrefix(proxy, "http://"))
+		tb.do("open", chromedp.Navigate(proxy+"/ui/executions"))
+		tb.see("Nothing has run yet")
+		tb.until("the style is there after "+file, `getComputedStyle(document.body).margin === '0px'`)
+		tb.check(file)
+	}
+}
+
 // Where there are tokens the page asks for one, sends it, and forgets it on request. After too many wrong ones it says for how long to wait.
 func TestToken(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Batches: what was submitted with one label, or for the items of a workflow.
-import { html, h, useEffect, useState } from '../vendor/preact.js';
+import { html, h, useLayoutEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { lazy } from '../app/lazy.js';
 import { route, go, withQuery } from '../app/router.js';
@@ -19,7 +19,7 @@ const named = (of) => /^[^=]+=/.test(of) || /^ex_\w+$/.test(of);
 function Which({ of, against }) {
   const [a, setA] = useState(of);
   const [b, setB] = useState(against);
-  useEffect(() => { setA(of); setB(against); }, [of, against]);
+  useLayoutEffect(() => { setA(of); setB(against); }, [of, against]);
   const show = (/** @type {Event} */ e) => {
     e.preventDefault();
     go(withQuery({ of: a.trim(), against: b.trim() || undefined }));

@@ -164,7 +164,7 @@ export function Executions() {
   });
 
   top.current = from;
-  useEffect(() => {
+  useLayoutEffect(() => {
     setFrom(0);
     setMarked(new Map());
     setQuestioned(null);
