@@ -22,7 +22,7 @@ import (
 // heap is how many bytes of the page's heap are in use after the garbage is gone.
 func (tb *tab) heap() float64 {
 	tb.t.Helper()
-	used, err := chromedp.Run(tb.ctx, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
+	used, err := act(tb, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
 		if _, err := cdp.Call(ctx, t, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
 			return 0, err
 		}
@@ -38,7 +38,7 @@ func (tb *tab) heap() float64 {
 // cpu is how many seconds of a processor the page's thread has used for what the metric names, since tab was asked to count.
 func (tb *tab) cpu(metric string) float64 {
 	tb.t.Helper()
-	seconds, err := chromedp.Run(tb.ctx, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
+	seconds, err := act(tb, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
 		r, err := cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
 		for _, m := range r.Metrics {
 			if m.Name == metric {
@@ -79,7 +79,9 @@ func (tb *tab) traffic() (requests, bytes float64) {
 // The first look at the list costs few requests and bytes, and later screens fewer.
 func TestCostOfLoading(t *testing.T) {
 	s := serve(t, "")
-	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop", "labels": {"a": "b"}}, `, 399)+`{"action": "noop"}]}`)
+	const one = `{"action": "noop", "labels": {"a": "b"}}`
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(one+", ", 399)+one+`]}`)
+	s.call(t, http.MethodGet, "/api/v1/executions?label=a%3Db&wait=60s", nil) // the list looks again while executions end
 	id := s.submit(t, "/api/v1/evaluations", graded)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("count seconds of the processor", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))

@@ -21,7 +21,7 @@ func (tb *tab) counters() (gone, listeners float64) {
 	for range 5 { // a list that is drawn anew between a collection and the count has its rows twice until the next collection
 		tb.heap()
 		shown := eval[float64](tb, `(() => { let n = 1; for (const w = document.createTreeWalker(document); w.nextNode();) n++; return n; })()`)
-		r, err := chromedp.Run(tb.ctx, chromedp.Action[memory.GetDOMCountersResult](func(ctx context.Context, t *chromedp.Target) (memory.GetDOMCountersResult, error) {
+		r, err := act(tb, chromedp.Action[memory.GetDOMCountersResult](func(ctx context.Context, t *chromedp.Target) (memory.GetDOMCountersResult, error) {
 			return cdp.Call(ctx, t, memory.GetDOMCounters, cdp.Empty{})
 		}))
 		if err != nil {

@@ -46,8 +46,6 @@ func open(t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 	if err := chromedp.Do(ctx); err != nil { // makes the tab, which lives as long as this context
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(ctx, 4*time.Minute+2**soak)
-	t.Cleanup(stop)
 	tb := &tab{ctx: ctx, t: t}
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
@@ -96,10 +94,17 @@ func (tb *tab) say(format string, args ...any) {
 	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
 }
 
+// act carries out one action. A tab as a whole has no limit: how long a test takes that looks at 60 screens depends on the machine, and on what else runs there.
+func act[T any](tb *tab, action chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+	defer cancel()
+	return chromedp.Run(ctx, action)
+}
+
 // check reports what went wrong since the last check.
 func (tb *tab) check(where string) {
 	tb.t.Helper()
-	refused, err := chromedp.Run(tb.ctx, chromedp.Evaluate[[]string](`(window.refused || []).splice(0)`))
+	refused, err := act(tb, chromedp.Evaluate[[]string](`(window.refused || []).splice(0)`))
 	if err == nil {
 		for _, r := range refused {
 			tb.t.Errorf("%s: the policy refused %s", where, r)
@@ -115,8 +120,10 @@ func (tb *tab) check(where string) {
 
 func (tb *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	if err := chromedp.Do(tb.ctx, actions...); err != nil {
-		tb.t.Fatalf("%s: %v\n%s", what, err, tb.text())
+	for _, action := range actions {
+		if _, err := act(tb, action); err != nil {
+			tb.t.Fatalf("%s: %v\n%s", what, err, tb.text())
+		}
 	}
 }
 
@@ -154,7 +161,7 @@ func (tb *tab) as(theme string, width int64) {
 // eval runs an expression in the page and waits for its promise.
 func eval[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	v, err := chromedp.Run(tb.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	v, err := act(tb, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		tb.t.Fatalf("%.80s: %v\n%s", expression, err, tb.text())
 	}
@@ -174,7 +181,7 @@ func (tb *tab) until(what, condition string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if ok, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](`!!document.body && `+condition)); err == nil && ok {
+		if ok, err := act(tb, chromedp.Evaluate[bool](`!!document.body && `+condition)); err == nil && ok {
 			return
 		}
 		select {
@@ -219,7 +226,7 @@ func (tb *tab) shot(where string) {
 	if *shots == "" {
 		return
 	}
-	b, err := chromedp.Run(tb.ctx, chromedp.FullScreenshot(100))
+	b, err := act(tb, chromedp.FullScreenshot(100))
 	if err != nil {
 		tb.t.Fatal(err)
 	}
