@@ -1,4 +1,4 @@
-// One execution: its head, what can be done with it, and a tab for each question about it.
+// One execution: its head, its orders, and a tab for each question about it.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { apiURL, getJSON, request, query } from '../app/api.js';
 import { route, go } from '../app/router.js';

@@ -46,7 +46,7 @@ const block = (title, text, of, note = '') => html`<div class="tight"><h3>${titl
 /** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
 const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
 
-/** What a case was given, what was expected of it and what it wrote, beside one another. @param {{id: string, c: CaseResult, given: any}} p id: of its execution */
+/** What a case was given, what was expected and what it wrote. @param {{id: string, c: CaseResult, given: any}} p id: of its execution */
 const caseDetail = ({ id, c, given }) => {
   const stdin = textOf(given?.stdin);
   const expect = textOf(given?.expect);
