@@ -132,14 +132,58 @@ func TestPlansOfTallies(t *testing.T) {
 	execute(t, server(t), `TRUNCATE `+schema+`.ended, `+schema+`.labels`)
 }
 
+// A list asks for the open question of each workflow: a workflow that has asked 5,000 people, and has their answers, is not read through.
+func TestPlanOfAsking(t *testing.T) {
+	t.Parallel()
+	schema, asker := emptySchema(t), "01000000-0000-0000-0000-000000000000"
+	s := open(t, server(t), schema)
+	execute(t, server(t), `INSERT INTO `+schema+`.inquiries SELECT 1, NULL, 2, gen_random_uuid(), '`+asker+`', gen_random_uuid(), 1, 4, 'each[' || n || ']', '{}', NULL FROM generate_series(1, 5000) n`,
+		`INSERT INTO `+schema+`.inquiries SELECT 1, NULL, NULL, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 1, 'ask', '{}', NULL FROM generate_series(1, 5000)`,
+		`VACUUM ANALYZE `+schema+`.inquiries`)
+	c, err := pgx.Connect(t.Context(), server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for _, v := range append(reading(), setting{"plan_cache_mode", "force_generic_plan"}) {
+		if _, err := c.Exec(t.Context(), `SELECT set_config($1, $2, false)`, v.name, v.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Prepare(t.Context(), "asking", s.statements[qAsking.slot].text); err != nil {
+		t.Fatal(err)
+	}
+	var said []byte
+	if err := c.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE asking('{`+asker+`}')`, pgx.QueryExecModeSimpleProtocol).Scan(&said); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal(said, &plans); err != nil {
+		t.Fatal(err)
+	}
+	if n := plans[0].Plan.passedOver(); n > 0 {
+		t.Errorf("%d rows were read and passed over: %s", n, said)
+	}
+}
+
 // plan is a node of what EXPLAIN says.
 type plan struct {
 	Type     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
 	Index    string `json:"Index Name"`
 	Cond     string `json:"Index Cond"`
+	Removed  int    `json:"Rows Removed by Filter"`
 	Alias    string
 	Plans    []plan
+}
+
+// passedOver is how many rows an execution of the plan has read and left out.
+func (p *plan) passedOver() int {
+	n := p.Removed
+	for i := range p.Plans {
+		n += p.Plans[i].passedOver()
+	}
+	return n
 }
 
 // whole names a table that is read from end to end; "" when there is none.
