@@ -140,7 +140,10 @@ func TestCostOfMuch(t *testing.T) {
 	within(t, "elements of 2,000 items", tb.elements(), 2000)
 	within(t, "bytes of the heap with 2,000 items", tb.heap(), 20e6)
 
-	tb.do("1,200 cells", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dwide"))
+	tb.do("1,200 cells in two columns", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dwide"))
+	tb.see("13 cases that all pass")
+	tb.see("27 cases: Wrong answer")
+	tb.do("1,200 cells", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dwide&equal=each"))
 	tb.see("of 1,200 cases passed")
 	within(t, "elements of a matrix", tb.elements(), 1500)
 	within(t, "bytes of the heap with a matrix", tb.heap(), 20e6)

@@ -114,8 +114,9 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 		at["compare "+part] = "compare?a=" + cases + "&b=" + other + "&show=" + part
 	}
 	batch(t, s)
+	alike(t, s)
 	for name, query := range map[string]string{"batches": "", "batch": "?of=run%3D1", "batches compared": "?of=run%3D2&against=run%3D1", "batches flipped": "?of=run%3D2&against=run%3D1&show=flips",
-		"batch pivot": "?of=run%3D2&rows=label%3Amodel&cols=label%3Awho", "batch shares": "?of=run%3D2&rows=label%3Amodel", "no batch": "?of=no%3Dsuch"} {
+		"batch pivot": "?of=run%3D2&rows=label%3Amodel&cols=label%3Awho", "batch shares": "?of=run%3D2&rows=label%3Amodel", "no batch": "?of=no%3Dsuch", "batch folded": "?of=run%3Dalike"} {
 		at[name] = "batches" + query
 	}
 	again := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan", "input": {"n": 4}}`)
@@ -151,10 +152,24 @@ func batch(t *testing.T, s *server) {
 	}
 }
 
+// alike submits a batch of two programs with ten cases: both pass six of them, and fail three in the same way.
+func alike(t *testing.T, s *server) {
+	t.Helper()
+	cases := make([]any, 10)
+	for i := range cases {
+		expect := []string{"ok", "ok", "no", "ok", "no", "no", "ok", "ok", "no", "ok"}[i]
+		cases[i] = map[string]any{"name": fmt.Sprint("case ", i), "stdin": fmt.Sprint(i), "expect": expect}
+	}
+	s.call(t, http.MethodPost, "/api/v1/evaluations:batch", map[string]any{"evaluations": []any{
+		map[string]any{"language": "bash", "source": "echo ok", "labels": map[string]string{"run": "alike", "who": "ann"}, "cases": cases},
+		map[string]any{"language": "bash", "source": "read n; [ $n = 2 ] && echo no || echo ok", "labels": map[string]string{"run": "alike", "who": "bob"}, "cases": cases}}})
+	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3Dalike&wait=60s", nil)
+}
+
 // shows is a text that each screen must show once it has loaded.
 var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "pack",
-	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
+	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label", "batch folded": "6 cases that all pass",
 	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
 	"work": "in the server", "work key": "Waiting, in the order in which they go", "work queue": "for workers with", "in line why": "What that waits for in turn", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "workflow by worker": "lost with its worker", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "What was used is not measured", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",

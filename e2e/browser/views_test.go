@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -433,6 +434,46 @@ func TestChainsAreFolded(t *testing.T) {
 	tb.until("few boxes are in the document", `document.querySelectorAll('.graph .node').length < 200`)
 	tb.do("choose another", chromedp.Click(`.node[data-task=first]`))
 	tb.see("t0 … t449")
+}
+
+// Cases that ended alike in every row are one column. A press shows each of them, by keys as well, and another folds them again; the address says which.
+func TestEqualColumnsAreFolded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	alike(t, s)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as("light", 1280)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dalike"))
+	columns := func(what string, want ...string) {
+		t.Helper()
+		list, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tb.until(what, `JSON.stringify([...document.querySelectorAll('table.grid th.of')].map((h) => h.innerText)) === `+quote(string(list)))
+	}
+	columns("six cases are one column", "6 cases that all pass", "case 2", "case 4", "case 5", "case 8")
+	if n := eval[int](tb, `document.querySelectorAll('table.grid [aria-label$="6 cases that all pass: Passed"]').length`); n != 2 {
+		t.Errorf("%d cells say what the six cases are, want 2", n)
+	}
+	tb.accessible("folded columns")
+	tb.do("go to the heading", chromedp.Focus(`table.grid th.of button`))
+	tb.key("unfold it", kb.Enter)
+	all := make([]string, 10)
+	for i := range all {
+		all[i] = fmt.Sprint("case ", i)
+	}
+	columns("each is there", all...)
+	tb.until("the focus is where it is undone", `document.activeElement.innerText === 'Fold equal columns'`)
+	tb.do("load it again", chromedp.Reload())
+	columns("each is there", all...)
+	tb.press("Fold equal columns")
+	columns("they are one again", "6 cases that all pass", "case 2", "case 4", "case 5", "case 8")
+	tb.press("Show each column")
+	columns("each is there", all...)
+	tb.accessible("unfolded columns")
+	tb.do("what did not pass", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dalike&show=failing"))
+	columns("three equal columns stay apart", "case 2", "case 4", "case 5", "case 8")
 }
 
 // Equal siblings are one box, which tells of one that failed and leads to all. A filter by status and name leaves its tasks their words; it is in the address, and no pointer is needed.

@@ -23,7 +23,7 @@ const mark = (c) => (c.n > 1 ? `${c.passed}/${c.n}` : c.open ? '…' : marks[c.v
 const tone = (c) => (c.open === c.n ? 'idle' : c.passed === c.n ? 'good' : c.n > 1 && c.passed > 0 ? 'late' : verdictTone(c.verdict));
 
 /** @param {Cell|undefined} c */
-const says = (c) => (!c ? 'none' : c.n > 1 ? `${c.passed}/${c.n} passed${c.open ? `, ${c.open} open` : ''}` : c.open ? 'not ended' : verdictWord(c.verdict));
+export const says = (c) => (!c ? 'none' : c.n > 1 ? `${c.passed}/${c.n} passed${c.open ? `, ${c.open} open` : ''}` : c.open ? 'not ended' : verdictWord(c.verdict));
 
 /** @type {Record<string, {mark: string, word: string}>} */
 const flips = { better: { mark: '▲', word: 'better' }, worse: { mark: '▼', word: 'worse' }, other: { mark: '◆', word: 'otherwise' }, new: { mark: '+', word: 'only here' }, gone: { mark: '−', word: 'only there' } };
@@ -80,16 +80,17 @@ function Map_({ rows, cols, at, move }) {
     ${[...mapTones, 'run'].map((t) => html`<i class=${t}></i>`)}</div>`;
 }
 
-/** @typedef {{rows: GridRow[], cols: string[], name: string, head: string, href: (r: GridRow, col: string, cell: Cell|undefined) => string}} Shown head: what the rows are */
+/** @typedef {{rows: GridRow[], cols: string[], groups: Map<string, import('./equal.js').Group>, name: string, head: string, href: (r: GridRow, col: string, cell: Cell|undefined) => string, unfold: (col: string) => void}} Shown
+ * groups: equal columns that are one, by the first of them; head: what the rows are */
 
 /** @param {Shown} p */
-function Grid({ rows, cols, name, head, href }) {
+function Grid({ rows, cols, groups, name, head, href, unfold }) {
   const [at, set] = useState({ row: 0, col: 0 });
   const row = Math.max(0, Math.min(at.row, rows.length - rowsShown));
   const col = Math.max(0, Math.min(at.col, cols.length - colsShown));
   const move = (/** @type {number} */ r, /** @type {number} */ c) => set({ row: Math.max(0, Math.min(r, rows.length - rowsShown)), col: Math.max(0, Math.min(c, cols.length - colsShown)) });
   const part = cols.slice(col, col + colsShown);
-  const turned = part.some((c) => c.length > 3);
+  const turned = part.some((c) => c.length > 3 || groups.has(c));
   const large = rows.length > rowsShown || cols.length > colsShown;
   const step = (/** @type {string} */ what, /** @type {number} */ from, /** @type {number} */ size, /** @type {number} */ all, /** @type {(to: number) => void} */ to) => (all <= size ? null : html`<span class="row tight-row">
     <button type="button" class="plain" aria-label=${`Earlier ${what}`} disabled=${from === 0} onClick=${() => to(from - size)}>←</button><span class="muted small num">${what} ${number(from + 1)} … ${number(Math.min(from + size, all))} of ${number(all)}</span>
@@ -97,12 +98,17 @@ function Grid({ rows, cols, name, head, href }) {
   const cell = (/** @type {GridRow} */ r, /** @type {string} */ c) => {
     const now = r.now.get(c);
     const f = r.before ? flip(r.before.get(c), now) : 'same';
-    const word = `${r.name}, ${line(c, 80)}: ${says(now)}${f !== 'same' ? `, ${flips[f].word}${r.before?.get(c) ? `, before ${says(r.before.get(c))}` : ''}` : ''}`;
+    const group = groups.get(c);
+    const word = `${r.name}, ${group ? group.word : line(c, 80)}: ${says(now)}${f !== 'same' ? `, ${flips[f].word}${r.before?.get(c) ? `, before ${says(r.before.get(c))}` : ''}` : ''}`;
     if (!now && f === 'same') return html`<td class="none"></td>`;
-    return html`<td key=${c} class=${f === 'same' ? '' : `flip ${f}`}><a class=${`mark ${now ? tone(now) : 'idle'}`} href=${href(r, c, now)} aria-label=${word} title=${word}>${now ? mark(now) : ''}</a></td>`;
+    return html`<td key=${c} class=${f === 'same' ? '' : `flip ${f}`}><a class=${`mark ${now ? tone(now) : 'idle'}`} role=${group && 'img'} href=${group ? undefined : href(r, c, now)} aria-label=${word} title=${word}>${now ? mark(now) : ''}</a></td>`;
+  };
+  const heading = (/** @type {string} */ c) => {
+    const group = groups.get(c);
+    return html`<th scope="col" key=${c} class=${`of user ${turned ? 'turned' : ''}`} title=${group ? group.title : line(c, 200)}>${group ? html`<button type="button" class="plain" aria-expanded="false" onClick=${() => unfold(c)}><span>${group.word}</span></button>` : html`<span class="cut">${line(c, 24)}</span>`}</th>`;
   };
   return html`${large ? html`${h(Map_, { rows, cols, at: { row, col }, move })}<div class="row body">${step('Rows', row, rowsShown, rows.length, (r) => move(r, col))}${step('Columns', col, colsShown, cols.length, (c) => move(row, c))}</div>` : null}
-    <div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="grid"><thead><tr><th scope="col">${head}</th><th scope="col" class="right">Passed</th>${part.map((c) => html`<th scope="col" key=${c} class=${`of user ${turned ? 'turned' : ''}`} title=${line(c, 200)}><span class="cut">${line(c, 24)}</span></th>`)}<td class="rest"></td></tr></thead>
+    <div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="grid"><thead><tr><th scope="col">${head}</th><th scope="col" class="right">Passed</th>${part.map(heading)}<td class="rest"></td></tr></thead>
       <tbody>${rows.slice(row, row + rowsShown).map((r) => html`<tr key=${r.key}><th scope="row" class="user">${r.href ? html`<a href=${r.href} title=${r.name}>${r.title}</a>` : html`<span title=${r.name}>${r.title}</span>`}</th><td class="right num nowrap">${r.sum}</td>${part.map((c) => cell(r, c))}<td class="rest"></td></tr>`)}</tbody></table></div>`;
 }
 

@@ -88,19 +88,26 @@ const choice = (id, label, value, options, set) => html`<div class="field"><labe
 /** Names of labels in a batch, but for that which makes it. @param {Execution[]} all @param {string} without */
 const labelsOf = (all, without) => [...new Set(all.flatMap((x) => Object.keys(x.labels || {})))].filter((k) => k !== without).sort(natural).slice(0, 40);
 
+/** Folds no columns. @type {{foldedColumns: import('../part/equal.js').Folding}} */
+const apart = { foldedColumns: (_, cols) => ({ cols, groups: new Map() }) };
+
 /** @param {{of: string, against: string}} p */
 export function Batch({ of, against }) {
   const q = route.value.query;
   const { now, before, names, error } = useBatches(of, against);
   const without = of.includes('=') ? of.slice(0, of.indexOf('=')) : '';
   const withoutOld = against.includes('=') ? against.slice(0, against.indexOf('=')) : '';
+  const [equal, setEqual] = useState(/** @type {typeof apart|null} */ (null));
+  const folds = useRef(/** @type {HTMLButtonElement|null} */ (null)); // gets the focus when a press on a heading takes that away
   const labels = useMemo(() => (now ? labelsOf(now.all, without) : []), [now]);
   const anyCases = !!now?.all.some((x) => x.digest);
   const rowsBy = q.get('rows') || 'execution';
   const colsBy = q.get('cols') || (anyCases ? 'case' : 'outcome');
   const made = useMemo(() => now && matrix(now.all, { rows: rowsBy, cols: colsBy, without, names }), [now, rowsBy, colsBy]);
   const old = useMemo(() => before && matrix(before.all, { rows: rowsBy, cols: colsBy, without: withoutOld, names }), [before, rowsBy, colsBy]);
-  if (!now || !made) return error ? trouble(error) : loading();
+  const wide = !!made && made.cols.length > 3; // there may be equal columns
+  useEffect(() => { if (wide) import('../part/equal.js').then(setEqual, () => setEqual(apart)); }, [wide]);
+  if (!now || !made || (wide && !equal)) return error ? trouble(error) : loading();
   if (now.all.length === 0) return html`${trouble(error)}<div class="panel">${empty('Nothing has this label', html`<p>No execution is in the batch ${line(of, 120)}.</p>`)}</div>`;
   const pair = old ? paired(made, old) : null;
   const show = q.get('show') || '';
@@ -118,6 +125,12 @@ export function Batch({ of, against }) {
   let cols = pair ? pair.cols : made.cols;
   if (show === 'failing') ({ rows, cols } = keeping(rows, cols, (cell) => !!cell && cell.passed < cell.n));
   else if (show === 'flips' && pair) ({ rows, cols } = keeping(rows, cols, (cell, was) => flip(was, cell) !== 'same'));
+  const noun = colsBy === 'case' && anyCases ? 'case' : 'execution';
+  const unfolded = q.getAll('unfold');
+  const each = q.get('equal') === 'each';
+  const folded = ((!each && equal) || apart).foldedColumns(rows, cols, unfolded, colsBy === 'case' ? 'case' : 'column');
+  const whole = each || unfolded.length > 0;
+  cols = folded.cols;
   const allCols = cols.length;
   if (allCols > mostCols) cols = cols.slice(0, mostCols);
   const share = (/** @type {Row} */ r) => r.passed / Math.max(1, r.total);
@@ -127,7 +140,6 @@ export function Batch({ of, against }) {
   const going = now.all.filter((x) => open(x.status)).length;
   const set = (/** @type {string} */ k) => (/** @type {string} */ v) => go(withQuery({ [k]: v || undefined }), { replace: true });
   const dims = labels.map((l) => [byLabel(l), `Label ${l}`]);
-  const noun = colsBy === 'case' && anyCases ? 'case' : 'execution';
   const wall = made.rows.reduce((n, r) => n + r.wall, 0);
   /** @param {(typeof rows)[number]} r @param {string} c @param {import('../part/matrix.js').Cell|undefined} cell */
   const href = (r, c, cell) => {
@@ -143,10 +155,11 @@ export function Batch({ of, against }) {
       ${choice('cols', 'Columns', colsBy, [['case', 'Cases'], ['outcome', 'Outcome'], ...dims], set('cols'))}
       ${choice('show', 'Show', show, pair ? shows : shows.slice(0, 2), set('show'))}${choice('sort', 'Sort', sort, sorts, set('sort'))}</div>
     <section class="panel"><header><h2>${number(passed)} of ${count(total, noun)} passed</h2><span class="muted small num">${count(now.all.length, 'execution')}${going ? `, ${number(going)} under way` : ''}${wall ? `, ${duration(wall)} in all` : ''}</span>
+      ${whole || folded.groups.size ? html`<button type="button" class="plain" ref=${folds} onClick=${() => go(withQuery({ equal: whole ? undefined : 'each', unfold: undefined }), { replace: true })}>${whole ? 'Fold equal columns' : 'Show each column'}</button>` : null}
       <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`, 'text/csv')}>CSV</button></header>
       <div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i></div>
       ${pair ? html`<p class="body row small num" role="status"><span class="good">▲ ${number(pair.count.better)} better</span><span class="bad">▼ ${number(pair.count.worse)} worse</span><span class="late">◆ ${number(pair.count.other)} failed otherwise</span><span class="muted">${number(pair.count.same)} the same</span>
         ${pair.count.new ? html`<span class="muted">${number(pair.count.new)} only here</span>` : null}${pair.count.gone ? html`<span class="muted">${number(pair.count.gone)} only there</span>` : null}</p>` : null}
-      ${rows.length === 0 || cols.length === 0 ? empty(show === 'flips' ? 'Nothing flipped' : 'All passed', html`<p>${show === 'flips' ? 'Every cell is as it was.' : 'There is nothing that did not pass.'}</p>`) : html`${grid({ rows, cols, name: 'Matrix', head: rowsBy.startsWith('label:') ? line(rowsBy.slice(6), 40) : rowsBy === 'execution' ? 'Execution' : rowsBy === 'task' ? 'Task' : 'Action', href: /** @type {any} */ (href) })}${legend(rows, cols)}`}
+      ${rows.length === 0 || cols.length === 0 ? empty(show === 'flips' ? 'Nothing flipped' : 'All passed', html`<p>${show === 'flips' ? 'Every cell is as it was.' : 'There is nothing that did not pass.'}</p>`) : html`${grid({ rows, cols, groups: folded.groups, unfold: (c) => { go(withQuery({ unfold: [...unfolded, c] }), { replace: true }); folds.current?.focus(); }, name: 'Matrix', head: rowsBy.startsWith('label:') ? line(rowsBy.slice(6), 40) : rowsBy === 'execution' ? 'Execution' : rowsBy === 'task' ? 'Task' : 'Action', href: /** @type {any} */ (href) })}${legend(rows, cols)}`}
     </section></div>`;
 }
