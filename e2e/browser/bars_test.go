@@ -81,7 +81,7 @@ func TestCostOfLoading(t *testing.T) {
 	s := serve(t, "")
 	const one = `{"action": "noop", "labels": {"a": "b"}}`
 	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(one+", ", 399)+one+`]}`)
-	s.call(t, http.MethodGet, "/api/v1/executions?label=a%3Db&wait=60s", nil) // the list looks again while executions end
+	s.endAll(t, "a%3Db") // the list looks again while executions end
 	id := s.submit(t, "/api/v1/evaluations", graded)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("count seconds of the processor", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
@@ -111,7 +111,8 @@ func TestCostOfLoading(t *testing.T) {
 func TestCostOfMuch(t *testing.T) {
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}}}`)
-	items := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 1999)+`1]}}`)
+	items := s.submit(t, "/api/v1/executions", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 1999)+`1]}}`)
+	s.end(t, items)
 	tasks := map[string]any{} // 20 lines of 50 tasks, each of which needs one of the next line too
 	for i := range 1000 {
 		task := map[string]any{"action": "noop"}
@@ -132,7 +133,7 @@ func TestCostOfMuch(t *testing.T) {
 		all[i] = fmt.Sprintf(one, i)
 	}
 	s.call(t, http.MethodPost, "/api/v1/evaluations:batch", `{"evaluations": [`+strings.Join(all, ", ")+`]}`)
-	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3Dwide&wait=60s", nil)
+	s.endAll(t, "run%3Dwide")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 
 	tb.do("2,000 items", chromedp.Navigate(s.url+"/ui/executions/"+items+"/tasks"))
@@ -179,9 +180,7 @@ func TestLargeLog(t *testing.T) {
 	const lines = 12_500_000 // 101 MB
 	s := serve(t, "")
 	long := s.submit(t, "/api/v1/evaluations", fmt.Sprintf(`{"language": "bash", "source": "seq 1 %d", "limits": {"output": "128MB", "wall": "3m", "cpu": "3m"}}`, lines))
-	for range 3 { // each waits for a minute at most, and not at all for what has ended
-		s.call(t, http.MethodGet, "/api/v1/executions/"+long+"?wait=60s", nil)
-	}
+	s.end(t, long)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("the end of the log", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
 	tb.see(strconv.Itoa(lines))

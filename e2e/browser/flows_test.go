@@ -16,12 +16,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// press finds a button or link by its words and clicks it.
+// press finds a button or link by its words and clicks it, at once: a moment later it may be another element, or disabled.
 func (tb *tab) press(words string) {
 	tb.t.Helper()
 	find := `[...document.querySelectorAll('button, a')].find((b) => b.innerText.trim() === ` + quote(words) + ` && !b.disabled && b.offsetParent !== null)`
-	tb.until("there is a button "+words, `!!(`+find+`)`)
-	eval[any](tb, find+`.click()`)
+	tb.until("there is a button "+words, `((b) => !!b && (b.click(), true))(`+find+`)`)
 }
 
 // A person runs a program, sees how it ended, and runs it again.
@@ -528,11 +527,10 @@ func TestLiveListBehindProxies(t *testing.T) {
 			tb := open(t, strings.TrimPrefix(proxy, "http://"))
 			tb.do("open", chromedp.Navigate(fmt.Sprintf("%s/ui/executions?label=held%%3D%t", proxy, held)))
 			tb.see("Nothing matches")
-			before := looks.Load()
 			s.submit(t, "/api/v1/executions?wait=30s", fmt.Sprintf(`{"action": "noop", "labels": {"held": "%t"}}`, held))
 			tb.see("1 row, and that is all")
-			if looks.Load() == before || streams.Load() == 0 {
-				t.Errorf("%d looks before, %d after, %d streams", before, looks.Load(), streams.Load())
+			if looks.Load() < 2 || streams.Load() == 0 { // the second can be under way already when the first is seen
+				t.Errorf("%d looks, %d streams", looks.Load(), streams.Load())
 			}
 		})
 	}

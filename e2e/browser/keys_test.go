@@ -36,8 +36,9 @@ func TestKeysOfTheList(t *testing.T) {
 	tb.until("the rows are there", `document.querySelectorAll('table.runs tbody tr').length === 3`)
 	tb.key("the first row", "j")
 	tb.do("allow the clipboard", command(permissions.SetPermission, permissions.SetPermissionParams{Permission: &permissions.PermissionDescriptor{Name: "clipboard-write"}, Setting: permissions.PermissionSettingGranted, Origin: s.url}))
+	eval[any](tb, `new MutationObserver(([m]) => { window.said ||= m.target.textContent; }).observe(document.querySelector('.said'), {childList: true, subtree: true, characterData: true})`)
 	tb.key("copy its id", "y")
-	tb.see("Copied ex_")
+	tb.until("the page says so, for 4 s", `window.said?.startsWith('Copied ex_')`)
 	// The page may not read the clipboard: it is pasted into a field, and the row has the focus again.
 	eval[any](tb, `window.row = document.activeElement; document.querySelector('input[aria-label=Action]').focus(); document.activeElement.select()`)
 	tb.do("paste", command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "v", Modifiers: 2, Commands: []string{"paste"}}))

@@ -217,6 +217,20 @@ func (s *server) text(t *testing.T, method, path string, body any) string {
 	return string(b)
 }
 
+// end waits for the end of an execution, however long that takes on a busy machine: one request waits for a minute at most.
+func (s *server) end(t *testing.T, id string) {
+	t.Helper()
+	for s.call(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=60s", nil)["finished_at"] == nil {
+	}
+}
+
+// endAll waits for the end of all executions with a label, in a query as in run%3D1.
+func (s *server) endAll(t *testing.T, label string) {
+	t.Helper()
+	for s.call(t, http.MethodGet, "/api/v1/executions?limit=1&wait=60s&label="+label, nil)["unfinished"] != 0.0 {
+	}
+}
+
 // submit gives the id of a new execution; path may hold the answer back until its end.
 func (s *server) submit(t *testing.T, path string, body any) string {
 	t.Helper()

@@ -148,7 +148,7 @@ func batch(t *testing.T, s *server) {
 			}
 		}
 		s.call(t, http.MethodPost, "/api/v1/evaluations:batch", map[string]any{"evaluations": all})
-		s.call(t, http.MethodGet, fmt.Sprintf("/api/v1/evaluations?label=run%%3D%d&wait=60s", run+1), nil)
+		s.endAll(t, fmt.Sprint("run%3D", run+1))
 	}
 }
 
@@ -352,7 +352,7 @@ func TestToken(t *testing.T) {
 	tb.see("noop")
 	tb.do("load again", chromedp.Reload())
 	tb.see("noop")
-	eval[any](tb, `[...document.querySelectorAll('button')].find((b) => b.textContent === 'Log out').click()`)
+	tb.press("Log out") // once the page has heard that there is a session
 	tb.see("asks for a token")
 	for range 5 { // of a script that guesses, beside the page
 		res, err := http.Post(s.url+"/api/v1/session", "application/json", strings.NewReader(`{"token": "wrong-token-wrong-token"}`))

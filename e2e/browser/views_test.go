@@ -288,7 +288,8 @@ func TestItemsAsATable(t *testing.T) {
 		spans[i] = `"1ms"`
 	}
 	spans[7], spans[11] = `"3s"`, `"never"`
-	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	s.end(t, id)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as("light", 1280)
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
@@ -326,7 +327,8 @@ func TestItemsAsAGrid(t *testing.T) {
 		spans[i] = `"1ms"`
 	}
 	spans[4711] = `"never"`
-	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "many", "input": {"n": [`+strings.Join(spans, ", ")+`]}}`)
+	s.end(t, id)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as("light", 1280)
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
