@@ -52,12 +52,12 @@ var (
 
 	qRetryEnforcements = sql(`WITH v AS ` + enforcements.rows() + `,
 		again AS (UPDATE {s}.enforcements e SET version = v.version, state = v.state, at = v.at, execution = v.execution, reason = v.reason, held_in = v.held_in FROM v
-			WHERE ` + is("e.signal", "v.signal") + ` AND ` + is("e.rule", "v.rule") + ` AND e.state + 0 > 3 RETURNING 1)
+			WHERE ` + is("e.signal", "v.signal") + ` AND e.rule || '' = v.rule AND e.state + 0 > 3 RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM again), cardinality($1), 'PW409', 'enforcements have neither failed nor been refused')`)
 
 	qLockEnforcement = sql(`SELECT ` + enforcements.names("") + ` FROM {s}.enforcements WHERE signal = $1 AND rule = $2 FOR UPDATE`)
 
-	qKeepSignals = sql(`SELECT n FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND n > 0 ORDER BY n FOR KEY SHARE`)
+	qKeepSignals = sql(`SELECT n FROM {s}.signals WHERE n = ANY ($1::bigint[]) ORDER BY n FOR KEY SHARE`)
 
 	qLedBy = sql(`SELECT e.execution, e.rule, s.id FROM (SELECT unnest($1::uuid[]) AS id) v
 		JOIN LATERAL (SELECT * FROM {s}.enforcements e WHERE e.execution = v.id AND e.state = 1 OFFSET 0) e ON true

@@ -56,14 +56,14 @@ type assignment struct {
 }
 
 var (
-	qInquiry   = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.id = $1`)
+	qInquiry   = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE ` + from("i.id", "$1") + ` ORDER BY i.id`)
 	qInquiryOf = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = $1`)
 
 	qInquiriesOf = sql(`SELECT ` + inquiryColumns + ` FROM ` + inquiryKeys.rows() + ` AS v
 		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.asker = v.asker AND i.purpose = v.purpose OFFSET 0) i`)
 	qInquiriesWaited = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[])`)
 
-	qOpenInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state = 1`)
+	qOpenInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state + 0 = 1`)
 
 	// A workflow may have asked 10,000 times, and there may be as many open inquiries. Each condition for an open one fits one index alone.
 	qAsking = sql(`SELECT v.id, i.id FROM unnest($1::uuid[]) AS v(id)
@@ -72,8 +72,8 @@ var (
 
 	qInquiries    = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE state = $1::bigint AND id < $2 ORDER BY id DESC LIMIT $3`))
 	qAllInquiries = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE id < $1 ORDER BY id DESC LIMIT $2`))
-	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
-		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`))
+	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE ` + from("a.who", "$1") + ` AND a.inquiry < $2 ORDER BY a.who DESC, a.inquiry DESC LIMIT $3) a
+		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE ` + from("i.id", "a.inquiry") + ` ORDER BY i.id OFFSET 0) i ORDER BY i.id DESC`))
 
 	// Rows are written one after the other, in the order given. A row is not written when its revision is not the one that
 	// was read, or when it is new and exists already.

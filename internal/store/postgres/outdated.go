@@ -11,12 +11,12 @@ import (
 
 var qDropOld = [...]*query{
 	store.OldAsides: sql(`DELETE FROM {s}.asides a USING (SELECT kind, id FROM {s}.asides WHERE until < $1::bigint ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("a.kind", "v.kind") + ` AND ` + is("a.id", "v.id") + ` RETURNING 1`),
+		WHERE ` + is("a.kind", "v.kind") + ` AND a.id = v.id RETURNING 1`),
 	store.OldMeters: sql(`DELETE FROM {s}.meters m USING (SELECT key FROM {s}.meters WHERE tat < $1::bigint ORDER BY tat LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
 		WHERE ` + is("m.key", "v.key") + ` RETURNING 1`),
 	store.OldShares: sql(`DELETE FROM {s}.shares s USING (SELECT key, priority, clock, who FROM {s}.shares o
 			WHERE o.at < $1::bigint AND (SELECT true FROM {s}.live l WHERE l.key = o.key AND l.place = 2 LIMIT 1) IS NULL ORDER BY o.at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("s.key", "v.key") + ` AND s.priority = v.priority AND s.clock = v.clock AND ` + is("s.who", "v.who") + ` RETURNING 1`),
+		WHERE ` + is("s.key", "v.key") + ` AND s.priority = v.priority AND s.clock = v.clock AND s.who = v.who RETURNING 1`),
 	store.OldTicks: sql(`DELETE FROM {s}.ticks k USING (SELECT schedule, nominal, tag FROM {s}.ticks WHERE at < $1::bigint ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
 		WHERE ` + is("k.schedule", "v.schedule") + ` AND k.nominal = v.nominal AND k.tag = v.tag RETURNING 1`),
 }

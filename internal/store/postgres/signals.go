@@ -57,7 +57,7 @@ var (
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
 	// A window may take a signal between the snapshot of this statement and its lock, so the next statement checks again.
-	qLockOld = sql(`SELECT n FROM {s}.signals k WHERE trigger = $3::text AND at < $1::bigint AND state = 2 AND ` + notHeld + ` ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED`)
+	qLockOld = sql(`SELECT n FROM {s}.signals k WHERE ` + from("trigger", "$3::text") + ` AND at < $1::bigint AND state = 2 AND ` + notHeld + ` ORDER BY trigger, at, n LIMIT $2 FOR UPDATE SKIP LOCKED`)
 
 	qDropSignals = sql(`WITH old AS (SELECT k.n, k.at, octet_length(k.data) AS bytes FROM ` + numbered.rows() + ` AS v
 			JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.n = v.n OFFSET 0) k ON ` + notHeld + `),
@@ -83,7 +83,7 @@ var (
 
 // notAside is the condition that a signal, or the wait of an execution, is not put aside beyond the time now.
 func notAside(kind store.AsideKind, id, now string) string {
-	return fmt.Sprintf(`(SELECT true FROM {s}.asides a WHERE a.kind = %d AND a.id = %s AND a.until > %s::bigint) IS NULL`, kind, id, now)
+	return fmt.Sprintf(`(SELECT true FROM {s}.asides a WHERE a.kind = %d AND a.id = %s AND a.until + 0 > %s::bigint) IS NULL`, kind, id, now)
 }
 
 // signalPage are the signals of a query until a page is full, since their data may be large.

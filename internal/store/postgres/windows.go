@@ -42,7 +42,7 @@ var (
 
 	qCloseHeld = sql(`WITH v AS ` + numbered.rows() + `,
 		led AS (UPDATE {s}.enforcements e SET state = $4::bigint, execution = $5::uuid, reason = $6::json FROM v
-			WHERE ` + is("e.signal", "v.n") + ` AND ` + is("e.rule", "$2") + ` AND e.held_in = $3 AND e.state + 0 = 2 RETURNING 1)
+			WHERE ` + is("e.signal", "v.n") + ` AND e.rule || '' = $2 AND e.held_in = $3 AND e.state + 0 = 2 RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM led), cardinality($1), 'PW409', 'signals are not held any more')`)
 
 	qHeldIn = sql(`SELECT at, signal FROM {s}.enforcements WHERE rule = $1 AND held_in = $2 AND state = 2 ORDER BY at, signal LIMIT $3`)
@@ -52,7 +52,7 @@ var (
 
 	qWindow = sql(`SELECT ` + windows.names("") + ` FROM {s}.windows WHERE rule = $1 AND key = $2`)
 
-	qDropWindows = sql(`DELETE FROM {s}.windows w USING ` + windowKeys.rows() + ` AS v WHERE ` + is("w.rule", "v.rule") + ` AND ` + is("w.key", "v.key"))
+	qDropWindows = sql(`DELETE FROM {s}.windows w USING ` + windowKeys.rows() + ` AS v WHERE ` + is("w.rule", "v.rule") + ` AND w.key = v.key`)
 )
 
 // Windows implements store.Windows.
