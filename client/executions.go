@@ -128,7 +128,7 @@ func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error)
 }
 
 // FollowChanges says when executions may have changed or new ones may have come: at once, and then at most every second and at least every
-// few seconds. It reconnects by itself when the connection breaks. An error ends the walk.
+// few seconds, then with Idle where nothing has changed. It reconnects by itself when the connection breaks. An error ends the walk.
 func (c *Client) FollowChanges(ctx context.Context) iter.Seq2[api.Change, error] {
 	return follow[api.Change](ctx, c, "/executions", nil, api.StreamChanged)
 }

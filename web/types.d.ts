@@ -325,6 +325,7 @@ export interface End {
 
 export interface Change {
   at: string;
+  idle?: boolean;
 }
 
 export interface TaskExecution {

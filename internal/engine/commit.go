@@ -264,6 +264,9 @@ func (e *Engine) afterCommit(t *transaction) {
 	for _, source := range t.effects.emitted {
 		e.counters.emitted(source)
 	}
+	if len(t.effects.emitted) > 0 {
+		e.watch.news()
+	}
 	if t.effects.windowOpened {
 		signal(e.rules.windowOpened)
 	}

@@ -221,6 +221,7 @@ func (e *Engine) pausesChanged(ctx context.Context) {
 	}
 	e.forgetQueues()
 	e.pauses.over.announce(time.Now())
+	e.watch.news()
 }
 
 // pausable says that a subject does not exist: *NoSuch.

@@ -296,7 +296,7 @@ func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide fun
 // recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
 // last ones it forgets the session, unless something was left.
 func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, decide func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
-	return inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
+	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		if err != nil {
 			return nil, err
@@ -311,6 +311,10 @@ func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget
 		}
 		return draftIDs(all), err
 	})
+	if err == nil && forget {
+		e.watch.news()
+	}
+	return ids, err
 }
 
 // recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.

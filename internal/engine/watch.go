@@ -59,7 +59,7 @@ func (b *watchers) over(w *watcher) *flow.Execution {
 	return w.over
 }
 
-// WatchAll is Watch for every execution.
+// WatchAll is Watch for every execution. It is also told when sessions of workers begin and end, of pauses, and of new signals.
 func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 	b, c := e.watch, make(chan struct{}, 1)
 	b.mu.Lock()
@@ -69,6 +69,19 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.all, c)
+	}
+}
+
+// HearsPeers reports whether watchers are told of what other replicas commit, or there are none. Without notifications of the store they are
+// not. A notification may come late, and is lost where its connection breaks.
+func (e *Engine) HearsPeers() bool { return e.opts.Exclusive || e.notified.Load() }
+
+// news wakes those that watch every execution, for something that is none.
+func (b *watchers) news() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.all {
+		signal(c)
 	}
 }
 

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Callers that a commit tells of an end return together, and the committer waits for them: see pause. A caller that watches every
@@ -23,5 +27,45 @@ func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
 	}
 	if n := b.changed(nil); n != 0 {
 		t.Errorf("a commit that changed nothing told %d callers", n)
+	}
+}
+
+// Those that watch every execution are told when a worker comes and goes, of pauses and of signals: screens of queues and workers wait for that.
+func TestWatchersHearOfWorkersPausesAndSignals(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	changed, stop := r.e.WatchAll()
+	defer stop()
+	var session flow.ID
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"a worker comes", func() (err error) {
+			session, err = r.e.Open(r.ctx, handoff.Session{Name: "box", Queues: []string{"default"}, Slots: 1})
+			return err
+		}},
+		{"a queue is paused", func() error {
+			_, err := r.e.PauseWork(r.ctx, store.PausedQueue, "default", PauseOrder{By: "ann"})
+			return err
+		}},
+		{"a signal comes", func() error {
+			_, err := r.e.Emit(r.ctx, []Emission{{Trigger: "paid", Data: json.RawMessage(`{}`)}})
+			return err
+		}},
+		{"a worker goes", func() error { return r.e.Close(r.ctx, session) }},
+	} {
+		select {
+		case <-changed:
+		default:
+		}
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the watcher is told nothing", step.name)
+		}
 	}
 }

@@ -79,26 +79,30 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 		if pause.After(deadline) {
 			pause = deadline
 		}
-		if !c.pauseUntil(pause) || !c.untilChanged(changed, pollEvery, over.C) {
+		if !c.pauseUntil(pause) {
+			return unfinished, nil
+		}
+		if _, goesOn := c.untilChanged(changed, pollEvery, over.C); !goesOn {
 			return unfinished, nil
 		}
 	}
 }
 
-// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether the request goes on.
-func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) bool {
+// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether there was a hint and whether the request goes on.
+func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) (hint, goesOn bool) {
 	tick := time.NewTimer(most)
 	defer tick.Stop()
 	select {
 	case <-changed:
+		return true, true
 	case <-tick.C:
 	case <-over:
 	case <-c.draining.Done():
-		return false
+		return false, false
 	case <-c.ctx().Done():
-		return false
+		return false, false
 	}
-	return true
+	return false, true
 }
 
 func (c *call) list(narrow func(*store.Filter)) error {
@@ -232,7 +236,7 @@ const (
 )
 
 // watchExecutions streams hints that executions may have changed: one at once, so that the client looks at the state before the
-// stream, and one after every change. The parameters of the list are checked but do not narrow the stream, because hints name
+// stream, and one after every change. A message without a hint says so, but where this server does not hear of what others commit. The parameters of the list are checked but do not narrow the stream, because hints name
 // executions and not their properties.
 func (c *call) watchExecutions() error {
 	if c.query.Has("wait") {
@@ -244,13 +248,14 @@ func (c *call) watchExecutions() error {
 	changed, stop := c.Engine.WatchAll() // before the first message, so that no change is missed
 	defer stop()
 	s, err := c.openStream(mediaEvents)
-	for err == nil {
-		if err = s.add(api.StreamChanged, "", api.Change{At: time.Now().UTC()}); err == nil {
+	for hint, goesOn := true, true; err == nil && goesOn; {
+		if err = s.add(api.StreamChanged, "", api.Change{At: time.Now().UTC(), Idle: !hint && c.Engine.HearsPeers()}); err == nil {
 			err = s.flush()
 		}
-		if err != nil || !c.pauseUntil(time.Now().Add(changedEvery)) || !c.untilChanged(changed, changedAnyway-changedEvery, nil) {
+		if err != nil || !c.pauseUntil(time.Now().Add(changedEvery)) {
 			break
 		}
+		hint, goesOn = c.untilChanged(changed, changedAnyway-changedEvery, nil)
 	}
 	return nil // the client has gone, or the server drains
 }

@@ -83,7 +83,7 @@ func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, 
 
 // untilNews waits for a hint, or for pollEvery, and sends keep-alives in a quiet stream.
 func (c *call) untilNews(s *sse, changed <-chan struct{}) error {
-	if !c.untilChanged(changed, pollEvery, nil) {
+	if _, goesOn := c.untilChanged(changed, pollEvery, nil); !goesOn {
 		return errGone
 	}
 	return s.alive()

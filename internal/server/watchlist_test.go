@@ -91,13 +91,14 @@ func counts(states map[string]string) map[string]int {
 	return n
 }
 
-// A stream of the list says that something may have changed: at its start, after a change, and in the end without one.
+// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing has.
 func TestListTellsOfChanges(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	var at []time.Time
+	var idle []bool
 	for change, err := range h.client.FollowChanges(ctx) {
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +108,7 @@ func TestListTellsOfChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(at) == 4 {
+		if idle = append(idle, change.Idle); len(at) == 4 {
 			break
 		}
 	}
@@ -115,6 +116,9 @@ func TestListTellsOfChanges(t *testing.T) {
 		if got := at[i+1].Sub(at[i]); got < d.least || got >= d.most {
 			t.Errorf("message %d came %s after the one before, want %s to %s", i+2, got, d.least, d.most)
 		}
+	}
+	if idle[0] || idle[1] || !idle[3] { // the execution may end before the second message or after it
+		t.Errorf("idle: %v; want only messages without a change to say so", idle)
 	}
 	for _, query := range []string{"wait=1s&label=a=b", "status=ended", "limit=0"} {
 		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?"+query, "", "Accept", mediaEvents)

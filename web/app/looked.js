@@ -4,13 +4,16 @@ import { poll } from './stream.js';
 
 /**
  * The last answer of load, which is called every so many milliseconds, and again from the start when one of deps changes; until its first answer null.
+ * With hears it is called where something may have changed: see poll. good says how many milliseconds an answer is good for though nothing has.
  * @template T
  * @param {() => Promise<T>} load
  * @param {number} every
  * @param {any[]} deps
+ * @param {boolean} [hears]
+ * @param {(data: T) => number} [good]
  * @returns {{data: T|null, error: unknown, again: () => void}}
  */
-export function useLooked(load, every, deps) {
+export function useLooked(load, every, deps, hears, good) {
   const [state, set] = useState(/** @type {{data: T|null, error: unknown, of: string}} */ ({ data: null, error: null, of: '' }));
   const [round, next] = useState(0);
   const of = JSON.stringify(deps);
@@ -20,11 +23,12 @@ export function useLooked(load, every, deps) {
       try {
         const data = await load();
         if (mine) set({ data, error: null, of });
+        return good?.(data);
       } catch (error) {
         if (mine) set((s) => ({ ...s, error, of }));
         throw error;
       }
-    }, every);
+    }, every, hears);
     return () => {
       mine = false;
       stop();

@@ -150,24 +150,51 @@ export function follow(path, message, o = {}) {
   };
 }
 
-/** A stream of changes has a message at least every 5 s: one that has been silent for longer is held back on the way, or broken. */
+/** The stream of changes has a message at least every 5 s: one that has been silent for longer is held back on the way, or broken. */
 const silent = 10000;
+
+/** How long a look is good for while the stream of changes says that there are none: not all is said there, as what retention removes, and what another server says may be lost. */
+const rest = 30000;
+
+/** Those that hear of changes, on one stream. */
+const hearers = /** @type {Set<(news: boolean) => void>} */ (new Set());
+let heard = -Infinity; // when it said something last
+/** @type {(() => void)|null} */
+let unhear = null;
+
+/** Calls hear for each message of the stream of changes. Returned is what ends that. @param {(news: boolean) => void} hear */
+function hearing(hear) {
+  hearers.add(hear);
+  unhear ??= follow('api/v1/executions', (_, /** @type {import('../types').Change} */ change) => {
+    heard = performance.now();
+    for (const one of hearers) one(!change.idle);
+  }, { unseen: true });
+  return () => {
+    hearers.delete(hear);
+    setTimeout(() => { // a screen that asks for something else hears again at once
+      if (hearers.size > 0 || !unhear) return;
+      unhear();
+      unhear = null;
+      heard = -Infinity;
+    }, 0);
+  };
+}
 
 /**
  * Calls look again and again while the tab is visible, the next time 20 times as long as it took after it ended, and at least every
- * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for. With changes, the
- * path of a stream of changes, look is called only after a message of it; while that stream is silent, as without it.
- * @param {() => Promise<boolean|void>} look
+ * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for. One that hears
+ * is called only after a message of the stream of changes, or after as many milliseconds as it answers, 30 s at most; while that stream is silent, as without it.
+ * @param {() => Promise<boolean|number|void>} look
  * @param {number} every
- * @param {string} [changes]
+ * @param {boolean} [hears]
  */
-export function poll(look, every, changes) {
+export function poll(look, every, hears) {
   let stopped = false;
   let over = false;
   let busy = false;
-  let heard = -Infinity; // when the stream said something last
-  let news = false; // it has since the last look began
+  let news = false; // the stream said that something changed since the last look began
   let earliest = 0; // when look may be called next
+  let stale = 0; // when it is called though nothing has changed
   let barred = 0; // until when the server wants to be left alone
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer;
@@ -175,6 +202,7 @@ export function poll(look, every, changes) {
     clearTimeout(timer);
     timer = setTimeout(round, Math.max(0, at - performance.now()));
   };
+  const plan = () => next(news || !hears ? earliest : Math.max(earliest, Math.min(stale, heard + silent)));
   const round = async () => {
     if (stopped || over || busy || document.hidden || locked.value) return;
     if (barred > performance.now()) return next(barred);
@@ -182,8 +210,11 @@ export function poll(look, every, changes) {
     news = false;
     const begun = performance.now();
     let failed = false;
+    let good = rest;
     try {
-      over = (await look()) === false;
+      const found = await look();
+      over = found === false;
+      if (typeof found === 'number') good = Math.min(good, found);
     } catch (e) {
       failed = true;
       barred = performance.now() + alone(e);
@@ -192,7 +223,8 @@ export function poll(look, every, changes) {
     if (stopped || over) return;
     const ended = performance.now();
     earliest = ended + Math.max(failed ? 2 * every : every, Math.min(20 * (ended - begun), 30000));
-    next(news || failed ? earliest : Math.max(earliest, heard + silent));
+    stale = failed ? earliest : ended + good;
+    plan();
   };
   const visibility = () => {
     clearTimeout(timer);
@@ -200,11 +232,10 @@ export function poll(look, every, changes) {
   };
   document.addEventListener('visibilitychange', visibility);
   const closeRounds = whenOpen(visibility);
-  const close = changes && follow(changes, () => {
-    heard = performance.now();
-    news = true;
-    if (!busy) next(earliest);
-  }, { unseen: true });
+  const close = hears && hearing((changed) => {
+    news ||= changed;
+    if (!busy) plan();
+  });
   return () => {
     stopped = true;
     clearTimeout(timer);

@@ -70,7 +70,7 @@ function useBatches(of, against) {
         if (mine) set((s) => ({ ...(s.key === key ? s : {}), key, error }));
         throw error;
       }
-    }, 3000, 'api/v1/executions');
+    }, 3000, true);
     return () => {
       mine = false;
       stop();

@@ -33,7 +33,7 @@ function Which({ of, against }) {
 
 /** Labels that several of the latest executions have: batches, perhaps. */
 function Latest() {
-  const { data, error } = useLooked(() => getJSON('api/v1/executions' + query({ limit: 500 })), 5000, []);
+  const { data, error } = useLooked(() => getJSON('api/v1/executions' + query({ limit: 500 })), 5000, [], true);
   if (!data) return error ? trouble(error) : loading();
   /** @type {Map<string, {n: number, open: number, bad: number, at: string}>} */
   const all = new Map();

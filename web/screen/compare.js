@@ -217,7 +217,7 @@ export function Compare() {
         if (/** @type {any} */ (error).status === 404) return false;
         throw error;
       }
-    }, 3000);
+    }, 3000, true);
     return () => {
       mine = false;
       stop();

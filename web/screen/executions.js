@@ -193,7 +193,7 @@ export function Executions() {
         throw error;
       }
     };
-    const stop = poll(look, 2000, 'api/v1/executions');
+    const stop = poll(look, 2000, true);
     return () => {
       mine = false;
       stop();

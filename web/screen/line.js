@@ -1,7 +1,7 @@
 // Who stands in the line of a queue or of a concurrency key, and who holds the key.
-import { html, h, useEffect, useState } from '../vendor/preact.js';
+import { html, h } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
-import { poll } from '../app/stream.js';
+import { useLooked } from '../app/looked.js';
 import { line, number, count, shortID } from '../app/text.js';
 import { shownAs, statusPill } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, labelChips } from '../part/kit.js';
@@ -28,20 +28,10 @@ const places = ({ rows, total, name, mine, yours, since: from }) => html`
       <td class="right num">${s.execution.priority || html`<span class="muted">0</span>`}</td><td class="right num nowrap">${since(from(s.execution))}</td></tr>`)}</tbody></table>`)}
   ${behind(rows, total) > 0 ? html`<p class="body muted">${number(behind(rows, total))} more behind these.</p>` : null}`;
 
-/** Asks again and again; it starts anew for another address. @param {string} path @param {string} mine a label @returns {{all: any, yours: any, error: unknown, again: () => void}} */
+/** @param {string} path @param {string} mine a label @returns {{all: any, yours: any, error: unknown, again: () => void}} */
 function useLine(path, mine) {
-  const [state, set] = useState({ path: '', all: /** @type {any} */ (null), yours: /** @type {any} */ (null), error: /** @type {unknown} */ (null) });
-  const [asked, ask] = useState(0);
-  useEffect(() => poll(async () => {
-    try {
-      const [all, yours] = await Promise.all([getJSON(path), mine ? getJSON(`${path}&label=${encodeURIComponent(mine)}`) : null]);
-      set({ path, all, yours, error: null });
-    } catch (error) {
-      set((s) => ({ ...s, path, error }));
-      throw error;
-    }
-  }, 3000), [path, mine, asked]);
-  return { ...state, all: state.path === path ? state.all : null, again: () => ask((n) => n + 1) };
+  const { data, error, again } = useLooked(() => Promise.all([getJSON(path), mine ? getJSON(`${path}&label=${encodeURIComponent(mine)}`) : null]), 3000, [path, mine], true);
+  return { all: data?.[0], yours: data?.[1], error, again };
 }
 
 /** @param {{queue: string, mine: string, needs: (lane: any) => any, close: string}} p */

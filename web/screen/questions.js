@@ -41,7 +41,7 @@ export function Questions() {
       setError(e);
       throw e;
     }
-  }, 3000), [state, most]);
+  }, 3000, true), [state, most]);
   return html`<div><div class="top"><h1>Questions</h1><div class="field"><label for="state">State</label><select id="state" value=${state} onChange=${(/** @type {any} */ e) => go('questions' + query({ state: e.target.value === 'open' ? '' : e.target.value }))}>
       ${['open', 'answered', 'expired', 'withdrawn', 'all'].map((s) => html`<option value=${s}>${s}</option>`)}</select></div></div>${trouble(error)}
     ${!all || all.of !== state ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty(state === 'open' ? 'Nobody is asked anything' : 'No such questions', html`<p>A task with <code>action: ask</code> waits here for the answer of a person:</p><pre>pawl apply examples/approval.yaml</pre>`)

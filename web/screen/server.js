@@ -100,7 +100,7 @@ export function Server() {
       setError(e);
       throw e;
     }
-  }, 3000), []);
+  }, 3000, true), []);
   if (!s) return html`<div><div class="top"><h1>Server</h1></div>${error ? trouble(error) : loading()}</div>`;
   const counters = Object.entries(s.counters || {}).sort(([a], [b]) => a.localeCompare(b));
   return html`<div><div class="top"><h1>Server</h1><a href=${apiURL('openapi.json')} target="_blank" rel="noopener noreferrer">OpenAPI</a></div>

@@ -20,7 +20,7 @@ export function Signals() {
   const q = route.value.query;
   const [most, setMost] = useState(100);
   const asked = Object.fromEntries(filters.map((name) => [name, q.get(name) || undefined]));
-  const { data, error } = useLooked(() => getJSON('api/v1/signals' + query({ ...asked, limit: most })), 3000, [asked, most]);
+  const { data, error } = useLooked(() => getJSON('api/v1/signals' + query({ ...asked, limit: most })), 3000, [asked, most], true);
   /** @type {Signal[]} */
   const all = data?.signals || [];
   const any = filters.some((name) => q.get(name));
@@ -42,7 +42,7 @@ export function SignalScreen({ id }) {
   const { data, error, again } = useLooked(async () => {
     const [text, page] = await Promise.all([request(`api/v1/signals/${encodeURIComponent(id)}`).then((r) => r.text()), getJSON('api/v1/enforcements' + query({ signal: id, limit: 1000 }))]);
     return { s: /** @type {Signal} */ (JSON.parse(text)), raw: members(text), all: /** @type {Enforcement[]} */ (page.enforcements || []) };
-  }, 3000, [id]);
+  }, 3000, [id], true);
   if (!data) return error ? html`<div class="stack"><h1>Signal</h1>${trouble(error)}<p><a href="signals">All signals</a></p></div>` : loading();
   const { s, raw, all } = data;
   return html`<div>

@@ -1,7 +1,7 @@
 // Where work waits and who does it: queues, concurrency keys, workers.
-import { html, h, useEffect, useState } from '../vendor/preact.js';
+import { html, h, useState } from '../vendor/preact.js';
 import { getJSON } from '../app/api.js';
-import { poll } from '../app/stream.js';
+import { useLooked } from '../app/looked.js';
 import { line, clock, number, count } from '../app/text.js';
 import { route, withQuery } from '../app/router.js';
 import { statusShape } from '../part/status.js';
@@ -9,7 +9,12 @@ import { isMine, keepMine, labelOf, mine } from '../part/mine.js';
 import { now, since, trouble, loading, panel, scroller, empty, labelChips, useTitle } from '../part/kit.js';
 import { PauseOrder } from './pause.js';
 import { actionName } from './executions.js';
-import { KeyLine, QueueLine } from './line.js';
+import { lazy } from '../app/lazy.js';
+
+const KeyLine = lazy(() => import('./line.js').then((m) => m.KeyLine));
+const QueueLine = lazy(() => import('./line.js').then((m) => m.QueueLine));
+
+/** @typedef {import('../types').Worker} Worker */
 
 const most = 200; // of each that are asked for
 
@@ -41,7 +46,7 @@ const keysPanel = (keys, chosen) => panel({
     <tbody>${keys.map((k) => html`<tr aria-current=${k.key === chosen ? 'true' : undefined}><td><a class="user" href=${withQuery({ key: k.key, queue: undefined })}>${line(k.key, 200)}</a></td><td class="right num">${number(k.holders)}</td><td class="right num">${number(k.waiting)}</td></tr>`)}</tbody></table>`),
 });
 
-/** @param {import('../types').Worker} w */
+/** @param {Worker} w */
 function kinds(w) {
   const all = w.kinds || [];
   const languages = all.filter((k) => k.startsWith('code:')).length;
@@ -51,7 +56,7 @@ function kinds(w) {
 
 const cells = 32; // of one worker in the document
 
-/** A cell for each slot, with what runs in it. @param {import('../types').Worker} w @param {string} label */
+/** A cell for each slot, with what runs in it. @param {Worker} w @param {string} label */
 function slots(w, label) {
   const busy = w.executions || [];
   const holds = w.holds || 0;
@@ -61,7 +66,7 @@ function slots(w, label) {
     ${w.slots > drawn ? html`<span class="muted small nowrap">${number(drawn)} drawn</span>` : null}</div>`;
 }
 
-/** What is left of a lease, as a ring that empties, beside the seconds. @param {import('../types').Worker} w */
+/** What is left of a lease, as a ring that empties, beside the seconds. @param {Worker} w */
 function lease(w) {
   const left = (Date.parse(w.expires_at) - now.value) / 1000;
   if (left <= 0) return html`<span class="bad">${Math.round(-left)} s over</span>`;
@@ -69,9 +74,11 @@ function lease(w) {
   const round = 2 * Math.PI * 6;
   return html`<span class="lease"><svg viewBox="0 0 16 16" width="14" height="14" class="shape run" aria-hidden="true"><circle cx="8" cy="8" r="6" class="line track" /><circle cx="8" cy="8" r="6" class="line" transform="rotate(-90 8 8)" stroke-dasharray=${`${round * left / longest} ${round}`} /></svg>${Math.round(left)} s left</span>`;
 }
+/** How many milliseconds it takes until a lease that is shown is over, unless its worker renews it. @param {{workers?: Worker[], lost?: import('../types').LostWorker[]}} found */
+const leasesLeft = ({ workers = [] }) => Math.min(...workers.map((w) => Date.parse(w.expires_at) - Date.now()));
 let longest = 1; // that a lease had left, in seconds: the server does not say how long its leases are
 
-/** @param {import('../types').Worker[]} workers @param {string} label @param {() => void} again */
+/** @param {Worker[]} workers @param {string} label @param {() => void} again */
 const workersPanel = (workers, label, again) => panel({
   title: 'Workers', actions: html`<span class="muted small">${atLeast(workers.length, 'session')}, ${number(workers.reduce((n, w) => n + (w.holds || 0), 0))} of ${count(workers.reduce((n, w) => n + w.slots, 0), 'slot')} busy</span>`,
   children: workers.length === 0 ? empty('No worker is here', html`<p>Nothing runs until one comes:</p><pre>pawl worker --server ${new URL('../', document.baseURI).href.replace(/\/$/, '')}</pre>`) : scroller('Workers', html`<table>
@@ -104,27 +111,19 @@ function Mine({ label, keep }) {
 
 export function Work() {
   useTitle('Work');
-  const [all, set] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const [asked, ask] = useState(0);
+  const lines = useLooked(() => Promise.all([getJSON(`api/v1/queues?limit=${most}`), getJSON(`api/v1/keys?limit=${most}`)]), 3000, [], true);
+  const served = useLooked(() => getJSON(`api/v1/workers?limit=${most}&executions=true&lost=true`), 3000, [], true, leasesLeft);
   const [label, setLabel] = useState(mine);
-  const again = () => ask((n) => n + 1);
   const q = route.value.query;
   const [key, queue] = [q.get('key') || '', q.get('queue') || ''];
-  useEffect(() => poll(async () => {
-    try {
-      const [q, k, w] = await Promise.all([getJSON(`api/v1/queues?limit=${most}`), getJSON(`api/v1/keys?limit=${most}`), getJSON(`api/v1/workers?limit=${most}&executions=true&lost=true`)]);
-      set({ queues: q.queues || [], keys: k.keys || [], workers: w.workers || [], lost: w.lost || [] });
-      setError(null);
-    } catch (e) {
-      setError(e);
-      throw e;
-    }
-  }, 3000), [asked]);
   const keep = (/** @type {string} */ l) => { keepMine(l); setLabel(l); };
-  const names = new Map((all?.workers || []).map((/** @type {import('../types').Worker} */ w) => [w.session, w.name]));
+  const error = lines.error || served.error;
+  /** @type {Worker[]} */
+  const workers = served.data?.workers || [];
+  const names = new Map(workers.map((w) => [w.session, w.name]));
+  const [queues, keys] = lines.data || [];
   return html`<div><div class="top"><h1>Work</h1>${h(Mine, { label, keep })}</div>
-    <div class="stack">${trouble(error)}${all ? html`${queuesPanel(all.queues, queue, again)}${queue ? h(QueueLine, { key: queue, queue, mine: label, needs, close: withQuery({ queue: undefined }) }) : null}
-      ${keysPanel(all.keys, key)}${key ? h(KeyLine, { key, of: key, mine: label, workers: names, close: withQuery({ key: undefined }) }) : null}
-      ${workersPanel(all.workers, label, again)}${lostPanel(all.lost)}` : error ? null : loading()}</div></div>`;
+    <div class="stack">${trouble(error)}${queues && served.data ? html`${queuesPanel(queues.queues || [], queue, lines.again)}${queue ? h(QueueLine, { key: queue, queue, mine: label, needs, close: withQuery({ queue: undefined }) }) : null}
+      ${keysPanel(keys.keys || [], key)}${key ? h(KeyLine, { key, of: key, mine: label, workers: names, close: withQuery({ key: undefined }) }) : null}
+      ${workersPanel(workers, label, served.again)}${lostPanel(served.data.lost || [])}` : error ? null : loading()}</div></div>`;
 }

@@ -172,3 +172,44 @@ test('what is looked at again and again waits as long as the server said', async
   assert.equal(asked.n, 2);
   stop();
 });
+
+test('those that hear share one stream: they look at once, after a change, and 30 s after the last look; and as without it while it is silent', async () => {
+  /** @type {ReadableStreamDefaultController[]} */
+  const streams = [];
+  const looks = { a: 0, b: 0 };
+  globalThis.fetch = /** @type {any} */ (async (/** @type {string} */ url, /** @type {RequestInit} */ o) => {
+    if (new Headers(o.headers).get('Accept') === 'text/event-stream') return new Response(new ReadableStream({ start: (c) => { streams.push(c); } }));
+    return new Response('{}');
+  });
+  const say = (/** @type {object} */ change) => streams[0].enqueue(new TextEncoder().encode(`event: changed\ndata: ${JSON.stringify(change)}\n\n`));
+  const idle = async (/** @type {number} */ seconds) => {
+    for (let s = 0; s < seconds; s += 5) {
+      await pass(5000);
+      say({ at: '', idle: true });
+      await pass(0);
+    }
+  };
+  const stops = [poll(async () => { looks.a++; }, 3000, true), poll(async () => { looks.b++; return 12000; }, 3000, true)];
+  await pass(0);
+  assert.equal(streams.length, 1);
+  say({ at: '' }); // the first message: what changed before the stream was there
+  await pass(3000);
+  assert.deepEqual(looks, { a: 2, b: 2 });
+  await idle(10);
+  assert.deepEqual(looks, { a: 2, b: 2 });
+  await idle(15);
+  assert.deepEqual(looks, { a: 2, b: 3 }, 'b says that an answer is good for 12 s');
+  await idle(5);
+  assert.equal(looks.a, 3, '30 s after the last look');
+  say({ at: '' });
+  await pass(3000);
+  assert.equal(looks.a, 4, 'a change');
+  for (let i = 0; i < 8; i++) await pass(3000);
+  assert.ok(looks.a >= 8, `${looks.a} looks while the stream is silent`);
+  for (const stop of stops) stop();
+  await pass(1);
+  const stop = poll(async () => {}, 3000, true);
+  await pass(0);
+  assert.equal(streams.length, 2, 'it was closed when none heard');
+  stop();
+});
