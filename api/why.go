@@ -9,7 +9,7 @@ type Why struct {
 	Attempt int      `json:"attempt" doc:"Number of the attempt, from 1"`
 	Summary string   `json:"summary" doc:"The reason for which it waits, in a sentence"`
 	Facts   []string `json:"facts" doc:"More about it, a sentence each"`
-	Unblock []string `json:"unblock" doc:"What would let it go on, a sentence each"`
+	Unblock []Advice `json:"unblock" doc:"What would let it go on; one of them is enough"`
 	// Action, Kind, Task, Index and Workflow say what the execution is.
 	Action   string `json:"action" doc:"What it is an execution of"`
 	Kind     string `json:"kind,omitempty" doc:"What kind that is"`
@@ -42,6 +42,24 @@ type Why struct {
 	Inquiry string `json:"inquiry,omitempty" doc:"The question whose answer it waits for"`
 	// Paused is the queue, worker or action that it waits to be resumed.
 	Paused *PausedPart `json:"paused,omitempty" doc:"The queue, worker or action that it waits to be resumed"`
+}
+
+// Advice is one thing that would let an execution go on.
+type Advice struct {
+	Text string `json:"text" doc:"In a sentence, without the words of any program"`
+	// Do, Kind and Name are the order, or the look, that the API has for it.
+	Do      string `json:"do,omitempty" enum:"resume,answer,cancel,why" doc:"What can be asked of the API for it"`
+	Kind    string `json:"kind,omitempty" enum:"execution,question,queue,worker,action" doc:"What that is asked of"`
+	Name    string `json:"name,omitempty" doc:"The id or name of that"`
+	Command string `json:"command,omitempty" doc:"The command line that does it"`
+}
+
+// String has the command behind the text, as pawl why shows it.
+func (a Advice) String() string {
+	if a.Command == "" {
+		return a.Text
+	}
+	return a.Text + ": " + a.Command
 }
 
 // PausedPart names something that is paused.

@@ -149,6 +149,14 @@ export interface Counts {
   verdicts: Record<string, number>;
 }
 
+export interface Advice {
+  text: string;
+  do?: string;
+  kind?: string;
+  name?: string;
+  command?: string;
+}
+
 export interface Deadline {
   of: string;
   at: string;
@@ -170,7 +178,7 @@ export interface Why {
   attempt: number;
   summary: string;
   facts: string[];
-  unblock: string[];
+  unblock: Advice[];
   action: string;
   kind?: string;
   task?: string;

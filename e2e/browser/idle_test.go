@@ -52,6 +52,6 @@ func TestWorkOfAnIdleServer(t *testing.T) {
 	s.call(t, http.MethodPost, "/api/v1/queues/default/pause", `{"reason": "the disks are full"}`)
 	tb.see("the disks are full")
 	s.call(t, http.MethodPost, "/api/v1/executions/"+held+"/cancel?wait=30s", `{}`)
-	tb.see("No key is in use")
+	tb.see("1 of 1 held, 0 waiting")
 	tb.check("an idle Work")
 }

@@ -122,7 +122,7 @@ func TestAwaitTimesOut(t *testing.T) {
 	fails := r.waiting(`{"signal":"paid","timeout":"1h"}`)
 	null := r.waiting(`{"signal":"paid","timeout":"1h","on_timeout":null}`)
 	for _, id := range []flow.ID{fails, null} {
-		if w, err := r.e.Why(r.ctx, id); err != nil || !strings.Contains(w.Unblock[0], "pawl emit paid --to "+id.String()) {
+		if w, err := r.e.Why(r.ctx, id); err != nil || !strings.Contains(w.Unblock[0].Command, "pawl emit paid --to "+id.String()) {
 			t.Errorf("why: %+v, %v", w, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestWhyNoHandler(t *testing.T) {
 		if w.Waiting != waiting || w.Queue != "resize" || w.Needs.Handler != "resize" {
 			t.Errorf("%+v", w)
 		}
-		all := w.Summary + "; " + strings.Join(w.Unblock, "; ") + "; " + strings.Join(w.Facts, "; ")
+		all := w.Summary + "; " + fmt.Sprint(w.Unblock) + "; " + strings.Join(w.Facts, "; ")
 		for _, say := range says {
 			if !strings.Contains(all, say) {
 				t.Errorf("%q is not in %q", say, all)

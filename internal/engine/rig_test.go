@@ -429,7 +429,12 @@ func (r *rig) why(id flow.ID, wants ...string) why.Answer {
 	if err != nil {
 		r.Fatal(err)
 	}
-	all := strings.Join(append(append([]string{w.Summary}, w.Facts...), w.Unblock...), "\n")
+	all := strings.Join(append([]string{w.Summary}, w.Facts...), "\n") + fmt.Sprintf("\n%+v", w.Unblock)
+	for _, a := range w.Unblock {
+		if strings.Contains(a.Text, "pawl ") || strings.Contains(a.Text, "--") {
+			r.Errorf("%q has words of the command line, which the page shows as well", a.Text)
+		}
+	}
 	for _, want := range wants {
 		if not, is := strings.CutPrefix(want, "!"); is == strings.Contains(all, not) {
 			r.Errorf("%q: found is %t in\n%s", want, is, all)

@@ -53,7 +53,7 @@ func (c *call) whyMany() error {
 func renderWhy(w *why.Answer) api.Why {
 	out := api.Why{
 		ID: w.Execution.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
-		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,
+		Facts: append([]string{}, w.Facts...), Unblock: []api.Advice{}, Waiting: w.Waiting,
 		Action: w.Action, Kind: string(w.Kind), Task: w.Task, Index: w.Index, Workflow: w.Workflow.String(),
 		Position: w.Position, Queue: w.Queue, Handler: w.Needs.Handler, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, KeyLimit: w.KeyLimit,
 		SelfHeld: w.SelfHeld, Until: w.Until, Worker: w.Worker, LeaseUntil: w.LeaseUntil, Workers: w.Workers, Slots: w.Slots,
@@ -68,6 +68,9 @@ func renderWhy(w *why.Answer) api.Why {
 	}
 	if p := w.Paused; p != nil {
 		out.Paused = &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
+	}
+	for _, a := range w.Unblock {
+		out.Unblock = append(out.Unblock, api.Advice(a))
 	}
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())

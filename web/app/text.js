@@ -35,7 +35,7 @@ export const numbered = (s) => revealed(s, byNumber).replace(/\t/g, byNumber);
 export const copied = (s) => revealed(s, (c) => (c === '\r' ? c : ''));
 
 // With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
-const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
+const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|submit|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
 
 // What others wrote, in quotation marks, or a time of UTC; its date is left out within half a day of now.
 const times = /"(?:[^"\\]|\\.)*"|\b(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d)Z\b/g;

@@ -39,6 +39,18 @@ async function trailOf(why) {
   return { trail, loop: false };
 }
 
+/** What this page has for an advice: a button, a link, or else the command, which is for a terminal; a question of its own stands above. @param {import('../types').Advice} a @param {Reason} w @param {() => void} again */
+function control(a, w, again) {
+  const name = a.name || '';
+  switch (a.do) {
+    case 'resume': return html`${h(PauseOrder, { key: `${a.kind} ${name}`, of: `${a.kind}s`, name, paused: true, again })}<span class="user muted">${line(`${a.kind} ${name}`, 160)}</span>`;
+    case 'answer': return w.inquiry === name ? null : html`<a class="button primary" href=${`questions/${name}`}>Answer it</a>`;
+    case 'cancel': return h(EndIt, { key: name, id: name, status: w.status, name: name === w.id ? nameOf(w) : name, again });
+    case 'why': return html`<a class="button" href=${`executions/${name}/why`}>Why it waits</a>`;
+    default: return a.command ? html`<code class="user">${line(a.command, 500)}</code>` : null;
+  }
+}
+
 /** What can be ordered of a step, so that the ones before it go on. @param {Reason} w @param {() => void} again */
 const orders = (w, again) => html`<div class="row">
   ${w.paused ? html`${h(PauseOrder, { key: `${w.paused.kind} ${w.paused.name}`, of: /** @type {any} */ (`${w.paused.kind}s`), name: w.paused.name, paused: true, again })}<span class="user muted">${line(`${w.paused.kind} ${w.paused.name}`, 160)}</span>` : null}
@@ -51,7 +63,7 @@ const trailPanel = ({ why, trail, loop, again }) => panel({
     <ol class="trail">${trail.map((w) => html`<li key=${w.id}>
     <div class="row"><span class="user">${nameOf(w)}</span><a class="mono" href=${`executions/${w.id}`}>${line(w.id)}</a>${statusPill({ status: w.status })}</div>
     <p class="user">${linked(w.summary)}</p>
-    ${(w.unblock || []).slice(0, 1).map((u) => html`<p class="user muted small">${linked(u)}</p>`)}${orders(w, again)}</li>`)}</ol>
+    ${(w.unblock || []).slice(0, 1).map((u) => html`<p class="user muted small">${linked(u.text)}</p>`)}${orders(w, again)}</li>`)}</ol>
     ${loop ? html`<p class="note bad">The trail comes back to where it has been: these executions wait for one another.</p>` : null}`,
 });
 
@@ -84,8 +96,7 @@ export function Why({ x }) {
     };
   }, [x.id, x.status, x.attempt, asked]);
   if (!why) return error ? trouble(error) : loading();
-  const p = why.paused;
-  const question = trail.trail.find((w) => w.inquiry)?.inquiry; // of a task of it
+  const again = () => ask((n) => n + 1);
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">
     <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
@@ -109,11 +120,9 @@ export function Why({ x }) {
         ${why.root ? html`<dt>Goes back to</dt><dd><a class="mono" href=${`executions/${why.root}/why`}>${line(why.root)}</a></dd>` : null}
       </dl>${(why.facts || []).length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}</div>` })}
       ${panel({ title: 'What would unblock it', children: html`<div class="body">${(why.unblock || []).length > 0
-        ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}
-        ${p ? html`<div class="row unblock">${h(PauseOrder, { key: `${p.kind} ${p.name}`, of: `${p.kind}s`, name: p.name, paused: true, again: () => ask((n) => n + 1) })}<span class="user muted">${line(`${p.kind} ${p.name}`, 160)}</span></div>` : null}
-        ${question ? html`<div class="row unblock"><a class="button primary" href=${`questions/${question}`}>Answer it</a></div>` : null}</div>` })}
+        ? html`<ul class="tight user unblock">${why.unblock.map((a) => html`<li>${linked(a.text)}${a.command ? html`<div class="row">${control(a, why, again)}</div>` : null}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}</div>` })}
     </div>
-    ${trail.trail.length > 0 || trail.loop ? trailPanel({ why, ...trail, again: () => ask((n) => n + 1) }) : null}
+    ${trail.trail.length > 0 || trail.loop ? trailPanel({ why, ...trail, again }) : null}
     ${error ? trouble(error) : null}
   </div>`;
 }

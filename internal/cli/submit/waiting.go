@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -53,8 +52,8 @@ func (w *waiting) look(ctx context.Context, c *client.Client, id, name string, s
 	}
 	w.said[reason] = true
 	line := fmt.Sprintf("pawl: %s has not started: %s", name, why.Summary)
-	if len(why.Unblock) > 0 {
-		line += "; what would unblock it: " + strings.Join(why.Unblock, "; or ")
+	for i, advice := range why.Unblock {
+		line += []string{"; what would unblock it: ", "; or "}[min(i, 1)] + advice.String()
 	}
 	w.say(line)
 }

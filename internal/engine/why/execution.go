@@ -25,7 +25,7 @@ type Answer struct {
 	Waiting   string // flow.Execution.WaitsFor, corrected where more than its own row is looked at; "nothing": it has ended
 	Summary   string // one sentence
 	Facts     []string
-	Unblock   []string // what would let it go on
+	Unblock   []Advice // what would let it go on
 	Position  int      // 1: next in its line; 0: in no line
 	Queue     string
 	Needs     flow.Needs // what a worker of the queue must have
@@ -55,6 +55,27 @@ type Answer struct {
 
 	root *Answer // of Root
 	path string  // the names of the tasks down to Root
+}
+
+// Advice is one thing that would let an execution go on, without the words of any program. What can be ordered of Pawl is named as well.
+type Advice struct {
+	Text    string
+	Do      string // resume, answer, cancel, why; "": Pawl's API has no order for it
+	Kind    string // of what that is done to: execution, question, queue, worker, action
+	Name    string // its id or name
+	Command string // the command line that does it
+}
+
+func cancelIt(text string, id flow.ID) Advice {
+	return Advice{Text: text, Do: "cancel", Kind: "execution", Name: id.String(), Command: "pawl cancel " + id.String()}
+}
+
+func lookAt(text string, id flow.ID) Advice {
+	return Advice{Text: text + "; see what it waits for", Do: "why", Kind: "execution", Name: id.String(), Command: "pawl why " + id.String()}
+}
+
+func resumeIt(kind, name string) Advice {
+	return Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: fmt.Sprintf("pawl resume %s %s", kind, name)}
 }
 
 // Deadline is a moment at which something ends by itself.
@@ -182,7 +203,7 @@ func (w *Answer) putAside(x *flow.Execution) {
 	w.Until = x.Aside.Until
 	w.Summary = fmt.Sprintf("put aside by the engine: a decision about it was refused (%s)", x.Aside.Reason)
 	w.Facts = append(w.Facts, fmt.Sprintf("the engine tries it again at %s; it has been put aside %d times", Clock(x.Aside.Until), x.Aside.Times))
-	w.Unblock = append(w.Unblock, "what the reason names is mended, or a version of Pawl that can decide about it is started", "it is cancelled: pawl cancel "+x.ID.String())
+	w.Unblock = append(w.Unblock, Advice{Text: "what the reason names is mended, or a version of Pawl that can decide about it is started"}, cancelIt("it is cancelled", x.ID))
 }
 
 func (w *Answer) deadlines(x *flow.Execution) {
@@ -265,10 +286,13 @@ func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *Answer) e
 		names = append(names, h.ID.String())
 	}
 	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
-	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", raisedWhere(x)}
+	if len(holders) > 0 {
+		w.Unblock = append(w.Unblock, lookAt("a holder ends", holders[0].ID))
+	}
+	w.Unblock = append(w.Unblock, Advice{Text: raisedWhere(x)})
 	if w.SelfHeld = slices.Contains(w.Holders, x.Parent); w.SelfHeld {
 		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
-		w.Unblock = append(w.Unblock, "the task is given another key than its workflow has")
+		w.Unblock = append(w.Unblock, Advice{Text: "the task is given another key than its workflow has"})
 	}
 	return nil
 }
@@ -284,7 +308,7 @@ func raisedWhere(x *flow.Execution) string {
 	case !x.Parent.IsZero():
 		return "the key's limit is raised in " + task
 	}
-	return "it is submitted again with a higher concurrency.limit: its key came with it"
+	return "it is submitted again with a higher limit of its key, which came with it"
 }
 
 func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) error {
@@ -312,7 +336,7 @@ func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) erro
 	}
 	if e.Cut != nil && e.Cut(x.Owner) {
 		w.Summary += ", and its worker is behind a broker that does not answer"
-		w.Unblock = append(w.Unblock, "the broker answers before the worker stops, after two thirds of a lease: pawl doctor --broker URL looks at it")
+		w.Unblock = append(w.Unblock, Advice{Text: "the broker answers before the worker stops, after two thirds of a lease", Command: "pawl doctor --broker URL"})
 	}
 	w.LeaseUntil = expires
 	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", Clock(expires)))

@@ -12,7 +12,7 @@ import (
 func (w *Answer) paused(p *store.Pause, then string) {
 	w.Waiting, w.Until, w.Paused = "paused", p.Until, p
 	w.Summary = pauseText(p) + then
-	w.Unblock = []string{fmt.Sprintf("it is resumed: pawl resume %s %s", p.Of, p.Name)}
+	w.Unblock = []Advice{resumeIt(p.Of.String(), p.Name)}
 }
 
 // pauseText is a sentence about a pause: the queue, worker or action that is paused, since when, by which person, until when, and the reason.
@@ -61,5 +61,5 @@ func (w *Answer) pausedItself(x *flow.Execution) {
 	if p.Stops {
 		w.Facts = append(w.Facts, "its timers stand still; when it is resumed they go on by as long as that lasted")
 	}
-	w.Unblock = append([]string{"it is resumed: pawl resume execution " + resumed.String()}, w.Unblock...)
+	w.Unblock = append([]Advice{resumeIt("execution", resumed.String())}, w.Unblock...)
 }

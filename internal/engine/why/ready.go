@@ -48,7 +48,7 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) err
 		where += " for " + allOf(needs)
 	}
 	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, w.Workers, plural(w.Workers, "worker"), w.Slots)
-	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
+	w.Unblock = []Advice{{Text: "a slot becomes free"}, {Text: "more slots or workers are started"}, {Text: "it is submitted with a higher priority"}}
 	held, err := e.whoHolds(ctx, c.serving)
 	if held != "" {
 		w.Facts = append(w.Facts, held)
@@ -75,7 +75,7 @@ func (w *Answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 	if _, held := flow.PausedAction(x.Queue); held {
 		w.Position = 0
 		w.Waiting, w.Summary = "paused", fmt.Sprintf("action %q was paused until now; the engine puts what waited for that back", x.Action)
-		w.Unblock = []string{"nothing needs to be done: it goes on within seconds"}
+		w.Unblock = []Advice{{Text: "nothing needs to be done: it goes on within seconds"}}
 		return true
 	}
 	return false
@@ -138,9 +138,9 @@ func (w *Answer) noWorker(where string, needs []string, c *candidates) {
 	default:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
-		w.Unblock = []string{"start a worker that serves " + where}
+		w.Unblock = []Advice{{Text: "start a worker that serves " + where}}
 		if len(needs) > 0 {
-			w.Unblock[0] += " and has " + allOf(needs)
+			w.Unblock[0].Text += " and has " + allOf(needs)
 		}
 	}
 }
@@ -160,9 +160,9 @@ func (w *Answer) unhandled(where string, needs []string, serving int, able []sto
 	default:
 		w.Summary = fmt.Sprintf("no live worker of %s has a handler for kind %s (%d %s it without); it is %s in line", where, w.Needs.Handler, serving, serve(serving), ordinal(w.Position))
 	}
-	w.Unblock = []string{fmt.Sprintf("start a program that serves handler %q on %s (package handler)", w.Needs.Handler, where)}
+	w.Unblock = []Advice{{Text: fmt.Sprintf("start a program that serves handler %q on %s (package handler)", w.Needs.Handler, where)}}
 	if len(rest) > 0 {
-		w.Unblock[0] += " and has " + allOf(rest)
+		w.Unblock[0].Text += " and has " + allOf(rest)
 	}
 	const few = 3
 	for _, s := range able[:min(few, len(able))] {
@@ -185,11 +185,13 @@ func (w *Answer) unmet(where string, needs []string, others []lacking) {
 	}
 	w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, allOf(needs), len(others), serve(len(others)), ordinal(w.Position))
 	near := slices.MinFunc(others, func(a, b lacking) int { return len(a.needs) - len(b.needs) })
-	how := fmt.Sprintf("pawl worker --queues %s %s", w.Queue, flags(needs))
+	start := Advice{Text: fmt.Sprintf("start a worker of %s that has %s", where, allOf(needs))}
 	if w.Needs.Handler != "" {
-		how = "package handler"
+		start.Text += " (package handler)"
+	} else {
+		start.Command = strings.TrimSpace(fmt.Sprintf("pawl worker --queues %s %s", w.Queue, flags(needs)))
 	}
-	w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (%s), or submit it to a queue that has one", where, allOf(needs), strings.TrimSpace(how))}
+	w.Unblock = []Advice{start, {Text: "submit it to a queue that has one"}}
 	if len(w.Needs.Labels) == 0 {
 		return
 	}

@@ -41,7 +41,7 @@ func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) er
 	default:
 		w.Facts = append(w.Facts, "it times out at "+Clock(i.Due))
 	}
-	w.Unblock = append(w.Unblock, "it is answered: pawl answer "+id+" -i")
+	w.Unblock = append(w.Unblock, Advice{Text: "it is answered", Do: "answer", Kind: "question", Name: id, Command: "pawl answer " + id + " -i"})
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) 
 	if k.Subject == k.Workflow.String() {
 		emit = fmt.Sprintf("pawl emit %s --to %s", k.Trigger, k.Subject)
 	}
-	w.Unblock = append(w.Unblock, "the signal is emitted: "+emit)
+	w.Unblock = append(w.Unblock, Advice{Text: "the signal is emitted", Command: emit})
 	if !x.WakeAt.IsZero() && k.Null {
 		w.Facts = append(w.Facts, fmt.Sprintf("at %s it completes with null", Clock(x.WakeAt)))
 	}
@@ -104,7 +104,7 @@ func (e *Explainer) rerunning(ctx context.Context, x *flow.Execution, w *Answer)
 	w.Summary = fmt.Sprintf("about to run %s again", of)
 	if !again.IsZero() {
 		w.Summary = fmt.Sprintf("waiting for %s, which runs %s again", again, of)
-		w.Unblock = append(w.Unblock, fmt.Sprintf("it ends; see pawl why %s", again))
+		w.Unblock = append(w.Unblock, lookAt("it ends", again))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *Answer, 
 	if err != nil {
 		return fmt.Errorf("read marks: %w", err)
 	}
-	tasks, err := e.lookAt(ctx, plan, s.sample, d)
+	tasks, err := e.lookInto(ctx, plan, s.sample, d)
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func (s *survey) heldBack(plan *definition.Workflow, marks []store.Mark) []strin
 	return facts[:min(len(facts), shownTasks)]
 }
 
-// lookAt asks of tasks what they wait for, as far as the descent may still go.
-func (e *Explainer) lookAt(ctx context.Context, plan *definition.Workflow, children []store.Child, d *descent) ([]openTask, error) {
+// lookInto asks of tasks what they wait for, as far as the descent may still go.
+func (e *Explainer) lookInto(ctx context.Context, plan *definition.Workflow, children []store.Child, d *descent) ([]openTask, error) {
 	var tasks []openTask
 	for i := range children {
 		c := &children[i]
@@ -242,7 +242,7 @@ func (e *Explainer) failing(ctx context.Context, x *flow.Execution, w *Answer, f
 		return nil
 	}
 	w.Summary = fmt.Sprintf("is failing, since %s: %s", since, w.Summary)
-	w.Unblock = append(w.Unblock, "what is running ends; pawl cancel "+x.ID.String()+" ends it now")
+	w.Unblock = append(w.Unblock, cancelIt("what is running ends, or it is cancelled", x.ID))
 	return nil
 }
 

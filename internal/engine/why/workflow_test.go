@@ -23,7 +23,7 @@ func explained(r *enginetest.Rig, id flow.ID, wants ...string) why.Answer {
 	if err != nil {
 		r.Fatal(err)
 	}
-	all := strings.Join(append(append([]string{w.Summary}, w.Facts...), w.Unblock...), "\n")
+	all := strings.Join(append([]string{w.Summary}, w.Facts...), "\n") + fmt.Sprintf("\n%+v", w.Unblock)
 	for _, want := range wants {
 		if not, is := strings.CutPrefix(want, "!"); is {
 			if strings.Contains(all, not) {
@@ -176,7 +176,7 @@ func TestWhySaysWhereALimitIsRaised(t *testing.T) {
 	r := enginetest.OnSQLite(t)
 	r.Define("name: act\naction: noop\nconcurrency: {key: k}\n---\nname: w\ntasks:\n  a: {action: noop, concurrency: {key: k}}\n")
 	r.Submit(engine.Submission{Action: "noop", Key: "k", KeyLimit: 1})
-	explained(r, r.Submit(engine.Submission{Action: "noop", Key: "k", KeyLimit: 1}), "submitted again with a higher concurrency.limit", "!definition")
+	explained(r, r.Submit(engine.Submission{Action: "noop", Key: "k", KeyLimit: 1}), "submitted again with a higher limit of its key", "!definition")
 	explained(r, r.Submit(engine.Submission{Action: "act"}), "raised in the definition of act, or with the submission")
 	w := r.Submit(engine.Submission{Action: "w"})
 	explained(r, child(r, w, "a", 0), "raised in task a of its workflow's definition")
