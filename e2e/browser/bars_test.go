@@ -98,7 +98,7 @@ func TestCostOfLoading(t *testing.T) {
 		most        float64 // bytes: modules that earlier screens have brought are not fetched again
 	}{
 		{"executions/" + id + "/result", "1 of 2 cases passed", 25_000}, {"batches", "a=b", 14_500}, {"compare?a=" + id, "The latest of code", 12_500}, {"new", "Program", 15_000},
-		{"definitions", "Nothing is registered", 2_500}, {"work", "No key is in use", 15_000}, {"server", "ended on this server in the last hour", 9_000},
+		{"definitions", "Nothing is registered", 2_500}, {"work", "No key is in use", 9_500}, {"server", "ended on this server in the last hour", 9_000},
 	} {
 		eval[any](tb, `(() => { const a = document.createElement('a'); a.href = `+quote(later.path)+`; document.body.append(a); a.click(); a.remove(); })()`)
 		tb.see(later.shows)

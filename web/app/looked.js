@@ -3,15 +3,13 @@ import { useEffect, useState } from '../vendor/preact.js';
 import { poll } from './stream.js';
 
 /**
- * The last answer of load, which is called every so many milliseconds, and again from the start when one of deps changes; until its first answer null.
- * With hears it is called where something may have changed: see poll. good says how many milliseconds an answer is good for though nothing has.
+ * The last answer of load, which poll calls, and again from the start when one of deps changes; null until the first.
  * @template T
  * @param {() => Promise<T>} load
  * @param {number} every
  * @param {any[]} deps
- * @param {boolean} [hears]
- * @param {(data: T) => number} [good]
- * @returns {{data: T|null, error: unknown, again: () => void}}
+ * @param {boolean} [hears] see poll
+ * @param {(data: T) => number} [good] see poll
  */
 export function useLooked(load, every, deps, hears, good) {
   const [state, set] = useState(/** @type {{data: T|null, error: unknown, of: string}} */ ({ data: null, error: null, of: '' }));
@@ -34,5 +32,5 @@ export function useLooked(load, every, deps, hears, good) {
       stop();
     };
   }, [of, round]);
-  return state.of === of ? { ...state, again: () => next((n) => n + 1) } : { data: null, error: null, again: () => {} };
+  return { ...(state.of === of ? state : { data: null, error: null }), again: () => next((n) => n + 1) };
 }

@@ -5,6 +5,7 @@ import { placesText } from './mine.js';
 
 /** @typedef {import('../types').Lane} Lane */
 /** @typedef {import('../types').Standing} Standing */
+/** @typedef {import('../types').Execution} Execution */
 
 /** What tells a line of a queue from its others. @param {Lane} l */
 const whose = (l) => JSON.stringify([l.paused_action || '', l.handler || '', l.runtime || '', Object.entries(l.worker_labels || {}).sort()]);
@@ -20,3 +21,26 @@ export const behind = (rows, total) => Math.max(0, total - (rows.at(-1)?.place |
 
 /** Which worker has what holds a key: its name; the engine where that runs it itself; '' where it waits for one. @param {import('../types').Execution} x @param {Map<string, string>} names of workers by session */
 export const heldBy = (x, names) => (x.worker ? line(names.get(x.worker) || x.worker, 120) : open(x.status) && x.status !== 'scheduled' ? 'the engine' : '');
+
+/** How many of a line would get their key now if all had another limit. @param {number} limit @param {number} held @param {number} waiting */
+export const wouldGo = (limit, held, waiting) => Math.max(0, Math.min(limit - held, waiting));
+
+/** When an attempt has become due: what waits for a later start is in no line before that. @param {Execution} x */
+const came = (x) => Date.parse(x.queued_at || x.created_at || '');
+
+/**
+ * Who have passed each row of a line: those before it, and those that hold its key, that came later and have a higher priority. By id; rows that were passed by none are left out.
+ * @param {Standing[]} rows from the head of the line on
+ * @param {Execution[]} holders
+ */
+export function passed(rows, holders) {
+  /** @type {Map<string, Execution[]>} */
+  const all = new Map();
+  const before = [...holders];
+  for (const { execution: x } of rows) {
+    const by = before.filter((y) => (y.priority || 0) > (x.priority || 0) && came(y) > came(x));
+    if (by.length > 0) all.set(x.id, by);
+    before.push(x);
+  }
+  return all;
+}

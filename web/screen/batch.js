@@ -54,7 +54,7 @@ async function load(of, names) {
   return { all: all.slice(0, most), more: !!cursor };
 }
 
-/** Follows a batch until everything in it has ended; one that is empty is waited for. The names of cases are kept, which the next look need not ask for. @param {string} of @param {string} against */
+/** Follows a batch until everything in it has ended; one that is empty is waited for. Names of cases are kept. @param {string} of @param {string} against */
 function useBatches(of, against) {
   const [state, set] = useState(/** @type {{key: string, now?: {all: Execution[], more: boolean}, before?: {all: Execution[], more: boolean}, error: unknown}} */ ({ key: '', error: null }));
   const key = `${of}\n${against}`;

@@ -108,7 +108,7 @@ export function Why({ x }) {
         ${why.position ? html`<dt>Place in line</dt><dd class="num"><a href=${'work' + query(why.place_of === 'key' ? { key: why.key } : { queue: why.queue })}>${number(why.position)}</a></dd>` : null}
         ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}${left > 0 ? ` (in ${duration(left)})` : ''}</dd>` : null}
         ${why.queue ? html`<dt>Queue</dt><dd><a href=${'work' + query({ queue: why.queue })} class="user">${line(why.queue)}</a></dd>` : null}
-        ${why.place_of === 'queue' ? html`<dt>Could take it</dt><dd class="num">${why.workers ? `${count(why.workers, 'worker')} with ${count(why.slots || 0, 'slot')}` : html`<span class="bad">No worker</span>`}</dd>` : null}
+        ${why.place_of === 'queue' && why.paused?.kind !== 'queue' ? html`<dt>Could take it</dt><dd class="num">${why.workers ? `${count(why.workers, 'worker')} with ${count(why.slots || 0, 'slot')}` : html`<span class="bad">No worker</span>`}</dd>` : null}
         ${why.lacking && why.lacking.length > 0 ? html`<dt>Could not</dt><dd><ul>${why.lacking.slice(0, 5).map((/** @type {import('../types').LackingWorker} */ l) => html`<li class="user">${line(l.worker, 80)} lacks ${line(l.lacks.join(', '), 200)}</li>`)}</ul></dd>` : null}
         ${why.runtime ? html`<dt>Needs</dt><dd class="user">${line(why.runtime)}</dd>` : null}
         ${why.key ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>` : null}

@@ -1,6 +1,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { behind, heldBy, placesOf, yoursIn } from '../part/standing.js';
+import { behind, heldBy, passed, placesOf, wouldGo, yoursIn } from '../part/standing.js';
 
 const standing = (...places) => places.map((place) => ({ place, execution: { id: `ex_${place}` } }));
 
@@ -30,4 +30,20 @@ test('a holder is with a worker by name, with the engine, or with none yet', () 
   assert.equal(heldBy({ status: 'running' }, names), 'the engine');
   assert.equal(heldBy({ status: 'scheduled' }, names), '');
   assert.equal(heldBy({ status: 'completed' }, names), '');
+});
+
+test('with another limit as many would go as there would be slots, and no more than wait', () => {
+  assert.equal(wouldGo(3, 1, 5), 2);
+  assert.equal(wouldGo(30, 1, 5), 5);
+  assert.equal(wouldGo(2, 4, 5), 0);
+});
+
+test('a row was passed by what came later with a higher priority: before it in the line, or with its key', () => {
+  const at = (id, minute, more) => ({ id, queued_at: `2026-01-01T00:${minute}:00Z`, ...more });
+  const line = (...all) => all.map((execution, i) => ({ place: i + 1, execution }));
+  const ids = (rows, holders = []) => Object.fromEntries([...passed(rows, holders)].map(([id, by]) => [id, by.map((x) => x.id)]));
+  const urgent = at('urgent', '30', { priority: 10 });
+  assert.deepEqual(ids(line(urgent, at('first', '10'), at('last', '40'))), { first: ['urgent'] });
+  assert.deepEqual(ids(line(at('first', '10'), at('next', '20')), [urgent]), { first: ['urgent'], next: ['urgent'] });
+  assert.deepEqual(ids(line(at('early', '05', { priority: 10 }), at('first', '10'))), {}, 'it was there before');
 });
