@@ -114,7 +114,7 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 		at["compare "+part] = "compare?a=" + cases + "&b=" + other + "&show=" + part
 	}
 	batch(t, s)
-	alike(t, s)
+	alike(t, s, "alike", "echo ok", "read n; [ $n = 2 ] && echo no || echo ok")
 	for name, query := range map[string]string{"batches": "", "batch": "?of=run%3D1", "batches compared": "?of=run%3D2&against=run%3D1", "batches flipped": "?of=run%3D2&against=run%3D1&show=flips",
 		"batch pivot": "?of=run%3D2&rows=label%3Amodel&cols=label%3Awho", "batch shares": "?of=run%3D2&rows=label%3Amodel", "no batch": "?of=no%3Dsuch", "batch folded": "?of=run%3Dalike"} {
 		at[name] = "batches" + query
@@ -152,8 +152,8 @@ func batch(t *testing.T, s *server) {
 	}
 }
 
-// alike submits a batch of two programs with ten cases: both pass six of them, and fail three in the same way.
-func alike(t *testing.T, s *server) {
+// alike submits a batch of two programs with ten cases, of which six expect ok and four no.
+func alike(t *testing.T, s *server, run, ann, bob string) {
 	t.Helper()
 	cases := make([]any, 10)
 	for i := range cases {
@@ -161,9 +161,9 @@ func alike(t *testing.T, s *server) {
 		cases[i] = map[string]any{"name": fmt.Sprint("case ", i), "stdin": fmt.Sprint(i), "expect": expect}
 	}
 	s.call(t, http.MethodPost, "/api/v1/evaluations:batch", map[string]any{"evaluations": []any{
-		map[string]any{"language": "bash", "source": "echo ok", "labels": map[string]string{"run": "alike", "who": "ann"}, "cases": cases},
-		map[string]any{"language": "bash", "source": "read n; [ $n = 2 ] && echo no || echo ok", "labels": map[string]string{"run": "alike", "who": "bob"}, "cases": cases}}})
-	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3Dalike&wait=60s", nil)
+		map[string]any{"language": "bash", "source": ann, "labels": map[string]string{"run": run, "who": "ann"}, "cases": cases},
+		map[string]any{"language": "bash", "source": bob, "labels": map[string]string{"run": run, "who": "bob"}, "cases": cases}}})
+	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3D"+run+"&wait=60s", nil)
 }
 
 // shows is a text that each screen must show once it has loaded.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -442,7 +443,8 @@ func TestChainsAreFolded(t *testing.T) {
 func TestEqualColumnsAreFolded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	alike(t, s)
+	alike(t, s, "alike", "echo ok", "read n; [ $n = 2 ] && echo no || echo ok")
+	alike(t, s, "worse", "echo no", "echo no")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as("light", 1280)
 	tb.do("open", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dalike"))
@@ -457,6 +459,9 @@ func TestEqualColumnsAreFolded(t *testing.T) {
 	columns("six cases are one column", "6 cases that all pass", "case 2", "case 4", "case 5", "case 8")
 	if n := eval[int](tb, `document.querySelectorAll('table.grid [aria-label$="6 cases that all pass: Passed"]').length`); n != 2 {
 		t.Errorf("%d cells say what the six cases are, want 2", n)
+	}
+	if n := eval[int](tb, `document.querySelectorAll('#page a:not([href])').length`); n != 0 {
+		t.Errorf("%d links lead nowhere", n)
 	}
 	tb.accessible("folded columns")
 	tb.do("go to the heading", chromedp.Focus(`table.grid th.of button`))
@@ -476,6 +481,17 @@ func TestEqualColumnsAreFolded(t *testing.T) {
 	tb.accessible("unfolded columns")
 	tb.do("what did not pass", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dalike&show=failing"))
 	columns("three equal columns stay apart", "case 2", "case 4", "case 5", "case 8")
+	tb.do("what flipped", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dworse&against=run%3Dalike"))
+	columns("six cases that got worse are one column", "6 cases: Wrong answer", "case 2", "case 4", "case 5", "case 8")
+	if signs := eval[[]string](tb, `[...document.querySelectorAll('table.grid td:has([role=img])')].map((c) => getComputedStyle(c.firstElementChild, '::after').content + ' ' + c.firstElementChild.getAttribute('aria-label'))`); !slices.Equal(signs, []string{
+		`"▼" who=ann, 6 cases: Wrong answer: Wrong answer, worse, before Passed`, `"▼" who=bob, 6 cases: Wrong answer: Wrong answer, worse, before Passed`}) {
+		t.Errorf("the cells of the column say %q", signs)
+	}
+	for _, theme := range []string{"dark", "light"} {
+		tb.as(theme, 1280)
+		tb.accessible("folded columns that flipped " + theme)
+		tb.shot("folded flips " + theme)
+	}
 }
 
 // Equal siblings are one box, which tells of one that failed and leads to all. A filter by status and name leaves its tasks their words; it is in the address, and no pointer is needed.

@@ -80,8 +80,7 @@ function Map_({ rows, cols, at, move }) {
     ${[...mapTones, 'run'].map((t) => html`<i class=${t}></i>`)}</div>`;
 }
 
-/** @typedef {{rows: GridRow[], cols: string[], groups: Map<string, import('./equal.js').Group>, name: string, head: string, href: (r: GridRow, col: string, cell: Cell|undefined) => string, unfold: (col: string) => void}} Shown
- * groups: equal columns that are one, by the first of them; head: what the rows are */
+/** @typedef {{rows: GridRow[], cols: string[], groups: Map<string, import('./equal.js').Group>, name: string, head: string, href: (r: GridRow, col: string, cell: Cell|undefined) => string, unfold: (col: string) => void}} Shown groups: equal columns, by the first; head: what the rows are */
 
 /** @param {Shown} p */
 function Grid({ rows, cols, groups, name, head, href, unfold }) {
@@ -101,7 +100,8 @@ function Grid({ rows, cols, groups, name, head, href, unfold }) {
     const group = groups.get(c);
     const word = `${r.name}, ${group ? group.word : line(c, 80)}: ${says(now)}${f !== 'same' ? `, ${flips[f].word}${r.before?.get(c) ? `, before ${says(r.before.get(c))}` : ''}` : ''}`;
     if (!now && f === 'same') return html`<td class="none"></td>`;
-    return html`<td key=${c} class=${f === 'same' ? '' : `flip ${f}`}><a class=${`mark ${now ? tone(now) : 'idle'}`} role=${group && 'img'} href=${group ? undefined : href(r, c, now)} aria-label=${word} title=${word}>${now ? mark(now) : ''}</a></td>`;
+    const [cls, shown] = now ? [`mark ${tone(now)}`, mark(now)] : ['mark idle', ''];
+    return html`<td key=${c} class=${f === 'same' ? '' : `flip ${f}`}>${group ? html`<span class=${cls} role="img" aria-label=${word} title=${word}>${shown}</span>` : html`<a class=${cls} href=${href(r, c, now)} aria-label=${word} title=${word}>${shown}</a>`}</td>`;
   };
   const heading = (/** @type {string} */ c) => {
     const group = groups.get(c);

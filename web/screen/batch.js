@@ -98,14 +98,14 @@ export function Batch({ of, against }) {
   const without = of.includes('=') ? of.slice(0, of.indexOf('=')) : '';
   const withoutOld = against.includes('=') ? against.slice(0, against.indexOf('=')) : '';
   const [equal, setEqual] = useState(/** @type {typeof apart|null} */ (null));
-  const folds = useRef(/** @type {HTMLButtonElement|null} */ (null)); // gets the focus when a press on a heading takes that away
+  const folds = useRef(/** @type {HTMLButtonElement|null} */ (null)); // gets the focus of a heading that is pressed
   const labels = useMemo(() => (now ? labelsOf(now.all, without) : []), [now]);
   const anyCases = !!now?.all.some((x) => x.digest);
   const rowsBy = q.get('rows') || 'execution';
   const colsBy = q.get('cols') || (anyCases ? 'case' : 'outcome');
   const made = useMemo(() => now && matrix(now.all, { rows: rowsBy, cols: colsBy, without, names }), [now, rowsBy, colsBy]);
   const old = useMemo(() => before && matrix(before.all, { rows: rowsBy, cols: colsBy, without: withoutOld, names }), [before, rowsBy, colsBy]);
-  const wide = !!made && made.cols.length > 3; // there may be equal columns
+  const wide = !!made && made.cols.length > 3;
   useEffect(() => { if (wide) import('../part/equal.js').then(setEqual, () => setEqual(apart)); }, [wide]);
   if (!now || !made || (wide && !equal)) return error ? trouble(error) : loading();
   if (now.all.length === 0) return html`${trouble(error)}<div class="panel">${empty('Nothing has this label', html`<p>No execution is in the batch ${line(of, 120)}.</p>`)}</div>`;

@@ -32,20 +32,22 @@ export function Changed({ name, from, shown, workflow, raw }) {
     let mine = true;
     set('');
     lay(null);
+    setError(null);
+    const failed = (/** @type {unknown} */ e) => { if (mine) setError(e); };
     const at = `api/v1/definitions/${encodeURIComponent(name)}`;
-    request(at + query({ version: from })).then((res) => res.text()).then((t) => { if (mine) set(members(t).document); }).catch(setError);
-    if (workflow) getJSON(`${at}/graph${query({ version: shown, since: from })}`).then((l) => { if (mine) lay(inPixels(l)); }).catch(setError);
+    request(at + query({ version: from })).then((res) => res.text()).then((t) => { if (mine) set(members(t).document); }).catch(failed);
+    if (workflow) getJSON(`${at}/graph${query({ version: shown, since: from })}`).then((l) => { if (mine) lay(inPixels(l)); }).catch(failed);
     return () => { mine = false; };
   }, [name, from, shown]);
   const others = Array.from({ length: Math.min(shown - 1, 100) }, (_, i) => String(shown - 1 - i));
   const chosen = route.value.query.get('changed') || '';
-  const [was, is] = [old, raw].map((doc) => members(members(doc).tasks || '')[chosen]);
+  const [was, is] = [old, raw].map((doc) => (chosen ? members(members(doc).tasks || '')[chosen] : undefined));
   const one = was !== undefined || is !== undefined;
   return panel({
     title: `What changed since version ${from}`,
     actions: html`<select class="short-select" aria-label="Since version" value=${String(from)} onChange=${(/** @type {any} */ e) => go(withQuery({ since: e.target.value, changed: undefined }), { replace: true })}>${others.map((v) => html`<option value=${v}>Version ${v}</option>`)}</select>`,
-    children: error ? trouble(error) : old === '' || (workflow && !layout) ? loading() : html`${layout ? tasks({ layout, chosen: one ? chosen : '' }) : null}
+    children: html`${trouble(error)}${layout ? tasks({ layout, chosen: one ? chosen : '' }) : null}${old === '' ? (error ? null : loading()) : html`
       ${one ? html`<p class="body row"><strong>Task <span class="user">${line(chosen, 120)}</span></strong><a href=${withQuery({ changed: undefined })}>The whole document</a></p>` : null}
-      ${one ? diff(was ? yaml(was) : '', is ? yaml(is) : '', 'What changed in the task', 'The task is the same') : diff(yaml(old), yaml(raw), 'What changed', 'The documents are the same')}`,
+      ${one ? diff(was ? yaml(was) : '', is ? yaml(is) : '', 'What changed in the task', 'The task is the same') : diff(yaml(old), yaml(raw), 'What changed', 'The documents are the same')}`}`,
   });
 }
