@@ -487,6 +487,9 @@ func TestEqualColumnsAreFolded(t *testing.T) {
 		`"▼" who=ann, 6 cases: Wrong answer: Wrong answer, worse, before Passed`, `"▼" who=bob, 6 cases: Wrong answer: Wrong answer, worse, before Passed`}) {
 		t.Errorf("the cells of the column say %q", signs)
 	}
+	if !eval[bool](tb, `(() => { const b = document.querySelector('table.grid th.of button'); const words = document.createRange(); words.selectNodeContents(b); return words.getBoundingClientRect().top >= b.getBoundingClientRect().top; })()`) {
+		t.Error("the heading does not fit its button")
+	}
 	for _, theme := range []string{"dark", "light"} {
 		tb.as(theme, 1280)
 		tb.accessible("folded columns that flipped " + theme)
