@@ -115,7 +115,7 @@ export async function request(path, o = {}) {
     })), res);
   }
   if (res.ok || res.status === 304) {
-    if (path !== session) inside.value = true;
+    if (path !== session && !locked.value) inside.value = true; // what was asked for before a log-out may be answered after it
     return res;
   }
   /** @type {import('../types').Problem} */

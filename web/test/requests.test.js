@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 
 // The modules read the document when they are loaded, and ask with fetch.
 Object.assign(globalThis, { document: Object.assign(new EventTarget(), { baseURI: 'http://pawl/ui/', hidden: false }) });
-const { request, getJSON, post, Problem, offline } = await import('../app/api.js');
+const { request, getJSON, post, logOut, Problem, locked, offline, inside } = await import('../app/api.js');
 const { follow, poll } = await import('../app/stream.js');
 
 /** Answers each request by the next of answers. @param {((o: RequestInit) => Response|Promise<Response>)[]} answers */
@@ -46,6 +46,20 @@ test('a request whose caller has given up already is not sent', async () => {
   assert.equal(got.error?.name, 'AbortError');
   assert.equal(asked.n, 0);
   assert.equal(offline.value, '');
+});
+
+test('what was asked for before a log-out and is answered after it shows nothing of the screen again', async () => {
+  /** @type {(r: Response) => void} */
+  let answer = () => {};
+  served([() => new Promise((resolve) => { answer = resolve; }), async () => new Response(null, { status: 204 })]);
+  const look = outcome(getJSON('api/v1/executions'));
+  await turns();
+  await logOut();
+  answer(new Response('{}'));
+  await pass(0);
+  const found = [look.over, look.error, inside.value];
+  locked.value = false; // for the other tests
+  assert.deepEqual(found, [true, null, false]);
 });
 
 test('a caller that asks again and again under one signal keeps nothing of what has been answered', async () => {
