@@ -93,7 +93,13 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 	if err := t.loadInquiries(ctx, []flow.InquiryKey{key}); err != nil {
 		return err
 	}
-	i, err := flow.Ask(t.inquiries.known[key], t.e.opts.NewID(), d.ID, key, q, t.now)
+	known := t.inquiries.known[key]
+	if known != nil && known.State == flow.InquiryOpen {
+		if before := t.draft(known.Execution); before != nil && before.Place != flow.Held {
+			known.Withdraw(t.now) // what asked before has ended in this transaction, which withdraws its question only when it is written
+		}
+	}
+	i, err := flow.Ask(known, t.e.opts.NewID(), d.ID, key, q, t.now)
 	if err != nil {
 		return t.cannotAsk(d, err)
 	}

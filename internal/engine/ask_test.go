@@ -222,6 +222,44 @@ tasks:
 	})
 }
 
+// A question whose time is over is put to others under the same purpose: the one is withdrawn and the other is asked in one transaction.
+func TestAskOthers(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define(`
+name: escalate
+tasks:
+  first: {action: ask, timeout: 10ms, continue_on_error: true, with: {title: Go?, purpose: p, assignees: [ada]}}
+  second: {needs: [first], action: ask, with: {title: Go?, purpose: p, assignees: [bob]}}
+`)
+		id := r.submit(Submission{Action: "escalate"})
+		var second *flow.Execution
+		r.until(func() bool {
+			children, err := r.store.Children(r.ctx, store.WorkflowAttempt{ID: id, Attempt: 1}, "first", 0, 10)
+			if err != nil {
+				r.Fatal(err)
+			}
+			if len(children) == 1 {
+				second = r.get(children[0].Execution)
+			}
+			return second != nil && second.Stage != flow.Requested
+		})
+		if second.Stage.Terminal() {
+			r.Fatalf("the second question: %s %+v", second.Stage, second.Outcome.Error)
+		}
+		for who, n := range map[string]int{"ada": 0, "bob": 1} {
+			if all, err := r.store.Inquiries(r.ctx, store.InquiryFilter{Assignee: who, Limit: 10}); err != nil || len(all) != n {
+				r.Errorf("%d questions are put to %s, want %d: %v", len(all), who, n, err)
+			}
+		}
+		if err := r.reply(r.asked(id, "second"), "bob", `1`); err != nil {
+			r.Fatal(err)
+		}
+		if x := r.ended(id); x.Stage != flow.Completed {
+			r.Errorf("%s %+v", x.Stage, x.Outcome)
+		}
+	})
+}
+
 func TestAskUnderOnePurpose(t *testing.T) {
 	r := newRig(t)
 	r.define(`

@@ -140,6 +140,15 @@ func (t *tx) putInquiry(i *flow.Inquiry) error {
 	if i.Revision == 0 {
 		s = inquiries.bind(t.c.use(qInsertInquiry), i)
 	} else {
+		before, err := t.c.use(qInquiry).id(i.ID).inquiries()
+		if err != nil {
+			return err
+		}
+		for _, b := range before { // it may have been put to others
+			if err := t.assign(qUnassign, b); err != nil {
+				return err
+			}
+		}
 		s = revised.bind(t.c.use(qUpdateInquiry), i).id(i.ID).int(int64(i.Revision))
 	}
 	if err := taken(s.run()); err != nil {
@@ -148,11 +157,15 @@ func (t *tx) putInquiry(i *flow.Inquiry) error {
 	if t.c.changes() != 1 {
 		return fmt.Errorf("%w: it has another revision than %d", store.ErrConflict, i.Revision)
 	}
+	if i.State != flow.InquiryOpen {
+		return nil
+	}
+	return t.assign(qAssign, i)
+}
+
+// assign runs qAssign or qUnassign for each person to whom an inquiry is put by name.
+func (t *tx) assign(q *query, i *flow.Inquiry) error {
 	for _, who := range i.Assignees {
-		q := qUnassign
-		if i.State == flow.InquiryOpen {
-			q = qAssign
-		}
 		if err := t.c.use(q).text(who).id(i.ID).run(); err != nil {
 			return err
 		}
