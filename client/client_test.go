@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -358,6 +359,29 @@ func TestInProcessSlowReader(t *testing.T) {
 		t.Error("a write that nobody took succeeded")
 	}
 	_ = res.Body.Close()
+}
+
+// A deadline is for a write: a stream that has nothing to say for longer than a reader may take for one goes on.
+func TestInProcessQuietStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			rc := http.NewResponseController(w)
+			for range 3 {
+				_ = rc.SetWriteDeadline(time.Now().Add(15 * time.Second))
+				if _, err := io.WriteString(w, "alive "); err != nil || rc.Flush() != nil {
+					t.Errorf("the stream broke: %v", err)
+				}
+				time.Sleep(time.Minute)
+			}
+		})
+		res, err := (&http.Client{Transport: inProcess{h}}).Get("http://in-process/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(res.Body); err != nil || string(b) != "alive alive alive " {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
 }
 
 func TestInProcessAnswers(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -55,8 +54,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// inProcessAnswer is the handler's http.ResponseWriter. Its methods are for the handler's goroutine, except that the
-// deadline may pass at any time.
+// inProcessAnswer is the handler's http.ResponseWriter. Its methods are for the handler's goroutine.
 type inProcessAnswer struct {
 	header http.Header
 	buffer bytes.Buffer
@@ -64,8 +62,7 @@ type inProcessAnswer struct {
 	pipe   *io.PipeWriter // set once it streams
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex
-	deadline *time.Timer
+	deadline time.Time // of writes to the pipe; zero: none
 
 	// What begun hands over.
 	begun  chan struct{}
@@ -90,7 +87,7 @@ func (w *inProcessAnswer) WriteHeader(status int) {
 func (w *inProcessAnswer) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if w.pipe != nil {
-		return w.pipe.Write(b)
+		return w.stream(b)
 	}
 	w.buffer.Write(b)
 	if w.buffer.Len() > inProcessBuffer {
@@ -113,7 +110,7 @@ func (w *inProcessAnswer) FlushError() error {
 	if w.buffer.Len() == 0 {
 		return nil
 	}
-	_, err := w.pipe.Write(w.buffer.Bytes())
+	_, err := w.stream(w.buffer.Bytes())
 	w.buffer = bytes.Buffer{}
 	return err
 }
@@ -121,18 +118,19 @@ func (w *inProcessAnswer) FlushError() error {
 // Flush is FlushError for those who know only http.Flusher.
 func (w *inProcessAnswer) Flush() { _ = w.FlushError() }
 
-// SetWriteDeadline breaks the answer off when a write is still under way at t; the zero time takes that back.
-func (w *inProcessAnswer) SetWriteDeadline(t time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.deadline != nil {
-		w.deadline.Stop()
-		w.deadline = nil
-	}
-	if !t.IsZero() && w.pipe != nil {
+// stream writes to the reader. A deadline that passes meanwhile breaks the answer off.
+func (w *inProcessAnswer) stream(b []byte) (int, error) {
+	if !w.deadline.IsZero() {
 		pipe := w.pipe
-		w.deadline = time.AfterFunc(time.Until(t), func() { _ = pipe.CloseWithError(os.ErrDeadlineExceeded) })
+		late := time.AfterFunc(time.Until(w.deadline), func() { _ = pipe.CloseWithError(os.ErrDeadlineExceeded) })
+		defer late.Stop()
 	}
+	return w.pipe.Write(b)
+}
+
+// SetWriteDeadline is for the writes from now on, as that of a connection: one that passes while nothing is written breaks nothing off.
+func (w *inProcessAnswer) SetWriteDeadline(t time.Time) error {
+	w.deadline = t
 	return nil
 }
 
@@ -140,7 +138,6 @@ func (w *inProcessAnswer) SetWriteDeadline(t time.Time) error {
 func (w *inProcessAnswer) SetReadDeadline(time.Time) error { return nil }
 
 func (w *inProcessAnswer) finish(failed error) {
-	_ = w.SetWriteDeadline(time.Time{})
 	switch {
 	case w.pipe != nil:
 		_ = w.pipe.CloseWithError(failed) // nil: EOF
