@@ -70,7 +70,7 @@ func TestLayoutsHold(t *testing.T) {
 	})
 }
 
-// Needs that are added to a graph make no cycle, whatever they are; its own stay, and so does each that is on no cycle.
+// With makes no cycle, also of random needs. It keeps all needs of the graph itself, and each added one that is on no cycle.
 func TestNeedsOfAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		needs := drawn(t)

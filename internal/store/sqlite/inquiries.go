@@ -163,7 +163,7 @@ func (t *tx) putInquiry(i *flow.Inquiry) error {
 	return t.assign(qAssign, i)
 }
 
-// assign runs qAssign or qUnassign for each person to whom an inquiry is put by name.
+// assign adds a row of the table assigned for each assignee of an inquiry (qAssign), or deletes it (qUnassign).
 func (t *tx) assign(q *query, i *flow.Inquiry) error {
 	for _, who := range i.Assignees {
 		if err := t.c.use(q).text(who).id(i.ID).run(); err != nil {
