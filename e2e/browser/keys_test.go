@@ -152,7 +152,7 @@ func TestKeysOfAnExecution(t *testing.T) {
 	at(ids[1], "Why")
 	// Until the next frame the field of a dialog that was closed still has the focus: a key that is as fast as that is the screen's already.
 	tb.key("ask to cancel it", "c")
-	tb.until("its field has the focus", `document.activeElement?.id === 'reason'`)
+	tb.until("its field has the focus", `document.activeElement?.matches('dialog[open] #reason')`)
 	eval[any](tb, `document.querySelector('dialog[open]').close(); document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
 	tb.until("the list has its filter", `location.pathname.endsWith('/executions') && location.search === '?action=sleep'`)
 	tb.until("the rows are there", `document.querySelectorAll('table.runs tbody tr').length === 3`)
@@ -264,7 +264,7 @@ func TestSearchOverScreens(t *testing.T) {
 	tb.key("take it", kb.Enter)
 	tb.see("Cancel this execution?")
 	// Enter that is held down from the search on does not answer the question that it brought up.
-	tb.until("its field has the focus", `document.activeElement?.id === 'reason'`)
+	tb.until("its field has the focus", `document.activeElement?.matches('dialog[open] #reason')`)
 	held := true
 	for range 3 {
 		tb.do("hold Enter down", command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, AutoRepeat: &held}),
