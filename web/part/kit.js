@@ -1,5 +1,5 @@
 // The small parts that every screen uses.
-import { html, h, signal, useEffect, useRef, useState } from '../vendor/preact.js';
+import { html, h, signal, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { line, plain, copied, ago, clock } from '../app/text.js';
 import { Problem } from '../app/api.js';
 
@@ -77,14 +77,23 @@ export const loading = () => html`<div class="empty" role="status">Loading …</
 /** @param {{name: string, open: boolean, close: () => void, children: any}} p */
 function Dialog({ name, open, close, children }) {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
-  // The browser tells of a close() by an event that may come after the dialog was opened again.
-  const closedHere = useRef(false);
-  useEffect(() => {
+  // The browser tells of a close() by an event that may come after the dialog was opened again: how many of these are still to come.
+  const told = useRef(0);
+  const shut = () => {
+    told.current++;
+    ref.current?.close();
+  };
+  // Before the next key can come: what is typed right behind the one that asks belongs to the dialog.
+  useLayoutEffect(() => {
     const d = ref.current;
-    if (!d) return;
-    if (open && !d.open) d.showModal();
-    if (!open && d.open) { closedHere.current = true; d.close(); }
+    if (open && !d?.open) d?.showModal();
+    if (!open && d?.open) shut();
   }, [open]);
+  // The screen hears at once that the dialog was left: it would not open it again for a key that comes before the event.
+  const leave = () => {
+    shut();
+    close();
+  };
   // A text that is marked from a field to beyond the edge ends in a click on the dialog, too: only what is pressed outside closes it.
   const outside = useRef(false);
   // Enter that is still down from opening the dialog repeats itself: it must not answer what the dialog asks.
@@ -93,9 +102,10 @@ function Dialog({ name, open, close, children }) {
     e.preventDefault();
     e.stopPropagation();
   };
-  const closed = () => { if (!closedHere.current) close(); closedHere.current = false; };
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onKeyDownCapture=${pressed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
-    onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
+  const closed = () => { if (told.current > 0) told.current--; else close(); };
+  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onCancel=${(/** @type {Event} */ e) => { if (e.target === ref.current) leave(); }} onKeyDownCapture=${pressed}
+    onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
+    onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) leave(); }}>${open ? children : null}</dialog>`;
 }
 
 /** A modal dialog; the browser keeps the focus inside and gives it back. @param {{name: string, open: boolean, close: () => void}} p @param {any} children */

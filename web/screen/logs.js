@@ -253,7 +253,9 @@ export function Logs({ x, moment }) {
   const scrolled = () => {
     const b = box.current;
     if (!b) return;
-    const end = b.scrollTop + b.clientHeight >= b.scrollHeight - 2 * height;
+    // Lines, or a console below them, may come between the page's own scrolling to the end and this: only who scrolls up leaves it.
+    const bottom = b.scrollHeight - b.clientHeight;
+    const end = b.scrollTop >= (atEnd.current && put.current.box === b ? Math.min(put.current.top, bottom) : bottom) - 2 * height;
     atEnd.current = end && !where;
     setFollowing(atEnd.current);
     setView((v) => ({ ...v, top: b.scrollTop, height: b.clientHeight }));
