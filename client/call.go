@@ -122,6 +122,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		if time.Since(begun)+next > c.patience {
 			return nil, err
 		}
+		c.onRetry(err, begun, begun.Add(c.patience))
 		if err := pause(ctx, next); err != nil {
 			return nil, err
 		}

@@ -29,6 +29,7 @@ type Client struct {
 	token     string
 	userAgent string
 	patience  time.Duration
+	onRetry   func(error, time.Time, time.Time)
 	chain     string
 	keys      bool // give submissions an idempotency key of their own
 }
@@ -56,6 +57,12 @@ func WithChain(chain string) Option { return func(c *Client) { c.chain = chain }
 // overloaded, and a stream is taken up again; a context that ends earlier ends it earlier. By default it is DefaultPatience, which
 // outlasts the restart of a server. 0: calls are tried once.
 func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
+
+// WithOnRetry calls f before a call or a stream is tried again: with why the last try failed, since when it fails, and until when it is
+// tried. Goroutines that share the client call it at the same time.
+func WithOnRetry(f func(err error, since, until time.Time)) Option {
+	return func(c *Client) { c.onRetry = f }
+}
 
 // DefaultPatience is how long calls are repeated unless WithPatience says otherwise. A server in the same process is there or
 // ending: it is given inProcessPatience.
@@ -97,7 +104,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	}
 	c := &Client{
 		base: strings.TrimRight(u.String(), "/"), http: &http.Client{Transport: transport},
-		token: token, userAgent: "pawl-client", patience: DefaultPatience, chain: os.Getenv(chainVariable), keys: true,
+		token: token, userAgent: "pawl-client", patience: DefaultPatience, onRetry: func(error, time.Time, time.Time) {}, chain: os.Getenv(chainVariable), keys: true,
 	}
 	for _, o := range options {
 		o(c)
@@ -111,7 +118,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 func NewInProcess(h http.Handler, options ...Option) *Client {
 	c := &Client{
 		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},
-		userAgent: "pawl-client", patience: inProcessPatience, chain: os.Getenv(chainVariable),
+		userAgent: "pawl-client", patience: inProcessPatience, onRetry: func(error, time.Time, time.Time) {}, chain: os.Getenv(chainVariable),
 	}
 	for _, o := range options {
 		o(c)

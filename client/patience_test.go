@@ -81,7 +81,8 @@ func TestPatience(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n network
-				c, stop := n.client(t, h)
+				var told, last time.Time
+				c, stop := n.client(t, h, WithOnRetry(func(_ error, since, until time.Time) { told, last = since, until }))
 				defer stop()
 				n.away.Store(true)
 				back := time.AfterFunc(tc.away, func() { n.away.Store(false) })
@@ -92,6 +93,9 @@ func TestPatience(t *testing.T) {
 				err := tc.call(ctx, c)
 				if took := time.Since(begun); took < tc.least || took > tc.most {
 					t.Errorf("took %s, want %s to %s", took, tc.least, tc.most)
+				}
+				if repeats := tc.most > 0; repeats == told.IsZero() || repeats && (!told.Equal(begun) || !last.Equal(begun.Add(DefaultPatience))) {
+					t.Errorf("told that it fails since %s and is tried until %s, want %s and a minute later", told, last, begun)
 				}
 				if (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%v, want %q", err, tc.fails)
@@ -133,7 +137,10 @@ func TestPatienceOfStreams(t *testing.T) {
 				}
 				_, _ = fmt.Fprintf(w, "event: outcome\nid: 8\ndata: {\"cursor\":\"8 after %s\"}\n\nevent: end\ndata: {}\n\n", after)
 			})
-			c, stop := n.client(t, h)
+			var told bool
+			c, stop := n.client(t, h, WithOnRetry(func(_ error, since, until time.Time) {
+				told = told || time.Since(since) > 2*time.Second && time.Since(since) < time.Minute && until.After(time.Now())
+			}))
 			defer stop()
 			var seen []string
 			for o, err := range c.FollowOutcomes(t.Context(), OutcomeQuery{Name: "run", Value: "x"}) {
@@ -149,6 +156,9 @@ func TestPatienceOfStreams(t *testing.T) {
 			}
 			if fmt.Sprint(seen) != want {
 				t.Errorf("away for %s: %v, want %s", away, seen, want)
+			}
+			if !told {
+				t.Errorf("away for %s: not told that it is tried again", away)
 			}
 		})
 	}

@@ -225,6 +225,7 @@ func followed[T any](ctx context.Context, c *Client, path string, query url.Valu
 		var none T
 		lastID, failures := "", 0
 		heard := time.Now() // when the server sent something last
+		var since time.Time // when the first of the failures was
 		for {
 			err := c.stream(ctx, path, query, &lastID, &heard, func(m message) error {
 				failures = 0
@@ -240,7 +241,9 @@ func followed[T any](ctx context.Context, c *Client, path string, query url.Valu
 				}
 				return nil
 			})
-			failures++
+			if failures++; failures == 1 {
+				since = time.Now()
+			}
 			next := pauseAfter(failures, retryAfter(err))
 			switch {
 			case errors.Is(err, errStreamEnded):
@@ -252,6 +255,7 @@ func followed[T any](ctx context.Context, c *Client, path string, query url.Valu
 				yield(none, err)
 				return
 			}
+			c.onRetry(err, since, heard.Add(c.patience))
 			if err := pause(ctx, next); err != nil {
 				yield(none, err)
 				return

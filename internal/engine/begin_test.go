@@ -114,7 +114,7 @@ type probed struct {
 
 func (p *probed) Probe(context.Context) error { return p.err }
 
-// A store that takes writes again makes the replica ready at once, though nothing has been submitted since a commit failed.
+// What waits is said to wait for the store while that takes nothing. A store that takes writes again makes the replica ready at once, though nothing has been submitted since a commit failed.
 func TestReadyByProbe(t *testing.T) {
 	t.Parallel()
 	full := fmt.Errorf("%w: the disk is full", store.ErrUnavailable)
@@ -123,12 +123,18 @@ func TestReadyByProbe(t *testing.T) {
 		p.Store = o.Store
 		o.Store = p
 	})
+	id := r.submit(Submission{Action: "noop"})
+	waits := r.why(id, "no live worker").Summary
 	r.e.health.failed(full)
 	if err := r.e.Ready(r.ctx); !errors.Is(err, full) {
 		t.Errorf("while the disk is full: %v, want %v", err, full)
 	}
+	r.why(id, "nothing goes on just now", "the disk is full", waits, "the store takes writes again")
 	p.err = nil
 	if err := r.e.Ready(r.ctx); err != nil {
 		t.Errorf("when it has space again: %v", err)
+	}
+	if w := r.why(id); w.Summary != waits {
+		t.Errorf("when it has space again it waits for %q, want %q", w.Summary, waits)
 	}
 }

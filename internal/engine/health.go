@@ -51,6 +51,11 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.opts.Store.Ready(ctx); err != nil {
 		return fmt.Errorf("the store does not answer or cannot be written: %w", err)
 	}
+	return e.refusedWrite(ctx)
+}
+
+// refusedWrite is why the store did not take what was last to be written; nil when it did, or is known to take writes again.
+func (e *Engine) refusedWrite(ctx context.Context) error {
 	if a := e.health.lastFailure.Load(); a != nil && time.Since(a.at) < failsFor && !e.writes(ctx) {
 		return fmt.Errorf("the store did not take what was last to be written: %w", a.err)
 	}

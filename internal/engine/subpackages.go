@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/archives"
@@ -48,7 +49,16 @@ func (e *Engine) explainer() *why.Explainer {
 
 // Why says what an execution is waiting for.
 func (e *Engine) Why(ctx context.Context, id flow.ID) (why.Answer, error) {
-	return e.explainer().Execution(ctx, id)
+	w, err := e.explainer().Execution(ctx, id)
+	if err != nil || w.Waiting == "nothing" {
+		return w, err
+	}
+	if refused := e.refusedWrite(ctx); refused != nil {
+		w.Facts = append([]string{w.Summary}, w.Facts...)
+		w.Summary = fmt.Sprintf("nothing goes on just now: %v", refused)
+		w.Unblock = append([]why.Advice{{Text: "the store takes writes again"}}, w.Unblock...)
+	}
+	return w, nil
 }
 
 // WhySchedule says what a schedule waits for.

@@ -84,7 +84,7 @@ func (s *Session) take(next *Session) {
 // own.
 func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 	if url := a.Config.Text("server"); url != "" {
-		c, err := client.New(url, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+Version()))
+		c, err := client.New(url, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+Version()), client.WithOnRetry(a.sayRetries()))
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}
@@ -126,6 +126,23 @@ func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 // patience is how long a command waits for a process that holds the state directory and cannot be joined, because it is
 // starting or ending, or is a command that only reads.
 const patience = 30 * time.Second
+
+// sayRetries tells a person what a command waits for when the server is away, or cannot work, for longer than the moment of a restart:
+// once for each time that it is.
+func (a *App) sayRetries() func(err error, since, until time.Time) {
+	const moment = 2 * time.Second
+	var mu sync.Mutex
+	var said time.Time // until when the tries go on of which it was told
+	return func(err error, since, until time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(since) < moment || now.Before(said) {
+			return
+		}
+		said = until
+		fmt.Fprintf(&a.logTo, "pawl: %v; trying again for another %s\n", err, time.Until(until).Round(time.Second))
+	}
+}
 
 // reached checks that a server answers at all. A person who named a wrong one should learn that now, and not after the client
 // has tried for as long as a server may take to restart.

@@ -37,5 +37,9 @@ func (c *conn) failure(rc int32) error {
 	if c.db == 0 {
 		return &sqliteError{code: rc, say: libc.GoString(sqlite3.Xsqlite3_errstr(c.tls, rc))}
 	}
-	return &sqliteError{code: rc, say: libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))}
+	e := &sqliteError{code: rc, say: libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))}
+	if e.primary() == sqlite3.SQLITE_FULL {
+		e.say += ": free some space on the disk of " + libc.GoString(sqlite3.Xsqlite3_db_filename(c.tls, c.db, 0))
+	}
+	return e
 }

@@ -205,8 +205,8 @@ func TestDiskFull(t *testing.T) {
 			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{big}})
 		})
 	}
-	if err := write(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
-		t.Errorf("a write to a full disk: %v, want ErrUnavailable that says so", err)
+	if err := write(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "full: free some space on the disk of /") || !strings.Contains(err.Error(), "bench.db") {
+		t.Errorf("a write to a full disk: %v, want ErrUnavailable that says so, and where", err)
 	}
 	if _, err := x.s.Get(context.Background(), big.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what was refused: %v, want ErrNotFound", err)
