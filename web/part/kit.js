@@ -77,23 +77,15 @@ export const loading = () => html`<div class="empty" role="status">Loading …</
 /** @param {{name: string, open: boolean, close: () => void, children: any}} p */
 function Dialog({ name, open, close, children }) {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
-  // The browser tells of a close() by an event that may come after the dialog was opened again: how many of these are still to come.
+  // The browser tells of a close() by an event that may come after the dialog was opened again: how many are still to come.
   const told = useRef(0);
-  const shut = () => {
-    told.current++;
-    ref.current?.close();
-  };
-  // Before the next key can come: what is typed right behind the one that asks belongs to the dialog.
-  useLayoutEffect(() => {
+  const shut = () => { told.current++; ref.current?.close(); };
+  useLayoutEffect(() => { // before the next key comes
     const d = ref.current;
     if (open && !d?.open) d?.showModal();
     if (!open && d?.open) shut();
   }, [open]);
-  // The screen hears at once that the dialog was left: it would not open it again for a key that comes before the event.
-  const leave = () => {
-    shut();
-    close();
-  };
+  const leave = () => { shut(); close(); }; // a screen that heard it by the event would not open it for a key in between
   // A text that is marked from a field to beyond the edge ends in a click on the dialog, too: only what is pressed outside closes it.
   const outside = useRef(false);
   // Enter that is still down from opening the dialog repeats itself: it must not answer what the dialog asks.
@@ -103,8 +95,7 @@ function Dialog({ name, open, close, children }) {
     e.stopPropagation();
   };
   const closed = () => { if (told.current > 0) told.current--; else close(); };
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onCancel=${(/** @type {Event} */ e) => { if (e.target === ref.current) leave(); }} onKeyDownCapture=${pressed}
-    onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
+  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onCancel=${leave} onKeyDownCapture=${pressed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
     onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) leave(); }}>${open ? children : null}</dialog>`;
 }
 

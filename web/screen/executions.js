@@ -97,6 +97,7 @@ function anyViews() {
 
 const Bulk = lazy(() => import('./bulk.js').then((m) => m.Bulk), () => null);
 const Marked = lazy(() => import('./bulk.js').then((m) => m.Marked), () => null);
+const FirstRun = lazy(() => import('./firstrun.js').then((m) => m.FirstRun));
 
 /** @param {{look: () => void, error: unknown}} p look again at what there is */
 function Filters({ look: again, error }) {
@@ -129,16 +130,6 @@ function Filters({ look: again, error }) {
     ${h(Where, { value: q.get('where') || '', error, set: (text) => set({ where: text }) })}
   </div>`;
 }
-
-const server = new URL('../', document.baseURI).href.replace(/\/$/, '');
-
-const firstCommands = `echo 'print(6*7)' | pawl eval --language python --server ${server} -
-
-curl -s ${server}/api/eval -d '{"language": "python", "source": "print(6*7)", "wait": "30s"}'`;
-
-const firstRun = () => empty('Nothing has run yet', html`<p>Submit something from here, from the command line or over HTTP:</p>
-  <pre tabindex="0" aria-label="Commands">${firstCommands}</pre>
-  <p><a class="button primary" href="new">New execution</a></p>`);
 
 export function Executions() {
   useTitle('Executions');
@@ -240,7 +231,7 @@ export function Executions() {
       onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
       ${!ready && state.error ? null : !ready ? loading() : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh, { marked, mark })
         : state.searched ? empty('Nothing yet', html`<p>None of the executions since ${clock(state.searched)} has all of these. Older ones were not looked at.</p><p><button type="button" onClick=${more} disabled=${busy} data-further>Search further back</button></p>`)
-        : filtered ? empty('Nothing matches', html`<p>No execution has all of these.</p><p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`) : firstRun()}
+        : filtered ? empty('Nothing matches', html`<p>No execution has all of these.</p><p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`) : h(FirstRun, {})}
     </div>
     ${ready && state.rows.length > 0 ? html`<div class="more">
       ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
