@@ -83,7 +83,7 @@ type RuleState struct {
 	Rule    Rule     `json:"rule" doc:"That is asked about"`
 	Summary string   `json:"summary" doc:"One sentence"`
 	Facts   []string `json:"facts" doc:"What became of the latest signals that it listens to"`
-	Unblock []string `json:"unblock" doc:"What would change that"`
+	Unblock []Advice `json:"unblock" doc:"What would change that"`
 }
 
 // RulesTest asks what rules would have made of the signals of the past.

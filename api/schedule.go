@@ -66,7 +66,7 @@ type ScheduleWhy struct {
 	Waiting string   `json:"waiting" doc:"time, resume, server (it is due, and none has fired it), or nothing: no time comes any more"`
 	Summary string   `json:"summary" doc:"One sentence"`
 	Facts   []string `json:"facts" doc:"What became of its last times, and what else matters"`
-	Unblock []string `json:"unblock" doc:"What would let it go on"`
+	Unblock []Advice `json:"unblock" doc:"What would let it go on"`
 }
 
 // SchedulePreview is when a schedule comes next, and what it makes of clock changes.

@@ -44,12 +44,12 @@ type Why struct {
 	Paused *PausedPart `json:"paused,omitempty" doc:"The queue, worker or action that it waits to be resumed"`
 }
 
-// Advice is one thing that would let an execution go on.
+// Advice is one thing that would let an execution, schedule or rule go on.
 type Advice struct {
 	Text string `json:"text" doc:"In a sentence, without the words of any program"`
 	// Do, Kind and Name are the order, or the look, that the API has for it.
-	Do      string `json:"do,omitempty" enum:"resume,answer,cancel,why" doc:"What can be asked of the API for it"`
-	Kind    string `json:"kind,omitempty" enum:"execution,question,queue,worker,action" doc:"What that is asked of"`
+	Do      string `json:"do,omitempty" enum:"resume,answer,cancel,why,retry" doc:"What can be asked of the API for it"`
+	Kind    string `json:"kind,omitempty" enum:"execution,question,queue,worker,action,schedule,rule" doc:"What that is asked of"`
 	Name    string `json:"name,omitempty" doc:"The id or name of that"`
 	Command string `json:"command,omitempty" doc:"The command line that does it"`
 }

@@ -633,6 +633,14 @@ export interface SchedulePage {
   next_cursor?: string;
 }
 
+export interface ScheduleWhy {
+  name: string;
+  waiting: string;
+  summary: string;
+  facts: string[];
+  unblock: Advice[];
+}
+
 export interface Tick {
   nominal: string;
   last: string;
@@ -663,6 +671,13 @@ export interface RuleList {
   rules: Rule[];
 }
 
+export interface RuleState {
+  rule: Rule;
+  summary: string;
+  facts: string[];
+  unblock: Advice[];
+}
+
 export interface Signal {
   id: string;
   trigger: string;
@@ -683,6 +698,18 @@ export interface SignalPage {
   next_cursor?: string;
 }
 
+export interface RuleValue {
+  text: string;
+  value: unknown;
+}
+
+export interface RuleClause {
+  text: string;
+  holds: boolean;
+  error?: string;
+  values?: RuleValue[];
+}
+
 export interface EnforceReason {
   code: string;
   message: string;
@@ -697,6 +724,21 @@ export interface Enforcement {
   execution?: string;
   at: string;
   reason?: EnforceReason;
+}
+
+export interface RuleWhy {
+  rule: string;
+  version: number;
+  fired: boolean;
+  summary: string;
+  clauses: RuleClause[];
+  enforcement?: Enforcement;
+}
+
+export interface SignalWhy {
+  signal: Signal;
+  summary: string;
+  rules: RuleWhy[];
 }
 
 export interface EnforcementPage {

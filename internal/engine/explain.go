@@ -216,7 +216,7 @@ type RuleState struct {
 	Rule    *automation.Rule
 	Summary string
 	Facts   []string
-	Unblock []string
+	Unblock []why.Advice
 }
 
 // WhyRule says whether a rule would start something, and what became of the latest signals that it listens to.
@@ -225,13 +225,13 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &RuleState{Rule: r, Summary: fmt.Sprintf("rule %s@%d is in force and listens to %s", name, r.Version, strings.Join(r.On, ", ")), Facts: []string{}, Unblock: []string{}}
+	w := &RuleState{Rule: r, Summary: fmt.Sprintf("it is in force, as version %d, and listens to %s", r.Version, strings.Join(r.On, ", ")), Facts: []string{}}
 	if r.Paused {
-		w.Summary = fmt.Sprintf("rule %s@%d is paused and starts nothing", name, r.Version)
+		w.Summary = "it is paused and starts nothing"
 		if r.Reason != "" {
 			w.Summary += ": " + r.Reason
 		}
-		w.Unblock = append(w.Unblock, "pawl rules resume "+name)
+		w.Unblock = append(w.Unblock, why.ResumeIt("rule", name, "pawl rules resume "+name))
 	}
 	met, unheld := 0, map[string]int{}
 	states := map[flow.EnforcementState]int{}
@@ -266,10 +266,10 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 	}
 	if met == 0 {
 		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")
-		w.Unblock = append(w.Unblock, "emit one (pawl emit), and see with pawl get signals that the names agree")
+		w.Unblock = append(w.Unblock, why.Advice{Text: "a signal of one of these names comes; the list of signals shows which names do"})
 		return w, nil
 	}
-	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", met, last.ID.Text(flow.SignalPrefix), last.At.Format(time.RFC3339)))
+	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", met, last.ID.Text(flow.SignalPrefix), last.At.UTC().Format("2006-01-02 15:04:05Z")))
 	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
 		if n := states[state]; n > 0 {
 			w.Facts = append(w.Facts, fmt.Sprintf("%d %s", n, state))
@@ -279,7 +279,7 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", unheld[say], say))
 	}
 	if states[flow.EnforcementFailed] > 0 {
-		w.Unblock = append(w.Unblock, "pawl get enforcements --rule "+name+" --state failed says what was wrong with each; apply a corrected rule, and pawl rules retry "+name+" asks it about these signals again")
+		w.Unblock = append(w.Unblock, why.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})
 	}
 	return w, nil
 }

@@ -74,7 +74,7 @@ func TestWhyRule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.Summary + "\n" + strings.Join(w.Facts, "\n") + "\n" + strings.Join(w.Unblock, "\n")
+		return w.Summary + "\n" + strings.Join(w.Facts, "\n") + "\n" + fmt.Sprint(w.Unblock)
 	}
 	if got := state("page"); !strings.Contains(got, "none of the latest signals") {
 		t.Error(got)

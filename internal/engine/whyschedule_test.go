@@ -16,7 +16,7 @@ func (r *rig) whySchedule(name, waiting string, wants ...string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	all := w.Summary + "\n" + strings.Join(w.Facts, "\n") + "\n" + strings.Join(w.Unblock, "\n")
+	all := w.Summary + "\n" + strings.Join(w.Facts, "\n") + "\n" + fmt.Sprint(w.Unblock)
 	if w.Waiting != waiting {
 		r.Errorf("waits for %q, want %q: %s", w.Waiting, waiting, all)
 	}
@@ -37,7 +37,7 @@ func TestWhySchedule(t *testing.T) {
 	r.tick(time.Hour)
 	r.tick(time.Hour)
 	r.whySchedule("s", "time", "was missed: the execution before had not ended", "was fired (catch_up) and started ex_", "has not ended; a tick that comes meanwhile is missed")
-	r.whySchedule("refused", "time", "its execution was refused", "correct what the execution was refused for: input")
+	r.whySchedule("refused", "time", "its execution was refused", "what its execution was refused for is corrected: input")
 	if _, err := r.e.PauseSchedule(r.ctx, "s", "the database is being moved"); err != nil {
 		t.Fatal(err)
 	}

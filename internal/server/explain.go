@@ -71,7 +71,7 @@ func (c *call) ruleWhy() error {
 	if err != nil {
 		return missing("rule", name, err)
 	}
-	return c.json(http.StatusOK, api.RuleState{Rule: renderRule(w.Rule), Summary: w.Summary, Facts: w.Facts, Unblock: w.Unblock})
+	return c.json(http.StatusOK, api.RuleState{Rule: renderRule(w.Rule), Summary: w.Summary, Facts: w.Facts, Unblock: renderAdvice(w.Unblock)})
 }
 
 func (c *call) testRules() error {

@@ -53,7 +53,7 @@ func (c *call) whyMany() error {
 func renderWhy(w *why.Answer) api.Why {
 	out := api.Why{
 		ID: w.Execution.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
-		Facts: append([]string{}, w.Facts...), Unblock: []api.Advice{}, Waiting: w.Waiting,
+		Facts: append([]string{}, w.Facts...), Unblock: renderAdvice(w.Unblock), Waiting: w.Waiting,
 		Action: w.Action, Kind: string(w.Kind), Task: w.Task, Index: w.Index, Workflow: w.Workflow.String(),
 		Position: w.Position, Queue: w.Queue, Handler: w.Needs.Handler, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, KeyLimit: w.KeyLimit,
 		SelfHeld: w.SelfHeld, Until: w.Until, Worker: w.Worker, LeaseUntil: w.LeaseUntil, Workers: w.Workers, Slots: w.Slots,
@@ -69,9 +69,6 @@ func renderWhy(w *why.Answer) api.Why {
 	if p := w.Paused; p != nil {
 		out.Paused = &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
 	}
-	for _, a := range w.Unblock {
-		out.Unblock = append(out.Unblock, api.Advice(a))
-	}
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())
 	}
@@ -86,6 +83,14 @@ func renderWhy(w *why.Answer) api.Why {
 	}
 	for _, l := range w.Lacking {
 		out.Lacking = append(out.Lacking, api.LackingWorker{Worker: l.Worker, Lacks: l.Needs})
+	}
+	return out
+}
+
+func renderAdvice(all []why.Advice) []api.Advice {
+	out := make([]api.Advice, len(all))
+	for i, a := range all {
+		out[i] = api.Advice(a)
 	}
 	return out
 }

@@ -1,9 +1,10 @@
 // Rules: what each starts for which signals, what it has made of the latest, and the switch that pauses it.
 import { html, h, useState } from '../vendor/preact.js';
-import { getJSON, post, request, query } from '../app/api.js';
+import { Problem, getJSON, post, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
 import { line, plain, number, shortID } from '../app/text.js';
 import { json } from '../part/json.js';
+import { stands as standsWhy } from '../part/stands.js';
 import { members } from '../part/members.js';
 import { table } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, copy, dialog, useTitle } from '../part/kit.js';
@@ -38,26 +39,33 @@ const fates = table({
   ran: { word: 'started', tone: 'good' }, folded: { word: 'folded into', tone: '' }, held: { word: 'held back', tone: 'late' }, refused: { word: 'refused', tone: 'late' }, failed: { word: 'failed', tone: 'bad' },
 });
 
-/** Asks the rule in force once more about a signal of which it has started nothing. @param {{e: Enforcement, again: () => void}} p */
-function Retry({ e, again }) {
+/** Asks the rule in force once more about signals of which it has started nothing, the oldest first. @param {{all: Enforcement[], again: () => void}} p */
+function Retry({ all, again }) {
+  const [e] = all;
+  const one = all.length === 1 ? html`the signal <span class="mono">${shortID(e.signal)}</span>` : html`${number(all.length)} signals`;
   const [open, setOpen] = useState(false);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const carryOut = async (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
-    try {
-      await post(`api/v1/enforcements/${encodeURIComponent(e.signal)}/${encodeURIComponent(e.rule)}/retry`, '');
-      setOpen(false);
-      again();
-    } catch (err) {
-      setError(err);
+    let failed = null; // a signal of which the rule makes nothing any more keeps no other from being tried
+    for (const k of all.toReversed()) {
+      try {
+        await post(`api/v1/enforcements/${encodeURIComponent(k.signal)}/${encodeURIComponent(k.rule)}/retry`, '');
+      } catch (err) {
+        failed = err;
+        if (!(err instanceof Problem) || err.status !== 422) break;
+      }
     }
+    setError(failed);
+    setOpen(!!failed);
     setBusy(false);
+    again();
   };
-  return html`<button type="button" aria-label=${`Try again: ${line(e.rule, 80)} for ${shortID(e.signal)}`} onClick=${() => { setError(null); setOpen(true); }}>Try again</button>
+  return html`<button type="button" aria-label=${`Try again: ${line(e.rule, 80)} for ${all.length === 1 ? shortID(e.signal) : `${number(all.length)} signals`}`} onClick=${() => { setError(null); setOpen(true); }}>Try again</button>
     ${dialog({ name: 'Ask the rule once more?', open, close: () => setOpen(false) }, html`<form onSubmit=${carryOut}><div class="body"><h2>Ask the rule once more?</h2>
-      <p>The rule <strong class="user">${line(e.rule, 120)}</strong>, as it is in force now, is asked about the signal <span class="mono">${shortID(e.signal)}</span> again. If it holds, it starts an execution.</p>${trouble(error)}</div>
+      <p>The rule <strong class="user">${line(e.rule, 120)}</strong>, as it is in force now, is asked about ${one} again. Where it holds, it starts an execution.</p>${trouble(error)}</div>
       <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy}>Ask it again</button></footer></form>`)}`;
 }
 
@@ -65,7 +73,7 @@ function Retry({ e, again }) {
 export const enforcements = (all, shown, again) => scroller('Enforcements', html`<table><thead><tr><th scope="col">${shown === 'rule' ? 'Rule' : 'Signal'}</th><th scope="col">What became of it</th><th scope="col">When</th></tr></thead>
   <tbody>${all.map((e) => html`<tr key=${e.signal + e.rule}><td>${shown === 'rule' ? html`<a class="user" href=${`rules/${encodeURIComponent(e.rule)}`}>${line(e.rule, 120)}<span class="muted">@${e.version}</span></a>` : html`<a class="mono nowrap" href=${`signals/${e.signal}`}>${shortID(e.signal)}</a>`}</td>
     <td><span class=${fates[e.state]?.tone || ''}>${fates[e.state]?.word || line(e.state)}</span>${e.execution ? html` <a class="mono nowrap" href=${`executions/${e.execution}`}>${shortID(e.execution)}</a>` : null}
-      ${e.reason ? html`<div class="small user">${e.reason.path ? html`<code>${line(e.reason.path, 80)}</code> ` : null}${plain(e.reason.message)}</div>` : null}${e.state === 'failed' || e.state === 'refused' ? html`<div>${h(Retry, { e, again })}</div>` : null}</td><td class="nowrap">${since(e.at)}</td></tr>`)}</tbody></table>`);
+      ${e.reason ? html`<div class="small user">${e.reason.path ? html`<code>${line(e.reason.path, 80)}</code> ` : null}${plain(e.reason.message)}</div>` : null}${e.state === 'failed' || e.state === 'refused' ? html`<div>${h(Retry, { all: [e], again })}</div>` : null}</td><td class="nowrap">${since(e.at)}</td></tr>`)}</tbody></table>`);
 
 /** @param {{r: Rule, again: () => void}} p */
 function Switch({ r, again }) {
@@ -86,7 +94,7 @@ function Switch({ r, again }) {
     }
     setBusy(false);
   };
-  return html`<div class="row"><button type="button" onClick=${() => { setError(null); setReason(''); setOpen(true); }}>${r.paused ? 'Resume' : 'Pause'}</button>
+  return html`<div class="row"><button type="button" aria-label=${`${r.paused ? 'Resume' : 'Pause'}: ${line(r.name, 120)}`} onClick=${() => { setError(null); setReason(''); setOpen(true); }}>${r.paused ? 'Resume' : 'Pause'}</button>
     ${dialog({ name: title, open, close: () => setOpen(false) }, html`<form onSubmit=${carryOut}><div class="body"><h2>${title}</h2>
       <p>${r.paused ? 'It starts executions again, for the signals that come from now on.' : 'It starts nothing until it is resumed. The signals that come meanwhile are kept.'}</p>
       ${r.paused ? null : html`<div class="field"><label for="reason">Reason, shown while it is paused (optional)</label><input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>`}
@@ -99,19 +107,22 @@ export function RuleScreen({ name }) {
   useTitle(name);
   const [most, setMost] = useState(50);
   const { data, error, again } = useLooked(async () => {
-    const [text, page] = await Promise.all([request(`api/v1/rules/${encodeURIComponent(name)}`).then((r) => r.text()), getJSON('api/v1/enforcements' + query({ rule: name, limit: most }))]);
-    return { r: /** @type {Rule} */ (JSON.parse(text)), raw: members(text).document || '', all: /** @type {Enforcement[]} */ (page.enforcements || []), more: !!page.next_cursor };
+    const at = `api/v1/rules/${encodeURIComponent(name)}`;
+    const [text, why, page] = await Promise.all([request(at).then((r) => r.text()), getJSON(`${at}/why`), getJSON('api/v1/enforcements' + query({ rule: name, limit: most }))]);
+    return { why: /** @type {import('../types').RuleState} */ (why), r: /** @type {Rule} */ (JSON.parse(text)), raw: members(text).document || '', all: /** @type {Enforcement[]} */ (page.enforcements || []), more: !!page.next_cursor };
   }, 5000, [name, most]);
   if (!data) return error ? html`<div class="stack"><h1>Rule</h1>${trouble(error)}<p><a href="rules">All rules</a></p></div>` : loading();
-  const { r, raw, all, more } = data;
+  const { r, raw, all, more, why } = data;
+  const failed = all.filter((e) => e.state === 'failed');
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="rules">Rules</a></nav>
       <div class="title"><h1 class="user">${line(r.name, 120)}<span class="version">@${r.version}</span></h1>${h(Switch, { key: String(!!r.paused), r, again })}</div>
       <dl class="line"><div><dt>State</dt><dd>${stands(r)}</dd></div><div><dt>On</dt><dd>${triggers(r.on)}</dd></div><div><dt>Starts</dt><dd class="user"><a href=${'executions' + query({ action: r.action })}>${line(r.action, 120)}</a></dd></div></dl></div>
     <div class="stack">${error ? trouble(error) : null}
+      ${standsWhy(why, (a) => (a.do === 'resume' ? h(Switch, { r, again }) : failed.length > 0 ? h(Retry, { all: failed, again }) : null))}
       ${r.if ? panel({ title: 'If', children: html`<pre class="body user">${plain(r.if)}</pre>` }) : null}
       ${panel({ title: 'What it has made of signals', actions: html`<span class="muted small num">${more ? `the latest ${number(all.length)}` : number(all.length)}</span>`,
-    children: all.length === 0 ? empty('Nothing yet', html`<p>Each signal for which the rule holds is a row here. <code>pawl why sg_…</code> says why one did not.</p>`)
+    children: all.length === 0 ? empty('Nothing yet', html`<p>Each signal for which the rule holds is a row here. <a href="signals">A signal</a> says why a rule did not.</p>`)
       : html`${enforcements(all, 'signal', again)}${more && most < 1000 ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}` })}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;

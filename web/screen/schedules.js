@@ -5,6 +5,7 @@ import { go } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, plain, clock, duration, count, number } from '../app/text.js';
 import { json } from '../part/json.js';
+import { stands } from '../part/stands.js';
 import { members } from '../part/members.js';
 import { now, since, trouble, loading, panel, scroller, empty, copy, dialog, useTitle } from '../part/kit.js';
 
@@ -58,8 +59,8 @@ const orders = {
   fire: { title: 'Start an execution now?', says: 'It starts one as if a time of the schedule were now, also while the schedule is paused.', button: 'Start it now', path: 'fire' },
 };
 
-/** @param {{s: Schedule, again: () => void}} p */
-function Orders({ s, again }) {
+/** @param {{s: Schedule, again: () => void, resume?: boolean}} p resume: only that */
+function Orders({ s, again, resume }) {
   const [name, setName] = useState('');
   const [reason, setReason] = useState('');
   const [late, setLate] = useState(false);
@@ -86,7 +87,7 @@ function Orders({ s, again }) {
     setBusy(false);
   };
   const o = orders[name];
-  return html`<div class="row"><button type="button" onClick=${() => ask('fire')}>Start now</button><button type="button" onClick=${() => ask(s.paused_at ? 'resume' : 'pause')}>${s.paused_at ? 'Resume' : 'Pause'}</button>
+  return html`<div class="row">${resume ? null : html`<button type="button" onClick=${() => ask('fire')}>Start now</button>`}<button type="button" onClick=${() => ask(s.paused_at ? 'resume' : 'pause')}>${s.paused_at ? 'Resume' : 'Pause'}</button>
     ${dialog({ name: o ? o.title : 'Order', open: !!o, close: () => setName('') }, o ? html`<form onSubmit=${carryOut}>
       <div class="body"><h2>${o.title}</h2><p>${o.says}</p><p class="muted user">${line(s.name, 120)}</p>
         ${name === 'pause' ? html`<div class="field"><label for="reason">Reason, shown while it is paused (optional)</label><input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>` : null}
@@ -103,15 +104,15 @@ const tickRow = (k) => html`<tr key=${k.nominal + k.at}><td class="num nowrap"><
 /** @param {{name: string}} p */
 export function ScheduleScreen({ name }) {
   useTitle(name);
-  const [state, set] = useState(/** @type {{s: Schedule, raw: string, ticks: Tick[], more: boolean}|null} */ (null));
+  const [state, set] = useState(/** @type {{s: Schedule, why: import('../types').ScheduleWhy, raw: string, ticks: Tick[], more: boolean}|null} */ (null));
   const [most, setMost] = useState(50);
   const [asked, ask] = useState(0);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   useEffect(() => poll(async () => {
     const at = `api/v1/schedules/${encodeURIComponent(name)}`;
     try {
-      const [text, page] = await Promise.all([request(at).then((r) => r.text()), getJSON(`${at}/ticks${query({ limit: most })}`)]);
-      set({ s: JSON.parse(text), raw: members(text).document || '', ticks: page.ticks || [], more: !!page.next_cursor });
+      const [text, why, page] = await Promise.all([request(at).then((r) => r.text()), getJSON(`${at}/why`), getJSON(`${at}/ticks${query({ limit: most })}`)]);
+      set({ why, s: JSON.parse(text), raw: members(text).document || '', ticks: page.ticks || [], more: !!page.next_cursor });
       setError(null);
     } catch (e) {
       setError(e);
@@ -119,13 +120,15 @@ export function ScheduleScreen({ name }) {
     }
   }, 5000), [name, most, asked]);
   if (!state) return error ? html`<div class="stack"><h1>Schedule</h1>${trouble(error)}<p><a href="schedules">All schedules</a></p></div>` : loading();
-  const { s, raw, ticks, more } = state;
+  const { s, why, raw, ticks, more } = state;
+  const again = () => ask(asked + 1);
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="schedules">Schedules</a></nav>
-      <div class="title"><h1 class="user">${line(s.name, 120)}<span class="version">@${s.version}</span></h1>${h(Orders, { s, again: () => ask(asked + 1) })}</div>
+      <div class="title"><h1 class="user">${line(s.name, 120)}<span class="version">@${s.version}</span></h1>${h(Orders, { s, again })}</div>
       <dl class="line"><div><dt>Starts</dt><dd class="user"><a href=${'executions' + query({ action: s.action })}>${line(s.action, 120)}</a></dd></div><div><dt>When</dt><dd>${when(s)}</dd></div><div><dt>Zone</dt><dd>${line(s.zone, 60)}</dd></div>
         <div><dt>Next</dt><dd>${h(Next, { s })}</dd></div>${s.next ? html`<div><dt>On your clock</dt><dd class="num">${clock(s.next)}</dd></div>` : null}<div><dt>Last</dt><dd>${since(s.last)}</dd></div></dl></div>
     <div class="stack">${error ? trouble(error) : null}
+      ${stands(why, () => h(Orders, { s, again, resume: true }))}
       ${panel({
     title: 'What became of its times', actions: html`<span class="muted small">${more ? `the latest ${count(ticks.length, 'row')}` : count(ticks.length, 'row')}</span>`,
     children: ticks.length === 0 ? empty('None yet', html`<p>Each time that fires or is missed is a row here, the latest first.</p>`) : html`${scroller('Times', html`<table><thead><tr><th scope="col">Time, on your clock</th><th scope="col" class="right">Times</th><th scope="col">Execution</th><th scope="col">Why</th><th scope="col">Decided</th></tr></thead>

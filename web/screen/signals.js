@@ -1,5 +1,5 @@
 // Signals: what has happened outside, and the fate of each.
-import { html, useState } from '../vendor/preact.js';
+import { html, h, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { useLooked } from '../app/looked.js';
@@ -8,7 +8,10 @@ import { json } from '../part/json.js';
 import { members } from '../part/members.js';
 import { FilterField } from '../part/filterfield.js';
 import { since, trouble, loading, panel, scroller, empty, copy, idText, useTitle } from '../part/kit.js';
+import { lazy } from '../app/lazy.js';
 import { reacts, enforcements } from './rules.js';
+
+const RuleWhy = lazy(() => import('./rulewhy.js').then((m) => m.RuleWhy));
 
 /** @typedef {import('../types').Signal} Signal */
 /** @typedef {import('../types').Enforcement} Enforcement */
@@ -55,7 +58,8 @@ export function SignalScreen({ id }) {
         ${(s.rules || []).length > 0 ? html`<div><dt>Led here</dt><dd class="user">${s.rules?.map((r) => line(r, 60)).join(' → ')}</dd></div>` : null}</dl></div>
     <div class="stack">${error ? trouble(error) : null}
       ${s.replayed ? html`<p class="note">The same content came before under another id: it is kept, and no rule was asked about it.</p>` : null}
-      ${panel({ title: 'What rules made of it', children: all.length === 0 ? empty(s.state === 'new' ? 'The rules are about to be asked' : 'No rule has started anything for it', html`<p><code>pawl why ${line(s.id)}</code> says for each rule why it did not.</p>`) : enforcements(all, 'rule', again) })}
+      ${panel({ title: 'What rules made of it', children: all.length === 0 ? empty(s.state === 'new' ? 'The rules are about to be asked' : 'No rule has started anything for it', null) : enforcements(all, 'rule', again) })}
+      ${h(RuleWhy, { id: s.id, known: s.state + JSON.stringify(all) })}
       ${panel({ title: 'Data', actions: copy(raw.data || '', 'Copy the data'), children: json(raw.data || '{}', 'Data') })}
       ${raw.headers ? panel({ title: 'Headers', children: json(raw.headers, 'Headers') }) : null}
     </div></div>`;

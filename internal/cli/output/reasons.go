@@ -3,10 +3,12 @@ package output
 import (
 	"fmt"
 	"io"
+
+	"github.com/pawl-run/pawl/api"
 )
 
-// Reasons writes why something waits, and what would let it go on: texts, or advice.
-func Reasons[T any](w io.Writer, summary string, facts []string, unblock []T) {
+// Reasons writes why something waits, and what would let it go on.
+func Reasons(w io.Writer, summary string, facts []string, unblock []api.Advice) {
 	fmt.Fprintln(w, summary)
 	for _, fact := range facts {
 		fmt.Fprintf(w, "  - %s\n", fact)
@@ -14,7 +16,7 @@ func Reasons[T any](w io.Writer, summary string, facts []string, unblock []T) {
 	if len(unblock) > 0 {
 		fmt.Fprintln(w, "What would unblock it:")
 		for _, u := range unblock {
-			fmt.Fprintf(w, "  - %v\n", u)
+			fmt.Fprintf(w, "  - %s\n", u)
 		}
 	}
 }

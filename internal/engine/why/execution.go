@@ -57,11 +57,11 @@ type Answer struct {
 	path string  // the names of the tasks down to Root
 }
 
-// Advice is one thing that would let an execution go on, without the words of any program. What can be ordered of Pawl is named as well.
+// Advice is one thing that would let an execution, schedule or rule go on, without the words of any program. What can be ordered of Pawl is named as well.
 type Advice struct {
 	Text    string
-	Do      string // resume, answer, cancel, why; "": Pawl's API has no order for it
-	Kind    string // of what that is done to: execution, question, queue, worker, action
+	Do      string // resume, answer, cancel, why, retry; "": Pawl's API has no order for it
+	Kind    string // of what that is done to: execution, question, queue, worker, action, schedule, rule
 	Name    string // its id or name
 	Command string // the command line that does it
 }
@@ -75,7 +75,12 @@ func lookAt(text string, id flow.ID) Advice {
 }
 
 func resumeIt(kind, name string) Advice {
-	return Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: fmt.Sprintf("pawl resume %s %s", kind, name)}
+	return ResumeIt(kind, name, fmt.Sprintf("pawl resume %s %s", kind, name))
+}
+
+// ResumeIt says that what is paused is resumed, by a command line.
+func ResumeIt(kind, name, command string) Advice {
+	return Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: command}
 }
 
 // Deadline is a moment at which something ends by itself.

@@ -16,7 +16,7 @@ type Schedule struct {
 	Waiting string // "time", "resume", "server", or "nothing": no time comes any more
 	Summary string
 	Facts   []string
-	Unblock []string
+	Unblock []Advice
 }
 
 // ticksExplained is how many of the last ticks are looked at.
@@ -31,15 +31,15 @@ func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definiti
 		if k.Reason != "" {
 			w.Summary += ": " + k.Reason
 		}
-		w.Unblock = append(w.Unblock, "resume it: pawl schedules resume "+k.Name)
+		w.Unblock = append(w.Unblock, ResumeIt("schedule", k.Name, "pawl schedules resume "+k.Name))
 	case k.Next.IsZero():
 		w.Waiting, w.Summary = "nothing", "no time comes any more"
-		w.Unblock = append(w.Unblock, "apply a document with other times")
+		w.Unblock = append(w.Unblock, Advice{Text: "a document with other times is applied"})
 	case k.Due.After(now):
 		w.Waiting, w.Summary = "time", fmt.Sprintf("its next time is %s, in %s", stamp(k.Next), k.Due.Sub(now).Round(time.Second))
 	default:
 		w.Waiting, w.Summary = "server", fmt.Sprintf("its time %s has been due for %s and is not decided about yet", stamp(k.Next), now.Sub(k.Due).Round(time.Second))
-		w.Unblock = append(w.Unblock, "have a server running: schedules fire while one does; its log says when a schedule cannot be decided about")
+		w.Unblock = append(w.Unblock, Advice{Text: "a server runs: schedules fire while one does, and its log says when a schedule cannot be decided about"})
 	}
 	if err := e.explainTicks(ctx, &w, k); err != nil {
 		return w, err
@@ -70,7 +70,7 @@ func (e *Explainer) explainTicks(ctx context.Context, w *Schedule, k *store.Sche
 		}
 		w.Facts = append(w.Facts, say)
 		if t.Why == schedule.MissedFault && i == 0 {
-			w.Unblock = append(w.Unblock, "correct what the execution was refused for: "+t.Message)
+			w.Unblock = append(w.Unblock, Advice{Text: "what its execution was refused for is corrected: " + t.Message})
 		}
 	}
 	return nil
@@ -95,4 +95,4 @@ func (e *Explainer) explainLast(ctx context.Context, w *Schedule, k *store.Sched
 	return nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
