@@ -47,3 +47,41 @@ func TestAskingInLists(t *testing.T) {
 		t.Errorf("once answered the list names %v", got)
 	}
 }
+
+// The question of a sub-workflow is named by every workflow above it, and by none beside it.
+func TestAskingOfSubWorkflows(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	if _, err := h.client.Define(t.Context(), []byte("name: inner\ntasks:\n  approve: {action: ask, with: {title: Ship it?}}\n---\nname: quiet\ntasks:\n  rest: {action: sleep, with: {for: 1h}}\n"+
+		"---\nname: middle\ntasks:\n  in: {action: inner}\n  beside: {action: quiet}\n---\nname: outer\ntasks:\n  mid: {action: middle}\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.client.Submit(t.Context(), api.Submission{Action: "outer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked api.Execution
+	h.await(t, w.ID, "a question", func(x *api.Execution) bool { asked = *x; return x.Inquiry != "" })
+	byAction := func() map[string]string {
+		found := map[string]string{}
+		for x, err := range h.client.All(t.Context(), client.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[x.Action] = x.Inquiry
+		}
+		return found
+	}
+	got := byAction()
+	for action, want := range map[string]string{"outer": asked.Inquiry, "middle": asked.Inquiry, "inner": asked.Inquiry, "ask": asked.Inquiry, "quiet": "", "sleep": ""} {
+		if got[action] != want {
+			t.Errorf("the list names %q for %s, want %q", got[action], action, want)
+		}
+	}
+	if _, err := h.client.Answer(t.Context(), asked.Inquiry, api.Reply{By: "ada", Answer: []byte(`true`)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := byAction(); got["outer"]+got["middle"]+got["inner"] != "" {
+		t.Errorf("once answered the list names %v", got)
+	}
+}

@@ -70,6 +70,8 @@ var (
 			CROSS JOIN LATERAL (SELECT i.id FROM {s}.inquiries i WHERE i.asker = v.id AND i.closed_at IS NULL ORDER BY i.purpose LIMIT 1) i
 		UNION ALL SELECT i.execution, i.id FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state + 0 = 1`)
 
+	qAskers = sql(`SELECT DISTINCT ON (asker) asker, id FROM {s}.inquiries WHERE closed_at IS NULL ORDER BY asker, purpose LIMIT $1`)
+
 	qInquiries    = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE state = $1::bigint AND id < $2 ORDER BY id DESC LIMIT $3`))
 	qAllInquiries = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE id < $1 ORDER BY id DESC LIMIT $2`))
 	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE ` + from("a.who", "$1") + ` AND a.inquiry < $2 ORDER BY a.who DESC, a.inquiry DESC LIMIT $3) a
@@ -203,9 +205,20 @@ func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inq
 
 // Asking implements store.InquiryReader.
 func (s *Store) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error) {
-	found := map[flow.ID]flow.ID{}
 	var a args
-	err := s.read(ctx, call{q: qAsking, params: a.ids(executions).params, read: func(r *rows) error {
+	return s.openByID(ctx, qAsking, a.ids(executions))
+}
+
+// Askers implements store.InquiryReader.
+func (s *Store) Askers(ctx context.Context, n int) (map[flow.ID]flow.ID, error) {
+	var a args
+	return s.openByID(ctx, qAskers, a.int(int64(n)))
+}
+
+// openByID reads the ids of open inquiries by executions.
+func (s *Store) openByID(ctx context.Context, q *query, a *args) (map[flow.ID]flow.ID, error) {
+	found := map[flow.ID]flow.ID{}
+	err := s.read(ctx, call{q: q, params: a.params, read: func(r *rows) error {
 		of := r.id()
 		found[of] = r.id()
 		return nil

@@ -67,6 +67,9 @@ var (
 
 	// A workflow may have asked 10,000 times, and there may be as many open inquiries: the planner is not to choose the index.
 	qAskedBy = sql(`SELECT id FROM inquiries INDEXED BY inquiries_open WHERE asker = ? AND closed_at IS NULL ORDER BY purpose LIMIT 1`)
+	// The columns beside min() are those of the row that has the minimum.
+	qAskers = sql(`SELECT asker, id, min(purpose) FROM inquiries INDEXED BY inquiries_open WHERE closed_at IS NULL GROUP BY asker LIMIT ?`)
+
 	qAskedOf = sql(`SELECT id FROM inquiries INDEXED BY inquiries_execution WHERE execution = ? AND state = 1`)
 
 	qInsertInquiry = sql(inquiries.insert("inquiries"))
@@ -206,6 +209,23 @@ func (s *Store) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]f
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for open inquiries: %w", err)
+	}
+	return found, nil
+}
+
+// Askers implements store.InquiryReader.
+func (s *Store) Askers(ctx context.Context, n int) (map[flow.ID]flow.ID, error) {
+	found := map[flow.ID]flow.ID{}
+	err := s.read(ctx, func(c *conn) error {
+		s := c.use(qAskers).int(int64(n))
+		for s.next() {
+			asker := s.getID()
+			found[asker] = s.getID()
+		}
+		return s.done()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what asks: %w", err)
 	}
 	return found, nil
 }

@@ -108,9 +108,18 @@ func inquiries(b *bench) {
 	task, first := b.asking("first", q, func(r *flow.Request) { r.Parent, r.ParentAttempt, r.Task = w.ID, 1, "first" })
 	b.ask(task, first)
 	equal(b, "asking, of a workflow and of a task", asking(w.ID, second.Execution, d.ID), map[flow.ID]flow.ID{w.ID: first.ID, second.Execution: second.ID, d.ID: i.ID})
+	askers := func(n int) map[flow.ID]flow.ID {
+		b.Helper()
+		found, err := b.s.Askers(b.ctx(), n)
+		must(b, err)
+		return found
+	}
+	equal(b, "what asks", askers(10), map[flow.ID]flow.ID{w.ID: first.ID, d.ID: i.ID})
+	equal(b, "one of what asks", len(askers(1)), 1)
 	first.Revision = 1
 	must(b, b.answer(first, "ada", `{"ok":true}`))
 	equal(b, "asking, one of two being answered", asking(w.ID, first.Execution), map[flow.ID]flow.ID{w.ID: second.ID})
+	equal(b, "what asks, one of two being answered", askers(10), map[flow.ID]flow.ID{w.ID: second.ID, d.ID: i.ID})
 
 	again := *i
 	again.ID, again.Revision, again.Execution = b.id(), 0, b.id()

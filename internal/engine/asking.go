@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// mostAskers is how many workflows with open questions are looked at for those of their ancestors.
+const mostAskers = 10_000
+
+// Asking returns the ids of open inquiries by executions: as the store's Asking, and for those without one the oldest that a workflow beneath
+// them has, however deep. The search goes from what asks up to the ancestors: open questions are few, while a workflow may have 10,000 children.
+func (e *Engine) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID, error) {
+	found, err := e.opts.Store.Asking(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	without := map[flow.ID]bool{}
+	for _, id := range ids {
+		if found[id].IsZero() {
+			without[id] = true
+		}
+	}
+	if len(without) == 0 {
+		return found, nil
+	}
+	at, err := e.opts.Store.Askers(ctx, mostAskers)
+	for err == nil && len(at) > 0 {
+		at, err = e.above(ctx, at)
+		for id, inquiry := range at {
+			if without[id] {
+				found[id] = older(found[id], inquiry)
+			}
+		}
+	}
+	return found, err
+}
+
+// above moves inquiries from executions to their parents, of several to one parent the oldest.
+func (e *Engine) above(ctx context.Context, at map[flow.ID]flow.ID) (map[flow.ID]flow.ID, error) {
+	parents, err := e.parents.of(ctx, e.opts.Store, slices.Collect(maps.Keys(at)))
+	if err != nil {
+		return nil, err
+	}
+	all := map[flow.ID]flow.ID{}
+	for id, inquiry := range at {
+		if p := parents[id]; !p.IsZero() {
+			all[p] = older(all[p], inquiry)
+		}
+	}
+	return all, nil
+}
+
+// older is the smaller id of two, the first of which may be zero.
+func older(a, b flow.ID) flow.ID {
+	if a.IsZero() || bytes.Compare(b[:], a[:]) < 0 {
+		return b
+	}
+	return a
+}
+
+// parents remembers the parents of executions that have asked, or that are above them: a parent never changes.
+type parents struct {
+	mu    sync.Mutex
+	known map[flow.ID]flow.ID
+}
+
+// of returns the parents of executions; of those that have none, or that are not there any more, zero.
+func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[flow.ID]flow.ID, error) {
+	found := make(map[flow.ID]flow.ID, len(ids))
+	p.mu.Lock()
+	missing := slices.DeleteFunc(ids, func(id flow.ID) bool {
+		parent, is := p.known[id]
+		if is {
+			found[id] = parent
+		}
+		return is
+	})
+	p.mu.Unlock()
+	if len(missing) == 0 {
+		return found, nil
+	}
+	for len(missing) > 0 {
+		some := missing[:min(len(missing), 500)]
+		read, err := store.List(ctx, r, store.Filter{IDs: some, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range read {
+			found[x.ID] = x.Parent
+		}
+		if len(read) == 0 { // removed meanwhile
+			missing = missing[len(some):]
+		}
+		missing = slices.DeleteFunc(missing, func(id flow.ID) bool { _, is := found[id]; return is }) // a page may be full before its end
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) > 2*mostAskers {
+		p.known = map[flow.ID]flow.ID{}
+	}
+	maps.Copy(p.known, found)
+	return found, nil
+}
