@@ -36,7 +36,7 @@ func (p *serverProcess) startWorker(t *testing.T, args ...string) {
 // workers waits until so many are there, and returns their labels by name.
 func (p *serverProcess) workers(t *testing.T, n int) map[string]map[string]string {
 	t.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for {
 		all, err := p.client.Workers(t.Context())

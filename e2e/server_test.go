@@ -91,7 +91,7 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 		}
 	case err := <-p.exited:
 		t.Fatalf("pawl server ended: %v", err)
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("pawl server does not answer")
 	}
 	return p

@@ -126,7 +126,7 @@ func TestOneTraceAcrossProcesses(t *testing.T) { // not parallel: processes inhe
 	}
 	names := []string{"pawl.submit", "pawl.queue", "pawl.attempt", "pawl.run", "pawl.runtime", "pawl.report"}
 	parents := []string{"", "pawl.submit", "pawl.submit", "pawl.attempt", "pawl.run", "pawl.attempt"}
-	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for slices.ContainsFunc(names, func(n string) bool { return c.named(n) == nil }) {
 		select {

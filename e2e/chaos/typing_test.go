@@ -44,11 +44,11 @@ func TestTypingThroughReplicas(t *testing.T) {
 	ready(t, c)
 	ready(t, connect(t, addrs[1]))
 	x, err := c.Evaluate(t.Context(), api.Evaluation{Retry: &api.Retry{MaxAttempts: 3},
-		Code: api.Code{Language: "python", Source: answers, Interactive: true, Limits: api.CodeLimits{Wall: api.Duration(5 * time.Minute)}}})
+		Code: api.Code{Language: "python", Source: answers, Interactive: true, Limits: api.CodeLimits{Wall: api.Duration(10 * time.Minute)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	heard := make(chan string, 1000)
 	go hear(ctx, c, x.ID, heard)

@@ -187,7 +187,7 @@ func TestBrokerToken(t *testing.T) {
 func brokerToken(t *testing.T, url string) {
 	env := append(environment(t), "PAWL_BROKER="+url)
 	server := start(t, append(env, "PAWL_TOKEN=a-token-that-is-long-enough-for-pawl"), "server", "--listen", "127.0.0.1:0", "--no-worker")
-	within(t, 30*time.Second, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	out, stderr, code := pawl(t, append(environment(t), "PAWL_BROKER="+url, "PAWL_TOKEN=another-token-that-is-long-enough-too"), "worker")
 	if code != 1 || !strings.Contains(stderr, "another token") {
 		t.Errorf("%d %s%s", code, out, stderr)
@@ -219,13 +219,13 @@ func brokerAway(t *testing.T, broker mortal) {
 	env := append(environment(t), "PAWL_BROKER="+broker.URL())
 	addr := "127.0.0.1:" + freePort(t)
 	server := start(t, env, "server", "--listen", addr, "--lease", "3m")
-	within(t, 30*time.Second, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	work := start(t, append(env, "PAWL_STATE_DIR="+t.TempDir(), "PAWL_RUNTIME=process"), "worker", "--labels", "site=plant")
-	within(t, 30*time.Second, "the worker works", func() bool { return strings.Contains(work.err.String(), "working for "+broker.URL()) })
+	within(t, patience, "the worker works", func() bool { return strings.Contains(work.err.String(), "working for "+broker.URL()) })
 	mark := filepath.Join(t.TempDir(), "go on")
 	program := writeFile(t, "program.py", "import os, time\nprint('started', flush=True)\nwhile not os.path.exists("+strconv.Quote(mark)+"): time.sleep(0.05)\nprint('ended')\n")
 	eval := start(t, env, "eval", "--worker-label", "site=plant", "--limit", "wall=5m", program)
-	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(eval.out.String(), "started") })
+	within(t, patience, "the program runs", func() bool { return strings.Contains(eval.out.String(), "started") })
 	id := executions(t, env)[0].ID
 	up := func(want string) func() bool {
 		return func() bool {
@@ -238,9 +238,9 @@ func brokerAway(t *testing.T, broker mortal) {
 			return err == nil && strings.Contains(string(text), "\npawl_broker_up "+want+"\n") && strings.Contains(string(text), `pawl_broker_letters_total{line="tell"} `)
 		}
 	}
-	within(t, 20*time.Second, "the broker is up in the metrics", up("1"))
+	within(t, patience, "the broker is up in the metrics", up("1"))
 	broker.Kill()
-	within(t, 20*time.Second, "the broker is down in the metrics", up("0"))
+	within(t, patience, "the broker is down in the metrics", up("0"))
 	if out, stderr, _ := pawl(t, env, "why", id); !strings.Contains(out, "behind a broker that does not answer") {
 		t.Errorf("%s%s", out, stderr)
 	}
@@ -255,5 +255,5 @@ func brokerAway(t *testing.T, broker mortal) {
 	if x := executions(t, env)[0]; x.Attempt != 1 || x.Status != api.Completed {
 		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
 	}
-	within(t, 20*time.Second, "the broker is up in the metrics", up("1"))
+	within(t, patience, "the broker is up in the metrics", up("1"))
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // Flags select what is run again and cancelled; nothing happens without --yes.
@@ -13,7 +12,7 @@ func TestBulkCommands(t *testing.T) {
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	start(t, env, "server")
 	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)
-	within(t, 30*time.Second, "an execution is accepted", func() bool {
+	within(t, patience, "an execution is accepted", func() bool {
 		_, _, code := pawl(t, env, "run", "sleep", "--input", `{"for": "1h"}`, "--label", "team=docs", "--detach")
 		return code == 0
 	})

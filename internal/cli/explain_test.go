@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -20,7 +19,7 @@ func TestMessagesNameTheSettings(t *testing.T) {
 	const token = "a-token-that-is-long-enough"
 	env := environment(t)
 	server := start(t, append(env, "PAWL_TOKEN="+token), "server", "--no-worker", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	_, url, _ := strings.Cut(server.err.String(), "serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // served is the environment of commands that talk to a server of their own.
@@ -13,7 +12,7 @@ func served(t *testing.T) []string {
 	t.Helper()
 	env := environment(t)
 	server := start(t, env, "server", "--no-worker", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	_, url, _ := strings.Cut(server.err.String(), "serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	return append(env, "PAWL_SERVER="+strings.TrimSpace(url))

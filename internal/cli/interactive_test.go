@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
@@ -52,7 +51,7 @@ func (r *running) sees(t *testing.T, want string) {
 			t.Logf("it has passed on %q and said %q, want %q", r.out.String(), r.err.String(), want)
 		}
 	}()
-	within(t, 30*time.Second, "it passes on "+want, func() bool { return r.out.String() == want })
+	within(t, patience, "it passes on "+want, func() bool { return r.out.String() == want })
 }
 
 const counting = "import sys\nprint('ready? ', end='', flush=True)\nfor n, line in enumerate(sys.stdin, 1): print(n, line.strip())\nprint('over')\n"
@@ -62,7 +61,7 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	id, errs, code := pawl(t, env, "eval", "-i", writeFile(t, "count.py", counting), "--detach")
 	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, errs)
@@ -133,7 +132,7 @@ func TestTypingTakesOver(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	r, keyboard := typing(t, env, "eval", "-i", writeFile(t, "count.py", counting))
 	r.sees(t, "ready? ")
 	write(t, keyboard, "one\n")

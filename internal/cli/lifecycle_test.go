@@ -65,6 +65,10 @@ func startReading(t *testing.T, env []string, stdin io.Reader, args ...string) *
 	return r
 }
 
+// patience is how long a test waits for what a program says or does when it has started, which takes seconds on a machine that is not busy. The programs
+// that are waited for sleep for 50 seconds.
+const patience = 45 * time.Second
+
 // within waits until ok holds.
 func within(t *testing.T, d time.Duration, what string, ok func() bool) {
 	t.Helper()
@@ -146,7 +150,7 @@ func TestInterruptCancels(t *testing.T) {
 	env := environment(t)
 	const mark = "mark-of-the-interrupted"
 	r := start(t, env, "run", sleeperFile(t, mark, "50"))
-	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	within(t, patience, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
 	begin := time.Now()
 	if err := r.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -171,7 +175,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 	env := environment(t)
 	const mark = "mark-of-the-killed"
 	r := start(t, env, "run", sleeperFile(t, mark, "2"))
-	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	within(t, patience, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
 	if err := r.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -185,10 +189,10 @@ func TestKilledRunIsResumed(t *testing.T) {
 	}
 
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it says that it resumes", func() bool {
+	within(t, patience, "it says that it resumes", func() bool {
 		return strings.Contains(server.err.String(), "resuming 1 unfinished execution")
 	})
-	within(t, 30*time.Second, "the execution completes", func() bool { return executions(t, env)[0].Status == api.Completed })
+	within(t, patience, "the execution completes", func() bool { return executions(t, env)[0].Status == api.Completed })
 	child := executions(t, env, "--workflow", executions(t, env)[0].ID)[0]
 	if child.Attempt != 2 {
 		t.Errorf("the task completed in attempt %d, want 2", child.Attempt)
@@ -207,9 +211,9 @@ func TestSecondRunJoinsAndTakesOver(t *testing.T) {
 	env := environment(t)
 	const first, second = "mark-of-the-first", "mark-of-the-second"
 	a := start(t, env, "run", sleeperFile(t, first, "50"))
-	within(t, 30*time.Second, "the first runs", func() bool { return aliveWith(t, first) > 0 })
+	within(t, patience, "the first runs", func() bool { return aliveWith(t, first) > 0 })
 	b := start(t, env, "run", sleeperFile(t, second, "3"), "-o", "json")
-	within(t, 30*time.Second, "the second runs", func() bool { return aliveWith(t, second) > 0 })
+	within(t, patience, "the second runs", func() bool { return aliveWith(t, second) > 0 })
 	if n := len(executions(t, env, "--status", "running")); n != 2 {
 		t.Errorf("%d executions are running, want 2", n)
 	}
@@ -231,10 +235,10 @@ func TestSecondInterruptKills(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	pawl(t, env, "apply", writeFile(t, "q.yaml", "name: q\ntasks: {a: {action: sleep, with: {for: 100}}}"))
 	r := start(t, env, "run", "q")
-	within(t, 30*time.Second, "it runs", func() bool { return strings.Contains(r.err.String(), "q@1  running") })
+	within(t, patience, "it runs", func() bool { return strings.Contains(r.err.String(), "q@1  running") })
 	// The engine is stopped, as if it hung: nobody confirms anything.
 	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -269,5 +273,5 @@ func TestServerWaitsForLookers(t *testing.T) {
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 20*time.Second, "the server to serve", func() bool { return strings.Contains(r.err.String(), "serving on") })
+	within(t, patience, "the server to serve", func() bool { return strings.Contains(r.err.String(), "serving on") })
 }

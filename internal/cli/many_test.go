@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
@@ -51,7 +50,7 @@ func TestExampleGradeMany(t *testing.T) {
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	server := start(t, env, "server")
 	target := &url.URL{Scheme: "http", Host: "127.0.0.1:" + port}
-	within(t, 30*time.Second, "the server is ready", func() bool {
+	within(t, patience, "the server is ready", func() bool {
 		res, err := http.Get(target.String() + "/readyz")
 		if err != nil {
 			return false

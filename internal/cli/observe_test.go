@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // describe --timeline names the worker of each attempt, with what it waited and ran; as JSON it is the API's.
@@ -39,7 +38,7 @@ func TestLineCommands(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	server := start(t, env, "server", "--listen", "127.0.0.1:0", "--no-worker")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	env = append(env, "PAWL_SERVER="+regexp.MustCompile(`http://127\.\S+`).FindString(server.err.String()))
 	submit := func(args ...string) string {
 		out, errs, code := pawl(t, env, append([]string{"run", "noop", "--detach"}, args...)...)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
@@ -18,7 +17,7 @@ func TestThePageHasAnAddress(t *testing.T) {
 		t.Errorf("without a server: exit code %d\n%s%s", code, out, errs)
 	}
 	server := start(t, env, "server", "--no-worker", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "the web page is at ") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "the web page is at ") })
 	_, url, _ := strings.Cut(server.err.String(), "the web page is at ")
 	url, _, _ = strings.Cut(url, "\n")
 	if out, errs, _ := pawl(t, env, "ui", "--print"); out != url+"\n" {
@@ -41,7 +40,7 @@ func TestThePageCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	server := start(t, env, "server", "--no-worker", "--listen", "127.0.0.1:0", "--ui", "off")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	_, url, _ := strings.Cut(server.err.String(), "serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	res, err := http.Get(url + "/ui/")

@@ -30,7 +30,7 @@ func TestServerEndsWithItsListener(t *testing.T) {
 		codes <- execute(a, []string{"server", "--no-worker", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir()})
 	}()
 	l := <-listeners
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(errs.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(errs.String(), "serving on") })
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestRefusedWorker(t *testing.T) {
 	const good, other = "a-token-that-is-long-enough-1", "a-token-that-is-long-enough-2"
 	serve := func(listen, token string) (*running, string) {
 		r := start(t, append(env, "PAWL_TOKEN="+token), "server", "--no-worker", "--listen", listen, "--lease", "2s")
-		within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
+		within(t, patience, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
 		_, url, _ := strings.Cut(r.err.String(), "serving on ")
 		url, _, _ = strings.Cut(url, " ")
 		return r, url
@@ -126,7 +126,7 @@ func TestRefusedWorker(t *testing.T) {
 		out, _, _ := pawl(t, append(env, "PAWL_TOKEN="+good, "PAWL_SERVER="+url), "get", "workers", "-o", "json")
 		return strings.Contains(out, `"session"`)
 	}
-	within(t, 30*time.Second, "the worker is there", has)
+	within(t, patience, "the worker is there", has)
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +158,9 @@ func TestSecondSignalEndsAServer(t *testing.T) {
 	env := environment(t)
 	const mark = "mark-of-the-second-signal"
 	r := start(t, env, "server", "--listen", "127.0.0.1:0", "--grace", "50s")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
 	runs := start(t, env, "run", sleeperFile(t, mark, "50"))
-	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	within(t, patience, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
 	if err := runs.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The commands of docs/replay.md work as they stand there, and say what is shown there.
@@ -34,12 +33,12 @@ func TestReplayCommand(t *testing.T) {
 	start(t, env, "server")
 	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)
 	var id string
-	within(t, 30*time.Second, "an execution is accepted", func() bool {
+	within(t, patience, "an execution is accepted", func() bool {
 		out, _, code := pawl(t, env, "run", "noop", "--detach")
 		id = strings.TrimSpace(out)
 		return code == 0
 	})
-	within(t, 30*time.Second, "it ends", func() bool {
+	within(t, patience, "it ends", func() bool {
 		out, _, _ := pawl(t, env, "get", "executions", "--status", "completed", "-o", "name")
 		return strings.Contains(out, id)
 	})

@@ -36,7 +36,7 @@ func newRestarting(t *testing.T, lease string, env []string, worker ...string) *
 	server := start(t, env, "server", "--listen", "127.0.0.1:0", "--no-worker", "--lease", lease)
 	r := &restarting{t: t, env: env}
 	serving := regexp.MustCompile(`serving on (http://\S+)`)
-	within(t, 30*time.Second, "it serves", func() bool { return serving.MatchString(server.err.String()) })
+	within(t, patience, "it serves", func() bool { return serving.MatchString(server.err.String()) })
 	r.url = serving.FindStringSubmatch(server.err.String())[1]
 	r.worker = append([]string{"worker", "--server", r.url, "--state-dir", filepath.Join(t.TempDir(), "worker"), "--slots", "2", "--log-level", "info"}, worker...)
 	r.begin()
@@ -164,7 +164,7 @@ func (r *restarting) ends(command *running, id string, attempt int) {
 			r.t.Errorf("events:\n%s", events)
 		}
 	}
-	within(r.t, 20*time.Second, "nothing is left", func() bool { return len(containersOf(r.t, id)) == 0 })
+	within(r.t, patience, "nothing is left", func() bool { return len(containersOf(r.t, id)) == 0 })
 }
 
 // A worker that is killed and started again goes on with its container as if nothing had happened.
@@ -179,20 +179,20 @@ func TestRestartedWorkerTakesUpItsContainers(t *testing.T) {
 			r.kill()
 			if meanwhile {
 				letGo(t, id)
-				within(t, 30*time.Second, "the container has ended", func() bool {
+				within(t, patience, "the container has ended", func() bool {
 					c := containersOf(t, id)
 					return len(c) == 1 && strings.HasSuffix(c[0], "exited")
 				})
 			}
 			r.begin()
-			within(t, 20*time.Second, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+			within(t, patience, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
 			if !meanwhile {
 				if now := containersOf(t, id); len(now) != 1 || now[0] != first[0] {
 					t.Errorf("containers: %v, before %v", now, first)
 				}
 				r.kill() // once more
 				r.begin()
-				within(t, 20*time.Second, "it resumes again", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+				within(t, patience, "it resumes again", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
 				letGo(t, id)
 			}
 			r.ends(command, id, 1)
@@ -216,13 +216,13 @@ func TestRestartedServerTakesUpItsContainers(t *testing.T) {
 		"--state-dir", filepath.Join(t.TempDir(), "server"), "--runtime", "sandbox,docker", "--log-level", "info"}}
 	r.begin()
 	serves := func() bool { return strings.Contains(r.now.err.String(), "serving on") }
-	within(t, 30*time.Second, "it serves", serves)
+	within(t, patience, "it serves", serves)
 	command, id := r.runs()
 	first := containersOf(t, id)
 	r.kill()
 	r.begin()
-	within(t, 30*time.Second, "it serves again", serves)
-	within(t, 20*time.Second, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+	within(t, patience, "it serves again", serves)
+	within(t, patience, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
 	if now := containersOf(t, id); len(now) != 1 || now[0] != first[0] {
 		t.Errorf("containers: %v, before %v", now, first)
 	}
@@ -321,7 +321,7 @@ func TestCancelledWhileNobodyWorks(t *testing.T) {
 	if err := command.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 20*time.Second, "it is told to", func() bool { return strings.Contains(command.err.String(), "cancelling") })
+	within(t, patience, "it is told to", func() bool { return strings.Contains(command.err.String(), "cancelling") })
 	if x := r.task(); x.Status != api.Running || len(containersOf(t, id)) != 1 {
 		t.Errorf("%s, and nobody has ended it", x.Status)
 	}
@@ -344,7 +344,7 @@ func TestContainerOfALostSession(t *testing.T) {
 	command, id := r.runs()
 	first := containersOf(t, id)
 	r.kill()
-	within(t, 20*time.Second, "it is lost", func() bool { return r.task().Attempt == 2 })
+	within(t, patience, "it is lost", func() bool { return r.task().Attempt == 2 })
 	r.begin()
 	within(t, 60*time.Second, "the next attempt runs in another container", func() bool {
 		c := containersOf(t, id)
@@ -360,11 +360,11 @@ func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 	r := newRestarting(t, "5m", environment(t))
 	const mark = "mark-of-the-restarted"
 	command := start(t, r.env, "run", sleeperFile(t, mark, "6"), "--server", r.url, "-o", "json")
-	within(t, 30*time.Second, "it runs", func() bool { return aliveWith(t, mark) > 0 })
+	within(t, patience, "it runs", func() bool { return aliveWith(t, mark) > 0 })
 	r.kill()
 	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
 	r.begin()
-	within(t, 20*time.Second, "the next attempt", func() bool { return r.task().Attempt == 2 })
+	within(t, patience, "the next attempt", func() bool { return r.task().Attempt == 2 })
 	if code := command.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, command.err.String())
 	}
@@ -399,7 +399,7 @@ tasks:
 		if err := r.now.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 20*time.Second, "it heard that", func() bool { return strings.Contains(r.now.err.String(), "pawl: stopping") })
+		within(t, patience, "it heard that", func() bool { return strings.Contains(r.now.err.String(), "pawl: stopping") })
 	}
 	if code := r.now.code(); code != exit.Interrupted || aliveWith(t, mark) > 0 {
 		t.Errorf("exit code %d, and %d programs run", code, aliveWith(t, mark))
@@ -410,7 +410,7 @@ tasks:
 		}
 	}
 	r.begin()
-	within(t, 20*time.Second, "the next attempts", func() bool {
+	within(t, patience, "the next attempts", func() bool {
 		again := 0
 		for _, x := range below() {
 			if x.Attempt == 2 {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
@@ -96,11 +95,11 @@ func TestHolderStaysForOthers(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	holder, end := startGated(t, env, gated+"raise SystemExit(7)\n")
-	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	within(t, patience, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	joined, endJoined := startGated(t, env, gated)
-	within(t, 30*time.Second, "the second program runs", func() bool { return strings.Contains(joined.out.String(), "start") })
+	within(t, patience, "the second program runs", func() bool { return strings.Contains(joined.out.String(), "start") })
 	end()
-	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
+	within(t, patience, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
 	endJoined()
 	if code := joined.code(); code != exit.OK || joined.out.String() != "start\nend\n" || strings.Contains(joined.err.String(), "attempt") {
 		t.Errorf("exit code %d, standard output %q\n%s", code, joined.out.String(), joined.err.String())
@@ -115,13 +114,13 @@ func TestFollowersKeepNothing(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	holder, end := startGated(t, env, gated)
-	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	within(t, patience, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	follower := start(t, env, "get", "executions", "-w")
-	within(t, 30*time.Second, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
+	within(t, patience, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
 	if code := start(t, env, "eval", writeFile(t, "joined.py", "print(1)\n")).code(); code != exit.OK {
 		t.Errorf("exit code %d of a second program", code)
 	}
-	within(t, 30*time.Second, "the list is shown again", func() bool { return strings.Contains(follower.out.String(), "completed") })
+	within(t, patience, "the list is shown again", func() bool { return strings.Contains(follower.out.String(), "completed") })
 	end()
 	if code := holder.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, holder.err.String())
@@ -134,15 +133,15 @@ func TestOutputOfALostAttempt(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	holder, end := startGated(t, env, gated)
-	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	within(t, patience, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	same := start(t, env, "eval", writeFile(t, "same.py", slow("8")))
 	// The pid is not the same in two attempts: each sandbox numbers processes alike, but the time goes on.
 	other := start(t, env, "eval", writeFile(t, "other.py", "import time\nprint(time.time_ns(), flush=True)\ntime.sleep(8)\nprint('end')\n"))
-	within(t, 30*time.Second, "the others run", func() bool {
+	within(t, patience, "the others run", func() bool {
 		return strings.Contains(same.out.String(), "start") && strings.Contains(other.out.String(), "\n")
 	})
 	end()
-	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
+	within(t, patience, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
 	before := other.out.String()
 	if err := holder.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
@@ -17,7 +16,7 @@ func TestDoctorVerify(t *testing.T) {
 		t.Errorf("alone: exit code %d\n%s%s", code, out, errs)
 	}
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
-	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	out, errs, code := pawl(t, env, "doctor", "--verify", "-o", "json")
 	if code != exit.OK || !strings.Contains(out, `"broken": []`) || !strings.Contains(out, `"state": "kept"`) {
 		t.Errorf("beside a server: exit code %d\n%s%s", code, out, errs)

@@ -108,7 +108,7 @@ func onDamagedStore(t *testing.T, test func(*rig, *damaging)) {
 func (r *rig) wantAside(kind store.AsideKind, id flow.ID, reason string) {
 	r.Helper()
 	var a flow.Aside
-	r.within(10*time.Second, fmt.Sprintf("%s is not put aside", id), func() bool {
+	r.within(patience, fmt.Sprintf("%s is not put aside", id), func() bool {
 		var err error
 		a, err = r.store.Aside(r.ctx, kind, id)
 		return err == nil
@@ -116,7 +116,7 @@ func (r *rig) wantAside(kind store.AsideKind, id flow.ID, reason string) {
 	if a.Times != 1 || !strings.Contains(a.Reason, reason) || a.Until.Before(time.Now()) {
 		r.Errorf("%s is put aside: %+v, want %q", id, a, reason)
 	}
-	r.within(5*time.Second, "it is not counted", func() bool { return r.e.Stats().PutAside > 0 })
+	r.within(patience, "it is not counted", func() bool { return r.e.Stats().PutAside > 0 })
 }
 
 // A signal about which the rules cannot be asked is put aside and says why; those beside it are matched in the same round.
@@ -130,7 +130,7 @@ func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
 		all[0].Subject, all[2].Data = "damaged", json.RawMessage(`{`)
 		ids := r.keepNew(all...)
 		for _, i := range []int{1, 3, 4} {
-			r.within(5*time.Second, "a neighbour was not matched", func() bool { return r.signal(ids[i]).State == flow.SignalMatched })
+			r.within(patience, "a neighbour was not matched", func() bool { return r.signal(ids[i]).State == flow.SignalMatched })
 		}
 		r.of("noop", 3)
 		for i, reason := range map[int]string{0: plantedDamage, 2: "JSON"} {
@@ -299,7 +299,7 @@ func TestMatchingBesideALock(t *testing.T) {
 		}
 	}
 	r.e.rules.said()
-	r.within(10*time.Second, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
+	r.within(patience, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
 }
 
 // Of the past, a signal that cannot be read, or whose execution the store refuses, keeps a rule from none of the others.
@@ -313,7 +313,7 @@ func TestReplayBesideWhatIsRefused(t *testing.T) {
 		all[1].Trigger, all[1].Data = "u", json.RawMessage(`{`)
 		ids := r.keepNew(all...)
 		for _, id := range ids { // no rule listened, so that none of them was read
-			r.within(5*time.Second, "a signal was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
+			r.within(patience, "a signal was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
 		}
 		s.set(func(d *flow.Draft) bool { return d.New && string(d.Input) == `{"v":2}` })
 		r.apply("kind: rule\nname: a\non: [t, u]\nrun: {action: noop, input: {v: '${{ signal.data.n }}'}}\n")

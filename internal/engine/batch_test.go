@@ -176,7 +176,7 @@ func TestBatchRaces(t *testing.T) {
 				r.Fatal(err)
 			}
 		}
-		r.within(20*time.Second, "something is still held", func() bool {
+		r.within(patience, "something is still held", func() bool {
 			held, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementHeld, Limit: 1})
 			if err != nil {
 				r.Fatal(err)

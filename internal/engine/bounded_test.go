@@ -64,7 +64,7 @@ func TestWideSignal(t *testing.T) {
 			r.Errorf("%d enforcements in the transaction of the signal", len(out.Enforcements))
 		}
 		r.of("noop", 30)
-		r.within(5*time.Second, "the signal is still new", func() bool { return r.signal(out.Signal).State == flow.SignalMatched })
+		r.within(patience, "the signal is still new", func() bool { return r.signal(out.Signal).State == flow.SignalMatched })
 		if again := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"text":"` + largeText + `"}`), Key: "k"}); !again.Existing || again.Signal != out.Signal {
 			r.Errorf("sent again: %+v", again)
 		}

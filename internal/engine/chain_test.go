@@ -144,7 +144,7 @@ func TestReceiverGone(t *testing.T) {
 		if !paused() {
 			r.Error("it goes on")
 		}
-		r.within(10e9, "nobody is told", func() bool { return strings.Contains(r.inputs("noop"), `"rule":"tell"`) })
+		r.within(patience, "nobody is told", func() bool { return strings.Contains(r.inputs("noop"), `"rule":"tell"`) })
 		if err := r.e.ResumeRule(r.ctx, "tell"); err != nil {
 			r.Fatal(err)
 		}

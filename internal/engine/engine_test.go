@@ -911,7 +911,7 @@ func TestShortRetention(t *testing.T) {
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
 	h.complete(h.take(1)[0], "1")
-	r.within(10*time.Second, "it has not been removed", func() bool {
+	r.within(patience, "it has not been removed", func() bool {
 		_, err := r.store.Get(r.ctx, old)
 		return errors.Is(err, store.ErrNotFound)
 	})

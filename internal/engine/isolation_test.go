@@ -86,6 +86,10 @@ func isolated(t *testing.T, test func(*rig, *refusing), change ...func(*Options)
 	})...)
 }
 
+// patience is how long tests wait for what the engine's loops bring about. What is due comes within seconds on any machine; what is forgotten, or was
+// refused, is looked at again after a minute at the earliest (windowsAside, scheduleAgain, purgeEvery).
+const patience = 50 * time.Second
+
 // within waits for something that the engine's loops bring about.
 func (r *rig) within(d time.Duration, what string, is func() bool) {
 	r.Helper()
@@ -281,7 +285,7 @@ func TestDueBesideWhatIsRefused(t *testing.T) {
 		if x := r.ended(good); x.Stage != flow.Completed {
 			r.Errorf("the other sleep: %s", x.Stage)
 		}
-		r.within(10*time.Second, "what is refused has not been put aside", func() bool { return r.get(stuck).Aside != nil })
+		r.within(patience, "what is refused has not been put aside", func() bool { return r.get(stuck).Aside != nil })
 		x := r.get(stuck)
 		if !strings.Contains(x.Aside.Reason, errPlanted.Error()) || x.Aside.Times != 1 || x.Stage != flow.Running {
 			r.Errorf("it is %s, aside %+v", x.Stage, x.Aside)
@@ -307,7 +311,7 @@ func TestDueBesideWhatCannotBePutAside(t *testing.T) {
 				r.Errorf("the other sleep: %s", x.Stage)
 			}
 		}
-		r.within(10*time.Second, "what was passed over is not counted", func() bool { return r.e.Stats().Skipped > 0 })
+		r.within(patience, "what was passed over is not counted", func() bool { return r.e.Stats().Skipped > 0 })
 		s.set(func(*flow.Draft) bool { return false })
 		if x := r.ended(stuck); x.Stage != flow.Completed {
 			r.Errorf("after the store takes it: %s", x.Stage)
@@ -332,10 +336,10 @@ func TestRecoveryBesideWhatIsRefused(t *testing.T) {
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck })
 		_ = hands // no longer renewed
 		for _, id := range ids[1:] {
-			r.within(20*time.Second, "an attempt of a lost worker is not taken back", func() bool { return r.get(id).Attempt == 2 })
+			r.within(patience, "an attempt of a lost worker is not taken back", func() bool { return r.get(id).Attempt == 2 })
 		}
 		s.set(func(*flow.Draft) bool { return false })
-		r.within(20*time.Second, "what was refused is not taken back later", func() bool { return r.get(stuck).Attempt == 2 })
+		r.within(patience, "what was refused is not taken back later", func() bool { return r.get(stuck).Attempt == 2 })
 	}, func(o *Options) { o.Lease = time.Second })
 }
 
@@ -357,7 +361,7 @@ func TestUnstartedBesideWhatIsRefused(t *testing.T) {
 		}()
 		s.set(func(d *flow.Draft) bool { return d.ID == ids[0] })
 		for _, id := range ids[1:] {
-			r.within(20*time.Second, "a hand-off that never arrived is not taken back", func() bool { return r.get(id).Attempt == 2 })
+			r.within(patience, "a hand-off that never arrived is not taken back", func() bool { return r.get(id).Attempt == 2 })
 		}
 	}, func(o *Options) { o.Lease = time.Second })
 }
@@ -373,7 +377,7 @@ func TestLineBesideWhatIsRefused(t *testing.T) {
 		if x := r.get(first); x.Stage != flow.Completed {
 			r.Errorf("the holder is %s", x.Stage)
 		}
-		r.within(30*time.Second, "the line does not go on", func() bool { return r.get(next).Place == flow.Ready })
+		r.within(patience, "the line does not go on", func() bool { return r.get(next).Place == flow.Ready })
 	})
 }
 
@@ -465,7 +469,7 @@ func TestUnreadableDefinition(t *testing.T) {
 		if receipt := h.complete(a, `1`); receipt.Verdict != flow.Applied {
 			r.Errorf("the report: %+v", receipt)
 		}
-		r.within(10*time.Second, "it has not been put aside", func() bool { return r.get(id).Aside != nil })
+		r.within(patience, "it has not been put aside", func() bool { return r.get(id).Aside != nil })
 		if x := r.get(id); x.Stage != flow.Running || !strings.Contains(x.Aside.Reason, "definition") {
 			r.Errorf("it is %s, aside %+v", x.Stage, x.Aside)
 		}

@@ -19,7 +19,7 @@ func TestLineOfMixedLimits(t *testing.T) {
 		}
 		h.complete(held[0], "1")
 		// On a busy machine the key counts as contended, and its line goes on in a transaction of its own.
-		r.within(10*time.Second, "the line does not go on", func() bool { return r.get(b).Place == flow.Ready && r.get(c).Place == flow.Ready })
+		r.within(patience, "the line does not go on", func() bool { return r.get(b).Place == flow.Ready && r.get(c).Place == flow.Ready })
 		for id, want := range map[flow.ID]flow.Place{d: flow.Waiting, e: flow.Waiting} {
 			if got := r.get(id).Place; got != want { // d waits for one of two slots, and e behind it
 				r.Errorf("an execution with limit %d is %s: want %s", r.get(id).KeyLimit, got, want)

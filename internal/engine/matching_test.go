@@ -38,7 +38,7 @@ run: {action: count, input: {output: "${{ signal.data.output }}"}}
 func (r *rig) of(action string, n int) []*flow.Execution {
 	r.Helper()
 	var all []*flow.Execution
-	r.within(10*time.Second, fmt.Sprintf("there are not %d executions of %s", n, action), func() bool {
+	r.within(patience, fmt.Sprintf("there are not %d executions of %s", n, action), func() bool {
 		var err error
 		if all, err = store.List(r.ctx, r.store, store.Filter{Action: action, Limit: 100}); err != nil {
 			r.Fatal(err)
@@ -94,7 +94,7 @@ func TestEndlessRules(t *testing.T) {
 	for range 4 { // a, b by ping, a by pong, b by ping; pong is refused then
 		h.complete(h.take(1)[0], "1")
 	}
-	r.within(10*time.Second, "nothing was refused", func() bool {
+	r.within(patience, "nothing was refused", func() bool {
 		all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementRefused, Limit: 10})
 		return err == nil && len(all) == 1 && all[0].Rule == "pong" && all[0].Reason.Code == flow.ReasonLoop && strings.Contains(all[0].Reason.Message, "ping → pong → ping → pong")
 	})
@@ -115,7 +115,7 @@ func TestNewSignalsOfAnotherLife(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		r.within(10*time.Second, "it was not matched", func() bool { return r.signal(kept.ID).State == flow.SignalMatched })
+		r.within(patience, "it was not matched", func() bool { return r.signal(kept.ID).State == flow.SignalMatched })
 		if got, want := r.enforced(kept.ID), "a ran"; got != want {
 			r.Errorf("enforced %q, want %q", got, want)
 		}
@@ -179,7 +179,7 @@ func TestMatchingBesideWhatIsRefused(t *testing.T) {
 			}
 		}
 		r.of("y", 5)
-		r.within(10*time.Second, "the refused one has not failed", func() bool {
+		r.within(patience, "the refused one has not failed", func() bool {
 			all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementFailed, Limit: 10})
 			return err == nil && len(all) == 1 && strings.Contains(all[0].Reason.Message, "planted")
 		})

@@ -99,7 +99,7 @@ func TestEndsByStatus(t *testing.T) {
 func TestRetentionsLastPass(t *testing.T) {
 	began := time.Now().Truncate(time.Microsecond)
 	on := newRig(t, func(o *Options) { o.Retention = time.Hour })
-	on.within(10*time.Second, "retention has not been through", func() bool { return !on.e.Stats().Retained.IsZero() })
+	on.within(patience, "retention has not been through", func() bool { return !on.e.Stats().Retained.IsZero() })
 	if s := on.e.Stats(); s.Retention != time.Hour || s.Retained.Before(began) || s.Retained.After(time.Now()) {
 		t.Errorf("a retention of %s was through at %s, after a start at %s", s.Retention, s.Retained, began)
 	}

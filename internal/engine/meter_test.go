@@ -113,7 +113,7 @@ func TestRateOver(t *testing.T) {
 	r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) { return "1", nil })
 	many := r.submit(Submission{Action: "many"})
 	for i, want := range []flow.Place{flow.Finished, flow.Delayed, flow.Delayed, flow.Delayed} {
-		r.within(5*time.Second, "the task's slot", func() bool { return r.get(r.child(many, "each", i)).Place == want })
+		r.within(patience, "the task's slot", func() bool { return r.get(r.child(many, "each", i)).Place == want })
 	}
 	one := r.submit(Submission{Action: "whole"})
 	r.ended(one)

@@ -60,7 +60,7 @@ func TestPanicsInLoops(t *testing.T) {
 	r.e.catalog.Forget()
 
 	ids := r.keepNew(flow.Signal{Trigger: "t", Data: json.RawMessage(`{}`)}, flow.Signal{Trigger: "u", Data: json.RawMessage(`{}`)})
-	r.within(10*time.Second, "the neighbour was not matched", func() bool { return r.signal(ids[1]).State == flow.SignalMatched })
+	r.within(patience, "the neighbour was not matched", func() bool { return r.signal(ids[1]).State == flow.SignalMatched })
 	r.wantAside(store.AsideMatching, ids[0], plantedPanic)
 
 	bad, good := r.waiting(`{"signal":"paid","subject":"startling"}`), r.waiting(`{"signal":"paid","subject":"a"}`)
@@ -79,15 +79,15 @@ func TestPanicsInLoops(t *testing.T) {
 	aside := r.e.Stats().PutAside
 	r.clock.move(0, 61*time.Minute, 0)
 	signal(r.e.rules.windowOpened)
-	r.within(10*time.Second, "the neighbour was not closed", func() bool { return r.enforced(held["a"]) == "w ran" })
-	r.within(10*time.Second, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
+	r.within(patience, "the neighbour was not closed", func() bool { return r.enforced(held["a"]) == "w ran" })
+	r.within(patience, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
 	s.on.Store(false)
 	r.clock.move(0, 2*windowsAside, 0)
 	signal(r.e.rules.windowOpened)
-	r.within(10*time.Second, "the window was not closed", func() bool { return strings.HasSuffix(r.enforced(held["startling"]), " ran") })
+	r.within(patience, "the window was not closed", func() bool { return strings.HasSuffix(r.enforced(held["startling"]), " ran") })
 	r.asideOver(store.AsideMatching, ids[0])
 	r.e.rules.said()
-	r.within(10*time.Second, "what was put aside was not matched", func() bool { return r.signal(ids[0]).State == flow.SignalMatched })
+	r.within(patience, "what was put aside was not matched", func() bool { return r.signal(ids[0]).State == flow.SignalMatched })
 	if _, err := r.e.Cancel(r.ctx, bad, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func TestWorkflowPausedBeforeItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pass(2 * time.Hour)
-	r.within(10*time.Second, "it has not begun", func() bool { return r.get(id).Place == flow.Held })
+	r.within(patience, "it has not begun", func() bool { return r.get(id).Place == flow.Held })
 	got := h.begin(1)
 	r.settled()
 	if len(got) > 0 {
@@ -198,7 +198,7 @@ func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	h := r.worker()
 	id := r.submit(Submission{Action: "w", Settings: flow.Settings{TotalTimeout: 4 * time.Hour}})
 	h.complete(h.take(1)[0], `1`)
-	r.within(10*time.Second, "not all of its tasks wait", func() bool {
+	r.within(patience, "not all of its tasks wait", func() bool {
 		in := r.child(id, "in", 0)
 		return !in.IsZero() && !r.child(in, "nap", 0).IsZero() && !r.get(r.child(in, "nap", 0)).WakeAt.IsZero() && !r.get(r.child(id, "hear", 0)).WakeAt.IsZero() && !r.child(id, "round", 1).IsZero()
 	})
@@ -390,7 +390,7 @@ func TestResumeIsInterrupted(t *testing.T) {
 	r.define(fmt.Sprintf("name: w\ntasks:\n  in: {action: inner}\n  naps: {foreach: \"${{ lists.range(%d) }}\", concurrency: %d, action: sleep, with: {for: 2h}}\n", naps, naps))
 	id := r.submit(Submission{Action: "w"})
 	var all []flow.ID // that sleep
-	r.within(30*time.Second, "not all of its tasks sleep", func() bool {
+	r.within(patience, "not all of its tasks sleep", func() bool {
 		all = nil
 		kids := r.kids(id)
 		if in := kids["in[0]"]; in != nil {
@@ -479,7 +479,7 @@ func TestTimersGoOn(t *testing.T) {
 			r := newRig(t)
 			r.define("name: w\ntasks:\n  nap: {action: sleep, with: {for: 30m}}\n")
 			id := r.submit(Submission{Action: "w"})
-			r.within(10*time.Second, "it does not sleep", func() bool {
+			r.within(patience, "it does not sleep", func() bool {
 				nap := r.child(id, "nap", 0)
 				return !nap.IsZero() && !r.get(nap).WakeAt.IsZero()
 			})
@@ -508,7 +508,7 @@ func TestWhatStandsStillCanEnd(t *testing.T) {
 	r.define(paid)
 	r.define("name: w\ntasks:\n  hear: {action: wait, with: {signal: paid, timeout: 2h}}\n  nap: {action: sleep, with: {for: 2h}}\n")
 	id := r.submit(Submission{Action: "w"})
-	r.within(10*time.Second, "its tasks do not wait", func() bool {
+	r.within(patience, "its tasks do not wait", func() bool {
 		hear, nap := r.child(id, "hear", 0), r.child(id, "nap", 0)
 		return !hear.IsZero() && !r.get(hear).WakeAt.IsZero() && !nap.IsZero() && !r.get(nap).WakeAt.IsZero()
 	})

@@ -143,13 +143,13 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.within(10*time.Second, "the signal was not matched", func() bool { return r.signal(kept.ID).State == flow.SignalMatched })
-			r.within(10*time.Second, "the schedule was not fired", func() bool {
+			r.within(patience, "the signal was not matched", func() bool { return r.signal(kept.ID).State == flow.SignalMatched })
+			r.within(patience, "the schedule was not fired", func() bool {
 				k, err := r.store.Schedule(r.ctx, "s")
 				return err == nil && !k.Next.Before(fired)
 			})
-			r.within(10*time.Second, "what is due was not begun", func() bool { return r.get(late.ID).Stage != flow.Requested })
-			r.within(10*time.Second, "the lost worker was not noticed", func() bool { return r.get(lost).Owner != h.session })
+			r.within(patience, "what is due was not begun", func() bool { return r.get(late.ID).Stage != flow.Requested })
+			r.within(patience, "the lost worker was not noticed", func() bool { return r.get(lost).Owner != h.session })
 		})
 	}
 }
@@ -200,7 +200,7 @@ func (s *away) round(r *rig) {
 	}
 	before := s.updates.Load()
 	r.e.found <- found{Pending: store.Pending{Now: at.database, Expired: true}, at: at}
-	r.within(10*time.Second, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
+	r.within(patience, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
 }
 
 // However many sessions are lost at once, one look brings back what they held.
@@ -243,5 +243,5 @@ func TestRecoveryAfterFailedCommits(t *testing.T) {
 		t.Errorf("recovered at once: attempt %d, held by %s", x.Attempt, x.Owner)
 	}
 	round()
-	r.within(10*time.Second, "it was not recovered", func() bool { return r.get(id).Attempt == 2 })
+	r.within(patience, "it was not recovered", func() bool { return r.get(id).Attempt == 2 })
 }

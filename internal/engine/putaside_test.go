@@ -84,7 +84,7 @@ func TestPutAsideWithAKey(t *testing.T) {
 		}
 		s.garbled.Store(nil)
 		r.comeUp(bad)
-		r.within(10*time.Second, "it does not wait for its key", func() bool { return r.get(bad).Place == flow.Waiting })
+		r.within(patience, "it does not wait for its key", func() bool { return r.get(bad).Place == flow.Waiting })
 		if x := r.get(bad); x.Stage != flow.Scheduled || x.Aside != nil {
 			r.Errorf("it is %s, aside %+v", x.Stage, x.Aside)
 		}
@@ -116,7 +116,7 @@ func TestPutAsideWithAFreeKey(t *testing.T) {
 		s.garbled.Store(&bad)
 		h := r.worker()
 		got := h.begin(1)
-		r.within(10*time.Second, "it has not been put aside", func() bool { return r.get(bad).Aside != nil })
+		r.within(patience, "it has not been put aside", func() bool { return r.get(bad).Aside != nil })
 		s.garbled.Store(nil)
 		r.comeUp(bad)
 		if work := <-got; len(work) != 1 || work[0].Execution != bad {
@@ -154,7 +154,7 @@ func TestDelayedStartPutAside(t *testing.T) {
 	isolated(t, func(r *rig, s *refusing) {
 		id := r.submit(Submission{Action: "noop", StartIn: 300 * time.Millisecond})
 		s.set(func(d *flow.Draft) bool { return d.ID == id && d.Stage == flow.Scheduled })
-		r.within(10*time.Second, "what is refused has not been put aside", func() bool { return r.get(id).Aside != nil })
+		r.within(patience, "what is refused has not been put aside", func() bool { return r.get(id).Aside != nil })
 		if x := r.get(id); x.Place != flow.Delayed || x.Stage != flow.Requested {
 			r.Errorf("it is %s, %s", x.Place, x.Stage)
 		}

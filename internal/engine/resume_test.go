@@ -176,7 +176,7 @@ func TestOpenIsAbandoned(t *testing.T) {
 		if _, err := r.e.now(r.ctx); err != nil { // after the transaction that decided about it
 			t.Fatal(err)
 		}
-		r.within(10*time.Second, what+": a session stays", func() bool {
+		r.within(patience, what+": a session stays", func() bool {
 			live, err := r.store.LiveSessions(r.ctx)
 			if err != nil {
 				t.Fatal(err)

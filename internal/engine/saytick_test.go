@@ -18,7 +18,7 @@ func TestTicksAreSignals(t *testing.T) {
 	r.tick(time.Minute + time.Second)
 	fired := r.schedule("s").Execution
 	var started []*flow.Execution
-	r.within(5*time.Second, "the rule's execution", func() bool {
+	r.within(patience, "the rule's execution", func() bool {
 		page, err := store.List(r.ctx, r.store, store.Filter{Labels: map[string]string{"by": "rule"}, Limit: 10})
 		if err != nil {
 			t.Fatal(err)

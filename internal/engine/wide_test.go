@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -155,7 +154,7 @@ outputs: {r: "${{ tasks.each.output }}"}
 			r.Fatal(err)
 		}
 		h = r.worker()
-		r.within(30*time.Second, "the task is not tried again", func() bool { return r.get(first.Execution).Place == flow.Ready })
+		r.within(patience, "the task is not tried again", func() bool { return r.get(first.Execution).Place == flow.Ready })
 		second := h.take(1)[0]
 		h.complete(second, `[4,5]`)
 		h.serve(echo)
@@ -184,7 +183,7 @@ tasks:
 			work = append(work, h.take(held-len(work))...)
 		}
 		h.fail(work[0], "boom")
-		r.within(30*time.Second, "what waited for a worker is not cancelled", func() bool {
+		r.within(patience, "what waited for a worker is not cancelled", func() bool {
 			left := 0
 			for _, k := range r.children(id, 1) {
 				if !k.Stage.Terminal() {

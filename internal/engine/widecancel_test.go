@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -52,7 +51,7 @@ tasks:
 		if _, err := r.e.Cancel(r.ctx, id, reason); err != nil {
 			r.Fatal(err)
 		}
-		r.within(30*time.Second, "the workflow does not end", func() bool { return r.get(id).Stage.Terminal() })
+		r.within(patience, "the workflow does not end", func() bool { return r.get(id).Stage.Terminal() })
 		if x := r.get(id); x.Stage != flow.Cancelled || x.Outcome.Error.Message != reason {
 			r.Errorf("the workflow is %s: %+v", x.Stage, x.Outcome.Error)
 		}

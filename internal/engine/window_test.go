@@ -127,7 +127,7 @@ func TestDebounceRaces(t *testing.T) {
 			}
 		}
 		counts := map[string]int{}
-		r.within(10*time.Second, "something is still held", func() bool {
+		r.within(patience, "something is still held", func() bool {
 			all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Limit: 1000})
 			if err != nil {
 				r.Fatal(err)
@@ -226,7 +226,7 @@ func (r *rig) inOneBatch(do ...func() error) {
 	for i := range do {
 		before := pending()
 		go func() { errs <- do[i]() }()
-		r.within(10*time.Second, "a request does not wait", func() bool { return pending() > before })
+		r.within(patience, "a request does not wait", func() bool { return pending() > before })
 	}
 	close(release)
 	for range cap(errs) {
@@ -290,7 +290,7 @@ func TestWindowsBesideWhatIsRefused(t *testing.T) {
 		ids := []flow.ID{r.emitN("a", 0), r.emitN("b", 1), r.emitN("c", 2)}
 		want := []string{"d ran", "d failed", "d ran"}
 		for i, id := range ids {
-			r.within(10*time.Second, fmt.Sprintf("signal %d is still held", i), func() bool { return r.enforced(id) != "d held" })
+			r.within(patience, fmt.Sprintf("signal %d is still held", i), func() bool { return r.enforced(id) != "d held" })
 			if got := r.enforced(id); !strings.HasPrefix(got, want[i]) {
 				r.Errorf("signal %d: %s, want %s", i, got, want[i])
 			}

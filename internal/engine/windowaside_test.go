@@ -51,14 +51,14 @@ func TestWindowOfALaterVersion(t *testing.T) {
 	aside := r.e.Stats().PutAside
 	r.clock.move(0, 61*time.Minute, 0)
 	signal(r.e.rules.windowOpened)
-	r.within(10*time.Second, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
+	r.within(patience, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
 	if got := r.enforced(id); got != "d held" {
 		r.Error(got)
 	}
 	s.rewrite(r, "")
 	r.clock.move(0, 2*windowsAside, 0)
 	signal(r.e.rules.windowOpened)
-	r.within(10*time.Second, "the window was not closed", func() bool { return r.enforced(id) == "d ran" })
+	r.within(patience, "the window was not closed", func() bool { return r.enforced(id) == "d ran" })
 }
 
 // The signals of a trigger whose document this server cannot read are kept: another server may know that they are kept for long.
@@ -85,7 +85,7 @@ func TestEmptyWindow(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.apply(fmt.Sprintf(batched, 1, "1h", "1MB"))
 		id := r.emitN("x", 1)
-		r.within(10*time.Second, "the batch did not run", func() bool { return strings.HasSuffix(r.enforced(id), " ran") })
+		r.within(patience, "the batch did not run", func() bool { return strings.HasSuffix(r.enforced(id), " ran") })
 		rule, _, _ := strings.Cut(r.enforced(id), " ")
 		n := r.signal(id).Number
 		for _, number := range []int64{n, n + 1000} { // one that is not held any more, and one that is not there
@@ -97,7 +97,7 @@ func TestEmptyWindow(t *testing.T) {
 				r.Fatal(err)
 			}
 			signal(r.e.rules.windowOpened)
-			r.within(10*time.Second, "the window is still there", func() bool {
+			r.within(patience, "the window is still there", func() bool {
 				_, err := r.store.Window(r.ctx, key)
 				return errors.Is(err, store.ErrNotFound)
 			})
@@ -119,7 +119,7 @@ func TestWindowsOfDamagedSignals(t *testing.T) {
 	done := func(id flow.ID) func() bool { return func() bool { return !strings.Contains(r.enforced(id), "held") } }
 	r.clock.move(0, 61*time.Minute, 0)
 	for i, want := range []string{"b ran, d ran", "b failed action, d failed action", "b ran, d ran"} {
-		r.within(10*time.Second, "a signal is still held", func() bool {
+		r.within(patience, "a signal is still held", func() bool {
 			signal(r.e.rules.windowOpened)
 			return done(ids[i])()
 		})
@@ -142,7 +142,7 @@ func TestStormOfWindows(t *testing.T) {
 	}
 	r.clock.move(0, 61*time.Minute, 0)
 	counts := map[string]int{}
-	r.within(10*time.Second, "a signal is still held", func() bool {
+	r.within(patience, "a signal is still held", func() bool {
 		signal(r.e.rules.windowOpened)
 		clear(counts)
 		for _, id := range ids {

@@ -221,7 +221,7 @@ func (h *house) await(t testing.TB, id string, what string, is func(*api.Executi
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		x, err := h.client.Get(t.Context(), id)
 		if err != nil {

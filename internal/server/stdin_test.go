@@ -42,7 +42,7 @@ func (h *house) listen(t *testing.T, id string) *listener {
 // until reads on until all that was heard is want.
 func (l *listener) until(want string) {
 	l.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for l.all.String() != want {
 		select {
 		case s, open := <-l.heard:

@@ -295,7 +295,7 @@ func waitFor(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(time.Minute)
 	for !is() {
 		select {
 		case <-tick.C:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -91,35 +92,44 @@ func counts(states map[string]string) map[string]int {
 	return n
 }
 
-// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing has.
+// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing has. The time is that of a
+// synctest bubble, in which a message comes exactly when it is due.
 func TestListTellsOfChanges(t *testing.T) {
-	t.Parallel()
-	h := start(t, Options{})
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	defer stop()
-	var at []time.Time
-	var idle []bool
-	for change, err := range h.client.FollowChanges(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at = append(at, change.At); len(at) == 1 {
-			if _, err := h.client.Submit(ctx, api.Submission{Action: "noop"}); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Options{})
+		c := client.NewInProcess(h.Handler())
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var at []time.Time
+		var idle []bool
+		for change, err := range c.FollowChanges(ctx) {
+			if err != nil {
 				t.Fatal(err)
 			}
+			if at = append(at, change.At); len(at) == 1 {
+				if _, err := c.Submit(ctx, api.Submission{Action: "noop"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if idle = append(idle, change.Idle); len(at) == 4 {
+				break
+			}
 		}
-		if idle = append(idle, change.Idle); len(at) == 4 {
-			break
+		for i, d := range []struct{ least, most time.Duration }{{changedEvery, changedAnyway}, {changedEvery, 2 * changedAnyway}, {changedEvery, 2 * changedAnyway}} {
+			if got := at[i+1].Sub(at[i]); got < d.least || got >= d.most {
+				t.Errorf("message %d came %s after the one before, want %s to %s", i+2, got, d.least, d.most)
+			}
 		}
-	}
-	for i, d := range []struct{ least, most time.Duration }{{changedEvery, changedAnyway}, {changedEvery, 2 * changedAnyway}, {changedEvery, 2 * changedAnyway}} {
-		if got := at[i+1].Sub(at[i]); got < d.least || got >= d.most {
-			t.Errorf("message %d came %s after the one before, want %s to %s", i+2, got, d.least, d.most)
+		if idle[0] || idle[1] || !idle[3] { // the execution may end before the second message or after it
+			t.Errorf("idle: %v; want only messages without a change to say so", idle)
 		}
-	}
-	if idle[0] || idle[1] || !idle[3] { // the execution may end before the second message or after it
-		t.Errorf("idle: %v; want only messages without a change to say so", idle)
-	}
+	})
+}
+
+// What is wrong with a stream of the list is said before it begins, and it ends with the server.
+func TestListOfChangesEnds(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
 	for _, query := range []string{"wait=1s&label=a=b", "status=ended", "limit=0"} {
 		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?"+query, "", "Accept", mediaEvents)
 	}

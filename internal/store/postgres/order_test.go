@@ -314,7 +314,7 @@ func TestClaimsBesideARenewal(t *testing.T) {
 				return err
 			}
 			here[i].Do(func() { together <- struct{}{} })
-			for deadline := time.After(5 * time.Second); len(together) < 2; {
+			for deadline := time.After(30 * time.Second); len(together) < 2; {
 				select {
 				case <-deadline:
 					return fmt.Errorf("claim %d has the session, and the other waits for it", i)
