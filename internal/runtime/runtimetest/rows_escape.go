@@ -25,7 +25,7 @@ var escapeRows = []row{
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		family := Processes(h.token)
-		for deadline := time.Now().Add(10 * time.Second); len(family) < 5 && time.Now().Before(deadline); <-tick.C {
+		for deadline := time.Now().Add(time.Minute); len(family) < 5 && time.Now().Before(deadline); <-tick.C {
 			family = Processes(h.token)
 		}
 		for _, process := range family {
