@@ -116,13 +116,7 @@ func TestPlansOfAnEmptyDatabase(t *testing.T) {
 			read(t, s, last)
 		}
 	}
-	until(t, "everything has ended", func() bool {
-		sum, err := s.Survey(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(sum.Unfinished) == 0
-	})
+	allEnded(t, s, e)
 	took := time.Since(began)
 	if x, err := s.Get(ctx, last); err != nil || x.Stage != flow.Completed {
 		t.Errorf("the last one: %+v, %v", x, err)

@@ -23,6 +23,7 @@ func (b *bench) missed(t *testing.T, session flow.ID, have ...flow.AttemptID) []
 // What a session holds and does not know of is told again: not at once, for its answer may still come, and not when it is
 // about to be recovered.
 func missed(t *testing.T, b *bench) {
+	began := time.Now()
 	session, known := b.held(t)
 	_, others := b.held(t)
 	b.Submit(t, flow.KindNoop, json.RawMessage(`{"b":2}`))
@@ -30,7 +31,8 @@ func missed(t *testing.T, b *bench) {
 	b.Submit(t, flow.KindNoop, nil)
 	begun := b.take(t, session)
 	b.report(t, session, said(begun, 0, flow.EvRunning))
-	if work := b.missed(t, session); len(work) > 0 {
+	// An answer has a second to come. Where the machine takes longer for the above it may be missed.
+	if work := b.missed(t, session); len(work) > 0 && time.Since(began) < time.Second {
 		t.Errorf("missed at once: %+v", work)
 	}
 	b.Pass(3 * time.Second)

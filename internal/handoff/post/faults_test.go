@@ -183,9 +183,15 @@ func TestStrays(t *testing.T) {
 	if len(c.Strays()) > 0 {
 		t.Error("an answer that was received was obeyed again")
 	}
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, _ = c.Take(short, id, 1) // there is no work
+	asking, leave := context.WithCancel(within(t))
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = c.Take(asking, id, 1) // there is no work
+	}()
+	e.came <- struct{}{} // the call is with the engine, which looks and finds nothing
+	leave()
+	<-left
 	e.offer(nil)
 	e.came <- struct{}{}
 	select {

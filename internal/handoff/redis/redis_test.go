@@ -132,7 +132,7 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	f := open(t, redis.Options{URL: s.URL(), Stale: time.Second})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for i := range 100 {
 		if err := f.Send(ctx, post.Tells, fmt.Append(nil, i), 0); err != nil {
