@@ -53,3 +53,38 @@ func TestHowTheyStand(t *testing.T) {
 	tb.until("nothing is left to do", `!document.querySelector('.unblock')`)
 	tb.check("how they stand")
 }
+
+// Each column of the list of executions holds the longest word of a status, and a label's long value leaves its name readable; what is wrong stands above it.
+func TestColumnsHoldTheirWords(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "name: inner\ntasks:\n  approve: {action: ask, with: {title: Ship it?}}\n---\nname: outer\ntasks:\n  in: {action: inner}\n")
+	s.submit(t, "/api/v1/executions", map[string]any{"action": "outer", "labels": map[string]string{"team": strings.Repeat("W", 60)}})
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	for _, width := range []int64{1280, 1000, 800, 360} {
+		tb.as("light", width)
+		tb.do("open", chromedp.Navigate(s.url+"/ui/"))
+		tb.see("Needs an answer")
+		tb.until(fmt.Sprint("the status is within its column at ", width), `[...document.querySelectorAll('td.c-status')].every((c) => c.scrollWidth <= c.clientWidth)`)
+		tb.until(fmt.Sprint("the name is in one line at ", width), `document.querySelector('.chip b').clientHeight < 24 && document.querySelector('.chip b').scrollWidth <= document.querySelector('.chip b').clientWidth + 1`)
+	}
+	s.kill()
+	tb.see("The server does not answer")
+	tb.until("what is wrong stands apart from the rows", `document.querySelector('table.runs').getBoundingClientRect().top - document.querySelector('.note.bad').getBoundingClientRect().bottom >= 8`)
+}
+
+// After a workflow has run, the screen of batches leads to the matrix of its items.
+func TestBatchesOfWorkflows(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "graded", "tasks": {"each": {"foreach": [1, 2, 3], "action": "noop"}}}`)
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "graded"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/batches"))
+	tb.see("What a workflow runs for each item of a list is a batch, too")
+	tb.as("light", 360)
+	tb.fits("workflows as batches")
+	tb.accessible("workflows as batches")
+	tb.do("open its items", chromedp.Click(`main a[href^="batches?of=ex_"]`))
+	tb.see("3 of 3 executions passed")
+}

@@ -6,11 +6,12 @@ import { route, go, withQuery } from '../app/router.js';
 import { useLooked } from '../app/looked.js';
 import { line, number } from '../app/text.js';
 import { open } from '../part/status.js';
-import { trouble, loading, panel, empty, scroller, since, useTitle } from '../part/kit.js';
+import { trouble, loading, panel, scroller, since, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
 const Batch = lazy(() => import('./batch.js').then((m) => m.Batch));
+const NoBatches = lazy(() => import('./nobatches.js').then((m) => m.NoBatches));
 
 /** Whether of names a batch. @param {string} of */
 const named = (of) => /^[^=]+=/.test(of) || /^ex_\w+$/.test(of);
@@ -47,7 +48,7 @@ function Latest() {
   const shown = [...all].filter(([, b]) => b.n > 1).slice(0, 50);
   return panel({
     title: 'Labels of the latest executions',
-    children: shown.length === 0 ? empty('No label on two or more', html`<p>Submit what belongs together with one label:</p><pre tabindex="0" aria-label="Command">for f in *.py; do pawl eval --label run=17 --label who=$f --cases cases $f; done</pre>`)
+    children: shown.length === 0 ? h(NoBatches, { all: data.executions || [] })
       : scroller('Labels', html`<table class="rows"><thead><tr><th scope="col">Label</th><th scope="col" class="right">Of the latest ${number((data.executions || []).length)}</th><th scope="col" class="right">Under way</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Last</th></tr></thead>
         <tbody>${shown.map(([name, b]) => html`<tr key=${name}><td><a class="open-row user" href=${'batches' + query({ of: name })}>${line(name, 160)}</a></td><td class="right num">${number(b.n)}</td><td class="right num">${b.open ? number(b.open) : html`<span class="muted">–</span>`}</td><td class="right num">${b.bad ? html`<span class="bad">${number(b.bad)}</span>` : html`<span class="muted">–</span>`}</td><td class="right nowrap">${since(b.at)}</td></tr>`)}</tbody></table>`),
   });
