@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
@@ -67,8 +68,22 @@ func (tb *tab) elements() float64 {
 	return float64(eval[int](tb, `document.querySelectorAll('*').length`))
 }
 
-// traffic is how many requests the tab has made and how many bytes they have brought, since it was asked last.
+// traffic is how many requests the tab has made and how many bytes they have brought, since it was asked last. It waits for those under way.
 func (tb *tab) traffic() (requests, bytes float64) {
+	tb.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		tb.mu.Lock()
+		n := len(tb.underWay)
+		tb.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			tb.t.Fatalf("%d requests are not answered", n)
+		}
+	}
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	requests, bytes = float64(tb.requests), tb.bytes
@@ -149,7 +164,7 @@ func TestCostOfMuch(t *testing.T) {
 	within(t, "elements of a matrix", tb.elements(), 1500)
 	within(t, "bytes of the heap with a matrix", tb.heap(), 20e6)
 	tb.until("the map has its size", `document.querySelector('.map canvas').width === 40 * 8 && document.querySelector('.map canvas').height === 30 * 8`)
-	tb.do("later columns", chromedp.Click(`button[aria-label="Later Columns"]`))
+	tb.do("later columns", click(`button[aria-label="Later Columns"]`))
 	tb.until("the window has moved", `[...document.querySelectorAll('table.grid th.of')].at(-1).innerText.includes('39')`)
 	tb.accessible("a matrix with a map")
 
@@ -184,12 +199,13 @@ func TestLargeLog(t *testing.T) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("the end of the log", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
 	tb.see(strconv.Itoa(lines))
+	tb.until("it is known how much there is, also at the end", `performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/logs/summary')).length === 2`)
 	_, first := tb.traffic()
 	within(t, "bytes of the end of a log of 101 MB", first, 600_000)
 	// Backwards page by page, each asked for by scrolling to its beginning, then from the first byte on, and to a byte in the middle.
 	const pages = 8 // of 512 KB: 58,000 lines
 	for page := 1; page <= pages; page++ {
-		tb.until("there are earlier lines", fmt.Sprintf(`(() => { const b = document.querySelector('.logview'); b.scrollTop = 0; return Number(b.querySelectorAll('.logrow')[2]?.lastElementChild.textContent || NaN) < %d; })()`, lines-page*50_000)) // the first row may be a part of a line
+		tb.until("there are earlier lines", fmt.Sprintf(`(() => { const b = document.querySelector('.logview'); if (Number(b.querySelectorAll('.logrow')[2]?.lastElementChild.textContent || NaN) < %d) return true; b.scrollTop = 0; return false; })()`, lines-page*50_000)) // the first row may be a part of a line
 		within(t, "elements of a long log", tb.elements(), 1500)
 	}
 	requests, bytes := tb.traffic()

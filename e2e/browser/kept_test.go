@@ -22,7 +22,7 @@ func TestRounds(t *testing.T) {
 	tb.see("round 2 of at most 2")
 	tb.accessible("a workflow with rounds")
 	tb.shot("rounds")
-	tb.do("look at the list", chromedp.Click(`//a[text()='List']`))
+	tb.press("List")
 	tb.see("never")
 	tb.accessible("the list of a workflow with rounds")
 	tb.check("rounds")

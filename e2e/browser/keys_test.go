@@ -94,7 +94,7 @@ func TestEndsBeforeTheAnswer(t *testing.T) {
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
 		if strings.Contains(answer.Body.String(), `"cancelled"`) {
-			<-ended
+			await(r, ended)
 		}
 		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
 		w.WriteHeader(answer.Code)
@@ -265,12 +265,15 @@ func TestSearchOverScreens(t *testing.T) {
 	tb.see("Cancel this execution?")
 	// Enter that is held down from the search on does not answer the question that it brought up.
 	tb.until("its field has the focus", `document.activeElement?.matches('dialog[open] #reason')`)
+	eval[any](tb, `addEventListener('submit', () => { window.answered = true; }, true)`)
 	held := true
 	for range 3 {
 		tb.do("hold Enter down", command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, AutoRepeat: &held}),
 			command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeChar, Key: "Enter", Text: "\r", AutoRepeat: &held}))
 	}
-	tb.see("Cancel this execution?")
+	if eval[bool](tb, `!!window.answered || !document.querySelector('dialog[open] #reason')`) {
+		t.Error("Enter that was held down answered the question")
+	}
 	tb.key("leave it", kb.Escape)
 	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
 	search("<img src=x onerror=window.pwned=1>")
@@ -313,24 +316,22 @@ func TestHeightOfLogs(t *testing.T) {
 	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "echo one; echo two; read x; seq 1 500; read x"}`)
 	short := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "echo one; echo two", "wait": "60s"}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	high := func() int { return eval[int](tb, `document.querySelector('.logview').clientHeight`) }
+	high := func(what string, least, most int) {
+		t.Helper()
+		tb.until(fmt.Sprintf("%s are %d to %d px high", what, least, most), fmt.Sprintf(`((h) => h >= %d && h <= %d)(document.querySelector('.logview').clientHeight)`, least, most))
+	}
 	tb.as("light", 1280)
 	tb.do("two lines", chromedp.Navigate(s.url+"/ui/executions/"+short+"/logs"))
 	tb.see("two")
-	if h := high(); h < 2*18 || h > 5*18 {
-		t.Errorf("two lines of 18 px are %d px high", h)
-	}
+	high("two lines of 18 px", 2*18, 5*18)
 	tb.shot("two-lines")
 	tb.do("a console", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
 	tb.see("two")
-	if h := high(); h < 2*18 || h > 5*18 {
-		t.Errorf("two lines of 18 px are %d px high above a console", h)
-	}
+	tb.until("there is a console", `!!document.querySelector('.console')`)
+	high("two lines of 18 px above a console", 2*18, 5*18)
 	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "go\n")
 	tb.until("the last line is in sight", `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes('500') && r.getBoundingClientRect().bottom <= document.querySelector('.logview').getBoundingClientRect().bottom)`)
-	if h := high(); h < 180 || h > 800 {
-		t.Errorf("500 lines are %d px high in a window of 800 px", h)
-	}
+	high("500 lines in a window of 800 px", 180, 800)
 	tb.check("the height of logs")
 }
 
@@ -342,7 +343,7 @@ func TestConsoleComesBelowALog(t *testing.T) {
 	console := make(chan struct{})
 	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/console.js") {
-			<-console
+			await(r, console)
 		}
 		forward.ServeHTTP(w, r)
 	})

@@ -38,7 +38,7 @@ func TestLogPageByPage(t *testing.T) {
 				t.Fatalf("line %d after %d pages", at, turns)
 			}
 			jump("0") // the first lines that are held, which may begin with a part of one
-			tb.until("lines before the first are there, or there are none", `document.querySelector('.logview').scrollTop > 0 || `+firstLine+` === '1'`)
+			tb.until("lines before the first are there, or there are none", `(document.querySelector('.logview').scrollTop > 0 || `+firstLine+` === '1') && Number(`+firstLine+`) > 0`)
 			now := top()
 			drawn := eval[[]int](tb, `[...document.querySelectorAll('.logrow')].map((r) => Number(r.lastElementChild.textContent))`)
 			for i := 2; i < len(drawn); i++ {

@@ -157,6 +157,14 @@ func proxied(t *testing.T, s *server, answer func(w http.ResponseWriter, r *http
 	return proxy.URL
 }
 
+// await waits until a channel is closed, or nobody waits for the answer any more: a proxy ends with its test, also with one that failed.
+func await(r *http.Request, c <-chan struct{}) {
+	select {
+	case <-c:
+	case <-r.Context().Done():
+	}
+}
+
 // cpu is how many seconds of a processor the server has used.
 func (s *server) cpu(t *testing.T) float64 {
 	t.Helper()
@@ -231,8 +239,20 @@ func (s *server) endAll(t *testing.T, label string) {
 	}
 }
 
-// submit gives the id of a new execution; path may hold the answer back until its end.
+// submit gives the id of a new execution. Where path or body says that the answer waits, it has ended, however long that takes on a busy machine.
 func (s *server) submit(t *testing.T, path string, body any) string {
 	t.Helper()
-	return s.call(t, http.MethodPost, path, body)["id"].(string)
+	x := s.call(t, http.MethodPost, path, body)
+	waits := strings.Contains(path, "wait=")
+	switch b := body.(type) {
+	case string:
+		waits = waits || strings.Contains(b, `"wait": "`)
+	case map[string]any:
+		waits = waits || b["wait"] != nil
+	}
+	id := x["id"].(string)
+	if waits && x["finished_at"] == nil {
+		s.end(t, id)
+	}
+	return id
 }

@@ -26,7 +26,7 @@ func TestPromises(t *testing.T) {
 		tb.until("a promise is kept", state(n, "Kept"))
 	}
 	tb.until("no history was replayed", `![...document.querySelectorAll('table.promises tbody tr')].some((r) => r.cells[0].innerText === '61')`)
-	tb.do("with a replay", chromedp.Click(`label.check input`))
+	tb.do("with a replay", click(`label.check input`))
 	tb.press("Verify the store")
 	tb.see("with 1 history of 5 events")
 	tb.until("histories were replayed", state(61, "Kept"))

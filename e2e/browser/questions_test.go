@@ -35,7 +35,7 @@ func TestAnswerQuestion(t *testing.T) {
 	tb.see("eve is not among those asked")
 	eval[any](tb, `(() => { const by = document.querySelector('#by'); by.value = 'ada'; by.dispatchEvent(new Event('input', {bubbles: true})); })()`)
 	tb.press("Answer")
-	tb.see("completed")
+	tb.until("it has completed", `document.querySelector('.head .status')?.innerText === 'Completed'`)
 	all := s.call(t, http.MethodGet, "/api/v1/inquiries?state=answered", nil)["inquiries"].([]any)
 	if len(all) != 1 || all[0].(map[string]any)["answer"].(map[string]any)["by"] != "ada" {
 		t.Errorf("answered: %v", all)
@@ -67,7 +67,7 @@ func TestAnswerForAWorkflow(t *testing.T) {
 	tb.do("write", chromedp.SendKeys("#document", `{"name": "release", "tasks": {"approve": {"action": "ask", "with": {"title": "Ship it?"}}}}`))
 	tb.see("Nothing is wrong")
 	tb.press("Register")
-	tb.do("run it", chromedp.Click(`[role=status] a[href="new?action=release"]`))
+	tb.do("run it", click(`[role=status] a[href="new?action=release"]`))
 	tb.see("It would run release@1")
 	tb.press("Run")
 	tb.see("Needs an answer")
@@ -85,7 +85,7 @@ func TestAnswerForAWorkflow(t *testing.T) {
 	tb.fits("a list of what waits")
 	tb.as("light", 1280)
 	eval[any](tb, `[...document.querySelectorAll('table.runs a.open-row')].find((a) => a.innerText === 'release@1').click()`)
-	tb.do("why it waits", chromedp.Click(`nav.tabs a[href$="/why"]`), chromedp.Click(`.unblock a[href^="questions/iq_"]`))
+	tb.do("why it waits", click(`nav.tabs a[href$="/why"]`), click(`.unblock a[href^="questions/iq_"]`))
 	tb.see("Who answers")
 	tb.check("a question of a workflow")
 }

@@ -163,7 +163,7 @@ func alike(t *testing.T, s *server, run, ann, bob string) {
 	s.call(t, http.MethodPost, "/api/v1/evaluations:batch", map[string]any{"evaluations": []any{
 		map[string]any{"language": "bash", "source": ann, "labels": map[string]string{"run": run, "who": "ann"}, "cases": cases},
 		map[string]any{"language": "bash", "source": bob, "labels": map[string]string{"run": run, "who": "bob"}, "cases": cases}}})
-	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3D"+run+"&wait=60s", nil)
+	s.endAll(t, "run%3D"+run)
 }
 
 // shows is a text that each screen must show once it has loaded.
@@ -298,20 +298,20 @@ func TestSubpath(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/x/pawl/", http.StripPrefix("/x/pawl", httputil.NewSingleHostReverseProxy(target)))
 	proxy := httptest.NewServer(mux)
-	defer proxy.Close()
+	t.Cleanup(proxy.Close) // after that of the tab, whose streams it would wait for
 	tb := open(t, strings.TrimPrefix(proxy.URL, "http://"))
 	tb.do("the root", chromedp.Navigate(proxy.URL+"/x/pawl/"))
 	tb.see("fan@1")
-	tb.do("open an execution", chromedp.Click(`a[href*="executions/ex_"]`))
+	tb.do("open an execution", click(`a[href*="executions/ex_"]`))
 	tb.until("the address is below the prefix", `location.pathname.startsWith('/x/pawl/ui/executions/ex_')`)
-	tb.do("open its history", chromedp.Click(`nav.tabs a[href$="/history"]`))
+	tb.do("open its history", click(`nav.tabs a[href$="/history"]`))
 	tb.see("no gap")
 	for _, name := range []string{"cases result", "program logs", "definition", "work"} {
 		tb.do(name, chromedp.Navigate(proxy.URL+"/x/pawl/ui/"+at[name]))
 		tb.see(shows[name])
 		tb.check(name)
 	}
-	tb.do("go back", chromedp.Navigate(proxy.URL+"/x/pawl/ui/"+at["cases result"]), chromedp.Click(`.side nav a[href="work"]`), chromedp.NavigateBack())
+	tb.do("go back", chromedp.Navigate(proxy.URL+"/x/pawl/ui/"+at["cases result"]), click(`.side nav a[href="work"]`), chromedp.NavigateBack())
 	tb.see(shows["cases result"])
 }
 
@@ -374,7 +374,7 @@ func TestPauseQueue(t *testing.T) {
 	tb.do("open", chromedp.Navigate(s.url+"/ui/work"))
 	tb.see("Queues")
 	tb.until("the queue has an order", `!!document.querySelector('button[aria-label="Pause: default"]')`)
-	tb.do("pause it", chromedp.Click(`button[aria-label="Pause: default"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "new disks"), chromedp.SendKeys(`dialog[open] #pause-for`, "soon"))
+	tb.do("pause it", click(`button[aria-label="Pause: default"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "new disks"), chromedp.SendKeys(`dialog[open] #pause-for`, "soon"))
 	tb.press("Pause the queue")
 	tb.see("soon")
 	tb.accessible("a refused pause")
@@ -386,7 +386,7 @@ func TestPauseQueue(t *testing.T) {
 	if len(pauses) != 1 || pauses[0].(map[string]any)["until"] == nil {
 		t.Errorf("%v", pauses)
 	}
-	tb.do("resume it", chromedp.Click(`button[aria-label="Resume: default"]`))
+	tb.do("resume it", click(`button[aria-label="Resume: default"]`))
 	tb.press("Resume the queue")
 	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: default"]') && !document.body.innerText.includes('new disks')`)
 }
@@ -399,7 +399,7 @@ func TestPauseAction(t *testing.T) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/deploy"))
 	tb.until("it can be paused", `!!document.querySelector('button[aria-label="Pause: deploy"]')`)
-	tb.do("pause it", chromedp.Click(`button[aria-label="Pause: deploy"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "the region is down"))
+	tb.do("pause it", click(`button[aria-label="Pause: deploy"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "the region is down"))
 	tb.accessible("the dialog to pause a definition")
 	tb.press("Pause the definition")
 	tb.see("the region is down")
@@ -408,7 +408,7 @@ func TestPauseAction(t *testing.T) {
 	tb.see("paused")
 	tb.do("open it again", chromedp.Navigate(s.url+"/ui/definitions/deploy"))
 	tb.until("it can be resumed", `!!document.querySelector('button[aria-label="Resume: deploy"]')`)
-	tb.do("resume it", chromedp.Click(`button[aria-label="Resume: deploy"]`))
+	tb.do("resume it", click(`button[aria-label="Resume: deploy"]`))
 	tb.press("Resume the definition")
 	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: deploy"]') && !document.body.innerText.includes('the region is down')`)
 }
@@ -441,12 +441,15 @@ func TestPauseSeenInHalf(t *testing.T) {
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", "name: half\ntasks:\n  only: {action: sleep, with: {for: 1h}}\n")
 	id := s.submit(t, "/api/v1/executions", map[string]any{"action": "half"})
-	begun, asked := make(chan struct{}), make(chan struct{})
-	var paused atomic.Bool
+	paused, begun, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var ordered atomic.Bool
 	var looks atomic.Int32
 	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		order, look := strings.HasSuffix(r.URL.Path, "/pause"), 0
-		if paused.Load() && r.URL.Path == "/api/v1/executions/"+id {
+		if order {
+			ordered.Store(true)
+		} else if ordered.Load() && r.URL.Path == "/api/v1/executions/"+id {
+			await(r, paused) // the first look after the order sees the pause
 			if look = int(looks.Add(1)); look == 2 {
 				close(asked)
 			}
@@ -458,8 +461,8 @@ func TestPauseSeenInHalf(t *testing.T) {
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
 		if order {
-			paused.Store(true)
-			<-begun
+			close(paused)
+			await(r, begun)
 		}
 		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
@@ -468,7 +471,7 @@ func TestPauseSeenInHalf(t *testing.T) {
 				t.Error(err)
 			}
 			close(begun)
-			<-asked
+			await(r, asked)
 		}
 		_, _ = w.Write(answer.Body.Bytes()) // the page may have left
 	})
@@ -476,7 +479,7 @@ func TestPauseSeenInHalf(t *testing.T) {
 	tb.do("open", chromedp.Navigate(proxy+"/ui/executions/"+id))
 	button := `button[aria-label="Pause: ` + id + `"]`
 	tb.until("it can be paused", `!!document.querySelector('`+button+`')`)
-	tb.do("pause it", chromedp.Click(button))
+	tb.do("pause it", click(button))
 	tb.press("Pause the workflow")
 	tb.see("It starts no tasks")
 }
@@ -491,8 +494,8 @@ func TestPauseExecution(t *testing.T) {
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
 	button := func(word string) string { return `button[aria-label="` + word + `: ` + id + `"]` }
 	tb.until("it can be paused", `!!document.querySelector('`+button("Pause")+`')`)
-	tb.do("pause it", chromedp.Click(button("Pause")), chromedp.SendKeys(`dialog[open] #pause-reason`, "the disks are full"))
-	tb.do("let its timers stand still", chromedp.Click(`dialog[open] input[type=checkbox]`))
+	tb.do("pause it", click(button("Pause")), chromedp.SendKeys(`dialog[open] #pause-reason`, "the disks are full"))
+	tb.do("let its timers stand still", click(`dialog[open] input[type=checkbox]`))
 	tb.accessible("pausing a workflow")
 	tb.press("Pause the workflow")
 	tb.see("It starts no tasks, and its timers stand still.")
@@ -503,7 +506,7 @@ func TestPauseExecution(t *testing.T) {
 	tb.see("Paused")
 	tb.do("go back", chromedp.Navigate(s.url+"/ui/executions/"+id))
 	tb.until("it can be resumed", `!!document.querySelector('`+button("Resume")+`')`)
-	tb.do("resume it", chromedp.Click(button("Resume")))
+	tb.do("resume it", click(button("Resume")))
 	tb.press("Resume the workflow")
 	tb.until("it is resumed", `!!document.querySelector('`+button("Pause")+`') && !document.body.innerText.includes('It starts no tasks')`)
 	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel", nil)

@@ -31,8 +31,9 @@ type tab struct {
 	mu    sync.Mutex
 	wrong []string
 
-	requests int     // since traffic was asked last
-	bytes    float64 // of the answers, as they came
+	requests int                        // since traffic was asked last
+	bytes    float64                    // of the answers, as they came
+	underWay map[network.RequestID]bool // without streams
 }
 
 // watch runs before every document: it keeps what the policy refused.
@@ -46,7 +47,7 @@ func open(t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 	if err := chromedp.Do(ctx); err != nil { // makes the tab, which lives as long as this context
 		t.Fatal(err)
 	}
-	tb := &tab{ctx: ctx, t: t}
+	tb := &tab{ctx: ctx, t: t, underWay: map[network.RequestID]bool{}}
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
@@ -60,10 +61,25 @@ func open(t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 		case *network.EventLoadingFinished:
 			tb.mu.Lock()
 			tb.bytes += e.EncodedDataLength
+			delete(tb.underWay, e.RequestID)
+			tb.mu.Unlock()
+		case *network.EventLoadingFailed:
+			tb.mu.Lock()
+			delete(tb.underWay, e.RequestID)
 			tb.mu.Unlock()
 		case *network.EventRequestWillBeSent:
 			tb.mu.Lock()
 			tb.requests++
+			if e.Type == network.ResourceTypeDocument {
+				clear(tb.underWay) // what the document before had asked for is given up
+			}
+			stream := false
+			for name, value := range e.Request.Headers {
+				stream = stream || strings.EqualFold(name, "Accept") && value == "text/event-stream"
+			}
+			if !stream {
+				tb.underWay[e.RequestID] = true
+			}
 			tb.mu.Unlock()
 			u, err := url.Parse(e.Request.URL)
 			if err != nil || u.Host != host && u.Scheme != "data" && u.Scheme != "blob" && u.Scheme != "about" {
@@ -88,15 +104,46 @@ func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 	})
 }
 
+// click waits for an element that is seen and clicks it, at once: a mouse would be sent to where it was when it was looked for, and screens move while their parts come.
+func click(selector string) chromedp.Action[chromedp.Void] {
+	return clickOn(`document.querySelector(` + quote(selector) + `)`)
+}
+
+// clickWords clicks the first element of a kind whose text has some words.
+func clickWords(selector, words string) chromedp.Action[chromedp.Void] {
+	return clickOn(`[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.innerText.includes(` + quote(words) + `))`)
+}
+
+func clickOn(element string) chromedp.Action[chromedp.Void] {
+	clicked := chromedp.Evaluate[bool](`((e) => !!e && !e.disabled && e.getClientRects().length > 0 && (e.click(), true))(` + element + `)`)
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			if done, err := clicked(ctx, t); err == nil && done {
+				return nil
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return fmt.Errorf("click %s: %w", element, ctx.Err())
+			}
+		}
+	})
+}
+
 func (tb *tab) say(format string, args ...any) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
 }
 
+// patience is how long one action and one condition may take. A page that lost its server asks again after up to 37 s, and on a busy machine all takes longer.
+const patience = 2 * time.Minute
+
 // act carries out one action. A tab as a whole has no limit: how long a test takes that looks at 60 screens depends on the machine, and on what else runs there.
 func act[T any](tb *tab, action chromedp.Action[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(tb.ctx, patience)
 	defer cancel()
 	return chromedp.Run(ctx, action)
 }
@@ -177,7 +224,7 @@ func (tb *tab) see(text string) {
 // until waits for a condition in the page. It asks from here: what polls inside would need a policy that lets strings be code.
 func (tb *tab) until(what, condition string) {
 	tb.t.Helper()
-	deadline := time.After(40 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
