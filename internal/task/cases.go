@@ -133,7 +133,7 @@ func conclude(ctx context.Context, r *api.CodeResult) {
 		r.Reason += fmt.Sprintf(", %d were not run", s.Skipped)
 	}
 	first := r.Cases[slices.IndexFunc(r.Cases, func(c api.CaseResult) bool { return c.Verdict != string(runtime.OK) })]
-	r.Reason += fmt.Sprintf("; the first that did not is %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
+	r.Reason += fmt.Sprintf("; the first that did not is %s (%s)%s", first.Name, strings.ReplaceAll(first.Verdict, "_", " "), withColon(first.Message))
 }
 
 // caseLimits are the limits of a case; those of the code apply where it sets none.

@@ -61,7 +61,7 @@ func TestCases(t *testing.T) {
 			if s := *r.result.Summary; s != (api.CaseSummary{Total: 8, Passed: 3, Failed: 5, Uncompared: 1}) {
 				t.Errorf("%+v", s)
 			}
-			if r.err == nil || r.err.Code != api.WrongAnswer || r.err.As != flow.Failed || !strings.Contains(r.err.Message, `3 of 8 cases passed; the first that did not is wrong: wrong_answer: line 1: got "4", expected "5"`) {
+			if r.err == nil || r.err.Code != api.WrongAnswer || r.err.As != flow.Failed || !strings.Contains(r.err.Message, `3 of 8 cases passed; the first that did not is wrong (wrong answer): line 1: got "4", expected "5"`) {
 				t.Errorf("%+v", r.err)
 			}
 			if right, unchecked := r.result.Cases[0], r.result.Cases[2]; right.Uncompared || !unchecked.Uncompared {
