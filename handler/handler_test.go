@@ -60,7 +60,7 @@ func server(t *testing.T, actions string) (*engine.Engine, string) {
 // submit submits once the queue is known, which it is when its worker has come.
 func submit(t *testing.T, e *engine.Engine, action, input string) flow.ID {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		out, err := e.Submit(t.Context(), []engine.Submission{{Action: action, Input: json.RawMessage(input)}})
 		if err == nil {
@@ -77,7 +77,7 @@ func submit(t *testing.T, e *engine.Engine, action, input string) flow.ID {
 
 func ended(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	end := e.Ending(id)
 	defer end.Close()

@@ -103,7 +103,7 @@ func TestPausedQueue(t *testing.T) {
 func TestPauseForAWhile(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
-		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 300 * time.Millisecond})
+		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 3 * time.Second}) // it is asked about before that, some commits later
 		got := h.begin(1)
 		id := r.submit(Submission{Action: "noop"})
 		r.settled()

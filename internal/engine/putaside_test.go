@@ -152,8 +152,8 @@ func TestPutAsideWithAKeyForTheLatest(t *testing.T) {
 // A delayed start that is refused when its time comes is tried again, and starts.
 func TestDelayedStartPutAside(t *testing.T) {
 	isolated(t, func(r *rig, s *refusing) {
+		s.set(func(d *flow.Draft) bool { return d.Stage == flow.Scheduled })
 		id := r.submit(Submission{Action: "noop", StartIn: 300 * time.Millisecond})
-		s.set(func(d *flow.Draft) bool { return d.ID == id && d.Stage == flow.Scheduled })
 		r.within(patience, "what is refused has not been put aside", func() bool { return r.get(id).Aside != nil })
 		if x := r.get(id); x.Place != flow.Delayed || x.Stage != flow.Requested {
 			r.Errorf("it is %s, %s", x.Place, x.Stage)
