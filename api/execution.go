@@ -174,8 +174,7 @@ type Execution struct {
 
 	// Waiting is what it waits for as far as its own row says; GET …/why looks further, and says why.
 	Waiting string `json:"waiting,omitempty" doc:"What it waits for, in the words of why, as far as its own row says; absent: it has ended"`
-	// Inquiry is not beneath sub-workflows: the question that a task of one asks is the sub-workflow's.
-	Inquiry string `json:"inquiry,omitempty" doc:"An open question whose answer it or one of its own tasks waits for; in lists, and of GET …/{id}"`
+	Inquiry string `json:"inquiry,omitempty" doc:"An open question whose answer it or a task beneath it waits for, also in sub-workflows; in lists, and of GET …/{id}"`
 	Seq     int64  `json:"seq,omitempty" doc:"Number of its latest event: of two answers about it, the one with the higher attempt and number is the later"`
 
 	Paused *Pause `json:"paused,omitempty" doc:"It is a workflow that starts no tasks until it is resumed"`
