@@ -157,7 +157,7 @@ func proxied(t *testing.T, s *server, answer func(w http.ResponseWriter, r *http
 	return proxy.URL
 }
 
-// await waits until a channel is closed, or nobody waits for the answer any more: a proxy ends with its test, also with one that failed.
+// await waits until a channel is closed, or the client has given the request up: without that a test that failed would wait for its proxy for ever.
 func await(r *http.Request, c <-chan struct{}) {
 	select {
 	case <-c:

@@ -24,17 +24,7 @@ func TestAskingInLists(t *testing.T) {
 	h.await(t, w.ID, "a question", func(x *api.Execution) bool { asked = *x; return x.Inquiry != "" })
 	res, _ := h.do(t, "GET", path, "")
 	tag := res.Header.Get("ETag")
-	byID := func() map[string]string {
-		found := map[string]string{}
-		for x, err := range h.client.All(t.Context(), client.Filter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[x.Action] = x.Inquiry
-		}
-		return found
-	}
-	if got := byID(); got["release"] != asked.Inquiry || got["ask"] != asked.Inquiry || got["sleep"] != "" {
+	if got := h.questions(t); got["release"] != asked.Inquiry || got["ask"] != asked.Inquiry || got["sleep"] != "" {
 		t.Errorf("the list names %v, want %s for the workflow and its task", got, asked.Inquiry)
 	}
 	if _, err := h.client.Answer(t.Context(), asked.Inquiry, api.Reply{By: "ada", Answer: []byte(`true`)}); err != nil {
@@ -43,7 +33,7 @@ func TestAskingInLists(t *testing.T) {
 	if res, _ := h.do(t, "GET", path, "", "If-None-Match", tag); res.StatusCode != 200 {
 		t.Errorf("an answer left the ETag as it was: %s", res.Status)
 	}
-	if got := byID(); got["release"] != "" || got["ask"] != "" {
+	if got := h.questions(t); got["release"] != "" || got["ask"] != "" {
 		t.Errorf("once answered the list names %v", got)
 	}
 }
@@ -62,17 +52,7 @@ func TestAskingOfSubWorkflows(t *testing.T) {
 	}
 	var asked api.Execution
 	h.await(t, w.ID, "a question", func(x *api.Execution) bool { asked = *x; return x.Inquiry != "" })
-	byAction := func() map[string]string {
-		found := map[string]string{}
-		for x, err := range h.client.All(t.Context(), client.Filter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			found[x.Action] = x.Inquiry
-		}
-		return found
-	}
-	got := byAction()
+	got := h.questions(t)
 	for action, want := range map[string]string{"outer": asked.Inquiry, "middle": asked.Inquiry, "inner": asked.Inquiry, "ask": asked.Inquiry, "quiet": "", "sleep": ""} {
 		if got[action] != want {
 			t.Errorf("the list names %q for %s, want %q", got[action], action, want)
@@ -81,7 +61,20 @@ func TestAskingOfSubWorkflows(t *testing.T) {
 	if _, err := h.client.Answer(t.Context(), asked.Inquiry, api.Reply{By: "ada", Answer: []byte(`true`)}); err != nil {
 		t.Fatal(err)
 	}
-	if got := byAction(); got["outer"]+got["middle"]+got["inner"] != "" {
+	if got := h.questions(t); got["outer"]+got["middle"]+got["inner"] != "" {
 		t.Errorf("once answered the list names %v", got)
 	}
+}
+
+// questions are those that a list of all executions names, by action.
+func (h *house) questions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for x, err := range h.client.All(t.Context(), client.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[x.Action] = x.Inquiry
+	}
+	return found
 }

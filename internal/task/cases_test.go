@@ -156,7 +156,7 @@ int main(int n, char **a) {
 }`
 	for _, rt := range runtimes(t) {
 		c := api.Code{Language: "bash", Source: "read n a; echo $a", Compare: &api.Comparison{Mode: "checker", Checker: &api.Checker{
-			Language: "c", Source: checker, Limits: api.CodeLimits{Wall: api.Duration(3 * time.Second)}}},
+			Language: "c", Source: checker, Limits: api.CodeLimits{Wall: api.Duration(500 * time.Millisecond)}}},
 			Cases: []api.Case{
 				{Name: "root", Stdin: api.Text("9 3"), Expect: expect("3")},
 				{Name: "none", Stdin: api.Text("9 4"), Expect: expect("3")},

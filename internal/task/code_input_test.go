@@ -78,7 +78,7 @@ func converse(t *testing.T, ctx context.Context, rt runtime.Runtime, c api.Code)
 // hear waits until all that the program has written is want.
 func (k *conversation) hear(want string) {
 	k.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(20 * time.Second)
 	for k.desk.text("stdout") != want {
 		select {
 		case <-k.desk.wrote:
@@ -123,7 +123,7 @@ func TestInteractiveEnds(t *testing.T) {
 			if r := <-k.done; r.result.Verdict != "nonzero_exit" || r.result.Stdout != "in\n" || *r.result.ExitCode != 4 {
 				t.Errorf("it stopped reading: %+v, %v", r.result, r.err)
 			}
-			k = converse(t, t.Context(), rt, api.Code{Language: "bash", Source: "echo waiting; read x", Limits: api.CodeLimits{Wall: api.Duration(3 * time.Second)}})
+			k = converse(t, t.Context(), rt, api.Code{Language: "bash", Source: "echo waiting; read x", Limits: api.CodeLimits{Wall: api.Duration(300 * time.Millisecond)}})
 			if r := <-k.done; r.result.Verdict != "timeout" || r.result.Stdout != "waiting\n" {
 				t.Errorf("it waits for ever: %+v, %v", r.result, r.err)
 			}

@@ -21,7 +21,7 @@ var furtherRows = []row{
 		}
 		for _, what := range all {
 			spec := h.spec("exhaust", what)
-			spec.Limits.CPU, spec.Limits.Wall = 10*time.Second, time.Minute // the machine may be busy
+			spec.Limits.CPU, spec.Limits.Wall = 10*time.Second, 10*time.Second
 			begin := time.Now()
 			result, _, stderr := h.finish(t, spec)
 			// Refused, or killed for memory: not merely out of time or of things to ask for.
@@ -54,7 +54,13 @@ var furtherRows = []row{
 			if took := time.Since(begin); took > 2*time.Second {
 				t.Errorf("%s: the kill took %v", how, took)
 			}
-			timesOut(t, h.runtime, h.spec("meddle", how), "ready\n")
+			spec := h.spec("meddle", how)
+			spec.Limits.Wall = 200 * time.Millisecond
+			result, stdout, _ := h.finish(t, spec)
+			wantVerdict(t, result, runtime.Timeout)
+			if stdout != "ready\n" {
+				t.Errorf("%s: stdout %q", how, stdout)
+			}
 		}
 		for _, how := range []string{"nonblock", "steal"} {
 			spec := h.spec("meddle", how)
@@ -65,7 +71,7 @@ var furtherRows = []row{
 	}},
 	{"54 work in children that nobody waits for", func(t testing.TB, h *hostile) {
 		spec := h.spec("unpaid-work")
-		spec.Limits.CPU = 150 * time.Millisecond // of the 500 ms that its children take: where nobody counts these it ends well
+		spec.Limits.CPU, spec.Limits.Wall = 150*time.Millisecond, 3*time.Second
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.CPUTimeout)
 	}},

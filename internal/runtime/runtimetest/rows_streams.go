@@ -48,7 +48,12 @@ var streamRows = []row{
 	}},
 	{"19 partial line, then timeout", func(t testing.TB, h *hostile) {
 		spec := h.spec("sleep", "no newline")
-		timesOut(t, h.runtime, spec, "no newline")
+		spec.Limits.Wall = 200 * time.Millisecond
+		result, stdout, _ := h.finish(t, spec)
+		wantVerdict(t, result, runtime.Timeout)
+		if stdout != "no newline" {
+			t.Errorf("stdout %q", stdout)
+		}
 	}},
 	{"20 read absent stdin", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("read"))
