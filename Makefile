@@ -35,12 +35,14 @@ HOOKS ?= 50
 SOAK ?= 17m
 NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint lint-page unit page soak-ui chart kubernetes calendar fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page unit page soak-ui chart cluster kubernetes calendar fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	$(GO) build -trimpath -o bin/pawl ./cmd/pawl
 
-test: vet lint cross unit page chart fuzz
+# The tests on a cluster wait for nine tenths of their time: beside them run the two that compute.
+test: vet lint cross unit page
+	$(MAKE) --no-print-directory -j 3 --output-sync=target chart cluster fuzz
 
 # For arm64 the packages that have code for one architecture are compiled; the others would be the Kubernetes client and its like once more.
 vet:
@@ -88,6 +90,12 @@ chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minu
 	@if (cd e2e/chart && $(GO) list -deps -test . >/dev/null); then \
 		cd e2e/chart && $(GO) vet . && $(GO) test -vet=off -count=1 -timeout 10m .; \
 	else echo "Helm's modules cannot be downloaded here: the chart is NOT TESTED"; test -z "$$CI"; fi
+
+cluster: ## the suite of runtimes, and parts that are killed, on a real control plane and kubelet; skipped where make kubernetes has not built them, except in CI
+	@if [ -n "$$CI" ] || scripts/services has-kubernetes; then \
+		PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c 'test -n "$$PAWL_TEST_KUBERNETES" && \
+			$(GO) test -vet=off -count=1 -timeout 20m -run "TestConformance$$|TestTakenDown$$" ./internal/runtime/kubernetes'; \
+	else echo "Kubernetes has not been built here (make kubernetes does it, in 9 minutes): its runtime on a real cluster is NOT TESTED"; fi
 
 kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 8 minutes more
 	PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c '$(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes && \
