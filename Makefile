@@ -92,7 +92,8 @@ chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minu
 	else echo "Helm's modules cannot be downloaded here: the chart is NOT TESTED"; test -z "$$CI"; fi
 
 cluster: ## the suite of runtimes, and parts that are killed, on a real control plane and kubelet; skipped where make kubernetes has not built them, except in CI
-	@if [ -n "$$CI" ] || scripts/services has-kubernetes; then \
+	@if ! scripts/kubernetes allowed; then echo "No kubelet can be run here: the Kubernetes runtime on a real cluster is NOT TESTED"; \
+	elif [ -n "$$CI" ] || scripts/services has-kubernetes; then \
 		PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c 'test -n "$$PAWL_TEST_KUBERNETES" && \
 			$(GO) test -vet=off -count=1 -timeout 20m -run "TestConformance$$|TestTakenDown$$" ./internal/runtime/kubernetes'; \
 	else echo "Kubernetes has not been built here (make kubernetes does it, in 9 minutes): its runtime on a real cluster is NOT TESTED"; fi
