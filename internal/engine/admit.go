@@ -144,14 +144,15 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 		return err
 	}
 	if d.Kind.ByEngine() {
-		return t.runItself(ctx, d)
+		return t.startByEngine(ctx, d)
 	}
 	t.dispatch.queued[d.Queue]++
 	return nil
 }
 
-// runItself decides what follows from the beginning of what the engine runs itself.
-func (t *transaction) runItself(ctx context.Context, d *flow.Draft) error {
+// startByEngine carries out the start of an execution that the engine runs itself, by its kind: a workflow takes its first step, a sleep is timed,
+// a question is asked.
+func (t *transaction) startByEngine(ctx context.Context, d *flow.Draft) error {
 	switch d.Kind {
 	case flow.KindWorkflow:
 		t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true

@@ -55,7 +55,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err
 	}
-	o := &submitOp{id: e.opts.NewID(), request: r, key: key, hash: retryHash(id), sums: uploads.SumsIn(r.Input, r.With), made: &e.counters.submitted}
+	o := &submitOp{id: e.opts.NewID(), request: r, key: key, hash: retryHash(id), sums: uploads.SumsIn(r.Input, r.With), submitted: &e.counters.submitted}
 	if err := e.submit(ctx, o); err != nil {
 		return Submitted{}, err
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,13 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
-	"github.com/pawl-run/pawl/internal/flow"
 )
-
-// firstOf is the execution with which a chain of reruns began.
-func firstOf(x *flow.Execution) flow.ID {
-	return cmp.Or(x.RerunFirst(), x.ID)
-}
 
 // targetsMost is how many versions one alias stands for.
 const targetsMost = 20
@@ -132,7 +125,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 			if was.Number < 2 {
 				return move{refused: fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", name, alias), "say which version it is to stand for")}, nil
 			}
-			if to, err = before(ctx, t.tx, was); err != nil {
+			if to, err = targetsBefore(ctx, t.tx, was); err != nil {
 				return move{}, err
 			}
 		}
@@ -152,8 +145,8 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	return *m.Alias, m.moved, nil
 }
 
-// before is where an alias that has been moved stood before its last move.
-func before(ctx context.Context, from catalog.Source, a *catalog.Alias) ([]catalog.AliasTarget, error) {
+// targetsBefore is where an alias that has been moved stood before its last move.
+func targetsBefore(ctx context.Context, from catalog.Source, a *catalog.Alias) ([]catalog.AliasTarget, error) {
 	b, err := catalog.AliasMove(ctx, from, a.Name, a.Alias, a.Number-1)
 	if err != nil {
 		return nil, err

@@ -284,7 +284,7 @@ func TestMatchingBesideALock(t *testing.T) {
 	<-locked
 	before := s.looks.Load()
 	for range 20 {
-		r.e.rules.said()
+		r.e.rules.wakeMatching()
 		if more, err := r.e.matchNew(r.ctx); err != nil || more {
 			t.Fatalf("more %t, %v", more, err)
 		}
@@ -298,7 +298,7 @@ func TestMatchingBesideALock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.e.rules.said()
+	r.e.rules.wakeMatching()
 	r.within(patience, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
 }
 

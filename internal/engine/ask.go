@@ -108,7 +108,7 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 		return t.answered(d, i)
 	}
 	d.WakeAgainAt(i.Wake(t.now))
-	return t.sayInquiry(ctx, flow.TriggerInquiryOpened, d, i)
+	return t.recordInquiry(ctx, flow.TriggerInquiryOpened, d, i)
 }
 
 // checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
@@ -155,11 +155,11 @@ func (t *transaction) remind(ctx context.Context, d *flow.Draft) error {
 	}
 	if i.Due.IsZero() || i.Due.After(t.now) {
 		d.WakeAgainAt(i.Wake(t.now))
-		return t.sayInquiry(ctx, flow.TriggerInquiryWaiting, d, i)
+		return t.recordInquiry(ctx, flow.TriggerInquiryWaiting, d, i)
 	}
 	i.Expire(t.now)
 	t.inquiries.decided(i)
-	if err := t.sayInquiry(ctx, flow.TriggerInquiryExpired, d, i); err != nil {
+	if err := t.recordInquiry(ctx, flow.TriggerInquiryExpired, d, i); err != nil {
 		return err
 	}
 	if i.Answer != nil {
@@ -372,7 +372,7 @@ func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, 
 		}
 		t.inquiries.decided(i)
 		t.effects.addFailpoint(failpoint.AnswerKept)
-		if err := t.sayInquiry(ctx, flow.TriggerInquiryAnswered, d, i); err != nil {
+		if err := t.recordInquiry(ctx, flow.TriggerInquiryAnswered, d, i); err != nil {
 			return v, err
 		}
 		if err := t.answered(d, i); err != nil {

@@ -117,7 +117,7 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 }
 
 // planBackfill makes the requests for the first nominal times of a span, and says where the next ones begin.
-func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*start, next time.Time, err error) {
+func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*plannedStart, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
 	left := budget{most, e.budget.bytes}
@@ -128,10 +128,10 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		left.spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
 		if b.Dry {
-			starts = append(starts, &start{fire: fire})
+			starts = append(starts, &plannedStart{fire: fire})
 			continue
 		}
-		s := e.start(ctx, d, fire, previous)
+		s := e.planStart(ctx, d, fire, previous)
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}
@@ -146,7 +146,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 }
 
 // backfill carries a backfill out. The schedule's row is locked, so that no other transaction decides about its times meanwhile.
-func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, starts []*start) (out Backfilled, err error) {
+func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, starts []*plannedStart) (out Backfilled, err error) {
 	if _, err := t.tx.LockSchedules(ctx, []string{name}, false); err != nil {
 		return out, err
 	}
@@ -160,7 +160,7 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 			had[k.Nominal] = true
 		}
 	}
-	var left []*start
+	var left []*plannedStart
 	for _, s := range starts {
 		if had[s.fire.Nominal] {
 			out.Skipped++
@@ -176,7 +176,7 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 		if b.Dry {
 			continue
 		}
-		if err := t.begin(ctx, s); err != nil {
+		if err := t.submitPlanned(ctx, s); err != nil {
 			return out, err
 		}
 	}

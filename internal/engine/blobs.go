@@ -31,7 +31,7 @@ func (e *Engine) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 			q.Attempt, q.Execution, q.Name, q.Execution, q.Attempt)
 	}
 	n, err := e.opts.Blobs.Put(ctx, q.Name, &fenced{from: r, left: mostBlob, still: func() error {
-		return e.holds(ctx, session, q.Execution, q.Attempt)
+		return e.checkHeld(ctx, session, q.Execution, q.Attempt)
 	}})
 	return n, blobError(err)
 }
@@ -93,7 +93,7 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 	if _, err := e.sessionOf(ctx, session); err != nil {
 		return err
 	}
-	return e.holds(ctx, session, q.Execution, q.Attempt)
+	return e.checkHeld(ctx, session, q.Execution, q.Attempt)
 }
 
 // fenced reads a blob's bytes and comes to their end only while the writer may still write.

@@ -20,13 +20,13 @@ const (
 	keptMost = 200_000
 )
 
-// made is a child's request on the way to its execution.
-type made struct {
+// childRequest is the request of a child that a step creates. Where given, reuse or kept is set, the child ends with that output and does not run.
+type childRequest struct {
 	request flow.Request
-	refusal *flow.Error
-	given   []byte
-	reuse   *store.Reusable
-	kept    *store.Kept
+	refusal *flow.Error     // why it cannot run
+	given   []byte          // by the client of a rerun
+	reuse   *store.Reusable // from the original of a rerun
+	kept    *store.Kept     // from the cache
 }
 
 // cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun compares:
@@ -86,7 +86,7 @@ func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 }
 
 // lookUp looks for kept outcomes of the children that have a cache, in one question for all.
-func (s *step) lookUp(ctx context.Context, all []made) error {
+func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	var hashes [][sha256.Size]byte
 	for i := range all {
 		if r := &all[i].request; r.Cache != nil && !r.NoCache {
@@ -113,9 +113,9 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 	return nil
 }
 
-// keepOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
+// cacheOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
 // are removed with the execution that left them.
-func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) error {
+func (t *transaction) cacheOutcomes(ctx context.Context, drafts []*flow.Draft) error {
 	var all []store.Kept
 	for _, d := range drafts {
 		if d.Cache == nil || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {

@@ -86,8 +86,8 @@ func partition[T any](all []T, stays func(T) bool) (goes, stay []T) {
 	return goes, stay
 }
 
-// hold has a new execution hold an upload.
-func (c *changes) hold(h store.Hold) {
+// holdUpload has a new execution hold an upload.
+func (c *changes) holdUpload(h store.Hold) {
 	if c.holds == nil {
 		c.holds = map[flow.ID][]store.Hold{}
 	}

@@ -14,7 +14,7 @@ import (
 // createChildren makes the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
 	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
-	kids, all := s.maker(), make([]made, len(s.plan.Children))
+	kids, all := s.maker(), make([]childRequest, len(s.plan.Children))
 	for i := range s.plan.Children {
 		if err := s.make(ctx, kids, &s.plan.Children[i], &all[i]); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *step) createChildren(ctx context.Context) error {
 			if err := s.t.lockUploads(ctx, sums); err != nil {
 				return err
 			}
-			s.t.holds(d.ID, sums)
+			s.t.holdUploads(d.ID, sums)
 		}
 		if m.refusal == nil && m.runs() {
 			drafts = append(drafts, d)
@@ -61,7 +61,7 @@ func (s *step) createChildren(ctx context.Context) error {
 }
 
 // make makes a child's request, and finds out whether it is to end with an output without running.
-func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *made) (err error) {
+func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *childRequest) (err error) {
 	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
 		if m.request, m.refusal, err = s.beneath(ctx, kids, c, b); err != nil {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
@@ -84,10 +84,10 @@ func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.C
 }
 
 // runs reports whether nothing else gives the child its output. One that was refused fails instead.
-func (m *made) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
+func (m *childRequest) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
 
 // end ends a child that does not run.
-func (m *made) end(d *flow.Draft, now time.Time) error {
+func (m *childRequest) end(d *flow.Draft, now time.Time) error {
 	switch {
 	case m.given != nil:
 		return d.Give(m.given, now)

@@ -265,7 +265,7 @@ func (e *Engine) afterCommit(t *transaction) {
 		e.counters.emitted(source)
 	}
 	if len(t.effects.emitted) > 0 {
-		e.watch.news()
+		e.watch.wakeAll()
 	}
 	if t.effects.windowOpened {
 		signal(e.rules.windowOpened)
@@ -275,7 +275,7 @@ func (e *Engine) afterCommit(t *transaction) {
 	}
 	e.reruns.add(t.effects.reruns)
 	if t.effects.newSignals {
-		e.rules.said()
+		e.rules.wakeMatching()
 	}
 	e.handInFollowUps(t)
 	e.recordTakenBack(t)

@@ -95,7 +95,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		g := newGroup(3)
 		var good [2]*submitOp
 		for i := range good {
-			good[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
+			good[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, submitted: &r.e.counters.submitted}
 		}
 		broken := newRequest(nil, classCall, func(context.Context, *transaction) (struct{}, error) { panic("a defect") })
 		if err := r.e.enqueue(good[0], broken, good[1]); err != nil {

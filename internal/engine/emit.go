@@ -111,7 +111,7 @@ func (e *Engine) prepareSignals(ctx context.Context, all []Emission, ops []*emit
 					return
 				}
 				for i := to - preparedFrom; i < min(to, len(all)); i++ {
-					ops[i] = &emitOp{made: &e.counters}
+					ops[i] = &emitOp{counters: &e.counters}
 					ops[i].verdict.Err = e.prepareSafely(ctx, &all[i], ops[i])
 				}
 			}
@@ -141,7 +141,7 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 	}
 	o.signal.Hash = m.hash(o.signal.Data)
 	if len(problems) == 0 {
-		problems = complete(set.Triggers[m.Trigger], &o.signal)
+		problems = applyTrigger(set.Triggers[m.Trigger], &o.signal)
 	}
 	if len(problems) > 0 {
 		o.refused = &fault.Invalid{Problems: problems}
@@ -157,8 +157,9 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 	return err
 }
 
-// complete holds a signal to the document of its trigger, which may be nil, and gives it the key and the subject that this says.
-func complete(t *definition.Trigger, s *flow.Signal) (f fault.List) {
+// applyTrigger checks a signal by the document of its trigger, if it has one, and sets the defaults of the data, the key and the subject that
+// the document says.
+func applyTrigger(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 	if t == nil {
 		return nil
 	}
@@ -243,12 +244,12 @@ func (m *Emission) check() []problem.Problem {
 
 // emitOp asks for one signal. Its verdict is read when its group is done.
 type emitOp struct {
-	signal  flow.Signal
-	replay  time.Duration // for how long its body is remembered
-	refused error         // why there is no signal: only what was accepted before under the key can be the answer
-	verdict Emitted
-	group   *group
-	made    *counters
+	signal   flow.Signal
+	replay   time.Duration // for how long its body is remembered
+	refused  error         // why there is no signal: only what was accepted before under the key can be the answer
+	verdict  Emitted
+	group    *group
+	counters *counters
 
 	enforcings []*enforcing // what the rules make of it
 }
@@ -334,7 +335,7 @@ func (o *emitOp) done(err error) {
 		o.verdict = Emitted{Err: err}
 	}
 	if o.verdict.Err == nil && !o.verdict.Existing {
-		o.made.enforced(o.verdict.Enforcements)
+		o.counters.enforced(o.verdict.Enforcements)
 	}
 	o.group.done()
 }

@@ -26,7 +26,7 @@ const (
 // enforcing is what a rule makes of a signal, ready to be carried out.
 type enforcing struct {
 	verdict automation.Verdict
-	start   *start                // of one that runs
+	start   *plannedStart         // of one that runs
 	once    *store.IdempotencyKey // of one of which there is one execution
 }
 
@@ -43,7 +43,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if left.spent() {
 			return all, true, nil
 		}
-		if err := e.calm(ctx, &v, s); err != nil {
+		if err := e.refuseStorm(ctx, &v, s); err != nil {
 			return nil, false, err
 		}
 		x, err := e.enforcing(ctx, v, s.ID)
@@ -76,7 +76,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	if v.Key != "" {
 		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}
-	k := &start{id: e.opts.NewID()}
+	k := &plannedStart{id: e.opts.NewID()}
 	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
 		var refused *fault.Invalid
 		if !errors.As(k.err, &refused) && !batchAtFault(k.err) {
@@ -166,21 +166,21 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing)
 func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
-		if err := t.lead(ctx, x, &e); err != nil {
+		if err := t.startEnforced(ctx, x, &e); err != nil {
 			return e, err
 		}
 	}
 	if e.State == flow.EnforcementHeld {
 		e.Window = x.verdict.Window
-		if err := t.hold(ctx, s, x.verdict.Rule.Window, x.window()); err != nil {
+		if err := t.holdSignal(ctx, s, x.verdict.Rule.Window, x.window()); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
 }
 
-// lead starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
-func (t *transaction) lead(ctx context.Context, x *enforcing, e *flow.Enforcement) error {
+// startEnforced starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
+func (t *transaction) startEnforced(ctx context.Context, x *enforcing, e *flow.Enforcement) error {
 	if x.once != nil {
 		if known, is := t.loaded.idempotency[x.once.Key]; is {
 			e.State, e.Execution = flow.EnforcementFolded, known.Execution
@@ -206,7 +206,7 @@ func (t *transaction) lead(ctx context.Context, x *enforcing, e *flow.Enforcemen
 		}
 		t.loaded.idempotency[x.once.Key] = *x.once
 	}
-	if err := t.begin(ctx, x.start); err != nil {
+	if err := t.submitPlanned(ctx, x.start); err != nil {
 		return err
 	}
 	if x.once != nil {

@@ -97,7 +97,7 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 	}
 	for name, k := range known { // a later version that the signal was replayed through
 		if rule == "" || rule == name {
-			all = append(all, RuleWhy{Rule: name, Version: k.Version, Fired: hasLed(k), Enforcement: k, Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
+			all = append(all, RuleWhy{Rule: name, Version: k.Version, Fired: hasExecution(k), Enforcement: k, Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
 		}
 	}
 	if rule != "" && len(all) == 0 {
@@ -109,7 +109,8 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 	return all, nil
 }
 
-func hasLed(k *flow.Enforcement) bool {
+// hasExecution reports whether an execution stands for the enforcement.
+func hasExecution(k *flow.Enforcement) bool {
 	return k.State == flow.EnforcementRan || k.State == flow.EnforcementFolded
 }
 
@@ -123,7 +124,7 @@ func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (RuleWhy, 
 	w.Clauses = x.Clauses
 	switch {
 	case k != nil:
-		w.Fired, w.Summary = hasLed(k), enforcedText(k)
+		w.Fired, w.Summary = hasExecution(k), enforcedText(k)
 	case !x.Listens:
 		w.Summary = fmt.Sprintf("it listens to %s, and the signal is %s", strings.Join(r.On, ", "), s.Trigger)
 	case s.Replayed:
@@ -258,11 +259,11 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 			states[known[0].State]++
 			continue
 		}
-		why, err := whyRule(r, s, nil)
+		of, err := whyRule(r, s, nil)
 		if err != nil { // of the signal, which harms none of the others
-			why.Summary = "the rules cannot be asked about it: " + err.Error()
+			of.Summary = "the rules cannot be asked about it: " + err.Error()
 		}
-		unheld[why.Summary]++
+		unheld[of.Summary]++
 	}
 	if met == 0 {
 		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")

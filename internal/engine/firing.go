@@ -21,7 +21,7 @@ type firing struct {
 	was    store.Schedule // as it was when this was planned
 	d      *definition.Definition
 	plan   schedule.Plan
-	starts []*start
+	starts []*plannedStart
 	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
 	pause  string          // why the schedule pauses itself instead
 	bad    error           // why nothing can be planned
@@ -35,9 +35,10 @@ func (f *firing) bytes() (n int) {
 	return n
 }
 
-// start is an execution that a tick starts, if nothing keeps it from doing so.
-type start struct {
-	fire    schedule.Fire
+// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is made before the transaction
+// that submits it.
+type plannedStart struct {
+	fire    schedule.Fire // zero where no tick starts it
 	id      flow.ID
 	request flow.Request
 	sums    []blob.Sum
@@ -68,7 +69,7 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
 	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
-		s := e.start(ctx, f.d, f.rest[0], last)
+		s := e.planStart(ctx, f.d, f.rest[0], last)
 		var refused *fault.Invalid
 		if s.err != nil && !errors.As(s.err, &refused) && !batchAtFault(s.err) {
 			return s.err
@@ -79,9 +80,9 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	return nil
 }
 
-// start makes the request of the execution that a tick starts.
-func (e *Engine) start(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *start {
-	s := &start{fire: fire, id: e.opts.NewID()}
+// planStart makes the request of the execution that a tick starts.
+func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *plannedStart {
+	s := &plannedStart{fire: fire, id: e.opts.NewID()}
 	run := &d.Schedule.Run
 	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
 	if err != nil {

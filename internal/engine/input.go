@@ -105,7 +105,7 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 	if _, err := e.sessionOf(ctx, session); err != nil {
 		return handoff.Input{}, err
 	}
-	if err := e.holds(ctx, session, q.Execution, q.Attempt); err != nil {
+	if err := e.checkHeld(ctx, session, q.Execution, q.Attempt); err != nil {
 		return handoff.Input{}, err
 	}
 	changed, stop := e.Watch(q.Execution) // before the first look, so that nothing falls between
@@ -127,8 +127,8 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 	}
 }
 
-// holds checks that the session holds the attempt.
-func (e *Engine) holds(ctx context.Context, session, id flow.ID, attempt int) error {
+// checkHeld returns handoff.ErrNotHeld unless the session holds the attempt.
+func (e *Engine) checkHeld(ctx context.Context, session, id flow.ID, attempt int) error {
 	held, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
 		d := t.draft(id)
 		return d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt, nil

@@ -26,9 +26,9 @@ type inquiryData struct {
 	Declined bool        `json:"declined"`
 }
 
-// sayInquiry keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
+// recordInquiry keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
 // reminders are rules on these signals.
-func (t *transaction) sayInquiry(ctx context.Context, trigger string, d *flow.Draft, i *flow.Inquiry) error {
+func (t *transaction) recordInquiry(ctx context.Context, trigger string, d *flow.Draft, i *flow.Inquiry) error {
 	set := t.e.rules.current.Load()
 	if set == nil || len(set.On(trigger)) == 0 {
 		return nil

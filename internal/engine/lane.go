@@ -17,11 +17,11 @@ import (
 // into those that are never used. A lane, once used, stays known to every replica.
 type lanes struct {
 	mu       sync.Mutex
-	used     map[string]bool // on this replica's word
+	used     map[string]bool // those that this replica has used, or has read or heard of
 	all      []string        // those that workers may serve, in the order in which they became known
 	heldBack []string        // those of paused actions
-	stored   map[string]bool // the store has them
-	looked   time.Time       // when the store was last asked which there are
+	stored   map[string]bool // those that the store is known to have
+	readAt   time.Time       // when the store was last asked which there are
 }
 
 func newLanes() *lanes {
@@ -161,9 +161,9 @@ func (e *Engine) lookForLanes(ctx context.Context, s *sessionState) error {
 		return nil
 	}
 	e.lanes.mu.Lock()
-	due := time.Since(e.lanes.looked) >= lookEvery
+	due := time.Since(e.lanes.readAt) >= lookEvery
 	if due {
-		e.lanes.looked = time.Now()
+		e.lanes.readAt = time.Now()
 	}
 	e.lanes.mu.Unlock()
 	if !due {

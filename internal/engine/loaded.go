@@ -169,11 +169,11 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 	return r.Definition, r.Version, nil
 }
 
-// holds has a new execution hold the uploads of these sums that are there.
-func (t *transaction) holds(id flow.ID, sums []blob.Sum) {
+// holdUploads has a new execution hold the uploads of these sums that are there.
+func (t *transaction) holdUploads(id flow.ID, sums []blob.Sum) {
 	for _, sum := range sums {
 		if upload, ok := t.loaded.uploads[sum]; ok {
-			t.changes.hold(store.Hold{Execution: id, Upload: upload})
+			t.changes.holdUpload(store.Hold{Execution: id, Upload: upload})
 		}
 	}
 }

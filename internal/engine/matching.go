@@ -56,7 +56,7 @@ func (t *transaction) recordEnds(ctx context.Context, deferred func(*flow.Draft)
 	}
 	for _, d := range t.changes.drafts {
 		if d.Ended() && d.Parent.IsZero() && !deferred(d) && set.ListensToEnd(&d.Request) {
-			if err := t.sayEnd(ctx, d, set.Generation); err != nil {
+			if err := t.recordEnd(ctx, d, set.Generation); err != nil {
 				return err
 			}
 		}
@@ -64,7 +64,7 @@ func (t *transaction) recordEnds(ctx context.Context, deferred func(*flow.Draft)
 	return nil
 }
 
-func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int64) error {
+func (t *transaction) recordEnd(ctx context.Context, d *flow.Draft, generation int64) error {
 	end := endData{Execution: d.ID, Action: d.Action, Version: d.Version, Status: d.Stage.String(), Attempt: d.Attempt, Labels: d.Labels, CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt}
 	if end.Labels == nil {
 		end.Labels = map[string]string{}
@@ -103,7 +103,7 @@ func (e *Engine) matchSignals(ctx context.Context) {
 	}
 }
 
-// matching is a new signal and what the rules of its generation make of it.
+// matching is a new signal, and what the rules of its generation make of it.
 type matching struct {
 	signal flow.Signal
 	all    []*enforcing
@@ -127,7 +127,7 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	var all []*matching
 	handled := 0
 	for i, left := 0, (budget{newStarts, e.budget.bytes}); i < len(found) && !left.spent(); i++ {
-		m, err := e.asked(ctx, &found[i])
+		m, err := e.askRules(ctx, &found[i])
 		switch {
 		case err == nil:
 			all = append(all, m)
@@ -144,12 +144,12 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 			}
 		}
 	}
-	n, err := e.carryOut(ctx, all)
+	n, err := e.commitMatches(ctx, all)
 	return handled+n > 0, err
 }
 
-// asked is what the rules of its generation make of a new signal.
-func (e *Engine) asked(ctx context.Context, s *flow.Signal) (m *matching, err error) {
+// askRules asks the rules of its generation about a new signal.
+func (e *Engine) askRules(ctx context.Context, s *flow.Signal) (m *matching, err error) {
 	defer fault.Recovered(&err)
 	m = &matching{signal: *s}
 	if s.Damage != "" {
@@ -223,19 +223,19 @@ func (e *Engine) enforcedBy(ctx context.Context, s *flow.Signal) (map[string]boo
 	}
 }
 
-// carried is what one transaction has made of new signals.
-type carried struct {
+// matchResult is the result of one transaction that carries out what the rules make of new signals.
+type matchResult struct {
 	signals int // that it has found new, and not locked by another server
 	done    []flow.Enforcement
 }
 
-// carryOut writes in one transaction what the rules make of new signals, and returns of how many. What another server has matched, or
+// commitMatches carries out in one transaction what the rules make of new signals, and returns the number of these signals. What another server has matched, or
 // is about to, is left alone. A signal about which the decision is refused harms no other: its rules have failed, or it is put aside.
-func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
+func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error) {
 	if len(all) == 0 {
 		return 0, nil
 	}
-	c, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (carried, error) { return t.carryOut(ctx, all) })
+	c, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (matchResult, error) { return t.applyMatches(ctx, all) })
 	switch {
 	case err == nil:
 		e.counters.enforced(c.done)
@@ -248,7 +248,7 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 			for _, x := range all[0].all {
 				x.fail(err)
 			}
-			return e.carryOut(ctx, all)
+			return e.commitMatches(ctx, all)
 		}
 		if aside, err := e.leaveAside(ctx, store.AsideMatching, all[0].signal.ID, err); err != nil || !aside {
 			return 0, err
@@ -257,7 +257,7 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 	}
 	matched := 0
 	for _, m := range all {
-		n, err := e.carryOut(ctx, []*matching{m})
+		n, err := e.commitMatches(ctx, []*matching{m})
 		if err != nil {
 			return matched, err
 		}
@@ -266,7 +266,7 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 	return matched, nil
 }
 
-func (t *transaction) carryOut(ctx context.Context, all []*matching) (c carried, err error) {
+func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matchResult, err error) {
 	numbers := make([]int64, len(all))
 	by := make(map[int64]*matching, len(all))
 	for i, m := range all {

@@ -152,7 +152,7 @@ func TestMatchingReplicas(t *testing.T) {
 				done++
 			}
 			h.complete(a, "1")
-			other.rules.said()
+			other.rules.wakeMatching()
 		}
 	}
 	r.of("count", n)

@@ -86,7 +86,7 @@ func TestPanicsInLoops(t *testing.T) {
 	signal(r.e.rules.windowOpened)
 	r.within(patience, "the window was not closed", func() bool { return strings.HasSuffix(r.enforced(held["startling"]), " ran") })
 	r.asideOver(store.AsideMatching, ids[0])
-	r.e.rules.said()
+	r.e.rules.wakeMatching()
 	r.within(patience, "what was put aside was not matched", func() bool { return r.signal(ids[0]).State == flow.SignalMatched })
 	if _, err := r.e.Cancel(r.ctx, bad, ""); err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// wouldAlone is would for a test of rules: of a rule that gathers signals it also says whether the execution could be made if the signal
+// evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution could be made if the signal
 // were the only one.
-func (e *Engine) wouldAlone(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
-	x, err := e.would(ctx, r, s)
+func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+	x, err := e.evaluate(ctx, r, s)
 	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
 		return x, err
 	}

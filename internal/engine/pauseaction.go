@@ -123,7 +123,7 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 			if err := d.Begin(t.now); err != nil {
 				return err
 			}
-			return t.runItself(ctx, d)
+			return t.startByEngine(ctx, d)
 		})
 		if err != nil {
 			return err

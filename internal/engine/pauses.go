@@ -138,7 +138,7 @@ func (e *Engine) watchPauses(ctx context.Context) {
 	}
 }
 
-// PauseOrder says who pauses or resumes something, and why. Zero fields of it are left open.
+// PauseOrder says who pauses or resumes something, and why. Every field may be zero.
 type PauseOrder struct {
 	By     string
 	Reason string
@@ -152,7 +152,7 @@ func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string,
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
 	}
-	if err := e.pausable(ctx, of, name); err != nil {
+	if err := e.checkPausable(ctx, of, name); err != nil {
 		return store.Pause{}, err
 	}
 	p, err := e.changePause(ctx, of, name, func(now time.Time, _ store.Pause) *store.Pause {
@@ -180,7 +180,7 @@ func (e *Engine) ResumeWork(ctx context.Context, of store.PauseKind, name string
 		return &store.Pause{At: now, By: o.By, Reason: o.Reason}
 	})
 	if err == nil && p.Generation == 0 {
-		err = e.pausable(ctx, of, name)
+		err = e.checkPausable(ctx, of, name)
 		p = store.Pause{Of: of, Name: name}
 	}
 	return p, err
@@ -221,11 +221,11 @@ func (e *Engine) pausesChanged(ctx context.Context) {
 	}
 	e.forgetQueues()
 	e.pauses.over.announce(time.Now())
-	e.watch.news()
+	e.watch.wakeAll()
 }
 
-// pausable says that a subject does not exist: *NoSuch.
-func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) error {
+// checkPausable returns a *NoSuch for a queue, worker or action that does not exist.
+func (e *Engine) checkPausable(ctx context.Context, of store.PauseKind, name string) error {
 	switch of {
 	case store.PausedAction:
 		if flow.Kind(name).AdHoc() {

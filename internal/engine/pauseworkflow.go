@@ -111,10 +111,10 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 			return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 		}
 	}
-	var later []pausable
+	var later []levelTasks
 	for level := []*flow.Execution{x}; len(level) > 0; {
-		var found pausable
-		if level, found.timed, err = e.pausableIn(ctx, level); err != nil {
+		var found levelTasks
+		if level, found.timed, err = e.tasksBeneath(ctx, level); err != nil {
 			return r, err
 		}
 		for _, w := range level {
@@ -137,11 +137,11 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 	return r, nil
 }
 
-// pausable is what is open of the tasks of one level of workflows.
-type pausable struct{ timed, workflows []flow.ID }
+// levelTasks are the open tasks of the workflows of one level: those that only wait for their time or a signal, and those that are workflows.
+type levelTasks struct{ timed, workflows []flow.ID }
 
 // changeLevel carries an order out for a level, and counts its workflows.
-func (e *Engine) changeLevel(ctx context.Context, l pausable, order pauseOrder, r *WorkflowPause) error {
+func (e *Engine) changeLevel(ctx context.Context, l levelTasks, order pauseOrder, r *WorkflowPause) error {
 	for some := range slices.Chunk(l.timed, pausedAtOnce) {
 		if _, err := e.changeEach(ctx, some, order); err != nil {
 			return err
@@ -184,8 +184,8 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 	})
 }
 
-// pausableIn are the workflows that are open tasks of others, and the tasks that may wait for nothing but their time or a signal.
-func (e *Engine) pausableIn(ctx context.Context, of []*flow.Execution) (all []*flow.Execution, timed []flow.ID, err error) {
+// tasksBeneath are the open tasks of some workflows: those that are workflows themselves, and those that may only wait for their time or a signal.
+func (e *Engine) tasksBeneath(ctx context.Context, of []*flow.Execution) (workflows []*flow.Execution, timed []flow.ID, err error) {
 	for _, w := range of {
 		task, index := "", -1
 		for {
@@ -207,7 +207,7 @@ func (e *Engine) pausableIn(ctx context.Context, of []*flow.Execution) (all []*f
 				}
 				switch x, err := e.opts.Store.Get(ctx, c.Execution); {
 				case err == nil:
-					all = append(all, x)
+					workflows = append(workflows, x)
 				case !errors.Is(err, store.ErrNotFound):
 					return nil, nil, err
 				}
@@ -217,7 +217,7 @@ func (e *Engine) pausableIn(ctx context.Context, of []*flow.Execution) (all []*f
 			}
 		}
 	}
-	return all, timed, nil
+	return workflows, timed, nil
 }
 
 // observePause resumes a workflow whose pause is over by itself, or lets the engine look at it again when that is.

@@ -40,7 +40,7 @@ func (e *Engine) watchPending(ctx context.Context) {
 		if f.unknown = err != nil; f.unknown {
 			e.opts.Log.Warn("looking for what is to be done failed: each loop looks for itself", telemetry.Err, err)
 		}
-		e.tell(&f, round)
+		e.wakeLoops(&f, round)
 		if !sleep(ctx, e.jittered(min(pendingEvery, e.opts.Lease/6)), nil) {
 			return
 		}
@@ -58,11 +58,11 @@ func (e *Engine) lookForPending(ctx context.Context) (f found, err error) {
 	return f, err
 }
 
-// tell wakes the loops that have something to do before the next look.
-func (e *Engine) tell(f *found, round int) {
+// wakeLoops wakes those loops for which a look has found something to do before the next look.
+func (e *Engine) wakeLoops(f *found, round int) {
 	soon := func(at time.Time) bool { return f.unknown || !at.IsZero() && at.Before(f.Now.Add(pendingEvery)) }
 	if f.unknown || f.Signals {
-		e.rules.said()
+		e.rules.wakeMatching()
 	}
 	if f.unknown || f.Meetings {
 		signal(e.meetings)

@@ -312,7 +312,7 @@ func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget
 		return draftIDs(all), err
 	})
 	if err == nil && forget {
-		e.watch.news()
+		e.watch.wakeAll()
 	}
 	return ids, err
 }

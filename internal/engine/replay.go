@@ -112,7 +112,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		p := Past{Rule: d.Name, Samples: []PastSample{}}
 		var windows pastWindows
 		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
-			x, err := e.wouldAlone(ctx, r, s)
+			x, err := e.evaluateAlone(ctx, r, s)
 			if err != nil && willFailAgain(err) {
 				p.Signals++
 				p.add(s.ID, flow.EnforcementFailed, unread(err))
@@ -121,7 +121,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 			if err != nil {
 				return err
 			}
-			y, err := e.wouldAlone(ctx, was, s)
+			y, err := e.evaluateAlone(ctx, was, s)
 			if err != nil {
 				return err
 			}
@@ -153,8 +153,8 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 	return all, nil
 }
 
-// would is what a rule, which may be nil, makes of a signal; nil: nothing.
-func (e *Engine) would(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+// evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule.
+func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -238,7 +238,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			p.Enforced++
 			continue
 		}
-		x, err := e.would(ctx, r, &s)
+		x, err := e.evaluate(ctx, r, &s)
 		if err != nil && willFailAgain(err) {
 			p.add(s.ID, flow.EnforcementFailed, unread(err))
 			continue

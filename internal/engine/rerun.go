@@ -104,10 +104,15 @@ func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under fl
 	return op.verdict, plan, op.verdict.Err
 }
 
+// firstOf is the execution with which a chain of reruns began.
+func firstOf(x *flow.Execution) flow.ID {
+	return cmp.Or(x.RerunFirst(), x.ID)
+}
+
 // rerunOp submits a rerun that was planned.
 func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
 	r.IdempotencyKey = o.IdempotencyKey
-	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: uploads.SumsIn(r.Input, r.With), made: &e.counters.submitted}
+	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: uploads.SumsIn(r.Input, r.With), submitted: &e.counters.submitted}
 	op.reuses = plan.reuses
 	return op
 }

@@ -49,22 +49,22 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	if err != nil {
 		return nil, err
 	}
-	again := newRequest(nil, classCall, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
+	again := newRequest(nil, classCall, func(ctx context.Context, t *transaction) (enforceRetry, error) { return t.enforceAgain(ctx, &s, x) })
 	again.needs = x.want
 	done, err := awaitAnswer(ctx, e, again)
 	if err != nil {
 		return nil, err
 	}
-	if done.made {
+	if done.enforced {
 		e.counters.enforced([]flow.Enforcement{done.enforcement})
 	}
 	return &done.enforcement, nil
 }
 
-// tried is what is there after an enforcement was tried again; made: this time, and not by another one meanwhile.
-type tried struct {
+// enforceRetry is the enforcement after a retry.
+type enforceRetry struct {
 	enforcement flow.Enforcement
-	made        bool
+	enforced    bool // by this retry; false: another one has started something meanwhile
 }
 
 // again is what a rule makes of a signal of which it has started nothing.
@@ -87,7 +87,7 @@ func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) 
 
 // enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something meanwhile. The keys of
 // what it starts are locked before the enforcement, as they are wherever a rule starts something.
-func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k tried, err error) {
+func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k enforceRetry, err error) {
 	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
 	if err != nil {
 		return k, err
@@ -107,6 +107,6 @@ func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enfor
 	if k.enforcement, err = t.enforcement(ctx, s, x); err != nil {
 		return k, err
 	}
-	k.made, t.changes.retried = true, append(t.changes.retried, k.enforcement)
+	k.enforced, t.changes.retried = true, append(t.changes.retried, k.enforcement)
 	return k, nil
 }

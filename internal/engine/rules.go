@@ -58,8 +58,8 @@ func newRules() *rules {
 	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), windowOpened: make(chan struct{}, 1), reread: make(chan struct{}, 1)}
 }
 
-// said lets the loop that matches signals look for new ones.
-func (r *rules) said() { signal(r.wake) }
+// wakeMatching wakes the loop that asks the rules about new signals.
+func (r *rules) wakeMatching() { signal(r.wake) }
 
 // rulesInForce are the rules as they were at most latestFor ago.
 func (e *Engine) rulesInForce(ctx context.Context) (*automation.Set, error) {
@@ -286,7 +286,7 @@ func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch
 	if err := t.tx.Apply(ctx, store.Delta{Switches: []store.Switch{k}}); err != nil || !pause {
 		return err
 	}
-	return t.sayPaused(ctx, name, reason)
+	return t.recordPaused(ctx, name, reason)
 }
 
 // rulesChanged reads the rules again after a change of them was committed. Where that fails watchRules does it soon.

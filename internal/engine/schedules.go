@@ -325,7 +325,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if err != nil {
 		return flow.ID{}, err
 	}
-	s := e.start(ctx, d, schedule.Fire{Nominal: now, Why: schedule.FiredByHand}, k.Last)
+	s := e.planStart(ctx, d, schedule.Fire{Nominal: now, Why: schedule.FiredByHand}, k.Last)
 	if s.err != nil {
 		return flow.ID{}, s.err
 	}
@@ -336,7 +336,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 		if refusal, err = t.missingUploads(ctx, s); err != nil || refusal != nil {
 			return refusal, err
 		}
-		if err := t.begin(ctx, s); err != nil {
+		if err := t.submitPlanned(ctx, s); err != nil {
 			return nil, err
 		}
 		return nil, t.tx.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}}})

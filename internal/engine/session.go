@@ -158,7 +158,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
-	e.watch.news()
+	e.watch.wakeAll()
 	if !e.sessions.put(s).reach.Plain() {
 		if err := e.readLanes(ctx); err != nil {
 			return flow.ID{}, nil, sessionError(err)

@@ -52,7 +52,7 @@ func TestConflictLeavesOthersAlone(t *testing.T) {
 	g := newGroup(2)
 	var plain [2]*submitOp
 	for i := range plain {
-		plain[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
+		plain[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, submitted: &r.e.counters.submitted}
 	}
 	cancel := newRequest([]flow.ID{hot}, classCall, func(_ context.Context, t *transaction) (struct{}, error) {
 		d := t.draft(hot)

@@ -85,23 +85,23 @@ func (s *step) decide(ctx context.Context) (err error) {
 			}
 			facts.Input = s.w.Input
 		}
-		if facts.Upto, err = s.loadReusable(ctx, &next, rows-len(s.plan.Children), bytes-s.handed()); err != nil {
+		if facts.Upto, err = s.loadReusable(ctx, &next, rows-len(s.plan.Children), bytes-s.payloadBytes()); err != nil {
 			return err
 		}
-		facts.Most, facts.MostBytes = rows-len(s.plan.Children), bytes-s.handed()
+		facts.Most, facts.MostBytes = rows-len(s.plan.Children), bytes-s.payloadBytes()
 		again := orchestration.Take(s.def, st, next, facts, &s.plan)
 		if !again || s.plan.Stage != 0 {
 			return nil
 		}
-		if rows <= len(s.plan.Children) || bytes <= s.handed() {
+		if rows <= len(s.plan.Children) || bytes <= s.payloadBytes() {
 			s.more = true
 			return nil
 		}
 	}
 }
 
-// handed is about how many bytes the children of the plan are handed, or end with already.
-func (s *step) handed() (n int) {
+// payloadBytes is about how many bytes the inputs of the children of the plan have, and the outputs that they reuse.
+func (s *step) payloadBytes() (n int) {
 	n = s.reuses.bytes
 	for i := range s.plan.Children {
 		n += s.plan.Children[i].Size()
@@ -151,7 +151,7 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 			continue
 		}
 		if children := s.endedHere(i); children != nil {
-			s.keepOutcomes(i, children)
+			s.setOutcomes(i, children)
 		} else {
 			names = append(names, s.def.Tasks[i].Name)
 		}
@@ -167,7 +167,7 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 		return fmt.Errorf("load outputs: %w", err)
 	}
 	for name, children := range outcomes {
-		s.keepOutcomes(s.def.Task(name).Index, children)
+		s.setOutcomes(s.def.Task(name).Index, children)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 			for _, c := range outcomes[name] {
 				left -= int64(len(c.Outcome.Output))
 			}
-			s.keepOutcomes(i, outcomes[name])
+			s.setOutcomes(i, outcomes[name])
 		}
 	}
 	return nil
@@ -217,8 +217,8 @@ func (s *step) endedHere(task int) []store.ChildOutcome {
 	return children
 }
 
-// keepOutcomes takes over how the children of a task ended, given in index order.
-func (s *step) keepOutcomes(task int, children []store.ChildOutcome) {
+// setOutcomes makes the output of a task from the outcomes of its children, given in index order, and notes the first error.
+func (s *step) setOutcomes(task int, children []store.ChildOutcome) {
 	p, foreach := &s.p.tracker.State().Tasks[task], s.def.Tasks[task].Foreach != nil
 	var out orchestration.Output
 	if foreach {
@@ -246,12 +246,12 @@ func (s *step) carryOut(ctx context.Context) error {
 			State: m.Mark.String(), Total: m.Total, Error: m.Error,
 		})
 	}
-	if data := s.said(); data != nil {
+	if data := s.advanceData(); data != nil {
 		if err := s.w.Advance(data, s.t.now); err != nil {
 			return err
 		}
 	}
-	s.t.budget.spend(len(s.plan.Children), s.handed())
+	s.t.budget.spend(len(s.plan.Children), s.payloadBytes())
 	s.p.created += len(s.plan.Children)
 	if err := s.createChildren(ctx); err != nil {
 		return err
@@ -286,8 +286,8 @@ func (s *step) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// said is the data of the event that says what the workflow did; nil when it did nothing that a reader would miss.
-func (s *step) said() json.RawMessage {
+// advanceData is the data of the event EvAdvanced of this step; nil where no task was started, finished or skipped.
+func (s *step) advanceData() json.RawMessage {
 	if len(s.plan.Marks)+len(s.plan.Children) == 0 {
 		return nil
 	}

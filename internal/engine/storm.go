@@ -29,8 +29,8 @@ type storm struct {
 	tat   time.Time
 }
 
-// calm reports whether a rule may run once more.
-func (s *storms) calm(r *automation.Rule, now time.Time) bool {
+// allow reports whether a rule may run once more, and counts that run.
+func (s *storms) allow(r *automation.Rule, now time.Time) bool {
 	if r.Storm == nil {
 		return true
 	}
@@ -51,7 +51,7 @@ func (s *storms) calm(r *automation.Rule, now time.Time) bool {
 	return true
 }
 
-// giveBack takes back that a rule was to run.
+// giveBack uncounts a run that allow has counted and that did not happen.
 func (s *storms) giveBack(r *automation.Rule) {
 	if r.Storm == nil {
 		return
@@ -64,9 +64,9 @@ func (s *storms) giveBack(r *automation.Rule) {
 	}
 }
 
-// calm refuses a run of a rule that runs too often, and pauses the rule. A signal that is there already runs nothing again, and does not count:
-// a provider that sends everything three times is no storm.
-func (e *Engine) calm(ctx context.Context, v *automation.Verdict, s *flow.Signal) error {
+// refuseStorm refuses a run of a rule that runs too often, and pauses the rule. A signal that is stored already runs nothing again, and does not
+// count: a provider that sends everything three times is no storm.
+func (e *Engine) refuseStorm(ctx context.Context, v *automation.Verdict, s *flow.Signal) error {
 	if v.State != flow.EnforcementRan || v.Rule.Storm == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (e *Engine) calm(ctx context.Context, v *automation.Verdict, s *flow.Signal
 			return err
 		}
 	}
-	if e.rules.storms.calm(v.Rule, time.Now()) {
+	if e.rules.storms.allow(v.Rule, time.Now()) {
 		return nil
 	}
 	v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
@@ -90,8 +90,8 @@ func stormReason(r *automation.Rule) flow.Reason {
 	return flow.Reason{Code: flow.ReasonStorm, Path: "storm", Message: fmt.Sprintf("it would run more than %d times in %s on one server", r.Storm.Limit, r.Storm.Per)}
 }
 
-// sayPaused keeps the signal of a rule that is paused, where some rule listens to it.
-func (t *transaction) sayPaused(ctx context.Context, name, reason string) error {
+// recordPaused keeps the signal of a rule that is paused, where some rule listens to it.
+func (t *transaction) recordPaused(ctx context.Context, name, reason string) error {
 	set := t.e.rules.current.Load()
 	if len(set.On(flow.TriggerPaused)) == 0 {
 		return nil

@@ -91,7 +91,7 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 // CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is wrong with it. It changes
 // nothing, and is no promise: its definition may change before it is submitted.
 func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
-	return e.unplaced(ctx, &s, e.opts.NewID())
+	return e.checkedRequest(ctx, &s, e.opts.NewID())
 }
 
 // submit waits until every request has its verdict.
@@ -112,19 +112,19 @@ func (e *Engine) submit(ctx context.Context, ops ...*submitOp) error {
 
 // submitOp asks for one execution. Its verdict is read when its group is done.
 type submitOp struct {
-	id      flow.ID
-	request flow.Request
-	refused error // why there is no request: only what was accepted before under the key can be the answer
-	key     string
-	hash    [32]byte
-	verdict Submitted
-	group   *group
-	made    *atomic.Int64 // counts the executions that were made
-	sums    []blob.Sum    // of the uploads that it names
-	startIn time.Duration // NotBefore, counted from the transaction's time; 0: NotBefore of the request
-	reuses  []store.Reuse // of a rerun
-	cached  bool          // it ends with an outcome that is kept, if there is one
-	under   flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
+	id        flow.ID
+	request   flow.Request
+	refused   error // why there is no request: only what was accepted before under the key can be the answer
+	key       string
+	hash      [32]byte
+	verdict   Submitted
+	group     *group
+	submitted *atomic.Int64 // counts the executions that were submitted
+	sums      []blob.Sum    // of the uploads that it names
+	startIn   time.Duration // NotBefore, counted from the transaction's time; 0: NotBefore of the request
+	reuses    []store.Reuse // of a rerun
+	cached    bool          // it ends with an outcome that is kept, if there is one
+	under     flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
 }
 
 func (o *submitOp) want(t *transaction) {
@@ -193,7 +193,7 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	}
 	d := flow.Submit(o.id, r)
 	t.add(d)
-	t.holds(o.id, o.sums)
+	t.holdUploads(o.id, o.sums)
 	t.changes.reuses = append(t.changes.reuses, o.reuses...)
 	if cached {
 		if err := d.Reuse(kept.Output, t.now); err != nil {
@@ -233,7 +233,7 @@ func (o *submitOp) done(err error) {
 		o.verdict = Submitted{Err: err}
 	}
 	if o.verdict.Err == nil && !o.verdict.Existing {
-		o.made.Add(1)
+		o.submitted.Add(1)
 	}
 	o.group.done()
 }
@@ -245,22 +245,23 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	if err != nil && !s.mayBeKnown(err) {
 		return err
 	}
-	o.id, o.key, o.request, o.refused, o.made = id, s.IdempotencyKey, r, err, &e.counters.submitted
+	o.id, o.key, o.request, o.refused, o.submitted = id, s.IdempotencyKey, r, err, &e.counters.submitted
 	o.sums, o.startIn, o.cached = uploads.SumsIn(r.Input, r.With), s.StartIn, r.Cache != nil && !s.NoCache
 	return nil
 }
 
-// request is what a submission asks for that would get an id. The store has its lane afterwards.
+// request is checkedRequest for a submission that would get an id, and stores the name of the request's lane.
 func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
-	r, err := e.unplaced(ctx, s, id)
+	r, err := e.checkedRequest(ctx, s, id)
 	if err != nil {
 		return r, err
 	}
 	return r, e.commitLane(ctx, r.Queue)
 }
 
-// unplaced is request without storing anything: the store may not have the lane.
-func (e *Engine) unplaced(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
+// checkedRequest makes the request that a submission asks for, in its lane, or says everything that is wrong with it. It stores nothing: the store
+// may not have the lane yet.
+func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused
 	}

@@ -131,8 +131,8 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 }
 
 // fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. Where one
-// of them is refused the schedule is put off, and its rest with it. A server that
-// ends meanwhile leaves them to the others, after restAgain; these count anew how many ticks a schedule catches up with.
+// of them is refused the schedule is put off, and its rest with it. A server that ends meanwhile leaves them to the others, after restAgain;
+// these count anew how many ticks a schedule catches up with.
 func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
 	for _, f := range all {
 		for f.done && f.bad == nil && len(f.rest) > 0 {
@@ -301,21 +301,21 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 	ticks = missedTicks(k.Name, f.missed(), t.now)
 	for _, s := range f.starts {
 		tick := store.Tick{Schedule: k.Name, Nominal: s.fire.Nominal, Last: s.fire.Nominal, Count: 1, At: t.now, Why: s.fire.Why}
-		kept, refusal, err := t.kept(ctx, f.d, &k, s)
+		busy, refusal, err := t.whyNotStarted(ctx, f.d, &k, s)
 		if err != nil {
 			return k, nil, err
 		}
 		switch {
 		case refusal != nil:
 			tick.Why, tick.Message = schedule.MissedFault, shortMessage(refusal)
-		case kept != "":
-			tick.Why, tick.Message = schedule.MissedBusy, kept
+		case busy != "":
+			tick.Why, tick.Message = schedule.MissedBusy, busy
 		default:
-			if err := t.begin(ctx, s); err != nil {
+			if err := t.submitPlanned(ctx, s); err != nil {
 				return k, nil, err
 			}
 			tick.Execution = s.id
-			if err := t.sayTick(ctx, f.d, &tick, k.Last); err != nil {
+			if err := t.recordTick(ctx, f.d, &tick, k.Last); err != nil {
 				return k, nil, err
 			}
 			k.Execution, k.Last = s.id, s.fire.Nominal
@@ -341,8 +341,9 @@ func (f *firing) missed() (all []schedule.Missed) {
 	return all
 }
 
-// kept says what keeps a tick from starting an execution: an execution that has not ended, or why the new one is refused.
-func (t *transaction) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (busy string, refusal, err error) {
+// whyNotStarted says why a tick starts no execution: an earlier one of the schedule has not ended (busy), or the new one is refused. Both are empty
+// where the tick starts it.
+func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definition, k *store.Schedule, s *plannedStart) (busy string, refusal, err error) {
 	if s.err != nil {
 		return "", s.err, nil
 	}
@@ -365,7 +366,7 @@ func (t *transaction) kept(ctx context.Context, d *definition.Definition, k *sto
 
 // missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
 // says which are not there.
-func (t *transaction) missingUploads(ctx context.Context, s *start) (refusal, err error) {
+func (t *transaction) missingUploads(ctx context.Context, s *plannedStart) (refusal, err error) {
 	if len(s.sums) == 0 {
 		return nil, nil
 	}
@@ -375,13 +376,13 @@ func (t *transaction) missingUploads(ctx context.Context, s *start) (refusal, er
 	return uploads.Missing(&s.request, t.loaded.uploads), nil
 }
 
-// begin submits the execution of a tick.
-func (t *transaction) begin(ctx context.Context, s *start) error {
+// submitPlanned submits a planned execution.
+func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error {
 	r := s.request
 	r.CreatedAt = t.now
 	d := flow.Submit(s.id, r)
 	t.add(d)
-	t.holds(s.id, s.sums)
+	t.holdUploads(s.id, s.sums)
 	return t.admit(ctx, []*flow.Draft{d})
 }
 

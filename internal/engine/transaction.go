@@ -260,7 +260,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.tx.Apply(ctx, delta); err != nil {
 		return err
 	}
-	if err := t.keepOutcomes(ctx, delta.Drafts); err != nil {
+	if err := t.cacheOutcomes(ctx, delta.Drafts); err != nil {
 		return err
 	}
 	for _, d := range delta.Drafts {

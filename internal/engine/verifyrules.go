@@ -14,7 +14,7 @@ import (
 const (
 	// verifiedSignals is how many signals, the latest, are asked about again.
 	verifiedSignals = 10_000
-	// newForLong is how long a signal may be new: any server sweeps every second.
+	// newForLong is how long a signal may be new: every server looks for new ones every 5 s (pendingEvery).
 	newForLong = 30 * time.Second
 )
 

@@ -76,10 +76,15 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 // not. A notification may come late, and is lost where its connection breaks.
 func (e *Engine) HearsPeers() bool { return e.opts.Exclusive || e.notified.Load() }
 
-// news wakes those that watch every execution, for something that is none.
-func (b *watchers) news() {
+// wakeAll wakes the watchers of all executions, for a change of something else: a session, a pause, a signal.
+func (b *watchers) wakeAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.signalAll()
+}
+
+// signalAll is wakeAll for a caller that holds b.mu.
+func (b *watchers) signalAll() {
 	for c := range b.all {
 		signal(c)
 	}
@@ -92,9 +97,7 @@ func (b *watchers) changed(drafts []*flow.Draft) (ended int) {
 	if len(drafts) == 0 {
 		return 0
 	}
-	for c := range b.all {
-		signal(c)
-	}
+	b.signalAll()
 	if len(b.one) == 0 {
 		return 0
 	}
@@ -118,9 +121,7 @@ func (b *watchers) changed(drafts []*flow.Draft) (ended int) {
 func (b *watchers) changedByPeers(ids []flow.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.all {
-		signal(c)
-	}
+	b.signalAll()
 	for _, id := range ids {
 		b.wake(id, true)
 	}
@@ -130,9 +131,7 @@ func (b *watchers) changedByPeers(ids []flow.ID) {
 func (b *watchers) broadcast() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.all {
-		signal(c)
-	}
+	b.signalAll()
 	for id := range b.one {
 		b.wake(id, true)
 	}

@@ -26,8 +26,8 @@ const (
 	windowMost = 1000
 )
 
-// hold has a signal held in the window of its rule and key, whose lock the transaction takes.
-func (t *transaction) hold(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
+// holdSignal holds a signal in the window of its rule and key. The transaction locks the window.
+func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	log.Error("a window cannot be closed: its rule has failed", telemetry.Err, why)
 	x := &enforcing{}
 	x.fail(why)
-	k := &closing{window: w, start: x}
+	k := &closing{window: w, enforcing: x}
 	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil {
 		return false, err
 	}
@@ -143,7 +143,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	if n := slices.IndexFunc(k.part, func(s flow.Signal) bool { return s.Damage == "" }); n > 0 {
 		k.part = k.part[:n] // those behind them are closed by themselves
 	}
-	k.lead = &k.part[0]
+	k.leading = &k.part[0]
 	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
 	if err == nil && led != nil {
 		e.counters.enforced([]flow.Enforcement{*led})
@@ -215,14 +215,14 @@ func sameWindow(now, read store.Window) bool {
 	return now.Opened.Equal(read.Opened) && now.First == read.First
 }
 
-// closing is what a window that closes is to start, made from what was read outside of the transaction that closes it.
+// closing is what a window that closes is to start. It is made outside of the transaction that closes the window.
 type closing struct {
-	window store.Window
-	rule   *automation.Rule
-	lead   *flow.Signal
-	all    []flow.Signal // those that the execution is for; nil: it is for lead, and stands for all that the window holds by then
-	part   []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, lead among them
-	start  *enforcing
+	window    store.Window
+	rule      *automation.Rule
+	leading   *flow.Signal
+	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window holds by then
+	part      []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	enforcing *enforcing
 }
 
 // closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
@@ -240,12 +240,12 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 	if k.all != nil {
 		v, err = automation.Gather(k.rule, k.all)
 	} else {
-		v, err = automation.Release(k.rule, k.lead)
+		v, err = automation.Release(k.rule, k.leading)
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := e.calm(ctx, &v, k.lead); err != nil {
+	if err := e.refuseStorm(ctx, &v, k.leading); err != nil {
 		return false, err
 	}
 	if v.State == flow.EnforcementRan {
@@ -255,7 +255,7 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 			}
 		}()
 	}
-	if k.start, err = e.enforcing(ctx, v, k.lead.ID); err != nil {
+	if k.enforcing, err = e.enforcing(ctx, v, k.leading.ID); err != nil {
 		return false, err
 	}
 	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
@@ -283,7 +283,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 		return nil, err
 	}
 	c := store.Closing{WindowKey: key}
-	c.Lead = k.lead.Number
+	c.Lead = k.leading.Number
 	switch some := slices.Concat(k.all, k.part); {
 	case len(some) > 0:
 		held, err := t.tx.HeldIn(ctx, key, len(some)+1)
@@ -294,14 +294,14 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
 		return nil, nil
 	}
-	led = &flow.Enforcement{State: k.start.verdict.State, Reason: k.start.verdict.Reason}
-	if k.start.start != nil {
-		if k.start.once != nil {
-			if err := t.loadIdempotency(ctx, []string{k.start.once.Key}); err != nil {
+	led = &flow.Enforcement{State: k.enforcing.verdict.State, Reason: k.enforcing.verdict.Reason}
+	if k.enforcing.start != nil {
+		if k.enforcing.once != nil {
+			if err := t.loadIdempotency(ctx, []string{k.enforcing.once.Key}); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.lead(ctx, k.start, led); err != nil {
+		if err := t.startEnforced(ctx, k.enforcing, led); err != nil {
 			return nil, err
 		}
 	}
@@ -377,7 +377,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		if len(k.all) == 0 {
 			return nil, damaged(held[0].Damage)
 		}
-		k.lead = &k.all[0]
+		k.leading = &k.all[0]
 		return k, nil
 	}
 	if w.Count > windowMost {
@@ -401,7 +401,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	if err == nil && s.Damage != "" {
 		err = damaged(s.Damage)
 	}
-	k.lead = &s
+	k.leading = &s
 	return k, err
 }
 
@@ -413,13 +413,13 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	if len(k.part) == 0 {
 		return fmt.Errorf("it counts %d signals, and holds none", k.window.Count)
 	}
-	if k.lead = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
-		k.lead = &k.part[0]
+	if k.leading = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
+		k.leading = &k.part[0]
 	}
-	if k.lead.Damage != "" {
-		return damaged(k.lead.Damage)
+	if k.leading.Damage != "" {
+		return damaged(k.leading.Damage)
 	}
-	of, err := e.heldBy(ctx, k.window, k.lead.Number)
+	of, err := e.heldBy(ctx, k.window, k.leading.Number)
 	if err != nil {
 		return err
 	}
