@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,12 +27,20 @@ func TestSyscallTables(t *testing.T) {
 	if err != nil {
 		t.Fatalf("find the source of golang.org/x/sys: %v", err)
 	}
-	for arch, audit := range map[string]string{"amd64": "X86_64", "arm64": "AARCH64"} {
-		source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "unix", "zsysnum_linux_"+arch+".go"), nil, 0)
+	amd64, arm64 := syscallNames(t, string(dir), "amd64"), syscallNames(t, string(dir), "arm64")
+	both := slices.DeleteFunc(slices.Clone(amd64), func(name string) bool { return !slices.Contains(arm64, name) })
+	only := func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(both, name) })
+	}
+	for file, want := range map[string]string{
+		"syscalls_linux.go":       fmt.Sprintf(sharedTable, rows(both)),
+		"syscalls_linux_amd64.go": fmt.Sprintf(archTable, "X86_64", rows(only(amd64))),
+		"syscalls_linux_arm64.go": fmt.Sprintf(archTable, "AARCH64", rows(only(arm64))),
+	} {
+		want, err := format.Source([]byte(want))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, file := syscallTable(t, source, audit), "syscalls_linux_"+arch+".go"
 		if *writeTables {
 			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
@@ -43,11 +52,28 @@ func TestSyscallTables(t *testing.T) {
 	}
 }
 
-// syscallTable writes the table of one architecture.
-func syscallTable(t *testing.T, source *ast.File, audit string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `// Code generated from golang.org/x/sys/unix by go generate. DO NOT EDIT.
+const sharedTable = `// Code generated from golang.org/x/sys/unix by go generate. DO NOT EDIT.
+
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
+
+// syscallNumbers maps the names of system calls to their numbers on this architecture.
+func syscallNumbers() map[string]uint32 {
+	numbers := map[string]uint32{
+%s}
+	maps.Copy(numbers, archSyscalls)
+	return numbers
+}
+`
+
+const archTable = `// Code generated from golang.org/x/sys/unix by go generate. DO NOT EDIT.
 
 package sandbox
 
@@ -56,24 +82,36 @@ import "golang.org/x/sys/unix"
 // nativeArch is the audit architecture of system calls that this binary makes.
 const nativeArch = unix.AUDIT_ARCH_%s
 
-// syscallNumbers maps the names of system calls to their numbers on this architecture.
-func syscallNumbers() map[string]uint32 {
-	return map[string]uint32{
-`, audit)
-	calls := 0
+// archSyscalls are the system calls that the other architecture does not have.
+var archSyscalls = map[string]uint32{
+%s}
+`
+
+// syscallNames are the names of one architecture, without the prefix SYS_.
+func syscallNames(t *testing.T, dir, arch string) (names []string) {
+	t.Helper()
+	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(dir), "unix", "zsysnum_linux_"+arch+".go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ast.Inspect(source, func(n ast.Node) bool {
 		if v, is := n.(*ast.ValueSpec); is {
 			if name, is := strings.CutPrefix(v.Names[0].Name, "SYS_"); is {
-				calls++
-				fmt.Fprintf(&b, "%q: unix.SYS_%s,\n", strings.ToLower(name), name)
+				names = append(names, name)
 			}
 		}
 		return true
 	})
-	b.WriteString("}\n}\n")
-	text, err := format.Source(b.Bytes())
-	if err != nil || calls < 300 {
-		t.Fatalf("%d system calls: %v", calls, err)
+	if len(names) < 300 {
+		t.Fatalf("%d system calls on %s", len(names), arch)
 	}
-	return text
+	return names
+}
+
+func rows(names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&b, "%q: unix.SYS_%s,\n", strings.ToLower(name), name)
+	}
+	return b.String()
 }
