@@ -247,8 +247,6 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	if len(locks) > 0 {
 		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)
 	}
-	if err := t.flush(ctx); err != nil {
-		return nil, fmt.Errorf("remove: %w", err)
-	}
-	return ids, nil
+	err = t.flush(ctx)
+	return store.Result(ids, err, "remove")
 }

@@ -59,19 +59,13 @@ func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).
 // Outputs implements store.Ends.
 func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
 	all, err := s.documents(ctx, qOutputs, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read outputs: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read outputs")
 }
 
 // Submitted implements store.Ends.
 func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
 	all, err := s.documents(ctx, qInputsOf, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read inputs: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read inputs")
 }
 
 // EndData implements store.Ends.
@@ -86,10 +80,7 @@ func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessa
 		all = append(all, last.Data)
 		return err
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read how executions ended: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read how executions ended")
 }
 
 // documents reads one document of each execution, until a page is full.
@@ -202,10 +193,7 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		all = append(all, store.Ended{Execution: x, Number: r.int()})
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read ended executions with the label %s=%s: %w", l.Name, l.Value, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read ended executions with the label %s=%s", l.Name, l.Value)
 }
 
 // labelLock is the first half of the advisory locks of labels, which tells them from others: "Lab=" in ASCII.
@@ -224,8 +212,5 @@ func (t *tx) Number(ctx context.Context, l store.Label, ids []flow.ID) (bool, er
 	if err == nil && locked {
 		err = t.ask(ctx, qNumberEnds, t.args().text(l.Name).text(l.Value).ids(ids), nil)
 	}
-	if err != nil {
-		return false, fmt.Errorf("number the ends with the label %s=%s: %w", l.Name, l.Value, err)
-	}
-	return locked, nil
+	return store.Result(locked, err, "number the ends with the label %s=%s", l.Name, l.Value)
 }

@@ -134,10 +134,7 @@ func (t *tx) Enforced(ctx context.Context, numbers []int64) (map[int64][]string,
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look up enforcements of %d signals: %w", len(numbers), err)
-	}
-	return all, nil
+	return store.Result(all, err, "look up enforcements of %d signals", len(numbers))
 }
 
 // checkLed compares the executions of a page with the enforcements that started them, in the same snapshot.
@@ -192,10 +189,8 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 	}
 	query := fmt.Sprintf(`SELECT %s, (SELECT s.id FROM %s.signals s WHERE s.n = e.signal) FROM %s.enforcements e%s ORDER BY e.signal DESC, e.rule DESC LIMIT %d`,
 		enforcements.names("e."), s.schema, s.schema, where, f.Limit)
-	if err := s.read(ctx, call{once: query, params: l.args.params, read: readInto(&all, listedEnforcements)}); err != nil {
-		return nil, fmt.Errorf("list enforcements: %w", err)
-	}
-	return all, nil
+	err = s.read(ctx, call{once: query, params: l.args.params, read: readInto(&all, listedEnforcements)})
+	return store.Result(all, err, "list enforcements")
 }
 
 // LatestSwitches implements store.Switches.
@@ -236,10 +231,7 @@ func (s *Store) Generation(ctx context.Context) (last int64, err error) {
 		last = r.int()
 		return nil
 	}})
-	if err != nil {
-		return 0, fmt.Errorf("read the generation of rules: %w", err)
-	}
-	return last, nil
+	return store.Result(last, err, "read the generation of rules")
 }
 
 // SwitchesAt implements store.SwitchReader.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -47,8 +46,5 @@ func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) 
 		})
 		return err
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read events of %s", id)
 }

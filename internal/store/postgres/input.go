@@ -62,10 +62,8 @@ func readGiven(in *flow.Input) func(*rows) error {
 
 // Given implements store.Inputs.
 func (t *tx) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
-	if err := t.ask(ctx, qGiven, t.args().id(id), readGiven(&in)); err != nil {
-		return flow.Input{}, fmt.Errorf("measure the input of %s: %w", id, err)
-	}
-	return in, nil
+	err = t.ask(ctx, qGiven, t.args().id(id), readGiven(&in))
+	return store.Result(in, err, "measure the input of %s", id)
 }
 
 // ReadInput implements store.Inputs.
@@ -79,10 +77,8 @@ func (t *tx) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data
 // Given implements store.Inputs.
 func (s *Store) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qGiven, params: a.id(id).params, read: readGiven(&in)}); err != nil {
-		return flow.Input{}, fmt.Errorf("measure the input of %s: %w", id, err)
-	}
-	return in, nil
+	err = s.read(ctx, call{q: qGiven, params: a.id(id).params, read: readGiven(&in)})
+	return store.Result(in, err, "measure the input of %s", id)
 }
 
 // ReadInput implements store.Inputs.

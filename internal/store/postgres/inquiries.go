@@ -124,18 +124,14 @@ func readInquiries(all *[]*flow.Inquiry) func(*rows) error {
 
 // InquiriesOf implements store.Inquiries.
 func (t *tx) InquiriesOf(ctx context.Context, keys []flow.InquiryKey) (all []*flow.Inquiry, err error) {
-	if err := t.ask(ctx, qInquiriesOf, t.args().columns(inquiryKeys.columns(keys...)), readInquiries(&all)); err != nil {
-		return nil, fmt.Errorf("look for %d inquiries: %w", len(keys), err)
-	}
-	return all, nil
+	err = t.ask(ctx, qInquiriesOf, t.args().columns(inquiryKeys.columns(keys...)), readInquiries(&all))
+	return store.Result(all, err, "look for %d inquiries", len(keys))
 }
 
 // OpenInquiries implements store.Inquiries.
 func (t *tx) OpenInquiries(ctx context.Context, executions []flow.ID) (all []*flow.Inquiry, err error) {
-	if err := t.ask(ctx, qOpenInquiries, t.args().ids(executions), readInquiries(&all)); err != nil {
-		return nil, fmt.Errorf("look for the inquiries of %d executions: %w", len(executions), err)
-	}
-	return all, nil
+	err = t.ask(ctx, qOpenInquiries, t.args().ids(executions), readInquiries(&all))
+	return store.Result(all, err, "look for the inquiries of %d executions", len(executions))
 }
 
 // putInquiries writes inquiries.
@@ -223,10 +219,7 @@ func (s *Store) openByID(ctx context.Context, q *query, a *args) (map[flow.ID]fl
 		found[of] = r.id()
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("look for open inquiries: %w", err)
-	}
-	return found, nil
+	return store.Result(found, err, "look for open inquiries")
 }
 
 // lastID is beyond every id.
@@ -249,8 +242,6 @@ func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*fl
 		a.int(int64(f.State))
 	}
 	k.params = a.id(before).int(int64(f.Limit)).params
-	if err := s.read(ctx, k); err != nil {
-		return nil, fmt.Errorf("read inquiries: %w", err)
-	}
-	return all, nil
+	err = s.read(ctx, k)
+	return store.Result(all, err, "read inquiries")
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -30,10 +29,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Executi
 	}
 	var a args
 	all, err := s.readable(ctx, q, a.text(of).int(int64(priority)).int(ticket).int(s.limit(l.Limit)), l.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("read the line of %q: %w", of, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read the line of %q", of)
 }
 
 // HeldBy implements store.LineReader. Both statements go to the database together.
@@ -59,10 +55,7 @@ func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]
 		}
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read what sessions hold: %w", err)
-	}
-	return held, nil
+	return store.Result(held, err, "read what sessions hold")
 }
 
 // readable reads the first live executions that a query returns, without payload. It leaves out rows that cannot be decoded.

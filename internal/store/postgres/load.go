@@ -237,10 +237,7 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("load executions: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "load executions")
 }
 
 // Due implements store.Executions.
@@ -277,10 +274,7 @@ func (t *tx) Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Ev
 		all, err = row.DecodeHistory(all, r.peek(), first, from, to, created, nil)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read events of %s", id)
 }
 
 // Inbox implements store.Executions.
@@ -291,10 +285,7 @@ func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
 		all = append(all, e)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read kept events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read kept events of %s", id)
 }
 
 // Submitted implements store.Executions.
@@ -314,8 +305,5 @@ func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.Ide
 		found[k.Key] = k
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look up idempotency keys: %w", err)
-	}
-	return found, nil
+	return store.Result(found, err, "look up idempotency keys")
 }

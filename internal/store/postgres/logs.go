@@ -100,10 +100,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 	a.id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).textOrNull(q.Stream)
 	a.int(offset).int(q.Limit).int(mostChunks).int(int64(before)).int(beforeSeq)
 	err = s.read(ctx, call{q: qChunks, params: a.params, read: readInto(&all, logChunks)})
-	if err != nil {
-		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read logs of %s", q.Execution)
 }
 
 // removeChunks is how many chunks one statement deletes: 200 of up to 100 KB each are 20 MB.

@@ -79,8 +79,5 @@ func (t *tx) dropped(ctx context.Context, q *query, a *args) (n int, err error) 
 		n++
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("drop old rows: %w", err)
-	}
-	return n, nil
+	return store.Result(n, err, "drop old rows")
 }

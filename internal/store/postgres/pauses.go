@@ -67,10 +67,7 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 		t.news.pauses = true
 		return t.ask(ctx, qAddPause, t.args().columns(pauses.columns(&latest)), nil)
 	})
-	if err != nil {
-		return store.Pause{}, fmt.Errorf("pause or resume %s %q: %w", of, name, err)
-	}
-	return latest, nil
+	return store.Result(latest, err, "pause or resume %s %q", of, name)
 }
 
 // paused is the latest generation of pauses. It is known once the round trip with the number trip has been made.

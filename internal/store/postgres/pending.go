@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -39,8 +38,5 @@ func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, er
 		p.Now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
 		return nil
 	}})
-	if err != nil {
-		return store.Pending{}, fmt.Errorf("look for pending work: %w", err)
-	}
-	return p, nil
+	return store.Result(p, err, "look for pending work")
 }

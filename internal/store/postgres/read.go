@@ -84,10 +84,7 @@ func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTas
 		all = append(all, k)
 		return err
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read children of %s", of.ID)
 }
 
 // child reads a row of qChildren.
@@ -134,10 +131,7 @@ func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error)
 		n = int(r.int())
 		return nil
 	}})
-	if err != nil {
-		return 0, fmt.Errorf("count the executions ahead of %s: %w", x.ID, err)
-	}
-	return n, nil
+	return store.Result(n, err, "count the executions ahead of %s", x.ID)
 }
 
 // KeyHolders implements store.Reader.
@@ -148,10 +142,7 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 		all = append(all, x)
 		return err
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read holders of key %q: %w", key, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read holders of key %q", key)
 }
 
 // Lines implements store.Reader.
@@ -174,10 +165,7 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) ([]*flow.Execution, error) {
 	var a args
 	all, err := s.readable(ctx, qProvisioning, a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit)), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read executions that have not begun: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read executions that have not begun")
 }
 
 // limit is n and one more for each row that cannot be decoded, since readers leave those out.
@@ -198,10 +186,7 @@ func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) 
 		all = append(all, store.QueueDepth{Queue: r.text(), Ready: int(r.int()), Oldest: r.time()})
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("measure queues: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "measure queues")
 }
 
 // Keys implements store.Reader.
@@ -212,10 +197,7 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 		all[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("measure keys: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "measure keys")
 }
 
 // Size implements store.Reader. It counts tables, their indexes and values stored out of line.
@@ -225,8 +207,5 @@ func (s *Store) Size(ctx context.Context) (size int64, err error) {
 		size = r.int()
 		return nil
 	}})
-	if err != nil {
-		return 0, fmt.Errorf("measure the store: %w", err)
-	}
-	return size, nil
+	return store.Result(size, err, "measure the store")
 }

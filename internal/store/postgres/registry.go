@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
@@ -35,18 +34,12 @@ func (t *tx) AddName(ctx context.Context, of store.NameKind, name string, at tim
 		added = true
 		return nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("add name %q: %w", name, err)
-	}
-	return added, nil
+	return store.Result(added, err, "add name %q", name)
 }
 
 // KeepSetting implements store.Registry.
 func (t *tx) KeepSetting(ctx context.Context, name string, value []byte) error {
-	if err := t.ask(ctx, qKeepSetting, t.args().text(name).bytes(value), nil); err != nil {
-		return fmt.Errorf("keep setting %q: %w", name, err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qKeepSetting, t.args().text(name).bytes(value), nil), "keep setting %q", name)
 }
 
 // HasName implements store.RegistryReader.
@@ -56,10 +49,7 @@ func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (ha
 		has = true
 		return nil
 	}})
-	if err != nil {
-		return false, fmt.Errorf("look up name %q: %w", name, err)
-	}
-	return has, nil
+	return store.Result(has, err, "look up name %q", name)
 }
 
 // Names implements store.RegistryReader.
@@ -69,10 +59,7 @@ func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n in
 		all = append(all, r.text())
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read names: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read names")
 }
 
 // Setting implements store.RegistryReader.
@@ -85,8 +72,5 @@ func (s *Store) Setting(ctx context.Context, name string) (value []byte, err err
 	if err == nil && value == nil {
 		err = store.ErrNotFound
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read setting %q: %w", name, err)
-	}
-	return value, nil
+	return store.Result(value, err, "read setting %q", name)
 }

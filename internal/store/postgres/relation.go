@@ -151,17 +151,15 @@ func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
 // list reads the rows of a statement whose columns are those of a relation. The format what names the rows in an error: "ticks
 // of schedule %q".
 func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
-	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)}); err != nil {
-		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), err)
-	}
-	return all, nil
+	err = s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)})
+	return store.Result(all, err, what, in...)
 }
 
 // one reads one row in the same way. If there is none it returns store.ErrNotFound.
 func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (row T, err error) {
 	all, err := list(ctx, s, q, a, of, what, in...)
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), store.ErrNotFound)
+		err = store.Failed(store.ErrNotFound, what, in...)
 	}
 	if err != nil {
 		return row, err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -79,10 +78,7 @@ func (t *tx) Reusable(ctx context.Context, workflow flow.ID, task string, from, 
 		all = append(all, u)
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the items that %s reuses: %w", workflow, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read the items that %s reuses", workflow)
 }
 
 // DropReusable implements store.Reruns.
@@ -110,8 +106,5 @@ func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTas
 		all = append(all, x)
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("read the recorded items of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read the recorded items of %s", of.ID)
 }

@@ -99,10 +99,8 @@ func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]st
 // TicksBetween implements store.Schedules.
 func (t *tx) TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
 	var all []store.Tick
-	if err := t.ask(ctx, qTicksBetween, t.args().text(schedule).int(row.Micros(first)).int(row.Micros(last)), readInto(&all, ticks)); err != nil {
-		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
-	}
-	return all, nil
+	err := t.ask(ctx, qTicksBetween, t.args().text(schedule).int(row.Micros(first)).int(row.Micros(last)), readInto(&all, ticks))
+	return store.Result(all, err, "read ticks of schedule %q", schedule)
 }
 
 // Schedule implements store.ScheduleReader.

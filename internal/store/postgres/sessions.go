@@ -67,10 +67,7 @@ var (
 // OpenSession implements store.Sessions.
 func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
 	a := t.args().id(s.ID).text(s.Name).bool(s.Embedded).texts(s.Queues).texts(s.Kinds).int(int64(s.Slots)).int(lease.Microseconds())
-	if err := t.ask(ctx, qOpenSession, a, nil); err != nil {
-		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qOpenSession, a, nil), "open session %s", s.ID.Text(flow.SessionPrefix))
 }
 
 // RenewSessions implements store.Sessions.
@@ -80,10 +77,7 @@ func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Durati
 		renewed = append(renewed, r.id())
 		return renewed[len(renewed)-1]
 	})
-	if err != nil {
-		return nil, fmt.Errorf("renew %d sessions: %w", len(ids), err)
-	}
-	return renewed, nil
+	return store.Result(renewed, err, "renew %d sessions", len(ids))
 }
 
 // EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the server's clock says.
@@ -96,10 +90,7 @@ func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		}
 		return id
 	})
-	if err != nil {
-		return nil, fmt.Errorf("end the leases of %d sessions: %w", len(ids), err)
-	}
-	return running, nil
+	return store.Result(running, err, "end the leases of %d sessions", len(ids))
 }
 
 // changeSessions runs a statement that changes sessions and skips those that another transaction has locked. If it changed
@@ -139,10 +130,7 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 		t := own.(*tx)
 		return t.ask(ctx, qRestartLeases, t.args().int(lease.Microseconds()), nil)
 	})
-	if err != nil {
-		return fmt.Errorf("restart leases: %w", err)
-	}
-	return nil
+	return store.Failed(err, "restart leases")
 }
 
 // ExpectSession implements store.Expecter.
@@ -193,28 +181,20 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, 
 // wait for a session that another transaction has locked, because that one may be waiting for these locks.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 	ids := []flow.ID{id}
-	if err := t.changeSessions(ctx, ids, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id); err != nil {
-		return fmt.Errorf("drop session %s: %w", id.Text(flow.SessionPrefix), err)
-	}
-	return nil
+	return store.Failed(t.changeSessions(ctx, ids, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id), "drop session %s", id.Text(flow.SessionPrefix))
 }
 
 // Expired implements store.Sessions. Sessions that another transaction has locked are skipped.
 func (t *tx) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	var all []store.Session
-	if err := t.ask(ctx, qExpired, t.args().int(int64(n)), readInto(&all, sessions)); err != nil {
-		return nil, fmt.Errorf("find expired sessions: %w", err)
-	}
-	return all, nil
+	err := t.ask(ctx, qExpired, t.args().int(int64(n)), readInto(&all, sessions))
+	return store.Result(all, err, "find expired sessions")
 }
 
 // ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(ctx context.Context) error {
 	clear(t.expected)
-	if err := t.ask(ctx, qExpireEmbedded, nil, nil); err != nil {
-		return fmt.Errorf("expire embedded sessions: %w", err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qExpireEmbedded, nil, nil), "expire embedded sessions")
 }
 
 // OwnedBy implements store.Sessions.
@@ -256,17 +236,11 @@ func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution
 		all = append(all, x)
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("find orders to %d sessions: %w", len(sessions), err)
-	}
-	return all, nil
+	return store.Result(all, err, "find orders to %d sessions", len(sessions))
 }
 
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
 	err = s.read(ctx, call{q: qLiveSessions, read: readInto(&all, sessions)})
-	if err != nil {
-		return nil, fmt.Errorf("read sessions: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read sessions")
 }

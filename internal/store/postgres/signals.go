@@ -119,10 +119,7 @@ func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.S
 		found[k] = known
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look up %d keys of signals: %w", len(keys), err)
-	}
-	return found, nil
+	return store.Result(found, err, "look up %d keys of signals", len(keys))
 }
 
 // SignalledBodies implements store.Signals.
@@ -147,10 +144,8 @@ func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]by
 
 // LockSignals implements store.Signals.
 func (t *tx) LockSignals(ctx context.Context, numbers []int64) (all []flow.Signal, err error) {
-	if err := t.ask(ctx, qLockSignals, t.args().columns(numbered.columns(numbers...)), readInto(&all, signals)); err != nil {
-		return nil, fmt.Errorf("lock %d signals: %w", len(numbers), err)
-	}
-	return all, nil
+	err = t.ask(ctx, qLockSignals, t.args().columns(numbered.columns(numbers...)), readInto(&all, signals))
+	return store.Result(all, err, "lock %d signals", len(numbers))
 }
 
 // DropSignals implements store.Signals.
@@ -166,10 +161,7 @@ func (t *tx) DropSignals(ctx context.Context, trigger string, before time.Time, 
 			return nil
 		})
 	}
-	if err != nil {
-		return 0, fmt.Errorf("drop signals: %w", err)
-	}
-	return dropped, nil
+	return store.Result(dropped, err, "drop signals")
 }
 
 // OldestSignals implements store.SignalReader.
@@ -179,10 +171,7 @@ func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []s
 		all = append(all, store.OldestSignal{Trigger: r.text(), At: r.time()})
 		return nil
 	}})
-	if err != nil {
-		return nil, fmt.Errorf("look for the oldest signals: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "look for the oldest signals")
 }
 
 // Signal implements store.SignalReader.
@@ -197,10 +186,7 @@ func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, e
 		has = true
 		return nil
 	}})
-	if err != nil {
-		return false, fmt.Errorf("look up signal %q of %s: %w", key.Key, key.Trigger, err)
-	}
-	return has, nil
+	return store.Result(has, err, "look up signal %q of %s", key.Key, key.Trigger)
 }
 
 // Signals implements store.SignalReader.
@@ -218,10 +204,8 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 	}
 	l.and(`(at, n) < (?::bigint, ?::bigint)`, func(a *args) { a.int(at).int(number) })
 	query := fmt.Sprintf(`SELECT %s FROM %s.signals WHERE %s ORDER BY at DESC, n DESC LIMIT %d`, signalColumns, s.schema, strings.Join(l.where, ` AND `), f.Limit)
-	if err := s.read(ctx, call{once: signalPage(query), params: l.args.params, read: readInto(&all, signals)}); err != nil {
-		return nil, fmt.Errorf("list signals: %w", err)
-	}
-	return all, nil
+	err = s.read(ctx, call{once: signalPage(query), params: l.args.params, read: readInto(&all, signals)})
+	return store.Result(all, err, "list signals")
 }
 
 // NewSignals implements store.SignalReader.
@@ -233,8 +217,6 @@ func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flo
 func (s *Store) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) (all []flow.Signal, err error) {
 	var a args
 	params := a.text(trigger).text(subject).int(row.Micros(after.At)).int(after.Number).int(int64(n)).params
-	if err := s.read(ctx, call{q: qSignalsAbout, params: params, read: readInto(&all, signals)}); err != nil {
-		return nil, fmt.Errorf("look for signals %s about %q: %w", trigger, subject, err)
-	}
-	return all, nil
+	err = s.read(ctx, call{q: qSignalsAbout, params: params, read: readInto(&all, signals)})
+	return store.Result(all, err, "look for signals %s about %q", trigger, subject)
 }

@@ -77,10 +77,7 @@ var (
 // mode, where nothing set on a connection outlives its transaction.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s, err := start(ctx, dsn, o)
-	if err != nil {
-		return nil, fmt.Errorf("open postgres store: %w", err)
-	}
-	return s, nil
+	return store.Result(s, err, "open postgres store")
 }
 
 func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -39,8 +38,5 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 			v.OldestTransaction = time.Duration(max(0, r.int())) * time.Microsecond
 			return nil
 		}})
-	if err != nil {
-		return store.Survey{}, fmt.Errorf("sum up live executions: %w", err)
-	}
-	return v, nil
+	return store.Result(v, err, "sum up live executions")
 }

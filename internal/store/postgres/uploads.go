@@ -59,10 +59,7 @@ var (
 
 // BeginUpload implements store.Uploads.
 func (t *tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error {
-	if err := t.ask(ctx, qBeginUpload, t.args().id(id).int(row.Micros(until)), nil); err != nil {
-		return fmt.Errorf("note an upload: %w", err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qBeginUpload, t.args().id(id).int(row.Micros(until)), nil), "note an upload")
 }
 
 // EndUpload implements store.Uploads. If two transactions end uploads of the same sum at once, one succeeds; the other gets
@@ -127,26 +124,18 @@ func (t *tx) DropUploads(ctx context.Context, now, again time.Time, n int) error
 		return nil
 	}
 	t.add(qDropUploads, t.args().ids(past), nil)
-	if err := t.ask(ctx, qHeldUploads, t.args().ids(past).int(row.Micros(again)), nil); err != nil {
-		return fmt.Errorf("drop uploads: %w", err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qHeldUploads, t.args().ids(past).int(row.Micros(again)), nil), "drop uploads")
 }
 
 // DroppedUploads implements store.Uploads.
 func (t *tx) DroppedUploads(ctx context.Context, n int) (ids []flow.ID, err error) {
-	if err := t.ask(ctx, qDropped, t.args().int(int64(n)), readID(&ids)); err != nil {
-		return nil, fmt.Errorf("read dropped uploads: %w", err)
-	}
-	return ids, nil
+	err = t.ask(ctx, qDropped, t.args().int(int64(n)), readID(&ids))
+	return store.Result(ids, err, "read dropped uploads")
 }
 
 // ForgetUploads implements store.Uploads.
 func (t *tx) ForgetUploads(ctx context.Context, ids []flow.ID) error {
-	if err := t.ask(ctx, qForget, t.args().ids(ids), nil); err != nil {
-		return fmt.Errorf("forget uploads: %w", err)
-	}
-	return nil
+	return store.Failed(t.ask(ctx, qForget, t.args().ids(ids), nil), "forget uploads")
 }
 
 // Upload implements store.Reader.

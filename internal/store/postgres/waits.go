@@ -55,10 +55,8 @@ var (
 
 // WaitsOf implements store.Waits.
 func (t *tx) WaitsOf(ctx context.Context, executions []flow.ID) (all []flow.Wait, err error) {
-	if err := t.ask(ctx, qWaitsOf, t.args().ids(executions), readInto(&all, waits)); err != nil {
-		return nil, fmt.Errorf("look for the waits of %d executions: %w", len(executions), err)
-	}
-	return all, nil
+	err = t.ask(ctx, qWaitsOf, t.args().ids(executions), readInto(&all, waits))
+	return store.Result(all, err, "look for the waits of %d executions", len(executions))
 }
 
 // Taken implements store.Waits.
@@ -68,10 +66,7 @@ func (t *tx) Taken(ctx context.Context, of store.WorkflowAttempt, signals []int6
 		taken = append(taken, r.int())
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look who took %d signals: %w", len(signals), err)
-	}
-	return taken, nil
+	return store.Result(taken, err, "look who took %d signals", len(signals))
 }
 
 // putWaits writes waits, and deletes those of the executions in drop. Taking a signal waits for a transaction that is taking

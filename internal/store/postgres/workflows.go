@@ -188,10 +188,7 @@ func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []str
 	if err == nil && size > most {
 		err = fmt.Errorf("%w: they have %d bytes together", store.ErrTooLarge, size)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read outcomes of tasks of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read outcomes of tasks of %s", of.ID)
 }
 
 // Outcome implements store.Workflows.
@@ -209,10 +206,7 @@ func (t *tx) Outcome(ctx context.Context, of store.WorkflowAttempt, task string,
 	if err == nil && size > most {
 		err = fmt.Errorf("%w: it has %d bytes", store.ErrTooLarge, size)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read outcome of %s[%d] of %s: %w", task, index, of.ID, err)
-	}
-	return found, nil
+	return store.Result(found, err, "read outcome of %s[%d] of %s", task, index, of.ID)
 }
 
 // Open implements store.Workflows.
@@ -222,10 +216,8 @@ func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, un
 		a, q = a.text(task), qOpenOfTask
 	}
 	var all []flow.ID
-	if err := t.ask(ctx, q, a, readID(&all)); err != nil {
-		return nil, fmt.Errorf("find open children of %s: %w", of.ID, err)
-	}
-	return all, nil
+	err := t.ask(ctx, q, a, readID(&all))
+	return store.Result(all, err, "find open children of %s", of.ID)
 }
 
 func readID(all *[]flow.ID) func(*rows) error {

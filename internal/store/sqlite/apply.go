@@ -302,10 +302,7 @@ func (t *tx) endChild(x draft) error {
 		return fmt.Errorf("find parent: %w", err)
 	}
 	err = t.c.use(qEndChild).int(int64(x.Stage)).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).int(x.n).run()
-	if err != nil {
-		return fmt.Errorf("tell parent: %w", err)
-	}
-	return nil
+	return store.Failed(err, "tell parent")
 }
 
 func (t *tx) end(x draft) error { return closed.bind(t.c.use(qInsertEnded), x).run() }

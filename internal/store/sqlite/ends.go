@@ -48,28 +48,19 @@ func (s *stmt) label(l store.Label) *stmt {
 // Outputs implements store.Ends.
 func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
 	all, err := s.documents(ctx, qOutput, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read outputs: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read outputs")
 }
 
 // Submitted implements store.Ends.
 func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
 	all, err := s.documents(ctx, qInput, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read inputs: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read inputs")
 }
 
 // EndData implements store.Ends.
 func (s *Store) EndData(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
 	all, err := s.documents(ctx, qEndData, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read how executions ended: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read how executions ended")
 }
 
 // documents reads one document of each execution, until a page is full.
@@ -215,10 +206,7 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		}
 		return bad
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read what has ended with the label %s=%s", l.Name, l.Value)
 }
 
 // Number implements store.Numbering.

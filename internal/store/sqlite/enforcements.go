@@ -192,10 +192,7 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 		}
 		return bad
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list enforcements: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "list enforcements")
 }
 
 func (c *conn) generation() (last int64, err error) {
@@ -238,10 +235,7 @@ func (s *Store) Generation(ctx context.Context) (last int64, err error) {
 		last, err = c.generation()
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("read the generation of rules: %w", err)
-	}
-	return last, nil
+	return store.Result(last, err, "read the generation of rules")
 }
 
 // SwitchesAt implements store.SwitchReader.

@@ -207,10 +207,7 @@ func (s *Store) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]f
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for open inquiries: %w", err)
-	}
-	return found, nil
+	return store.Result(found, err, "look for open inquiries")
 }
 
 // Askers implements store.InquiryReader.
@@ -224,10 +221,7 @@ func (s *Store) Askers(ctx context.Context, n int) (map[flow.ID]flow.ID, error) 
 		}
 		return s.done()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for what asks: %w", err)
-	}
-	return found, nil
+	return store.Result(found, err, "look for what asks")
 }
 
 // lastID is beyond every id.
@@ -252,8 +246,5 @@ func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*fl
 		all, err = s.id(before).int(int64(f.Limit)).inquiries()
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read inquiries: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read inquiries")
 }

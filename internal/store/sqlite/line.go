@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -36,10 +35,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the line of %q: %w", l.Lane+l.Key, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read the line of %q", l.Lane+l.Key)
 }
 
 // HeldBy implements store.LineReader.
@@ -70,10 +66,7 @@ func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what sessions hold: %w", err)
-	}
-	return held, nil
+	return store.Result(held, err, "read what sessions hold")
 }
 
 // readable loads the first executions, without payload, and leaves out rows that cannot be decoded.

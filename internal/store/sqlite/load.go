@@ -151,10 +151,7 @@ func (t *tx) chosen(s *stmt, n int) ([]*flow.Execution, error) {
 // Tickets implements store.Lines.
 func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
 	first, err := t.s.tickets.draw(t.c, int64(n))
-	if err != nil {
-		return 0, fmt.Errorf("draw tickets: %w", err)
-	}
-	return first, nil
+	return store.Result(first, err, "draw tickets")
 }
 
 // LockKeys implements store.Lines.
@@ -223,10 +220,7 @@ func (t *tx) Applied(_ context.Context, id flow.ID, from, to int64) ([]flow.Even
 		return nil, err
 	}
 	all, err := t.c.events(n, from, to, -1, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read events of %s", id)
 }
 
 // Inbox implements store.Executions.
@@ -236,10 +230,7 @@ func (t *tx) Inbox(_ context.Context, id flow.ID) ([]flow.Event, error) {
 		return nil, err
 	}
 	all, err := t.c.inbox(n)
-	if err != nil {
-		return nil, fmt.Errorf("read kept events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read kept events of %s", id)
 }
 
 // Submitted implements store.Executions.

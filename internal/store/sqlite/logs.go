@@ -139,10 +139,7 @@ func (s *Store) AppendLogs(ctx context.Context, all []flow.LogChunk) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("append logs: %w", err)
-	}
-	return nil
+	return store.Failed(err, "append logs")
 }
 
 // ReadLogs implements store.Logs.
@@ -185,10 +182,8 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 		bad = cmp.Or(bad, chunks.read(stmt, k))
 		size += k.Size
 	}
-	if err := cmp.Or(stmt.done(), bad); err != nil {
-		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
-	}
-	return all, nil
+	err := cmp.Or(stmt.done(), bad)
+	return store.Result(all, err, "read logs of %s", q.Execution)
 }
 
 // tail sets the cursor of a query just before the chunk with which the tail begins.

@@ -64,10 +64,7 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 		latest.Generation, latest.Of, latest.Name = last+1, of, name
 		return pauses.bind(s.w.use(qAddPause), &latest).run()
 	})
-	if err != nil {
-		return store.Pause{}, fmt.Errorf("pause or resume %s %q: %w", of, name, err)
-	}
-	return latest, nil
+	return store.Result(latest, err, "pause or resume %s %q", of, name)
 }
 
 func (c *conn) lastPause() (last int64, err error) {

@@ -60,10 +60,7 @@ func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) 
 		all, err = c.events(n, after+1, maxEvents, limit, new(store.Page))
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read events of %s", id)
 }
 
 // of runs a query about one execution. For an unknown one it does nothing.
@@ -92,10 +89,7 @@ func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTas
 		}
 		return bad
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read children of %s", of.ID)
 }
 
 // child reads a row of qChildren.
@@ -125,10 +119,7 @@ func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []stor
 		all, err = c.marks(n, of)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read marks of %s: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read marks of %s", of.ID)
 }
 
 // Ahead implements store.Reader.
@@ -149,10 +140,7 @@ func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error)
 		}
 		return q.done()
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count the executions ahead of %s: %w", x.ID, err)
-	}
-	return n, nil
+	return store.Result(n, err, "count the executions ahead of %s", x.ID)
 }
 
 // KeyHolders implements store.Reader.
@@ -164,10 +152,7 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read holders of key %q: %w", key, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read holders of key %q", key)
 }
 
 // Provisioning implements store.Reader.
@@ -179,10 +164,7 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what has not begun: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read what has not begun")
 }
 
 // limit is n and one more for each row that cannot be decoded, since readers leave those out.
@@ -194,10 +176,7 @@ func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err erro
 		all, err = rowsOf(c.use(qLiveSessions).int(s.leaseNow()), sessions)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read sessions: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read sessions")
 }
 
 // Queues implements store.Reader.
@@ -209,10 +188,7 @@ func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) 
 		}
 		return q.done()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("measure queues: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "measure queues")
 }
 
 // Keys implements store.Reader.
@@ -225,10 +201,7 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 		}
 		return q.done()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("measure keys: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "measure keys")
 }
 
 // Lines implements store.Reader.
@@ -255,10 +228,7 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 		all = all[:min(limit, len(all))]
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the lines of keys: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read the lines of keys")
 }
 
 // Definition implements store.Reader.
@@ -306,8 +276,5 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) (all [
 		all, err = rowsOf(c.use(qDefinitions).text(after).int(int64(limit)), definitions)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read definitions: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read definitions")
 }

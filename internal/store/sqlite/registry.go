@@ -49,10 +49,7 @@ func (t *tx) AddName(_ context.Context, of store.NameKind, name string, at time.
 
 // KeepSetting implements store.Registry.
 func (t *tx) KeepSetting(_ context.Context, name string, value []byte) error {
-	if err := t.c.use(qKeepSetting).text(name).text(string(value)).run(); err != nil {
-		return fmt.Errorf("keep setting %q: %w", name, err)
-	}
-	return nil
+	return store.Failed(t.c.use(qKeepSetting).text(name).text(string(value)).run(), "keep setting %q", name)
 }
 
 // HasName implements store.RegistryReader.
@@ -61,10 +58,7 @@ func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (ha
 		has, err = c.hasName(of, name)
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("look up name %q: %w", name, err)
-	}
-	return has, nil
+	return store.Result(has, err, "look up name %q", name)
 }
 
 // Names implements store.RegistryReader.
@@ -76,10 +70,7 @@ func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n in
 		}
 		return q.done()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read names: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "read names")
 }
 
 // Setting implements store.RegistryReader.
@@ -95,8 +86,5 @@ func (s *Store) Setting(ctx context.Context, name string) (value []byte, err err
 		}
 		return store.ErrNotFound
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read setting %q: %w", name, err)
-	}
-	return value, nil
+	return store.Result(value, err, "read setting %q", name)
 }

@@ -55,10 +55,8 @@ func (t *tx) Reusable(_ context.Context, workflow flow.ID, task string, from, li
 		most -= int64(len(r.Output))
 		all = append(all, r)
 	}
-	if err := s.done(); err != nil {
-		return nil, fmt.Errorf("read what %s reuses: %w", workflow, err)
-	}
-	return all, nil
+	err = s.done()
+	return store.Result(all, err, "read what %s reuses", workflow)
 }
 
 // DropReusable implements store.Reruns.
@@ -94,8 +92,5 @@ func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTas
 		}
 		return bad
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what %s recorded: %w", of.ID, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read what %s recorded", of.ID)
 }

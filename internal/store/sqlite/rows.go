@@ -195,17 +195,14 @@ func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), w
 		all, err = read(c)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), err)
-	}
-	return all, nil
+	return store.Result(all, err, what, in...)
 }
 
 // one reads one row in the same way. If there is none it returns store.ErrNotFound.
 func one[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (row T, err error) {
 	all, err := list(ctx, s, read, what, in...)
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s: %w", fmt.Sprintf(what, in...), store.ErrNotFound)
+		err = store.Failed(store.ErrNotFound, what, in...)
 	}
 	if err != nil {
 		return row, err

@@ -84,10 +84,7 @@ func (t *tx) addTicks(d *store.Delta) error {
 // TicksBetween implements store.Schedules.
 func (t *tx) TicksBetween(_ context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
 	all, err := rowsOf(t.c.use(qTicksBetween).text(schedule).int(row.Micros(first)).int(row.Micros(last)), ticks)
-	if err != nil {
-		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
-	}
-	return all, nil
+	return store.Result(all, err, "read ticks of schedule %q", schedule)
 }
 
 // Schedule implements store.ScheduleReader.

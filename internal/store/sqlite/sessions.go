@@ -66,20 +66,14 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Durati
 	}
 	s.ExpiresAt = row.FromMicros(t.s.leaseNow() + lease.Microseconds())
 	err = taken(sessions.bind(t.c.use(qOpenSession), &s).run())
-	if err != nil {
-		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
-	}
-	return nil
+	return store.Failed(err, "open session %s", s.ID.Text(flow.SessionPrefix))
 }
 
 // RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	now := t.s.leaseNow()
 	renewed, err := t.setExpiry(ids, now+lease.Microseconds(), now)
-	if err != nil {
-		return nil, fmt.Errorf("renew sessions: %w", err)
-	}
-	return renewed, nil
+	return store.Result(renewed, err, "renew sessions")
 }
 
 // EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the clock says.
@@ -88,10 +82,7 @@ func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	if err == nil {
 		_, err = t.setExpiry(ids, 0, 0) // also those that had run out
 	}
-	if err != nil {
-		return nil, fmt.Errorf("end leases: %w", err)
-	}
-	return running, nil
+	return store.Result(running, err, "end leases")
 }
 
 // setExpiry sets the end of leases that end after a time, and returns their sessions.
@@ -111,10 +102,7 @@ func (t *tx) setExpiry(ids []flow.ID, expires, after int64) ([]flow.ID, error) {
 // RestartLeases implements store.Store.
 func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	return s.Update(ctx, func(context.Context, store.Tx) error {
-		if err := s.w.use(qRestartLeases).int(s.leaseNow() + lease.Microseconds()).run(); err != nil {
-			return fmt.Errorf("restart leases: %w", err)
-		}
-		return nil
+		return store.Failed(s.w.use(qRestartLeases).int(s.leaseNow()+lease.Microseconds()).run(), "restart leases")
 	})
 }
 
@@ -139,28 +127,19 @@ func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, er
 
 // DropSession implements store.Sessions.
 func (t *tx) DropSession(_ context.Context, id flow.ID) error {
-	if err := t.c.use(qDropSession).id(id).run(); err != nil {
-		return fmt.Errorf("drop session %s: %w", id.Text(flow.SessionPrefix), err)
-	}
-	return nil
+	return store.Failed(t.c.use(qDropSession).id(id).run(), "drop session %s", id.Text(flow.SessionPrefix))
 }
 
 // Expired implements store.Sessions.
 func (t *tx) Expired(_ context.Context, n int) ([]store.Session, error) {
 	all, err := rowsOf(t.c.use(qExpired).int(t.s.leaseNow()).int(int64(n)), sessions)
-	if err != nil {
-		return nil, fmt.Errorf("find expired sessions: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "find expired sessions")
 }
 
 // ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(context.Context) error {
 	now := t.s.leaseNow()
-	if err := t.c.use(qExpireEmbedded).int(now).int(now).run(); err != nil {
-		return fmt.Errorf("expire embedded sessions: %w", err)
-	}
-	return nil
+	return store.Failed(t.c.use(qExpireEmbedded).int(now).int(now).run(), "expire embedded sessions")
 }
 
 // OwnedBy implements store.Sessions.

@@ -150,10 +150,7 @@ func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []s
 		}
 		return q.done()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for the oldest signals: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "look for the oldest signals")
 }
 
 // Signal implements store.SignalReader.
@@ -168,10 +165,7 @@ func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, e
 		has = k.next()
 		return k.done()
 	})
-	if err != nil {
-		return false, fmt.Errorf("look up signal %q of %s: %w", key.Key, key.Trigger, err)
-	}
-	return has, nil
+	return store.Result(has, err, "look up signal %q of %s", key.Key, key.Trigger)
 }
 
 // Signals implements store.SignalReader.
@@ -186,10 +180,7 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 		all, err = q.int(int64(f.Limit)).signals()
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list signals: %w", err)
-	}
-	return all, nil
+	return store.Result(all, err, "list signals")
 }
 
 // signalListing turns a filter into conditions. Each combination has an index that has the order as well.

@@ -77,10 +77,7 @@ func (s *Store) Unreadable() int { return s.unreadable.Count() }
 // exist. Only one process can have a store open. The path InMemory makes a private store without durability.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s, err := start(ctx, path, o)
-	if err != nil {
-		return nil, fmt.Errorf("open sqlite store %s: %w", path, err)
-	}
-	return s, nil
+	return store.Result(s, err, "open sqlite store %s", path)
 }
 
 // leaseClock is the clock of leases: the wall clock when the store was opened, plus the uptime since then. Workers of this
@@ -181,10 +178,7 @@ func scratch() (string, error) {
 	if err != nil {
 		dir, err = os.MkdirTemp("", "pawl-")
 	}
-	if err != nil {
-		return "", fmt.Errorf("make a place for it: %w", err)
-	}
-	return dir, nil
+	return store.Result(dir, err, "make a place for it")
 }
 
 // syncDirectory makes the names of new files durable: SQLite syncs the files themselves.
@@ -193,10 +187,7 @@ func syncDirectory(path string) error {
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync directory %s: %w", path, err)
-	}
-	return nil
+	return store.Failed(errors.Join(d.Sync(), d.Close()), "sync directory %s", path)
 }
 
 // private makes a database's file, if it does not exist, so that only its user can read it. SQLite gives the files beside it
@@ -291,10 +282,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		q.next()
 		return q.done()
 	})
-	if err != nil {
-		return fmt.Errorf("read the database: %w", err)
-	}
-	return nil
+	return store.Failed(err, "read the database")
 }
 
 // Probe implements store.Prober: it writes a page to the log, with a setting that is not used.

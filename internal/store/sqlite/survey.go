@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -38,8 +37,5 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 		}
 		return q.done()
 	})
-	if err != nil {
-		return store.Survey{}, fmt.Errorf("sum up what has not ended: %w", err)
-	}
-	return v, nil
+	return store.Result(v, err, "sum up what has not ended")
 }

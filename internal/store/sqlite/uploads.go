@@ -42,10 +42,7 @@ var (
 
 // BeginUpload implements store.Uploads.
 func (t *tx) BeginUpload(_ context.Context, id flow.ID, until time.Time) error {
-	if err := taken(t.c.use(qBeginUpload).id(id).int(row.Micros(until)).run()); err != nil {
-		return fmt.Errorf("note an upload: %w", err)
-	}
-	return nil
+	return store.Failed(taken(t.c.use(qBeginUpload).id(id).int(row.Micros(until)).run()), "note an upload")
 }
 
 // EndUpload implements store.Uploads.
@@ -125,10 +122,8 @@ func (t *tx) DroppedUploads(_ context.Context, n int) (ids []flow.ID, err error)
 	for s.next() {
 		ids = append(ids, s.getID())
 	}
-	if err := s.done(); err != nil {
-		return nil, fmt.Errorf("read dropped uploads: %w", err)
-	}
-	return ids, nil
+	err = s.done()
+	return store.Result(ids, err, "read dropped uploads")
 }
 
 // ForgetUploads implements store.Uploads.

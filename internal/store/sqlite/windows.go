@@ -71,10 +71,8 @@ func (t *tx) HeldIn(_ context.Context, key store.WindowKey, n int) (all []store.
 	for s.next() {
 		all = append(all, store.SignalPlace{At: row.FromMicros(s.getInt()), Number: s.getInt()})
 	}
-	if err := s.done(); err != nil {
-		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
-	}
-	return all, nil
+	err = s.done()
+	return store.Result(all, err, "read what window %q of rule %s holds", key.Key, key.Rule)
 }
 
 func (t *tx) closeWindow(k *store.Closing) error {

@@ -249,8 +249,6 @@ func (t *tx) Open(_ context.Context, of store.WorkflowAttempt, task string, unhe
 	for s.next() {
 		all = append(all, s.getID())
 	}
-	if err := s.done(); err != nil {
-		return nil, fmt.Errorf("find open children of %s: %w", of.ID, err)
-	}
-	return all, nil
+	err = s.done()
+	return store.Result(all, err, "find open children of %s", of.ID)
 }
