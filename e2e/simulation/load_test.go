@@ -38,7 +38,7 @@ type load struct {
 
 func newLoad(w *world) *load {
 	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{}, orders: map[string]*order{},
-		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, hooks: map[flow.ID]hooked{}, answers: map[flow.ID]flow.Given{}, onces: map[string]flow.ID{}}}
+		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, hooks: map[flow.ID]hooked{}, answers: map[flow.ID]flow.AnswerOutput{}, onces: map[string]flow.ID{}}}
 	first := w.rng.IntN(len(documents()))
 	for i := range 2 {
 		l.docs = append(l.docs, documents()[(first+i*7)%len(documents())])

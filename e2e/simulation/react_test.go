@@ -18,11 +18,11 @@ import (
 // reactions is what the clients of a world with rules, waits and questions know: what they were told is held against the rows at the end.
 type reactions struct {
 	mu      sync.Mutex
-	signals map[string]flow.ID     // by key
-	values  map[flow.ID]int        // the number in a signal's data
-	hooks   map[flow.ID]hooked     // by signal
-	answers map[flow.ID]flow.Given // by inquiry
-	onces   map[string]flow.ID     // what stands for a subject, as the judgement finds it
+	signals map[string]flow.ID            // by key
+	values  map[flow.ID]int               // the number in a signal's data
+	hooks   map[flow.ID]hooked            // by signal
+	answers map[flow.ID]flow.AnswerOutput // by inquiry
+	onces   map[string]flow.ID            // what stands for a subject, as the judgement finds it
 }
 
 // reacting is what rules run, and a workflow that asks, and waits for signals.
@@ -165,7 +165,7 @@ func (l *load) answer(ctx context.Context, key string) {
 			return err
 		})
 		if err == nil && !id.IsZero() {
-			l.answered(id, flow.Given{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value)})
+			l.answered(id, flow.AnswerOutput{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value)})
 			break
 		}
 		if err != nil && !passes(err) && !errors.Is(err, errLost) {
@@ -184,12 +184,12 @@ func (l *load) answer(ctx context.Context, key string) {
 		return err
 	})
 	if err == nil {
-		l.answered(id, flow.Given{By: "late", Value: json.RawMessage(`{"ok":true}`)})
+		l.answered(id, flow.AnswerOutput{By: "late", Value: json.RawMessage(`{"ok":true}`)})
 	}
 }
 
 // answered notes that a person was told that their answer counts.
-func (l *load) answered(id flow.ID, g flow.Given) {
+func (l *load) answered(id flow.ID, g flow.AnswerOutput) {
 	r := &l.reactions
 	r.mu.Lock()
 	defer r.mu.Unlock()

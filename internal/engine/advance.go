@@ -46,7 +46,7 @@ func (t *transaction) advance(ctx context.Context) error {
 // advanceOne lets one workflow take its next step. l is what the store told of it; nil: the transaction knows it.
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.ClearAside()
-	w.Postpone(notPostponed)
+	w.WakeAgainAt(notPostponed)
 	if err := t.observePause(w); err != nil {
 		return err
 	}

@@ -306,7 +306,7 @@ func (e *Engine) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inquiry
 		if err != nil {
 			return nil, err
 		}
-		a := flow.Answer{Given: flow.Given{By: p.Name, Note: r.Note}, Via: r.Via}
+		a := flow.Answer{AnswerOutput: flow.AnswerOutput{By: p.Name, Note: r.Note}, Via: r.Via}
 		var misfit error
 		if a.Value, misfit = e.questions.Answer(&i.Question, r.Value, "answer"); misfit == nil {
 			var accepted bool

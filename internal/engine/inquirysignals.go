@@ -22,8 +22,8 @@ type inquiryData struct {
 	Due       *time.Time `json:"due"`
 	Reminder  int        `json:"reminder"` // how many times it has been reminded of
 	// Answer is that of one that is answered, or has expired with a default.
-	Answer   *flow.Given `json:"answer"`
-	Declined bool        `json:"declined"`
+	Answer   *flow.AnswerOutput `json:"answer"`
+	Declined bool               `json:"declined"`
 }
 
 // recordInquiry keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
@@ -40,7 +40,7 @@ func (t *transaction) recordInquiry(ctx context.Context, trigger string, d *flow
 		data.Due = &i.Due
 	}
 	if i.Answer != nil {
-		data.Answer, data.Declined = &i.Answer.Given, i.Answer.Declined
+		data.Answer, data.Declined = &i.Answer.AnswerOutput, i.Answer.Declined
 	}
 	led, err := t.ledBy(ctx, d)
 	if err != nil {

@@ -232,7 +232,7 @@ func (t *transaction) observePause(w *flow.Draft) error {
 		}
 		t.e.opts.Log.Info("a workflow goes on: its pause is over", telemetry.Execution, w.ID)
 	case w.State.Cancel == nil:
-		w.Postpone(p.Until)
+		w.WakeAgainAt(p.Until)
 	}
 	return nil
 }

@@ -66,12 +66,12 @@ func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 }
 // goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
 const goOnLeast = 5 * time.Second
 
-// notPostponed, given to Postpone, takes a postponement back: the workflow goes on when one of its tasks has ended.
+// notPostponed, given to WakeAgainAt, takes a postponement back: the workflow goes on when one of its tasks has ended.
 var notPostponed = time.Time{}
 
 // postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the transaction knows it.
 func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
-	w.Postpone(t.now.Add(t.e.goOnWithin()))
+	w.WakeAgainAt(t.now.Add(t.e.goOnWithin()))
 	t.changed(w)
 	p := t.workflows.progress[attemptOf(w)]
 	if p != nil && p.tracker != nil && !t.postpones {
@@ -288,7 +288,7 @@ func (o *stuckOp) decide(_ context.Context, t *transaction) error {
 	if err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(say, flow.AsideLimit), t.now); err != nil {
 		return err
 	}
-	d.Postpone(notPostponed)
+	d.WakeAgainAt(notPostponed)
 	t.cancelled(d)
 	return nil
 }

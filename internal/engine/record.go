@@ -96,11 +96,11 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Say: say}
 		return o.reject(t, d)
 	}
-	past, stash, err := o.history(ctx, t, d)
+	past, inbox, err := o.history(ctx, t, d)
 	if err != nil {
 		return err
 	}
-	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.opts.Random())
+	o.receipt = d.Report(o.session, r, past, inbox, t.now, t.e.opts.Random())
 	if o.receipt.Verdict == flow.Refused {
 		return o.reject(t, d)
 	}
@@ -157,17 +157,17 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 			past[e.Seq] = e
 		}
 	}
-	var stash []flow.Event
+	var inbox []flow.Event
 	if d.Inbox > 0 {
 		if err := t.flush(ctx); err != nil {
 			return nil, nil, err
 		}
 		var err error
-		if stash, err = t.tx.Inbox(ctx, d.ID); err != nil {
+		if inbox, err = t.tx.Inbox(ctx, d.ID); err != nil {
 			return nil, nil, fmt.Errorf("load kept events: %w", err)
 		}
 	}
-	return past, stash, nil
+	return past, inbox, nil
 }
 
 // invalidReport says what makes a report unfit to be stored; "" when nothing does.

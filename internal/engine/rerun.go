@@ -157,7 +157,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	}
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", time.Time{}
-	r.Again(id, firstOf(x))
+	r.MakeRerun(id, firstOf(x))
 	r.Imported = nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {

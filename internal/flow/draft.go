@@ -176,12 +176,8 @@ func ClaimedByEngine(e *Event) bool {
 	return bytes.Equal(e.Data, object("worker", engineName))
 }
 
-// WakeAgainAt sets when the engine looks again at an execution that it runs itself (a sleep, a rerun, a question, a wait); zero: no time is set.
-func (d *Draft) WakeAgainAt(until time.Time) { d.WakeAt = until }
-
-// Postpone makes the engine go on with a workflow no later than at a moment: what its tasks' ends make necessary is not
-// decided yet. The zero time takes that back.
-func (d *Draft) Postpone(until time.Time) { d.WakeAt = until }
+// WakeAgainAt sets when the engine looks again at an execution that it runs itself, as State.WakeAt says; zero: no time is set.
+func (d *Draft) WakeAgainAt(at time.Time) { d.WakeAt = at }
 
 // Bounds of the pause before an execution that was put aside is tried again: it doubles from the first to the last.
 const (

@@ -25,7 +25,7 @@ type Request struct {
 	Task          string
 	Index         int
 	Depth         int32 // workflows above this one
-	// NoCache says that none of its tasks ends with an outcome that was kept, nor those of workflows among them. Theirs are kept. It shares a word
+	// NoCache says that no task of it, however deep, ends with an outcome from the cache. Outcomes of its tasks are put into the cache. It shares a word
 	// with Depth (TestExecutionsAreSmall).
 	NoCache bool
 
@@ -57,23 +57,22 @@ type Request struct {
 	CreatedAt      time.Time
 	NotBefore      time.Time // zero: at once
 
-	// Signal is what a rule has started it for; zero for what was started otherwise. Rules are those that have led to it, the last one
-	// last; what is submitted again has the rules, and no signal.
+	// Signal is the signal for which a rule has started it; zero where no rule has. Rules are those that have led to it, the last one
+	// last; a retry or rerun of it has the same rules, and no signal.
 	Signal ID
 	Rules  []string
 
 	// RerunOf is the execution that this one runs again; zero for all others.
 	RerunOf ID
-	// Rerun is what it asks for besides, and which execution it is a retry of; nil: nothing. Requests that are copied share it, so it is replaced and never changed.
+	// Rerun says more of a rerun, of an item of one, or of a retry; nil: nothing. Copies of the request share it, so it is replaced and never changed.
 	Rerun *Rerun
-	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
-	// itself a task that did not.
+	// ReusedOf is the execution whose outcome this one ended with instead of running; zero: it ran. That execution ran itself: it has no ReusedOf.
 	ReusedOf ID
 
 	// Imported says where it ran, if an archive has brought it here; nil for all others. It has ended, and nothing happens to it here.
 	Imported *Import
-	// Cache says under what the outcome is kept for others with the same to do, and for how long; nil: not at all. An execution
-	// of which ReusedOf is set as well has ended with what was kept.
+	// Cache says under which hash the outcome is kept for executions with the same work, and for how long; nil: not at all. An execution that
+	// has ReusedOf as well has ended with an outcome from the cache.
 	Cache *Cache
 }
 
@@ -95,7 +94,7 @@ type Cache struct {
 	TTL  time.Duration
 }
 
-// Cached reports whether the execution ended with the outcome of another one that was kept, and not because it is part of a rerun.
+// Cached reports whether the execution ended with an outcome from the cache, and not with one that a rerun reuses.
 func (r *Request) Cached() bool { return !r.ReusedOf.IsZero() && r.Cache != nil }
 
 // PayloadSize is how many bytes Input and With have together.

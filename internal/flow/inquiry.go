@@ -61,13 +61,13 @@ func (q *Question) Same(as *Question) bool {
 
 // Answer is what became of a question.
 type Answer struct {
-	Given
+	AnswerOutput
 	Via      string `json:"via,omitempty"` // "api" or "link"; "" for a default
 	Declined bool   `json:"declined,omitempty"`
 }
 
-// Given is the part of an answer that is the output of the execution that asked.
-type Given struct {
+// AnswerOutput is the part of an answer that is the output of the execution that asked.
+type AnswerOutput struct {
 	Value     json.RawMessage `json:"answer"`
 	By        string          `json:"by"` // "" for a default
 	At        time.Time       `json:"at"`
@@ -77,7 +77,7 @@ type Given struct {
 
 // Outcome is how the execution that asked ends.
 func (a *Answer) Outcome() (Stage, Outcome, error) {
-	raw, err := PlainJSON(&a.Given)
+	raw, err := PlainJSON(&a.AnswerOutput)
 	if err != nil {
 		return 0, Outcome{}, fmt.Errorf("write an answer: %w", err)
 	}
@@ -233,7 +233,7 @@ func (i *Inquiry) Reply(a Answer, p Person, same bool) (changed bool, err error)
 func (i *Inquiry) Expire(now time.Time) {
 	i.close(InquiryExpired, now)
 	if i.Default != nil {
-		i.Answer = &Answer{Given: Given{Value: i.Default, At: now, Defaulted: true}, Declined: i.DefaultDeclined}
+		i.Answer = &Answer{AnswerOutput: AnswerOutput{Value: i.Default, At: now, Defaulted: true}, Declined: i.DefaultDeclined}
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAskAndReply(t *testing.T) {
 		t.Errorf("asked twice at once: %v", err)
 	}
 	answer := func(by string) Answer {
-		return Answer{Given: Given{Value: json.RawMessage(`1`), By: by, At: now.Add(time.Minute)}}
+		return Answer{AnswerOutput: AnswerOutput{Value: json.RawMessage(`1`), By: by, At: now.Add(time.Minute)}}
 	}
 	for _, c := range []struct {
 		p    Person
@@ -49,7 +49,7 @@ func TestAskAndReply(t *testing.T) {
 		}
 	}
 	late := *i
-	if _, err := late.Reply(Answer{Given: Given{By: "ada", At: i.Due}}, Person{Name: "ada"}, false); !errors.Is(err, ErrClosed) || late.State != InquiryOpen {
+	if _, err := late.Reply(Answer{AnswerOutput: AnswerOutput{By: "ada", At: i.Due}}, Person{Name: "ada"}, false); !errors.Is(err, ErrClosed) || late.State != InquiryOpen {
 		t.Errorf("at its end: %v", err)
 	}
 	expired := *i
@@ -79,9 +79,9 @@ func TestAnswerOutcome(t *testing.T) {
 		stage   Stage
 		message string
 	}{
-		{Answer{Given: Given{Value: json.RawMessage(`"<b>"`), By: "ada", At: at}}, Completed, ""},
-		{Answer{Given: Given{Value: json.RawMessage(`1`), By: "ada", At: at, Note: "no"}, Declined: true}, Failed, "declined by ada: no"},
-		{Answer{Given: Given{Value: json.RawMessage(`1`), At: at, Defaulted: true}, Declined: true}, Failed, "nobody answered in time, and the default is not accepted"},
+		{Answer{AnswerOutput: AnswerOutput{Value: json.RawMessage(`"<b>"`), By: "ada", At: at}}, Completed, ""},
+		{Answer{AnswerOutput: AnswerOutput{Value: json.RawMessage(`1`), By: "ada", At: at, Note: "no"}, Declined: true}, Failed, "declined by ada: no"},
+		{Answer{AnswerOutput: AnswerOutput{Value: json.RawMessage(`1`), At: at, Defaulted: true}, Declined: true}, Failed, "nobody answered in time, and the default is not accepted"},
 	} {
 		stage, o, err := c.a.Outcome()
 		if err != nil || stage != c.stage || (o.Error == nil) != (c.message == "") || o.Error != nil && (o.Error.Message != c.message || o.Error.Code != CodeDeclined) {

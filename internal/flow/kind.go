@@ -62,8 +62,8 @@ var builtIns = []builtIn{
 	{kind: KindNoop, everywhere: true},
 }
 
-// is is the row of a kind; of a custom one it is empty.
-func (k Kind) is() builtIn {
+// row is the row of a kind; of a custom one it is empty.
+func (k Kind) row() builtIn {
 	for _, b := range builtIns {
 		if b.kind == k {
 			return b
@@ -91,20 +91,20 @@ var standard = kindsWith(func(b builtIn) bool { return b.everywhere })
 func Standard() []Kind { return slices.Clone(standard) }
 
 // BuiltIn reports whether Pawl itself runs executions of the kind. Any other kind is the name of a custom handler.
-func (k Kind) BuiltIn() bool { return k.is().kind != "" }
+func (k Kind) BuiltIn() bool { return k.row().kind != "" }
 
 // ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
 // in rows, so nothing is lost when a replica dies.
-func (k Kind) ByEngine() bool { return k.is().byEngine }
+func (k Kind) ByEngine() bool { return k.row().byEngine }
 
 // Momentary reports whether what executions of this kind end with is about that moment, and is not kept for others.
-func (k Kind) Momentary() bool { return k.is().momentary }
+func (k Kind) Momentary() bool { return k.row().momentary }
 
 // AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
 func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }
 
 // Retry is the policy of the kind's executions unless a definition, a task or a submission says one.
-func (k Kind) Retry() Retry { return k.is().retry }
+func (k Kind) Retry() Retry { return k.row().retry }
 
 // RunsCode reports whether the kind runs a program, which has an environment and may have files in the blob store.
-func (k Kind) RunsCode() bool { return k.is().runsCode }
+func (k Kind) RunsCode() bool { return k.row().runsCode }

@@ -45,9 +45,9 @@ type Receipt struct {
 }
 
 // Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
-// applied events that the report repeats and the one before them, stash those kept ahead of a gap; both may be nil when there are none.
+// applied events that the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil when there are none.
 // random is in [0, 1).
-func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event, now time.Time, random float64) Receipt {
+func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
 	known, taken, say := repeats(r, d.NextSeq, past)
@@ -72,7 +72,7 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event
 			continue
 		}
 		if e.Seq > d.NextSeq {
-			rc.keep(d, e, &stash, now)
+			rc.keep(d, e, &inbox, now)
 		} else {
 			rc.apply(d, e, now, random)
 		}
@@ -80,12 +80,12 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event
 			break
 		}
 	}
-	rc.closeGap(d, stash, now, random)
+	rc.closeGap(d, inbox, now, random)
 	rc.Next = d.NextSeq
 	return rc
 }
 
-// explained gives terminal events without data the reason that their outcome carries, so that the history says it, too.
+// explained copies the error of the outcome into a terminal event without data, so that the history says it, too.
 func explained(events []Event) []Event {
 	for i, e := range events {
 		if e.Data == nil && e.Outcome != nil && e.Outcome.Error != nil {
@@ -176,8 +176,8 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 }
 
 // keep puts an event aside until the ones before it have come.
-func (rc *Receipt) keep(d *Draft, e Event, stash *[]Event, now time.Time) {
-	for _, s := range *stash {
+func (rc *Receipt) keep(d *Draft, e Event, inbox *[]Event, now time.Time) {
+	for _, s := range *inbox {
 		if s.Seq == e.Seq {
 			if !same(s, e) {
 				rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, s.Type, e.Type)
@@ -191,7 +191,7 @@ func (rc *Receipt) keep(d *Draft, e Event, stash *[]Event, now time.Time) {
 		rc.Say = fmt.Sprintf("event %d waits for event %d and %d others wait already: send it again later", e.Seq, d.NextSeq, d.Inbox)
 		return
 	}
-	*stash = append(*stash, e)
+	*inbox = append(*inbox, e)
 	d.InboxAdd = append(d.InboxAdd, e)
 	d.Inbox++
 	if d.GapSince.IsZero() {
@@ -203,12 +203,12 @@ func (rc *Receipt) keep(d *Draft, e Event, stash *[]Event, now time.Time) {
 }
 
 // closeGap applies kept events whose turn has come.
-func (rc *Receipt) closeGap(d *Draft, stash []Event, now time.Time, random float64) {
-	if len(stash) == 0 || rc.Verdict == Refused {
+func (rc *Receipt) closeGap(d *Draft, inbox []Event, now time.Time, random float64) {
+	if len(inbox) == 0 || rc.Verdict == Refused {
 		return
 	}
-	slices.SortFunc(stash, func(a, b Event) int { return int(a.Seq - b.Seq) })
-	for _, e := range stash {
+	slices.SortFunc(inbox, func(a, b Event) int { return int(a.Seq - b.Seq) })
+	for _, e := range inbox {
 		if d.Place != Held || rc.Verdict == Refused {
 			break
 		}
@@ -222,7 +222,7 @@ func (rc *Receipt) closeGap(d *Draft, stash []Event, now time.Time, random float
 	below := d.NextSeq
 	d.InboxAdd = slices.DeleteFunc(d.InboxAdd, func(e Event) bool { return e.Seq < below })
 	left := int32(0)
-	for _, e := range stash {
+	for _, e := range inbox {
 		if e.Seq >= below {
 			left++
 		}

@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// Rerun is what a rerun asks for beside what it repeats, what an item of one has from it, or which execution a retry repeats. Few executions have any of it: a request
-// points to it, so that all the others are smaller by 176 bytes wherever they are loaded and copied.
+// Rerun is the part of a request that only reruns, their items and retries have. Few requests are one of these: they point to it, so that all the
+// others are smaller by 176 bytes wherever they are loaded and copied.
 type Rerun struct {
-	// First is the execution with which the chain of reruns began, where it is not RerunOf; zero: it is.
+	// First is the first execution of the chain of reruns; zero: it is RerunOf.
 	First ID
-	// Only are the tasks, or items of tasks, that the rerun is of alone; LeftOut those that it skips therefore. Both nil: it is of the
-	// whole workflow.
+	// Only are the tasks, or items of tasks, that alone run again, and LeftOut those that are skipped for that. Both nil: the whole workflow is
+	// run again.
 	Only, LeftOut []string
-	// Outputs are those that a person has given to items of the rerun, which end with them and do not run. GivenBy is who, of the rerun and of
-	// each of these items; empty for all others.
+	// Outputs are outputs that a person has given to items of the rerun, which end with them and do not run. GivenBy names that person, in the
+	// rerun and in each of these items; it is empty for all others.
 	Outputs []GivenOutput
 	GivenBy string
-	// Beneath are the workflows among the tasks of the rerun, and among theirs, that run again in parts, because a path was named that leads
-	// into them. KeptWith is, of such a workflow, the rerun beneath which it is, and KeptAs its path from there: what its tasks reuse is kept
-	// with that.
+	// Beneath are the workflows among the tasks of the rerun, and among the tasks of those, of which only parts run again, because a path leads
+	// into them. Such a workflow has the id of the rerun in KeptWith, and its path from there in KeptAs: what its tasks reuse is stored with the rerun.
 	Beneath  []Beneath
 	KeptWith ID
 	KeptAs   string
@@ -49,7 +48,7 @@ type Beneath struct {
 	GivenBy string
 }
 
-// AsRerun is what the request asks for as a rerun, or has as an item of one; the zero value for all others.
+// AsRerun is a copy of Rerun; the zero value where that is nil.
 func (r *Request) AsRerun() Rerun {
 	if r.Rerun == nil {
 		return Rerun{}
@@ -60,7 +59,7 @@ func (r *Request) AsRerun() Rerun {
 // RetryOf is the execution whose request this one repeats as a whole; zero for what is no retry.
 func (r *Request) RetryOf() ID { return r.AsRerun().RetryOf }
 
-// RerunFirst is the execution with which the chain of reruns began; zero for what is no rerun.
+// RerunFirst is the first execution of the chain of reruns; zero for what is no rerun.
 func (r *Request) RerunFirst() ID {
 	if r.Rerun == nil || r.Rerun.First.IsZero() {
 		return r.RerunOf
@@ -68,15 +67,16 @@ func (r *Request) RerunFirst() ID {
 	return r.Rerun.First
 }
 
-// Again makes this the request of a rerun of an execution, the first of whose chain is given; it asks for nothing besides.
-func (r *Request) Again(of, first ID) {
+// MakeRerun makes this the request of a whole rerun of an execution. first is the first execution of its chain, which is the execution itself
+// unless that is a rerun.
+func (r *Request) MakeRerun(of, first ID) {
 	r.RerunOf, r.Rerun = of, nil
 	if first != of {
 		r.Rerun = &Rerun{First: first}
 	}
 }
 
-// RunsPart reports whether it is a rerun that leaves tasks out or has been given outputs: it may end otherwise than what it repeats.
+// RunsPart reports whether this is a rerun that leaves tasks out or has been given outputs: its outcome may not be that of the whole work.
 func (r *Request) RunsPart() bool {
 	again := r.Rerun
 	return again != nil && len(again.Only)+len(again.Outputs)+len(again.Beneath) > 0
@@ -108,7 +108,7 @@ func ItemPath(above, task string, index int) string {
 	return fmt.Sprintf("%s%s[%d]", above, task, index)
 }
 
-// BeneathAt is what was planned for an item of this workflow; nil: it runs as every other one.
+// BeneathAt is what was planned for an item that is a workflow of which only parts run again; nil for every other item.
 func (r *Request) BeneathAt(task string, index int) *Beneath {
 	again := r.Rerun
 	if again == nil || len(again.Beneath) == 0 {
@@ -123,7 +123,7 @@ func (r *Request) BeneathAt(task string, index int) *Beneath {
 	return nil
 }
 
-// RunBeneath makes this the request of a workflow that runs again in parts as an item of another, whose id and request are given.
+// RunBeneath makes this the request of a workflow of which only parts run again, as b says. It is an item of the workflow above, whose request is w.
 func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
 	again := &Rerun{First: b.First, Only: b.Only, LeftOut: b.LeftOut, Outputs: b.Outputs, GivenBy: b.GivenBy, KeptWith: w.KeptBy(above), KeptAs: b.Path}
 	if again.First == b.Of {
@@ -138,7 +138,7 @@ func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
 	r.Cache = nil // its outcome may be that of a part
 }
 
-// KeptBy is the execution with which it is kept what the tasks of this one reuse, whose own id is given.
+// KeptBy is the execution with which the outcomes are stored that the tasks of this one reuse; own is this one's id.
 func (r *Request) KeptBy(own ID) ID {
 	if r.Rerun == nil || r.Rerun.KeptWith.IsZero() {
 		return own
@@ -146,7 +146,7 @@ func (r *Request) KeptBy(own ID) ID {
 	return r.Rerun.KeptWith
 }
 
-// KeptTask is the name under which it is kept what a task of this workflow reuses.
+// KeptTask is the name of a task under which the outcomes are stored that it reuses: in a workflow beneath a rerun, with its path.
 func (r *Request) KeptTask(task string) string {
 	if r.Rerun == nil || r.Rerun.KeptAs == "" {
 		return task

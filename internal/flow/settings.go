@@ -41,7 +41,8 @@ func (s Settings) Over(other Settings) Settings {
 	return s
 }
 
-// Keeping is s with what asked says that differs from was: what a submitter asked for beside what a definition says.
+// Keeping is s, except for the settings in which asked differs from was, which it takes from asked. was are the settings that a definition alone
+// gives, so these are the ones that a submitter chose.
 func (s Settings) Keeping(asked, was Settings) Settings {
 	askeds, wases := asked.Spans(), was.Spans()
 	for i, span := range s.Spans() {

@@ -58,7 +58,7 @@ func (b *bench) inquiry(id flow.ID) *flow.Inquiry {
 // answer ends an execution by an answer to its question.
 func (b *bench) answer(i *flow.Inquiry, by, value string) error {
 	b.Helper()
-	if _, err := i.Reply(flow.Answer{Given: flow.Given{Value: json.RawMessage(value), By: by, At: b.now}, Via: "api"}, flow.Person{Name: by}, false); err != nil {
+	if _, err := i.Reply(flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(value), By: by, At: b.now}, Via: "api"}, flow.Person{Name: by}, false); err != nil {
 		return err
 	}
 	as, outcome, err := i.Answer.Outcome()
@@ -257,7 +257,7 @@ func racingAnswers(b *bench) {
 				if n == 0 {
 					mine.Expire(i.Due)
 				} else {
-					_, err := mine.Reply(flow.Answer{Given: flow.Given{Value: json.RawMessage(`1`), By: fmt.Sprint(n), At: b.now}}, flow.Person{Name: fmt.Sprint(n)}, false)
+					_, err := mine.Reply(flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(`1`), By: fmt.Sprint(n), At: b.now}}, flow.Person{Name: fmt.Sprint(n)}, false)
 					if err == nil {
 						as, outcome, err = mine.Answer.Outcome()
 					}
@@ -317,7 +317,7 @@ func inquiryViolations(b *bench) {
 	i.Expire(b.now)
 	put(i)
 	wants(46, "expired before its time", d.ID)
-	i.State, i.ClosedAt, i.Answer = flow.InquiryAnswered, i.Due, &flow.Answer{Given: flow.Given{Value: json.RawMessage(`1`), By: "ada", At: i.Due}}
+	i.State, i.ClosedAt, i.Answer = flow.InquiryAnswered, i.Due, &flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(`1`), By: "ada", At: i.Due}}
 	put(i)
 	wants(46, "answered after its time", d.ID)
 	i.ClosedAt = b.now
