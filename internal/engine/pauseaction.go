@@ -12,7 +12,8 @@ import (
 
 // Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that finds one elsewhere moves
 // it there, and what the engine runs itself goes there instead of beginning. Holding an execution back costs one write; after that it costs
-// claims nothing, however many are held back. When the pause is over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
+// claims nothing, however many are held back. When the pause is over, watchPauses moves them back to the lanes that they came from, where they
+// keep their turn.
 
 // heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
 const heldBackBatch = 200

@@ -65,7 +65,8 @@ type RerunPart struct {
 	Plan    *orchestration.RerunPlan
 }
 
-// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from, only or outputs, of which output is the value.
+// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from, only or outputs, of which
+// output is the value.
 func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	if err := o.naming.add(field, text); err != nil {
 		return err
