@@ -21,19 +21,19 @@ func TestAskInAFlood(t *testing.T) {
 		ctx := t.Context()
 		if want == 0 { // it would wait
 			ended, cancel := context.WithCancel(ctx)
-			defer context.AfterFunc(ended, w.tell)()
+			defer context.AfterFunc(ended, w.wakeWaiting)()
 			go cancel()
 			ctx = ended
 		}
-		if n := w.ask(ctx, first, share, func() bool { return true }); n != want {
+		if n := w.awaitSlots(ctx, first, share, func() bool { return true }); n != want {
 			t.Errorf("asks for %d, not %d; first: %t", n, want, first)
 		}
 	}
 	ask(true, 5)
-	w.answered(5, 5, share)
+	w.takeReturned(5, 5, share)
 	ask(true, 10)
 	ask(false, 0)
-	w.answered(10, 10, share)
+	w.takeReturned(10, 10, share)
 	ask(false, 0)
 	for range 9 {
 		w.occupy()
@@ -41,17 +41,17 @@ func TestAskInAFlood(t *testing.T) {
 	ask(true, 1)
 	w.release()
 	ask(false, 1)
-	w.answered(1, 1, share)
-	w.answered(1, 1, share)
+	w.takeReturned(1, 1, share)
+	w.takeReturned(1, 1, share)
 	for range 8 {
 		w.release()
 	}
 	ask(true, 5)
 	ask(false, 5)
-	w.answered(5, 4, share)
-	w.answered(5, 5, share)
+	w.takeReturned(5, 4, share)
+	w.takeReturned(5, 5, share)
 	ask(true, 10)
-	w.answered(10, 9, share)
+	w.takeReturned(10, 9, share)
 	ask(true, 5)
 	ask(false, 5)
 }

@@ -22,10 +22,10 @@ type input struct {
 
 // Input implements task.Host.
 func (a *attempt) Input(ctx context.Context) io.Reader {
-	j := a.logWriter()
-	j.mu.Lock()
-	j.prompt = true
-	j.mu.Unlock()
+	w := a.logWriter()
+	w.mu.Lock()
+	w.prompt = true
+	w.mu.Unlock()
 	return &input{attempt: a, ctx: ctx}
 }
 

@@ -62,32 +62,32 @@ type logStream struct {
 }
 
 func newLogWriter(a *attempt) *logWriter {
-	j := &logWriter{attempt: a}
+	w := &logWriter{attempt: a}
 	if a.resumed != nil {
-		j.seq = a.resumed.LogSeq
+		w.seq = a.resumed.LogSeq
 		for _, kept := range a.resumed.Logs {
-			j.inline += int(kept)
+			w.inline += int(kept)
 		}
 	}
-	return j
+	return w
 }
 
-func (j *logWriter) stream(name string) io.Writer {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, s := range j.streams {
+func (w *logWriter) stream(name string) io.Writer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.streams {
 		if s.name == name {
 			return s
 		}
 	}
-	s := &logStream{log: j, name: name, left: -1}
-	if r := j.attempt.resumed; r != nil { // a resumed handler writes the same output again
+	s := &logStream{log: w, name: name, left: -1}
+	if r := w.attempt.resumed; r != nil { // a resumed handler writes the same output again
 		s.offset, s.skip = r.Logs[name], r.Logs[name]
 	}
 	if name == "log" {
 		s.left = handlerLogMost
 	}
-	j.streams = append(j.streams, s)
+	w.streams = append(w.streams, s)
 	return s
 }
 
@@ -97,16 +97,16 @@ func (s *logStream) Write(p []byte) (int, error) {
 	if p = s.allowed(p); len(p) == 0 {
 		return all, nil
 	}
-	j := s.log
-	j.mu.Lock()
+	w := s.log
+	w.mu.Lock()
 	for len(p) > 0 {
-		if j.closed != nil {
-			defer j.mu.Unlock()
-			return all - len(p), j.closed
+		if w.closed != nil {
+			defer w.mu.Unlock()
+			return all - len(p), w.closed
 		}
-		room := pendingMost - j.pending
+		room := pendingMost - w.pending
 		if room <= 0 {
-			j.await()
+			w.await()
 			continue
 		}
 		n := min(room, len(p))
@@ -114,30 +114,30 @@ func (s *logStream) Write(p []byte) (int, error) {
 			s.since = time.Now()
 		}
 		s.buf = append(s.buf, p[:n]...)
-		j.pending += n
+		w.pending += n
 		p = p[n:]
 		urgent := len(s.buf) >= chunkMost
-		urgent = j.hasten() || urgent
-		j.mu.Unlock()
-		j.attempt.session.logs.add(j, urgent)
-		j.mu.Lock()
+		urgent = w.hasten() || urgent
+		w.mu.Unlock()
+		w.attempt.session.logs.add(w, urgent)
+		w.mu.Lock()
 	}
-	j.mu.Unlock()
+	w.mu.Unlock()
 	return all, nil
 }
 
 // hasten reports whether the bytes just written are to be sent at once. If not, it arranges that they are sent soon. For a log
-// that no reader follows it does neither. The caller holds j.mu.
-func (j *logWriter) hasten() bool {
-	if !j.prompt || j.hurried {
+// that no reader follows it does neither. The caller holds w.mu.
+func (w *logWriter) hasten() bool {
+	if !w.prompt || w.hurried {
 		return false
 	}
-	j.hurried = true
-	left := lingerPrompt - time.Since(j.cutAt)
+	w.hurried = true
+	left := lingerPrompt - time.Since(w.cutAt)
 	if left <= 0 {
 		return true
 	}
-	time.AfterFunc(left, func() { signal(j.attempt.session.logs.hurry) })
+	time.AfterFunc(left, func() { signal(w.attempt.session.logs.hurry) })
 	return false
 }
 
@@ -162,61 +162,61 @@ func (s *logStream) allowed(p []byte) []byte {
 	return p
 }
 
-// await releases j.mu until some bytes have been sent, or none can be any more.
-func (j *logWriter) await() {
-	if j.moved == nil {
-		j.moved = make(chan struct{})
+// await releases w.mu until some bytes have been sent, or none can be any more.
+func (w *logWriter) await() {
+	if w.moved == nil {
+		w.moved = make(chan struct{})
 	}
-	moved := j.moved
-	j.mu.Unlock()
+	moved := w.moved
+	w.mu.Unlock()
 	select {
 	case <-moved:
-	case <-j.attempt.session.ctx.Done():
-		j.close(context.Cause(j.attempt.session.ctx))
+	case <-w.attempt.session.ctx.Done():
+		w.close(context.Cause(w.attempt.session.ctx))
 	}
-	j.mu.Lock()
+	w.mu.Lock()
 }
 
-func (j *logWriter) close(err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed == nil {
-		j.closed = fmt.Errorf("write log: %w", err)
+func (w *logWriter) close(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed == nil {
+		w.closed = fmt.Errorf("write log: %w", err)
 	}
 }
 
 // flush sends all that was written and waits for it. It is safe on a nil logWriter.
-func (j *logWriter) flush() {
-	if j == nil {
+func (w *logWriter) flush() {
+	if w == nil {
 		return
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for j.pending > 0 && j.closed == nil {
-		j.mu.Unlock()
-		j.attempt.session.logs.add(j, true)
-		j.mu.Lock()
-		if j.pending > 0 {
-			j.await()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.pending > 0 && w.closed == nil {
+		w.mu.Unlock()
+		w.attempt.session.logs.add(w, true)
+		w.mu.Lock()
+		if w.pending > 0 {
+			w.await()
 		}
 	}
 }
 
 // cut turns the bytes written so far into chunks.
-func (j *logWriter) cut() []flow.LogChunk {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (w *logWriter) cut() []flow.LogChunk {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var out []flow.LogChunk
-	j.cutAt, j.hurried = time.Now(), false
-	for _, s := range j.streams {
+	w.cutAt, w.hurried = time.Now(), false
+	for _, s := range w.streams {
 		buf := s.buf
 		s.buf = nil
 		for len(buf) > 0 {
 			n := min(len(buf), chunkMost)
-			j.seq++
+			w.seq++
 			out = append(out, flow.LogChunk{
-				Execution: j.attempt.task.Execution, Attempt: j.attempt.task.Attempt, Seq: j.seq, Stream: s.name,
-				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: j.prompt,
+				Execution: w.attempt.task.Execution, Attempt: w.attempt.task.Attempt, Seq: w.seq, Stream: s.name,
+				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: w.prompt,
 			})
 			s.offset += int64(n)
 			buf = buf[n:]
@@ -225,14 +225,14 @@ func (j *logWriter) cut() []flow.LogChunk {
 	return out
 }
 
-// handedIn notes that the engine has taken n bytes.
-func (j *logWriter) handedIn(n int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.pending -= n
-	if j.moved != nil {
-		close(j.moved)
-		j.moved = nil
+// taken notes that the engine has taken n bytes.
+func (w *logWriter) taken(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending -= n
+	if w.moved != nil {
+		close(w.moved)
+		w.moved = nil
 	}
 }
 
@@ -250,11 +250,11 @@ func (s *logUploader) init(of *session) {
 	s.session, s.signal, s.hurry = of, make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-func (s *logUploader) add(j *logWriter, urgent bool) {
+func (s *logUploader) add(w *logWriter, urgent bool) {
 	s.mu.Lock()
-	if !j.queued {
-		j.queued = true
-		s.line = append(s.line, j)
+	if !w.queued {
+		w.queued = true
+		s.line = append(s.line, w)
 		signal(s.signal)
 	}
 	s.mu.Unlock()
@@ -290,8 +290,8 @@ func (s *logUploader) run() {
 		s.mu.Lock()
 		line := s.line
 		s.line = nil
-		for _, j := range line {
-			j.queued = false
+		for _, w := range line {
+			w.queued = false
 		}
 		s.mu.Unlock()
 		if !s.upload(line) {
@@ -310,31 +310,31 @@ func (s *logUploader) upload(line []*logWriter) bool {
 		sizes := make([]int, 0, len(line))
 		for all := 0; len(sizes) < len(line) && all < uploadMost; {
 			n := 0
-			j := line[len(sizes)]
-			for _, c := range j.cut() {
+			w := line[len(sizes)]
+			for _, c := range w.cut() {
 				n += len(c.Data)
-				chunks = append(chunks, s.place(j, c))
+				chunks = append(chunks, s.storeLarge(w, c))
 			}
 			all += n
 			sizes = append(sizes, n)
 		}
-		if len(chunks) > 0 && !s.hand(chunks) {
+		if len(chunks) > 0 && !s.send(chunks) {
 			return false
 		}
 		for i, n := range sizes {
-			line[i].handedIn(n)
+			line[i].taken(n)
 		}
 		line = line[len(sizes):]
 	}
 	return true
 }
 
-// place puts the bytes of a chunk into the blob store if the attempt has used up its inline bytes. If that fails they stay
+// storeLarge puts the bytes of a chunk into the blob store if the attempt has used up its inline bytes. If that fails they stay
 // inline, so that no output is lost.
-func (s *logUploader) place(j *logWriter, c flow.LogChunk) flow.LogChunk {
+func (s *logUploader) storeLarge(w *logWriter, c flow.LogChunk) flow.LogChunk {
 	blobs := s.session.w.Blobs
-	if blobs == nil || s.session.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
-		j.inline += len(c.Data)
+	if blobs == nil || s.session.w.InlineLogs || len(c.Data) < blobLeast || w.inline+len(c.Data) <= blob.InlineLimit {
+		w.inline += len(c.Data)
 		return c
 	}
 	name := fmt.Sprintf("logs/%s/%d/%d", c.Execution, c.Attempt, c.Seq)

@@ -15,9 +15,9 @@ import (
 // its way. If it was not, repeating it for ever would keep back all later output.
 const mostRefused = 3
 
-// hand sends chunks to the engine until it takes them; false if the session has ended. Chunks that the engine refuses are
+// send sends chunks to the engine until it takes them; false if the session has ended. Chunks that the engine refuses are
 // dropped.
-func (s *logUploader) hand(chunks []flow.LogChunk) bool {
+func (s *logUploader) send(chunks []flow.LogChunk) bool {
 	var tries backoff
 	for refused := 0; s.session.ctx.Err() == nil; {
 		err := s.session.w.Handoff.Log(s.session.ctx, s.session.id, chunks)
@@ -30,35 +30,35 @@ func (s *logUploader) hand(chunks []flow.LogChunk) bool {
 		}
 		if errors.Is(err, handoff.ErrBadCall) {
 			if refused++; refused == mostRefused {
-				return s.part(chunks, err)
+				return s.sendHalves(chunks, err)
 			}
 		}
 		s.session.w.Log.Warn("send logs: trying again", "chunks", len(chunks), telemetry.Err, err)
 		tries.wait(s.session.ctx, s.session.w.Random)
 	}
-	s.keep(chunks)
+	s.keepUnsent(chunks)
 	return false
 }
 
-// part sends the halves of refused chunks, and halves again those that are refused, until one bad chunk is left, which is
+// sendHalves sends the halves of refused chunks, and halves again those that are refused, until one bad chunk is left, which is
 // dropped.
-func (s *logUploader) part(chunks []flow.LogChunk, why error) bool {
+func (s *logUploader) sendHalves(chunks []flow.LogChunk, why error) bool {
 	if n := len(chunks) / 2; n > 0 {
-		if !s.hand(chunks[:n]) {
-			s.keep(chunks[n:])
+		if !s.send(chunks[:n]) {
+			s.keepUnsent(chunks[n:])
 			return false
 		}
-		return s.hand(chunks[n:])
+		return s.send(chunks[n:])
 	}
-	return s.drop(s.session.ctx, chunks[0], why)
+	return s.sendNote(s.session.ctx, chunks[0], why)
 }
 
-// drop sends a note in place of a chunk that the engine refuses, until the engine takes or refuses the note; false if the
+// sendNote sends a note in place of a chunk that the engine refuses, until the engine takes or refuses the note; false if the
 // session has ended.
-func (s *logUploader) drop(ctx context.Context, c flow.LogChunk, why error) bool {
+func (s *logUploader) sendNote(ctx context.Context, c flow.LogChunk, why error) bool {
 	s.session.w.Log.Error("the engine refuses a part of a log: dropping it", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
 		"stream", c.Stream, "offset", c.Offset, "bytes", c.Size, telemetry.Err, why)
-	note := []flow.LogChunk{noted(c)}
+	note := []flow.LogChunk{noteFor(c)}
 	var tries backoff
 	for ctx.Err() == nil {
 		err := s.session.w.Handoff.Log(ctx, s.session.id, note)
@@ -72,38 +72,38 @@ func (s *logUploader) drop(ctx context.Context, c flow.LogChunk, why error) bool
 		s.session.w.Log.Warn("send a note in place of a refused part of a log: trying again", telemetry.Err, err)
 		tries.wait(ctx, s.session.w.Random)
 	}
-	s.keep(note)
+	s.keepUnsent(note)
 	return false
 }
 
-// noted is a chunk in which a note replaces the bytes. It has the same length, so the offsets behind it stay right.
-func noted(c flow.LogChunk) flow.LogChunk {
+// noteFor is a chunk whose bytes are replaced by a note. It has the same length, so the offsets behind it stay right.
+func noteFor(c flow.LogChunk) flow.LogChunk {
 	note := fmt.Sprintf("\n[%d bytes of the log were refused by the server]", c.Size)
 	note += strings.Repeat(" ", int(max(0, c.Size-int64(len(note))-1))) + "\n"
 	c.Blob, c.Data = "", []byte(note)[:min(int64(len(note)), c.Size)]
 	return c
 }
 
-// keep remembers chunks for rest.
-func (s *logUploader) keep(chunks []flow.LogChunk) {
+// keepUnsent remembers chunks for sendUnsent.
+func (s *logUploader) keepUnsent(chunks []flow.LogChunk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsent = append(s.unsent, chunks...)
 }
 
-// rest sends the output of attempts whose session could not be renewed in time; it must be sent before their end is reported.
+// sendUnsent sends the output of attempts whose session could not be renewed in time; it must be sent before their end is reported.
 // It returns false if the engine does not take it any more.
-func (s *logUploader) rest(ctx context.Context, as []*attempt) bool {
+func (s *logUploader) sendUnsent(ctx context.Context, as []*attempt) bool {
 	s.mu.Lock()
 	chunks := s.unsent
 	s.unsent = nil
 	s.mu.Unlock()
 	for _, a := range as {
 		a.mu.Lock()
-		j := a.log
+		w := a.log
 		a.mu.Unlock()
-		if j != nil {
-			chunks = append(chunks, j.cut()...)
+		if w != nil {
+			chunks = append(chunks, w.cut()...)
 		}
 	}
 	var tries backoff
@@ -125,7 +125,7 @@ func (s *logUploader) rest(ctx context.Context, as []*attempt) bool {
 			refused++
 			tries.wait(ctx, s.session.w.Random)
 		case errors.Is(err, handoff.ErrBadCall):
-			if !s.drop(ctx, chunks[0], err) {
+			if !s.sendNote(ctx, chunks[0], err) {
 				return false
 			}
 			chunks, refused, tries = chunks[1:], 0, backoff{}

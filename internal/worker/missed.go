@@ -20,8 +20,8 @@ const (
 	missedLooks = 5
 )
 
-// doubt notes that a call of Take has failed.
-func (s *session) doubt() { signal(s.doubts) }
+// noteFailedTake notes that a call of Take has failed.
+func (s *session) noteFailedTake() { signal(s.failedTake) }
 
 // lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off brings without a call.
 // Once ctx has ended it gives such work back, until the session ends, because a server may not know that running calls were
@@ -47,7 +47,7 @@ func (s *session) lookForMissed(ctx context.Context) {
 				left--
 			}
 			look()
-		case <-s.doubts:
+		case <-s.failedTake:
 			left = missedLooks
 			look()
 		case stray := <-strays:
@@ -56,7 +56,7 @@ func (s *session) lookForMissed(ctx context.Context) {
 			}
 		case <-draining:
 			draining, begin = nil, s.turnAway
-			s.doubt()
+			s.noteFailedTake()
 		case <-s.ctx.Done():
 		}
 	}

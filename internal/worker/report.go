@@ -84,7 +84,7 @@ func (r *reporter) run(ctx context.Context, expired bool) {
 			}
 			return
 		}
-		if expired && !r.session.logs.rest(ctx, as) {
+		if expired && !r.session.logs.sendUnsent(ctx, as) {
 			return
 		}
 		failpoint.Hit(failpoint.BeforeReport)
@@ -97,7 +97,7 @@ func (r *reporter) run(ctx context.Context, expired bool) {
 		}
 		again := as
 		if err == nil && len(receipts) == len(reports) {
-			again = r.settle(as, reports, receipts)
+			again = r.readReceipts(as, reports, receipts)
 		} else {
 			r.session.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
 		}
@@ -145,8 +145,8 @@ func (r *reporter) gather() ([]*attempt, []flow.Report) {
 	return as, reports
 }
 
-// settle reads the receipts and returns the attempts whose events must be sent again.
-func (r *reporter) settle(as []*attempt, reports []flow.Report, receipts []flow.Receipt) []*attempt {
+// readReceipts reads the receipts and returns the attempts whose events must be sent again.
+func (r *reporter) readReceipts(as []*attempt, reports []flow.Report, receipts []flow.Receipt) []*attempt {
 	var again []*attempt
 	for i, a := range as {
 		rc := receipts[i]

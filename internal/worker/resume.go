@@ -22,8 +22,8 @@ type Memory interface {
 	Forget() error
 }
 
-// past is what the previous process may have left.
-type past struct {
+// previousSession is what the previous process may have left.
+type previousSession struct {
 	session flow.ID // zero: no session
 	until   time.Time
 }
@@ -39,7 +39,7 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 		return flow.ID{}, nil, err
 	}
 	w.remember(id, asked.Add(handoff.Lease)) // before any attempt is started; the first renewal knows the lease
-	w.settle(work)
+	w.settleResumed(work)
 	return id, work, nil
 }
 
@@ -58,14 +58,14 @@ func outlasting(ctx context.Context, after time.Duration) (context.Context, func
 }
 
 func (w *Worker) reopen(ctx context.Context, s handoff.Session) (flow.ID, []handoff.Assignment, error) {
-	if p := w.past; p != nil && !p.session.IsZero() {
+	if p := w.previous; p != nil && !p.session.IsZero() {
 		id, work, err := w.Handoff.Resume(ctx, s, p.session, w.outlived(ctx))
 		over := errors.Is(err, handoff.ErrSessionLost) || time.Now().After(p.until)
 		if err == nil || !over {
 			return id, work, err
 		}
 		p.session = flow.ID{}
-		w.settle(nil) // now, and not when there is a session again, which may be late
+		w.settleResumed(nil) // now, and not when there is a session again, which may be late
 	}
 	id, err := w.Handoff.Open(ctx, s)
 	return id, nil, err
@@ -93,13 +93,13 @@ func (w *Worker) outlived(ctx context.Context) []flow.AttemptID {
 	return all
 }
 
-// settle tells the handlers, once, which attempts are resumed.
-func (w *Worker) settle(work []handoff.Assignment) {
-	if w.past == nil {
+// settleResumed tells the handlers, once, which attempts are resumed.
+func (w *Worker) settleResumed(work []handoff.Assignment) {
+	if w.previous == nil {
 		return
 	}
-	resumed := !w.past.session.IsZero()
-	w.past = nil
+	resumed := !w.previous.session.IsZero()
+	w.previous = nil
 	kept := make(map[flow.Kind][]flow.AttemptID)
 	for _, a := range work {
 		kept[a.Kind] = append(kept[a.Kind], flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt})

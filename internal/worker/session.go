@@ -24,18 +24,18 @@ type session struct {
 	ctx context.Context
 	end context.CancelCauseFunc
 
-	mu     sync.Mutex
-	held   map[flow.AttemptID]*attempt // attempts whose last event is not acknowledged yet
-	past   remembered                  // attempts that are no longer held
-	orders []handoff.Order             // all outstanding orders, as of the engine's last message
-	empty  chan struct{}               // closed when held becomes empty, if a goroutine waits for that
+	mu       sync.Mutex
+	held     map[flow.AttemptID]*attempt // attempts whose last event is not acknowledged yet
+	finished remembered                  // attempts that are no longer held
+	orders   []handoff.Order             // all outstanding orders, as of the engine's last message
+	empty    chan struct{}               // closed when held becomes empty, if a goroutine waits for that
 
 	reports reporter
 	logs    logUploader
 
 	background sync.WaitGroup // of goroutines that end with the session
 
-	doubts chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
+	failedTake chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
 	lease  time.Duration // as the last renewal said; only renew changes it, under mu
 	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
@@ -51,7 +51,7 @@ var (
 
 // newSession begins a session. began is when it was asked for, so its lease cannot have begun earlier.
 func newSession(w *Worker, id flow.ID, began time.Time, resumed []handoff.Assignment) *session {
-	s := &session{w: w, id: id, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), doubts: make(chan struct{}, 1)}
+	s := &session{w: w, id: id, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), failedTake: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancelCause(w.sessions)
 	s.reports.init(s)
 	s.logs.init(s)
@@ -172,7 +172,7 @@ func (s *session) hold(a *attempt) (*handoff.Order, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := a.id()
-	if s.held[key] != nil || s.past.has(key) {
+	if s.held[key] != nil || s.finished.has(key) {
 		return nil, false
 	}
 	s.held[key] = a
@@ -188,13 +188,13 @@ func (s *session) hold(a *attempt) (*handoff.Order, bool) {
 func (s *session) forget(a *attempt) {
 	s.mu.Lock()
 	delete(s.held, a.id())
-	s.past.add(a.id(), time.Now(), s.lease)
+	s.finished.add(a.id(), time.Now(), s.lease)
 	if len(s.held) == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
 	}
 	s.mu.Unlock()
-	s.w.tell()
+	s.w.wakeWaiting()
 }
 
 // renew renews the lease again and again.

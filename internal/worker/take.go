@@ -25,7 +25,7 @@ func (s *session) take(ctx context.Context) {
 	}
 	takes := min(handoff.Calls(s.w.Handoff), s.w.Slots)
 	var wg sync.WaitGroup
-	defer context.AfterFunc(ctx, s.w.tell)()
+	defer context.AfterFunc(ctx, s.w.wakeWaiting)()
 	s.background.Go(func() { s.lookForMissed(ctx) })
 	for i := range takes {
 		wg.Go(func() { s.takeFor(ctx, i == 0, (s.w.Slots+takes-1)/takes) })
@@ -37,7 +37,7 @@ func (s *session) take(ctx context.Context) {
 func (s *session) takeFor(ctx context.Context, first bool, share int) {
 	var tries backoff
 	for {
-		n := s.w.ask(ctx, first, share, s.room)
+		n := s.w.awaitSlots(ctx, first, share, s.room)
 		if n == 0 {
 			return
 		}
@@ -45,7 +45,7 @@ func (s *session) takeFor(ctx context.Context, first bool, share int) {
 		if len(work) > 0 {
 			s.start(work)
 		}
-		s.w.answered(n, len(work), share)
+		s.w.takeReturned(n, len(work), share)
 		switch {
 		case len(work) > 0:
 			tries = backoff{}
@@ -54,7 +54,7 @@ func (s *session) takeFor(ctx context.Context, first bool, share int) {
 			s.end(err)
 			return
 		default:
-			s.doubt()
+			s.noteFailedTake()
 			s.w.Log.Warn("take work: trying again", telemetry.Err, err)
 			tries.wait(ctx, s.w.Random)
 		}
@@ -76,13 +76,13 @@ func (s *session) room() bool {
 // or without a slot are given back.
 func (s *session) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
-	var said, instant []*attempt
+	var begun, instant []*attempt
 	var declined []flow.AttemptID
 	for i := range work {
 		if s.w.Handlers[work[i].Kind] == nil {
 			s.w.Log.Warn("the engine handed over work that this worker has no handler for: giving it back",
 				telemetry.Execution, work[i].Execution, telemetry.Attempt, work[i].Attempt, telemetry.Kind, work[i].Kind)
-			declined = append(declined, s.refuse(&work[i]))
+			declined = append(declined, s.markFinished(&work[i]))
 			continue
 		}
 		a := newAttempt(s, &work[i])
@@ -91,46 +91,50 @@ func (s *session) start(work []handoff.Assignment) {
 			continue
 		}
 		over := s.over()
-		if over && a.resumed == nil {
+		switch _, is := a.handler.(task.Instant); {
+		case over && a.resumed == nil:
 			s.forget(a) // claimed while the session ended: the engine recovers it
 			continue
-		}
-		if a.resumed != nil {
+		case a.resumed != nil:
 			if over {
 				a.stop(&task.Stop{Reason: "the session was lost"})
 			}
 			a.resume(order)
-		} else if order != nil {
+		case order != nil:
 			a.endUnstarted(ordered(*order))
-		} else if _, is := a.handler.(task.Instant); is {
+		case is:
 			instant = append(instant, a)
 			continue
-		} else if !s.w.occupyFree() {
+		case !s.w.occupyFree():
 			declined = append(declined, s.giveBack(a))
 			continue
-		} else {
+		default:
 			a.begin()
 			go a.run()
 		}
-		said = append(said, a)
+		begun = append(begun, a)
 	}
-	s.reports.add(said...)
-	switch {
-	case len(instant) == 0:
-	case s.w.occupyFree():
-		for _, a := range instant {
-			a.runInstant()
-		}
-		s.w.release()
-		s.reports.add(instant...)
-	default:
-		for _, a := range instant {
+	s.reports.add(begun...)
+	s.decline(append(declined, s.runInstant(instant)...))
+}
+
+// runInstant runs instant attempts one after another in one slot. It returns those that it gives back because no slot is free.
+func (s *session) runInstant(all []*attempt) (declined []flow.AttemptID) {
+	if len(all) == 0 {
+		return nil
+	}
+	if !s.w.occupyFree() {
+		for _, a := range all {
 			declined = append(declined, s.giveBack(a))
 		}
+		return declined
 	}
-	if len(declined) > 0 {
-		s.background.Go(func() { s.decline(declined) })
+	for _, a := range all {
+		a.runInstant()
 	}
+	s.w.release()
+	s.reports.add(all...)
+	return nil
 }
 
 // turnAway gives back assignments that come while the worker shuts down, except those that it holds or has ended.
@@ -139,24 +143,24 @@ func (s *session) turnAway(work []handoff.Assignment) {
 	s.mu.Lock()
 	for i := range work {
 		id := flow.AttemptID{Execution: work[i].Execution, Attempt: work[i].Attempt}
-		if s.held[id] == nil && !s.past.has(id) {
-			s.past.add(id, time.Now(), s.lease)
+		if s.held[id] == nil && !s.finished.has(id) {
+			s.finished.add(id, time.Now(), s.lease)
 			declined = append(declined, id)
 		}
 	}
 	s.mu.Unlock()
 	if len(declined) > 0 {
 		s.w.Log.Info("work came while the worker is shutting down: giving it back", "executions", len(declined))
-		s.background.Go(func() { s.decline(declined) })
+		s.decline(declined)
 	}
 }
 
-// refuse remembers an assignment as finished, so that a second hand-off does not start it.
-func (s *session) refuse(w *handoff.Assignment) flow.AttemptID {
+// markFinished remembers an assignment as finished, so that a second hand-off does not start it.
+func (s *session) markFinished(w *handoff.Assignment) flow.AttemptID {
 	id := flow.AttemptID{Execution: w.Execution, Attempt: w.Attempt}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.add(id, time.Now(), s.lease)
+	s.finished.add(id, time.Now(), s.lease)
 	return id
 }
 
@@ -171,16 +175,21 @@ func (s *session) giveBack(a *attempt) flow.AttemptID {
 	return a.id()
 }
 
-// decline gives attempts back. If the engine does not answer before the session ends, it recovers them together with the
-// session, or as hand-offs that never arrived.
+// decline gives attempts back, in the background. If the engine does not answer before the session ends, it recovers them
+// together with the session, or as hand-offs that never arrived.
 func (s *session) decline(attempts []flow.AttemptID) {
-	var tries backoff
-	for s.ctx.Err() == nil {
-		err := s.w.Handoff.Decline(s.ctx, s.id, attempts)
-		if err == nil || errors.Is(err, handoff.ErrSessionLost) {
-			return
-		}
-		s.w.Log.Warn("give work back: trying again", telemetry.Err, err)
-		tries.wait(s.ctx, s.w.Random)
+	if len(attempts) == 0 {
+		return
 	}
+	s.background.Go(func() {
+		var tries backoff
+		for s.ctx.Err() == nil {
+			err := s.w.Handoff.Decline(s.ctx, s.id, attempts)
+			if err == nil || errors.Is(err, handoff.ErrSessionLost) {
+				return
+			}
+			s.w.Log.Warn("give work back: trying again", telemetry.Err, err)
+			tries.wait(s.ctx, s.w.Random)
+		}
+	})
 }

@@ -46,17 +46,17 @@ type Options struct {
 // Worker runs attempts. It is made by New and run once.
 type Worker struct {
 	Options
-	kinds []string
-	past  *past // nil once the handlers know which attempts are resumed
+	kinds    []string
+	previous *previousSession // nil once the handlers know which attempts are resumed
 
 	sessions context.Context // ends with Abandon, and ends every session
 	endAll   context.CancelCauseFunc
 
 	mu        sync.Mutex
 	free      int
-	asked     int       // free slots for which calls of Take are under way
+	requested int       // free slots for which calls of Take are under way
 	saturated bool      // the latest call asked for at least its share of the slots, and got work for all of them
-	changed   sync.Cond // signals a change of free, asked, saturated or the result of ask's room
+	changed   sync.Cond // signals a change of free, requested, saturated or the result of awaitSlots' room
 }
 
 // New checks the options.
@@ -93,11 +93,11 @@ func New(o Options) (*Worker, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	w := &Worker{Options: o, kinds: append(flow.OfferLabels(o.Labels), kinds...), free: o.Slots, past: &past{}}
+	w := &Worker{Options: o, kinds: append(flow.OfferLabels(o.Labels), kinds...), free: o.Slots, previous: &previousSession{}}
 	w.changed.L = &w.mu
 	w.sessions, w.endAll = context.WithCancelCause(context.Background())
 	if o.Memory != nil {
-		w.past.session, w.past.until = o.Memory.Earlier()
+		w.previous.session, w.previous.until = o.Memory.Earlier()
 	}
 	for _, h := range o.Handlers {
 		if a, ok := h.(task.Advertiser); ok {
@@ -168,15 +168,15 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 // an attempt that completes meanwhile, and the engine recovers all attempts. Run returns when every handler has returned.
 func (w *Worker) Abandon() { w.endAll(errAbandoned) }
 
-// ask waits for free slots for which no call of Take asks yet, and returns how many of them the caller is to ask for. Each
+// awaitSlots waits for free slots for which no call of Take asks yet, and returns how many of them the caller is to ask for. Each
 // goroutine that takes has a share of the slots, such as 8 of 32. While the queue has more work than a share, the first
-// goroutine asks for all free slots, because one call for many executions costs less than many calls. ask returns 0 once ctx
-// has ended and tell was called.
-func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
+// goroutine asks for all free slots, because one call for many executions costs less than many calls. It returns 0 once ctx
+// has ended and wakeWaiting was called.
+func (w *Worker) awaitSlots(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ; ctx.Err() == nil; w.changed.Wait() {
-		n := w.free - w.asked
+		n := w.free - w.requested
 		switch {
 		case !w.saturated:
 			n = min(n, share)
@@ -185,17 +185,17 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 		}
 		if n > 0 && room() {
 			w.saturated = w.saturated && n >= share
-			w.asked += n
+			w.requested += n
 			return n
 		}
 	}
 	return 0
 }
 
-// answered ends a call for n slots. The executions that it brought occupy their slots already.
-func (w *Worker) answered(n, given, share int) {
+// takeReturned ends a call for n slots. The executions that it brought occupy their slots already.
+func (w *Worker) takeReturned(n, given, share int) {
 	w.mu.Lock()
-	w.asked -= n
+	w.requested -= n
 	w.saturated = given == n && n >= share && n > 1
 	w.mu.Unlock()
 	w.changed.Broadcast()
@@ -225,8 +225,8 @@ func (w *Worker) release() {
 	w.changed.Broadcast()
 }
 
-// tell wakes the goroutines that wait in ask, after a change that mu does not guard.
-func (w *Worker) tell() {
+// wakeWaiting wakes the goroutines that wait in awaitSlots, after a change that mu does not guard.
+func (w *Worker) wakeWaiting() {
 	w.mu.Lock() // a goroutine that has just found no slot is waiting by the time that this lock is held
 	defer w.mu.Unlock()
 	w.changed.Broadcast()
