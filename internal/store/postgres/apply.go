@@ -99,7 +99,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 			return err
 		}
 		if x.Place == flow.Ready {
-			delete(t.looked.empty, x.Queue)
+			delete(t.expectedEmpty.queues, x.Queue)
 		}
 		switch {
 		case x.New:

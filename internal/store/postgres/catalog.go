@@ -50,7 +50,7 @@ func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) 
 	if err == nil && !same {
 		latest++
 		d.Version = int(latest)
-		t.free = true
+		t.unordered = true
 		err = t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil)
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ var (
 // locked, since that one is removing them, and workflows that keep a child.
 func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var alive, locked, there []flow.ID
-	t.free = true
+	t.unordered = true
 	t.add(qStillLive, t.args().ids(ids), readID(&alive))
 	t.add(qLockEnded, t.args().ids(ids), readID(&locked))
 	t.add(qStillEnded, t.args().ids(ids), readID(&there))

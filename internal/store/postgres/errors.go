@@ -17,8 +17,8 @@ const (
 	codeRemoved  = "PW410" // a row that was to be copied does not exist any more
 )
 
-// again reports whether the database asks to run the same transaction once more.
-func again(err error) bool {
+// isRetryable reports whether the database asks to run the same transaction once more.
+func isRetryable(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return false

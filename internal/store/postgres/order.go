@@ -46,13 +46,13 @@ func (*outOfOrder) Unwrap() error { return store.ErrConflict }
 type order struct {
 	asked []locks // one element for each request
 
-	first  map[flow.ID]bool // locked before the decision began, and not read by it yet
-	lowest flow.ID          // the lowest of the locked executions; zero: none
+	preLocked map[flow.ID]bool // locked by hold, before the decision began; those that it has read since are in runs as well
+	lowest    flow.ID          // the lowest of the locked executions; zero: none
 	// schedules and keys are the locked ones, schedule and key the last of them.
 	schedules     map[string]bool
 	schedule, key string
 	keys          map[string]bool
-	free          bool // it has locked something that is not in the order
+	unordered     bool // it has locked something that is not in the order
 }
 
 const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
@@ -78,10 +78,10 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 		t.add(q, t.args().ids(l.sessions), nil)
 	}
 	if len(l.executions) > 0 {
-		t.first = make(map[flow.ID]bool, len(l.executions))
+		t.preLocked = make(map[flow.ID]bool, len(l.executions))
 		t.add(qHold, t.args().ids(l.executions), func(r *rows) error {
 			id := r.id()
-			t.first[id] = true
+			t.preLocked[id] = true
 			t.lockedExecution(id)
 			return nil
 		})
@@ -127,13 +127,13 @@ func (t *tx) lockedKey(key string) {
 // mayWaitFor reports whether the order allows to wait for executions: those that are not locked yet must stand behind every
 // lock that the transaction has.
 func (t *tx) mayWaitFor(ids []flow.ID) bool {
-	behind := t.schedules != nil || t.keys != nil || t.free
+	behind := t.schedules != nil || t.keys != nil || t.unordered
 	if t.lowest.IsZero() && !behind {
 		return true
 	}
 	for _, id := range ids {
 		_, read := t.runs[id]
-		if read || t.first[id] {
+		if read || t.preLocked[id] {
 			continue
 		}
 		if behind || bytes.Compare(id[:], t.lowest[:]) >= 0 {
@@ -145,12 +145,12 @@ func (t *tx) mayWaitFor(ids []flow.ID) bool {
 
 // mayWaitForSchedules is the same for schedules that are not locked yet, sorted.
 func (t *tx) mayWaitForSchedules(fresh []string) bool {
-	return t.keys == nil && !t.free && (t.schedules == nil || fresh[0] > t.schedule)
+	return t.keys == nil && !t.unordered && (t.schedules == nil || fresh[0] > t.schedule)
 }
 
 // mayWaitForKeys is the same for concurrency keys that are not locked yet, sorted.
 func (t *tx) mayWaitForKeys(fresh []string) bool {
-	return !t.free && (t.keys == nil || fresh[0] > t.key)
+	return !t.unordered && (t.keys == nil || fresh[0] > t.key)
 }
 
 // giveUp ends the transaction. Its next run begins by locking everything that it has asked for.

@@ -14,7 +14,7 @@ var qRelane = sql(`UPDATE {s}.live SET queue = $2, detail = $3 WHERE ` + is("id"
 func (t *tx) Relane(_ context.Context, x *flow.Execution, lane string) error {
 	x.Queue = lane
 	t.add(qRelane, t.args().id(x.ID).text(lane).bytes(row.AppendRequest(nil, &x.Request)), nil)
-	delete(t.looked.empty, lane)
+	delete(t.expectedEmpty.queues, lane)
 	t.news.add(&flow.Draft{Execution: x})
 	return nil
 }

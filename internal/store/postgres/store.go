@@ -57,7 +57,7 @@ type Store struct {
 	writers    *pgpool.Pool
 	readers    *pgpool.Pool
 	notifier   *notifier
-	worn       worn
+	bloat      bloat
 	unreadable store.Unreadable[flow.ID]
 
 	closing sync.Once
@@ -226,7 +226,7 @@ func (s *Store) run(ctx context.Context, alone bool, decide func(context.Context
 			first = l
 			continue
 		}
-		if !again(err) {
+		if !isRetryable(err) {
 			return err
 		}
 		if try == mostTries {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,40 +50,40 @@ var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = o.id OFFSET 0) p) x
 	WHERE x.upto - x.size < $2::bigint`)
 
-// looked are the queues that a transaction has read in passing, because it expected them to be empty.
-type looked struct {
-	empty map[string]bool
-	trip  int // as in expected: known once this round trip has been made
+// expectedEmpty are the queues that a transaction has read together with other statements, because it expected them to be empty.
+type expectedEmpty struct {
+	queues map[string]bool
+	trip   int // as in expected: known once this round trip has been made
 }
 
-// mostLooked is the most queues for which reading in passing costs less than the round trip that it may save.
-const mostLooked = 8
+// mostExpected is the most queues for which the read that ExpectEmpty adds costs less than the round trip that it may save.
+const mostExpected = 8
 
 // ExpectEmpty implements store.Expecter.
 func (t *tx) ExpectEmpty(queues []string) {
-	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) || t.s.worn.resting() {
+	if len(queues) == 0 || len(queues) > mostExpected || t.s.bloat.any(queues) || t.s.bloat.resting() {
 		return
 	}
-	t.looked = looked{empty: make(map[string]bool, len(queues)), trip: t.trips}
+	t.expectedEmpty = expectedEmpty{queues: make(map[string]bool, len(queues)), trip: t.trips}
 	for _, q := range queues {
-		t.looked.empty[q] = true
+		t.expectedEmpty.queues[q] = true
 	}
 	t.add(qFilled, t.args().texts(queues), func(r *rows) error {
-		delete(t.looked.empty, r.text())
+		delete(t.expectedEmpty.queues, r.text())
 		return nil
 	})
 }
 
-// allEmpty reports whether this transaction has read all of the queues in passing and found them empty.
+// allEmpty reports whether ExpectEmpty has read all of the queues and found them empty.
 func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
-	if t.looked.empty == nil {
+	if t.expectedEmpty.queues == nil {
 		return false, nil
 	}
-	if err := t.since(ctx, t.looked.trip); err != nil {
+	if err := t.since(ctx, t.expectedEmpty.trip); err != nil {
 		return false, err
 	}
 	for _, q := range queues {
-		if !t.looked.empty[q] {
+		if !t.expectedEmpty.queues[q] {
 			return false, nil
 		}
 	}
@@ -99,7 +100,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	}
 	queues = unique(queues)
 	share := map[string]int{queues[0]: n}
-	long := t.s.worn.any(queues) // reading one of them took too long when it was last read
+	long := t.s.bloat.any(queues) // reading one of them took too long when it was last read
 	if len(queues) > 1 && !long {
 		// First read, without locks, the priority and ticket of the next n rows of each queue: only rows that are taken
 		// may be locked.
@@ -114,7 +115,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 		}
 		if tooSlow(time.Since(began), 0) {
 			for _, q := range queues {
-				t.s.worn.note(q, nil, time.Since(began))
+				t.s.bloat.noteSlow(q, nil, time.Since(began))
 			}
 		}
 		if len(share) == 0 {
@@ -146,7 +147,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 		return nil, fmt.Errorf("take: %w", err)
 	}
 	if len(queues) > 1 {
-		slices.SortFunc(all, byTurn)
+		slices.SortFunc(all, byPlace)
 	}
 	return all[:min(n, len(all))], nil
 }
@@ -157,14 +158,14 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 	a := t.args().text(queue).int(t.s.limit(n)).int(store.SmallPayload)
 	large := make(map[flow.ID]*flow.Execution)
 	read := t.collectSmall(&all, func(x *flow.Execution) { large[x.ID] = x })
-	if from, ok := t.s.worn.from(queue); ok {
+	if from, ok := t.s.bloat.position(queue); ok {
 		err := t.ask(ctx, qTakeFrom, a.int(from.priority).int(from.ticket), read)
 		all = all[:min(n, len(all))]
 		if err == nil {
-			all, err = t.within(ctx, all, large, size)
+			all, err = t.boundPayloads(ctx, all, large, size)
 		}
-		t.s.worn.took(queue, len(all))
-		t.s.worn.moved(queue, all)
+		t.s.bloat.countTaken(queue, len(all))
+		t.s.bloat.advance(queue, all)
 		return all, err
 	}
 	if t.begun {
@@ -176,19 +177,19 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 	err := t.ask(ctx, qTake, a, read)
 	took := time.Since(began)
 	all = all[:min(n, len(all))]
-	t.s.worn.took(queue, len(all))
+	t.s.bloat.countTaken(queue, len(all))
 	if err == nil && tooSlow(took, len(all)) {
-		t.s.worn.note(queue, all, took)
+		t.s.bloat.noteSlow(queue, all, took)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.within(ctx, all, large, size)
+	return t.boundPayloads(ctx, all, large, size)
 }
 
-// within reads the large payloads of executions that were taken, and leaves out those behind the execution with which the
+// boundPayloads reads the large payloads of executions that were taken, and leaves out those behind the execution with which the
 // payloads reach size bytes. The ones left out stay locked until the transaction ends.
-func (t *tx) within(ctx context.Context, all []*flow.Execution, large map[flow.ID]*flow.Execution, size int) ([]*flow.Execution, error) {
+func (t *tx) boundPayloads(ctx context.Context, all []*flow.Execution, large map[flow.ID]*flow.Execution, size int) ([]*flow.Execution, error) {
 	if len(large) > 0 {
 		ids := make([]flow.ID, 0, len(large))
 		for _, x := range all {
@@ -215,17 +216,9 @@ func (t *tx) within(ctx context.Context, all []*flow.Execution, large map[flow.I
 	return all, nil
 }
 
-// byTurn orders executions as they leave a queue: by priority, then by ticket.
-func byTurn(a, b *flow.Execution) int {
-	switch {
-	case a.Priority != b.Priority:
-		return b.Priority - a.Priority
-	case a.Ticket < b.Ticket:
-		return -1
-	case a.Ticket > b.Ticket:
-		return 1
-	}
-	return 0
+// byPlace orders executions as they leave a queue: by priority, then by ticket.
+func byPlace(a, b *flow.Execution) int {
+	return cmp.Or(b.Priority-a.Priority, cmp.Compare(a.Ticket, b.Ticket))
 }
 
 // tooSlow reports whether reading the front of a queue took longer than the rows found explain.
@@ -233,119 +226,124 @@ func tooSlow(took time.Duration, found int) bool {
 	return took > 5*time.Millisecond+time.Duration(found)*30*time.Microsecond
 }
 
-// rests is the pause after a slow read of a queue's front, as a multiple of the read's duration: after one of 20 ms the next
+// pauseFactor is the pause after a slow read of a queue's front, as a multiple of the read's duration: after one of 20 ms the next
 // starts no earlier than 1 s later.
-const rests = 50
+const pauseFactor = 50
 
-// worn remembers where to read queues whose front is full of dead rows. Vacuum cannot remove them while an old transaction
-// could still see them. Such a queue is read from where the last executions were found, and only now and then from the front.
-// An execution with a low ticket that was committed late waits until then.
-type worn struct {
+// bloat remembers where to read queues whose front is full of dead rows, which vacuum cannot remove while an old transaction could still
+// see them:
+//
+//	front ── dead rows ── position: the first row found last ── rows ── last: behind the last row found ── …
+//
+// Such a queue is read from its position, and only now and then from the front. An execution with a low ticket that was committed late
+// waits until then.
+type bloat struct {
 	mu     sync.Mutex
-	queues map[string]*front
+	queues map[string]*bloatedQueue
 	taken  map[string]int
-	rest   time.Time // until then no transaction reads queues in passing
+	rest   time.Time // until then ExpectEmpty reads nothing
 }
 
-// looked notes the duration of a round trip that read queues in passing. The whole round trip counts, since reading takes
+// noteTrip notes the duration of a round trip in which ExpectEmpty read queues. The whole round trip counts, since reading takes
 // nearly all of it when the fronts are full of dead rows.
-func (w *worn) looked(took time.Duration) {
+func (b *bloat) noteTrip(took time.Duration) {
 	if !tooSlow(took, 0) {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = time.Now().Add(rests * took)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = time.Now().Add(pauseFactor * took)
 }
 
-func (w *worn) resting() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Now().Before(w.rest)
+func (b *bloat) resting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Before(b.rest)
 }
 
-// wornAfter is how many executions this process must have taken from a queue before a slow read can mean that the queue is
-// worn. Fewer dead rows are read in a few milliseconds, so a read that was slow all the same had another reason, such as a busy
+// bloatAfter is how many executions this process must have taken from a queue before a slow read can mean that the queue is
+// bloated. Fewer dead rows are read in a few milliseconds, so a read that was slow all the same had another reason, such as a busy
 // machine.
-const wornAfter = 10_000
+const bloatAfter = 10_000
 
-// took counts executions taken from a queue.
-func (w *worn) took(queue string, n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.taken == nil {
-		w.taken = make(map[string]int)
+// countTaken counts executions taken from a queue.
+func (b *bloat) countTaken(queue string, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken == nil {
+		b.taken = make(map[string]int)
 	}
-	w.taken[queue] += n
+	b.taken[queue] += n
 }
 
-type front struct {
-	turn
-	last  turn // just behind the last execution found
-	until time.Time
+// bloatedQueue is a queue that is read from a position.
+type bloatedQueue struct {
+	at    queuePlace // the position
+	last  queuePlace // just behind the last execution ever found
+	until time.Time  // when it is read from its front again
 }
 
-// turn is a place in a queue.
-type turn struct{ priority, ticket int64 }
+// queuePlace is a place in a queue.
+type queuePlace struct{ priority, ticket int64 }
 
-func turnOf(x *flow.Execution) turn { return turn{int64(x.Priority), x.Ticket} }
+func placeOf(x *flow.Execution) queuePlace { return queuePlace{int64(x.Priority), x.Ticket} }
 
-// note remembers where a slow read from the front found executions.
-func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.taken[queue] < wornAfter {
+// noteSlow remembers where a slow read from the front found executions.
+func (b *bloat) noteSlow(queue string, found []*flow.Execution, took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken[queue] < bloatAfter {
 		return
 	}
-	if w.queues == nil {
-		w.queues = make(map[string]*front)
+	if b.queues == nil {
+		b.queues = make(map[string]*bloatedQueue)
 	}
-	f := w.queues[queue]
+	f := b.queues[queue]
 	if f == nil {
 		if len(found) == 0 {
 			return // it is not known where else to read
 		}
-		f = &front{}
-		w.queues[queue] = f
+		f = &bloatedQueue{}
+		b.queues[queue] = f
 	}
-	f.until = time.Now().Add(rests * took)
-	f.found(found)
+	f.until = time.Now().Add(pauseFactor * took)
+	f.moveTo(found)
 }
 
-// found moves to the first execution found, or behind the last one ever found if there was none.
-func (f *front) found(all []*flow.Execution) {
+// moveTo moves the position to the first execution found, or behind the last one ever found if there was none.
+func (f *bloatedQueue) moveTo(all []*flow.Execution) {
 	if len(all) == 0 {
-		f.turn = f.last
+		f.at = f.last
 		return
 	}
-	f.turn = turnOf(all[0])
-	f.last = turnOf(all[len(all)-1])
+	f.at = placeOf(all[0])
+	f.last = placeOf(all[len(all)-1])
 	f.last.ticket++
 }
 
-func (w *worn) moved(queue string, found []*flow.Execution) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if f := w.queues[queue]; f != nil {
-		f.found(found)
+func (b *bloat) advance(queue string, found []*flow.Execution) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f := b.queues[queue]; f != nil {
+		f.moveTo(found)
 	}
 }
 
-// from is the place from which to read a queue; false means the front.
-func (w *worn) from(queue string) (turn, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f := w.queues[queue]
+// position is the place from which to read a queue; false means the front.
+func (b *bloat) position(queue string) (queuePlace, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.queues[queue]
 	if f == nil || time.Now().After(f.until) {
-		return turn{}, false
+		return queuePlace{}, false
 	}
-	return f.turn, true
+	return f.at, true
 }
 
-// any reports whether one of the queues is read from elsewhere than its front.
-func (w *worn) any(queues []string) bool {
+// any reports whether one of the queues is read from a position, and not from its front.
+func (b *bloat) any(queues []string) bool {
 	return slices.ContainsFunc(queues, func(q string) bool {
-		_, is := w.from(q)
+		_, is := b.position(q)
 		return is
 	})
 }

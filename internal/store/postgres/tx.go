@@ -25,19 +25,19 @@ type tx struct {
 	begun  bool
 	failed error // error of a statement, after which the transaction can do nothing more
 
-	now       time.Time
-	nowUnread bool
-	tickets   ticketBlock
-	idem      []store.IdempotencyKey // written with the commit
-	outcomes  []store.Kept           // for the cache; written with the commit
-	emitted   []flow.Signal          // written with the commit
-	enforced  []flow.Enforcement     // written with the commit
-	switched  []store.Switch         // written with the commit
-	trips     int                    // round trips made
-	looked    looked
-	expected  map[flow.ID]*expected // rows of sessions, with the changes of this transaction
-	paused    *paused               // nil: not asked for
-	news      news
+	now           time.Time
+	nowUnread     bool
+	tickets       ticketBlock
+	idem          []store.IdempotencyKey // written with the commit
+	outcomes      []store.Kept           // for the cache; written with the commit
+	emitted       []flow.Signal          // written with the commit
+	enforced      []flow.Enforcement     // written with the commit
+	switched      []store.Switch         // written with the commit
+	trips         int                    // round trips made
+	expectedEmpty expectedEmpty
+	expected      map[flow.ID]*expected // rows of sessions, with the changes of this transaction
+	paused        *paused               // nil: not asked for
+	news          news
 }
 
 // scratch is memory that one transaction hands on to the next.
@@ -152,8 +152,8 @@ func (t *tx) flush(ctx context.Context) error {
 	began := time.Now()
 	_, err := t.run(t.calls)
 	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
-	if t.looked.empty != nil && t.looked.trip == t.trips {
-		t.s.worn.looked(time.Since(began))
+	if t.expectedEmpty.queues != nil && t.expectedEmpty.trip == t.trips {
+		t.s.bloat.noteTrip(time.Since(began))
 	}
 	t.trips++
 	t.failed = translate(err)
@@ -193,7 +193,7 @@ func (t *tx) commit() error {
 		t.begun = false
 		t.s.notifier.announce(t.news)
 		return nil
-	case unsure(err, done == len(t.calls)-1):
+	case mayBeCommitted(err, done == len(t.calls)-1):
 		t.failed = fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	default:
 		t.failed = fmt.Errorf("commit: %w", translate(err))
@@ -201,14 +201,14 @@ func (t *tx) commit() error {
 	return t.failed
 }
 
-// unsure reports whether a transaction whose commit was sent may have been committed although err came back. An error of a
+// mayBeCommitted reports whether a transaction whose commit was sent may have been committed although err came back. An error of a
 // statement before the commit says that it was not; a missing answer says nothing.
-func unsure(err error, atCommit bool) bool {
+func mayBeCommitted(err error, atCommit bool) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return true
 	}
-	return atCommit && !again(err)
+	return atCommit && !isRetryable(err)
 }
 
 // end rolls back a transaction that was not committed, and hands on its memory.
