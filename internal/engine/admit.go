@@ -86,8 +86,8 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	}
 	k.use.Waiting++
 	if k.use.Holders < d.KeyLimit {
-		// Arrive has let it wait because of those before it, though there is room by its own limit. Those that wait may have lower limits, and
-		// by its priority it may stand before them: the line is looked at again.
+		// There is room by its own limit, and it waits because others waited before it. These may have lower limits, and its priority may put it
+		// before them: the line is looked at again.
 		k.lineDue = true
 	}
 	return d.Wait(ticket, t.now)
@@ -221,8 +221,8 @@ func (t *transaction) postponeContended(lines []string) []string {
 	})
 }
 
-// admitLine admits from the head of one line as many as fit. Each goes by its own limit: the head may wait for a slot where
-// one behind it, with a higher limit, would not, and the line is served in order all the same.
+// admitLine admits executions from the head of one line, each by its own limit, until the next one does not fit. Those behind that one wait as well,
+// even where their limits are higher: a line is served in order.
 func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {

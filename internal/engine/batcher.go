@@ -34,8 +34,8 @@ type batcher struct {
 	wokenWaiters  int // callers of Wait whose execution has ended in a commit since the last batch ended
 	contention    contention
 	keysKnown     int // how many keys contention had found when plain calls were last moved to contended
-	// saturatedUntil is set by each claim, to a later time by one of saturatedFrom executions or more, whose worker returns for as many: until
-	// then no transaction waits for more requests, because the next ones are large without that.
+	// saturatedUntil is set when a claimer was given saturatedFrom executions or more: its worker soon asks for as many again, so that the next
+	// transactions are large without waiting for more requests. Until then none waits. A transaction whose claimers are given fewer clears it.
 	saturatedUntil time.Time
 }
 
@@ -63,7 +63,7 @@ const (
 	saturatedFrom = batchLimit / 4
 )
 
-// claimed notes how many executions the claimer was given that was given most in a transaction.
+// claimed notes the largest number of executions that one claimer was given in a transaction.
 func (b *batcher) claimed(most int, now time.Time) {
 	b.saturatedUntil = time.Time{}
 	if most >= saturatedFrom {

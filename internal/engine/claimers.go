@@ -17,10 +17,10 @@ type claimer struct {
 	session flow.ID
 	name    string
 	state   *sessionState
-	queues  []string // where it looks; replaced when a lane comes into use
-	n       int      // executions that it takes at the most
-	paused  bool     // its worker is, as far as is known; the engine's mutex guards it
-	gone    atomic.Bool
+	queues  []string    // where it looks; replaced when a lane comes into use
+	n       int         // executions that it takes at the most
+	paused  bool        // its worker is paused, as far as is known; the engine's mutex guards it
+	gone    atomic.Bool // its caller has given up
 	result  chan claimed
 }
 
@@ -44,14 +44,14 @@ type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
 	checked  int        // waiting[:checked] had nothing to claim when they were last looked at; ignored while queues.recheck is set
 	queues   queueHints
-	served   *claimer // that was last given work: its worker is expected to call Take again within returnsWithin
+	served   *claimer // the last one that was given work: its worker is expected to call Take again within returnsWithin
 	servedAt time.Time
 	stopped  bool // no claimer is given work any more
 }
 
 const (
 	// claimersLimit is how many claimers one transaction serves. It need not be more: a queue that one of them finds empty is not read
-	// again for the others, and waits until something is said to have come into it. Chosen, not measured.
+	// again for the others until something comes into it. Chosen, not measured.
 	claimersLimit = 100
 	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the claimer
 	// that they expect: that of a worker which never comes back must be free for its recovery. Chosen, not measured: a worker comes back within
@@ -126,7 +126,7 @@ func (c *claimers) remove(i int) {
 	}
 }
 
-// forget says that there may be something for every claimer.
+// forget drops what is known of queues and pauses: there may be something for every claimer.
 func (c *claimers) forget() {
 	c.queues.forget()
 	for _, k := range c.waiting {

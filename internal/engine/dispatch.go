@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// allowance is what a claimer may get in a transaction, with its session looked up and locked.
+// allowance is what a claimer may get in a transaction. It is made when the claimer's session has been locked.
 type allowance struct {
 	refused error // why it may take nothing; nil: it may
-	paused  bool  // its worker is: it takes nothing
+	paused  bool  // its worker is paused: it takes nothing
 	room    int   // how much more it takes
 	// tookQueued is set once it has taken what waited in its queues, as far as it has room.
 	tookQueued bool

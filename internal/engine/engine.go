@@ -110,7 +110,7 @@ type Engine struct {
 	budget budget // of each transaction, at most
 	pace   pace   // what part of it a transaction may use now
 
-	mu       sync.Mutex // of batcher, claimers and closed
+	mu       sync.Mutex // guards batcher, claimers and closed
 	batcher  batcher
 	claimers claimers
 	closed   error
@@ -120,7 +120,7 @@ type Engine struct {
 	retained atomic.Int64 // when retention has last been through all that has ended, in microseconds since 1970
 	nextDue  moments      // the earliest Wake of a commit
 
-	unrecovered    atomic.Int64 // lost sessions of the last round that something was left of
+	unrecovered    atomic.Int64 // lost sessions that the last round could not recover as a whole
 	unreadable     int          // rows that the store could not read in the last round; sweepSessions' alone
 	hintsClearedAt time.Time    // when watchPending has last let claimers look into all queues; its alone
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, and what the transaction has decided since and
-// not written yet.
+// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, changed by what the transaction has
+// decided since. An execution may be decided about several times before it is written, and its Before shows only what is written. So freed and
+// given say which of these decisions use.Holders counts already.
 type keyLedger struct {
 	all       map[string]*keyUse
-	freed     map[flow.ID]bool // executions that gave a slot back and are not written yet: use.Holders is without it, and it is not subtracted twice
-	given     map[flow.ID]bool // executions that got a slot and are not written yet: use.Holders is with it, and their Before does not show it
+	freed     map[flow.ID]bool // executions that have given their slot back, and are not written yet
+	given     map[flow.ID]bool // executions that have got a slot, and are not written yet
 	postponed []string         // keys whose line goes on in a later transaction
 
 	nextTicket, lastTicket int64 // tickets that have been drawn
@@ -23,7 +24,7 @@ type keyLedger struct {
 
 // keyUse is one concurrency key.
 type keyUse struct {
-	counted bool // use has the store's exact count; false has lockKeys ask the store again
+	counted bool // use has the store's exact count; where it is false lockKeys asks the store
 	use     store.KeyUse
 	lineDue bool // its line is to be served: a slot was freed, an execution has left the line, or a follow-up asks for it
 }
@@ -50,8 +51,8 @@ func (l *keyLedger) changed(d *flow.Draft) {
 		k.use.Holders--
 	}
 	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
-		// It leaves the line. At its head it may have kept those behind it from going: a line is served in order, and one behind it may have a
-		// higher limit, so that there is room for it already.
+		// It leaves the line. If it was the head, the next one may have a higher limit and go at once: a line is served in order, so it had to
+		// wait for the head.
 		l.of(d.Key).lineDue = true
 	}
 }

@@ -25,7 +25,7 @@ type loaded struct {
 	meters      map[string]time.Time             // of rates, as the transaction has decided
 	windows     map[store.WindowKey]store.Window // as the transaction has decided
 	definitions map[string]catalog.Resolved
-	uploads     map[blob.Sum]flow.ID // that were looked for and are there
+	uploads     map[blob.Sum]flow.ID // those that were looked for and exist
 	kept        map[[sha256.Size]byte]store.Kept
 }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pace is the share of its budget that each transaction may use now. Only transactions of follow-ups are measured; those of callers go by the
-// same share. Callers wait for the rows that a follow-up has locked, so after a transaction of follow-ups that took longer than followUpTime
-// the share is smaller. 1,000 rows take 10 to 30 ms on a quiet machine; where 2 processors had PostgreSQL, the server, a worker and five
+// pace is the share of its budget that each transaction may use now. It is measured by transactions of follow-ups, because callers wait for the
+// rows that these have locked: after one that took longer than followUpTime the share is smaller. Transactions of callers use the same share.
+// 1,000 rows take 10 to 30 ms on a quiet machine; where 2 processors had PostgreSQL, the server, a worker and five
 // hostile clients to run, they took 800 ms.
 type pace struct {
 	mu    sync.Mutex

@@ -4,12 +4,13 @@ package engine
 // and then, and a queue that nothing is known about may hold something.
 type queueHints struct {
 	empty map[string]bool // queues that were found empty
-	// A transaction that finds a queue empty began to look a moment ago: what has come since must not be forgotten over it.
-	clock uint64            // counts what is said to have come
-	came  map[string]uint64 // when something was last said to have come into a queue
-	all   uint64            // when that was last said of every queue
-	// recheck has claimers.claimable check all that wait, and not only those that came since. It is set when something is said to have come
-	// and while some claimer may have something to claim; a check that finds none clears it. A new claimer does not set it.
+	// A transaction finds a queue empty as of its begin, and says so after its commit. What came into the queue meanwhile must not be overlooked:
+	// clock counts arrivals, and came and all hold its value at the latest one.
+	clock uint64
+	came  map[string]uint64 // arrivals in a queue
+	all   uint64            // arrivals anywhere: which queue is not known
+	// recheck has claimers.claimable check all that wait, and not only those that came since the last check. It is set by an arrival, and while
+	// some claimer may have something to claim; a check that finds none clears it. A new claimer does not set it.
 	recheck bool
 }
 
@@ -27,7 +28,7 @@ func (r *queueHints) any(queues []string) bool {
 	return false
 }
 
-// filled says that something has come into a queue.
+// filled notes an arrival in a queue.
 func (r *queueHints) filled(queue string) {
 	r.clock++
 	r.recheck = true
@@ -35,14 +36,14 @@ func (r *queueHints) filled(queue string) {
 	delete(r.empty, queue)
 }
 
-// foundEmpty says that a queue was found empty by a transaction that began when the clock was asOf.
+// foundEmpty notes that a transaction found a queue empty, which began when the clock was asOf.
 func (r *queueHints) foundEmpty(queue string, asOf uint64) {
 	if r.came[queue] <= asOf && r.all <= asOf {
 		r.empty[queue] = true
 	}
 }
 
-// forget says that anything may have come anywhere.
+// forget notes an arrival of which the queue is not known.
 func (r *queueHints) forget() {
 	r.clock++
 	r.recheck = true

@@ -9,14 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// splitBatch is a batch of plain calls that met a conflict, by what its requests need. A transaction that wants rows which another one has, and
-// may not wait for them where it stands, gives up all that it has decided and is decided again, several times where both are about one
-// workflow. The requests that need no such rows are committed without the others: a no-op that shared a batch with the cancellation of a
-// workflow of 400 tasks was accepted after 1.8 s, because the batch was decided 24 times. The others join the contended calls, so that
-// they have one committer at a time.
+// splitBatch is a batch of plain calls that met a conflict, parted by what its requests need.
+//
+// A transaction may want rows that another one has locked, and may not wait for them because of the order of locks. Then it gives up all that it
+// has decided and is decided again, several times where both are about one workflow. A no-op that shared a batch with the cancellation of a
+// workflow of 400 tasks was accepted after 1.8 s, because the batch was decided 24 times. So the requests that need no such rows are committed
+// without the others, and the others join the contended calls, of which one batch is committed at a time.
 type splitBatch struct {
 	independent []op // need the row of one execution at the most, which is no part of a workflow and holds no key
-	loops       []op // name no execution: the engine's loops, and what sessions ask
+	loops       []op // name no execution: requests of the engine's loops and of sessions
 	others      []op
 }
 

@@ -69,9 +69,9 @@ type wants struct {
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
 	written       []*flow.Draft    // one for each write, with the Before, New and Events of that write; the Execution has the latest state
-	lost          []*flow.Draft    // of these, those that took an attempt back because its worker was lost, or had lost its history
-	handedBack    []*flow.Draft    // those that took one back which its worker gave up, or whose machine was taken away
-	aside         []*flow.Draft    // those that put the execution aside
+	lost          []*flow.Draft    // of written, those that took an attempt back because its worker was lost, or had lost its history
+	handedBack    []*flow.Draft    // of written, those that took one back that its worker gave up, or whose machine was taken away
+	aside         []*flow.Draft    // of written, those that put the execution aside
 	ended         byStatus[int64]  // how many executions have ended, by status
 	gaps          int64            // attempts that were ended because an event never came
 	lanes         map[string]bool  // lanes that something was put into
@@ -85,7 +85,7 @@ type effects struct {
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
 
-// wrote notes a draft that was written. What it changes is told here, while the State is that of this write.
+// wrote notes a draft that was written. It is sorted here, because a later decision changes the State that this write had.
 func (f *effects) wrote(d *flow.Draft) {
 	f.written = append(f.written, d)
 	switch {

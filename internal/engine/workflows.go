@@ -7,14 +7,14 @@ import (
 
 // workflows is which workflows take their next step in a transaction, and how far each of them is.
 type workflows struct {
-	due   map[flow.ID]bool // which are to take their next step
-	begun map[flow.ID]bool // whose attempt has begun in this transaction, and which have no tasks yet
+	due   map[flow.ID]bool // those that are to take their next step
+	begun map[flow.ID]bool // those whose attempt has begun in this transaction, and that have no tasks yet
 
-	ended     map[flow.ID]map[flow.ID]*flow.Draft // what ended in this transaction, by parent
-	uncounted map[flow.ID][]*flow.Draft           // those of them that the workflow's progress does not include yet
+	ended     map[flow.ID]map[flow.ID]*flow.Draft // executions that ended in this transaction, by parent
+	uncounted map[flow.ID][]*flow.Draft           // those of them that the parent's progress does not include yet
 
-	progress  map[store.WorkflowAttempt]*progress // of those that have been looked at
-	postponed []*advanceOp                        // which take their next step in a later transaction
+	progress  map[store.WorkflowAttempt]*progress // of the workflows that have taken a step, or were postponed
+	postponed []*advanceOp                        // those that take their next step in a later transaction
 }
 
 func newWorkflows() workflows {

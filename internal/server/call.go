@@ -56,7 +56,7 @@ func (c *call) json(status int, v any) error {
 // KB and becomes 5 KB in 0.4 ms. Shorter answers fit into a few packets anyway.
 const compressedFrom = 8 << 10
 
-// takesGzip reports whether a request accepts gzip. It does not read q=0: clients that do not want gzip leave it out.
+// takesGzip reports whether a request names gzip among the encodings that it accepts, with a weight (q) above 0.
 func takesGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(part, ";")

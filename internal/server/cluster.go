@@ -217,7 +217,7 @@ func (c *call) readyz() error {
 			c.log.Warn("the server is not ready", telemetry.Err, err)
 		}
 		detail := err.Error()
-		if !c.known(c.r) { // the driver's message names the database's host and user
+		if !c.mayUse(c.r) { // the driver's message names the database's host and user
 			detail = "the database does not answer or takes no writes: the server's log says more, and this answer to a request with a token"
 		}
 		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, detail)

@@ -39,11 +39,11 @@ func (s *Server) guard(r *http.Request) error {
 	}
 	if len(s.tokens) > 0 {
 		token, given := bearer(r)
-		if _, ok := s.cookieOf(r); ok && given && !s.open(r) {
+		if _, ok := s.cookieOf(r); ok && given && !s.needsNoToken(r) {
 			return unreadable(api.FieldError{Path: "Authorization", Message: "the request has a token and the cookie of a session, and which of them counts would be a guess",
 				Fix: "send one of them; DELETE " + sessionPath + " (Log out) takes the cookie away"})
 		}
-		if !s.open(r) && !s.known(r) {
+		if !s.needsNoToken(r) && !s.mayUse(r) {
 			detail := "the token is none of this server's: send the one that the server was started with"
 			if token == "" {
 				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
@@ -74,9 +74,9 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// open reports whether a request needs no token: probes send none, the page's files are the same for all, and a session begins
+// needsNoToken reports whether a request is let in without a token: probes send none, the page's files are the same for all, and a session begins
 // with a token in its body.
-func (s *Server) open(r *http.Request) bool {
+func (s *Server) needsNoToken(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz", path == sessionPath:
 		return true
@@ -88,9 +88,9 @@ func (s *Server) open(r *http.Request) bool {
 	return false
 }
 
-// known reports whether a request comes from a client that may use the API. If there are tokens, it must have one, or come from a browser
+// mayUse reports whether a request comes from a client that may use the API. If there are tokens, it must have one, or come from a browser
 // that has logged in. If it has a token, only the token counts.
-func (s *Server) known(r *http.Request) bool {
+func (s *Server) mayUse(r *http.Request) bool {
 	if token, given := bearer(r); given && len(s.tokens) > 0 {
 		return s.knownToken(token)
 	}

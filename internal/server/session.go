@@ -44,22 +44,22 @@ func sessionName(key []byte, secure bool) string {
 	return name
 }
 
-func sealed(key []byte, end time.Time) string {
+func sealSession(key []byte, end time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(end.Unix())) //nolint:gosec // after 1970
 	m := hmac.New(sha256.New, key)
 	m.Write(b)
 	return base64.RawURLEncoding.EncodeToString(m.Sum(b))
 }
 
-// opened is the end of a session, or false if the cookie was not made with this key or has expired.
-func opened(key []byte, value string, now time.Time) (time.Time, bool) {
+// openSession reads the end of a session from its cookie; false if the cookie was not made with this key or has expired.
+func openSession(key []byte, value string, now time.Time) (time.Time, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil || len(b) != 8+sha256.Size {
 		return time.Time{}, false
 	}
 	m := hmac.New(sha256.New, key)
 	m.Write(b[:8])
-	end := time.Unix(int64(binary.BigEndian.Uint64(b)), 0) //nolint:gosec // made by sealed
+	end := time.Unix(int64(binary.BigEndian.Uint64(b)), 0) //nolint:gosec // made by sealSession
 	return end, hmac.Equal(m.Sum(nil), b[8:]) && now.Before(end)
 }
 
@@ -81,7 +81,7 @@ func (s *Server) cookieOf(r *http.Request) (end time.Time, ok bool) {
 		key := sessionKey(digest)
 		for _, secure := range []bool{true, false} {
 			if c, err := r.Cookie(sessionName(key, secure)); err == nil {
-				if end, ok = opened(key, c.Value, time.Now()); ok {
+				if end, ok = openSession(key, c.Value, time.Now()); ok {
 					return end, true
 				}
 			}
@@ -94,7 +94,7 @@ func (s *Server) cookieOf(r *http.Request) (end time.Time, ok bool) {
 func (c *call) session() error {
 	out := api.Session{Tokens: len(c.tokens) > 0, Open: true}
 	if out.Tokens {
-		out.Open = c.known(c.r)
+		out.Open = c.mayUse(c.r)
 		if end, ok := c.sessionOf(c.r); ok && out.Open {
 			out.ExpiresAt = end.UTC()
 		}
@@ -129,7 +129,7 @@ func (c *call) logIn() error {
 	}
 	key, end := sessionKey(sha256.Sum256([]byte(token))), time.Now().Add(sessionLasts).Truncate(time.Second)
 	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // TLS may end at a proxy
-	c.setSession(sessionName(key, secure), sealed(key, end), secure, int(sessionLasts/time.Second))
+	c.setSession(sessionName(key, secure), sealSession(key, end), secure, int(sessionLasts/time.Second))
 	return c.json(http.StatusOK, api.Session{Tokens: true, Open: true, ExpiresAt: end.UTC(), Version: c.Version})
 }
 

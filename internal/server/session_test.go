@@ -131,22 +131,22 @@ func TestSessionCookie(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := sessionKey([32]byte{1})
-		value := sealed(key, time.Now().Add(sessionLasts))
-		if _, ok := opened(key, value, time.Now()); !ok {
+		value := sealSession(key, time.Now().Add(sessionLasts))
+		if _, ok := openSession(key, value, time.Now()); !ok {
 			t.Error("a fresh cookie is refused")
 		}
-		if _, ok := opened(sessionKey([32]byte{2}), value, time.Now()); ok {
+		if _, ok := openSession(sessionKey([32]byte{2}), value, time.Now()); ok {
 			t.Error("the cookie of another token is taken")
 		}
 		for i := range value {
 			changed := []byte(value)
 			changed[i] ^= 1
-			if end, ok := opened(key, string(changed), time.Now()); ok {
+			if end, ok := openSession(key, string(changed), time.Now()); ok {
 				t.Errorf("a cookie whose byte %d was changed is good until %s", i, end)
 			}
 		}
 		time.Sleep(sessionLasts)
-		if _, ok := opened(key, value, time.Now()); ok {
+		if _, ok := openSession(key, value, time.Now()); ok {
 			t.Error("a cookie is good after its end")
 		}
 	})
