@@ -3,12 +3,9 @@ package storetest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -215,27 +212,16 @@ func raceInquiry(b *bench, purpose string, on func(int) store.Store) {
 	for n := range writers {
 		drafts[n], asked[n] = b.asking(purpose, flow.Question{Title: "t"}, under(wf, fmt.Sprintf("t%d", n), 0))
 	}
-	var won atomic.Int32
-	var wg sync.WaitGroup
-	for n := range writers {
-		wg.Go(func() {
-			err := on(n).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-				d, i := *drafts[n], *asked[n]
-				if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
-					return err
-				}
-				return t.Apply(ctx, store.Delta{Inquiries: []*flow.Inquiry{&i}})
-			})
-			switch {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, store.ErrConflict):
-				b.Errorf("writer %d: %v", n, err)
+	won := b.winners(writers, func(n int) error {
+		return on(n).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			d, i := *drafts[n], *asked[n]
+			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
+				return err
 			}
+			return t.Apply(ctx, store.Delta{Inquiries: []*flow.Inquiry{&i}})
 		})
-	}
-	wg.Wait()
-	equal(b, "writers that asked", won.Load(), int32(1))
+	})
+	equal(b, "writers that asked", won, 1)
 }
 
 // racingAnswers lets answers and an expiry meet on one inquiry: one of them ends it.
@@ -246,54 +232,34 @@ func racingAnswers(b *bench) {
 		i.Revision = 1
 		b.later(time.Second)
 		draft := b.load(d.ID)
-		var won atomic.Int32
-		var wg sync.WaitGroup
-		for n := range 8 {
-			wg.Go(func() {
-				mine, of := *i, *draft
-				x := *draft.Execution
-				of.Execution = &x
-				as, outcome := flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeInquiryExpired}}
-				if n == 0 {
-					mine.Expire(i.Due)
-				} else {
-					_, err := mine.Reply(flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(`1`), By: fmt.Sprint(n), At: b.now}}, flow.Person{Name: fmt.Sprint(n)}, false)
-					if err == nil {
-						as, outcome, err = mine.Answer.Outcome()
-					}
-					if err != nil {
-						b.Error(err)
-						return
-					}
+		won := b.winners(8, func(n int) error {
+			mine, of := *i, *draft
+			x := *draft.Execution
+			of.Execution = &x
+			as, outcome := flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeInquiryExpired}}
+			if n == 0 {
+				mine.Expire(i.Due)
+			} else {
+				_, err := mine.Reply(flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(`1`), By: fmt.Sprint(n), At: b.now}}, flow.Person{Name: fmt.Sprint(n)}, false)
+				if err == nil {
+					as, outcome, err = mine.Answer.Outcome()
 				}
-				if err := of.Finish(as, outcome, mine.ClosedAt, 0); err != nil {
-					b.Error(err)
-					return
+				if err != nil {
+					return err
 				}
-				switch err := b.putInquiries(&of, &mine); {
-				case err == nil:
-					won.Add(1)
-				case !errors.Is(err, store.ErrConflict):
-					b.Errorf("writer %d: %v", n, err)
-				}
-			})
-		}
-		wg.Wait()
-		equal(b, "ends", won.Load(), int32(1))
+			}
+			if err := of.Finish(as, outcome, mine.ClosedAt, 0); err != nil {
+				return err
+			}
+			return b.putInquiries(&of, &mine)
+		})
+		equal(b, "ends", won, 1)
 		equal(b, "revision", b.inquiry(i.ID).Revision, 2)
 	}
 }
 
 // inquiryViolations plants what no engine writes.
 func inquiryViolations(b *bench) {
-	wants := func(invariant int, what string, of flow.ID) {
-		b.Helper()
-		found, err := b.s.Check(b.ctx())
-		must(b, err)
-		if !slices.ContainsFunc(found, func(v store.Violation) bool { return v.Invariant == invariant && v.Execution == of && v.Say != "" }) {
-			b.Errorf("%s: Check found %v, want invariant %d broken", what, found, invariant)
-		}
-	}
 	put := func(i *flow.Inquiry) {
 		b.Helper()
 		must(b, b.putInquiries(nil, i))
@@ -302,31 +268,31 @@ func inquiryViolations(b *bench) {
 	b.clean()
 	d, i := b.asking("p", flow.Question{Title: "t", Expires: time.Hour})
 	b.apply(d)
-	wants(44, "waiting without an inquiry", d.ID)
+	b.broken(44, "waiting without an inquiry", d.ID)
 	put(i)
 	b.clean()
 	i.Withdraw(b.now)
 	put(i)
-	wants(44, "waiting for what was withdrawn", d.ID)
+	b.broken(44, "waiting for what was withdrawn", d.ID)
 	i.State, i.ClosedAt = flow.InquiryOpen, time.Time{}
 	put(i)
 	d = b.load(d.ID)
 	must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "x", b.now))
 	b.apply(d)
-	wants(44, "open though its execution has ended", d.ID)
+	b.broken(44, "open though its execution has ended", d.ID)
 	i.Expire(b.now)
 	put(i)
-	wants(46, "expired before its time", d.ID)
+	b.broken(46, "expired before its time", d.ID)
 	i.State, i.ClosedAt, i.Answer = flow.InquiryAnswered, i.Due, &flow.Answer{AnswerOutput: flow.AnswerOutput{Value: json.RawMessage(`1`), By: "ada", At: i.Due}}
 	put(i)
-	wants(46, "answered after its time", d.ID)
+	b.broken(46, "answered after its time", d.ID)
 	i.ClosedAt = b.now
 	put(i)
-	wants(44, "answered, and cancelled", d.ID)
+	b.broken(44, "answered, and cancelled", d.ID)
 	i.State, i.Answer, i.Execution = flow.InquiryOpen, nil, b.id()
 	i.ClosedAt = time.Time{}
 	put(i)
-	wants(44, "asked by an execution that is not there", i.Execution)
+	b.broken(44, "asked by an execution that is not there", i.Execution)
 	i.Withdraw(b.now)
 	put(i)
 	b.clean()
@@ -335,5 +301,5 @@ func inquiryViolations(b *bench) {
 	must(b, e.Schedule(1, b.now))
 	e.Place, e.Ticket, e.Owner = flow.Held, 0, flow.ID{7}
 	b.apply(e)
-	wants(47, "owned by a worker", e.ID)
+	b.broken(47, "owned by a worker", e.ID)
 }

@@ -81,21 +81,28 @@ func racingWrites(b *bench) {
 		stopped.Report(session, flow.Report{Execution: id, Attempt: 1, Events: []flow.Event{
 			{Seq: 4, Attempt: 1, Type: flow.EvCancelled, At: b.now}}}, nil, nil, b.now, 0)
 		must(b, lost.Lose("lease ran out", b.now, 0))
-		var won atomic.Int32
-		var wg sync.WaitGroup
-		for _, d := range []*flow.Draft{ended, stopped, lost} {
-			wg.Go(func() {
-				switch err := b.try(store.Delta{Drafts: []*flow.Draft{d}}); {
-				case err == nil:
-					won.Add(1)
-				case !errors.Is(err, store.ErrConflict):
-					b.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		equal(b, "writers that won", won.Load(), int32(1))
+		drafts := []*flow.Draft{ended, stopped, lost}
+		won := b.winners(len(drafts), func(i int) error { return b.try(store.Delta{Drafts: drafts[i : i+1]}) })
+		equal(b, "writers that won", won, 1)
 	}
+}
+
+// winners lets n writers write at once and returns how many succeed. A conflict is how the others lose.
+func (b *bench) winners(n int, write func(int) error) int {
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			switch err := write(i); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, store.ErrConflict):
+				b.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	return int(won.Load())
 }
 
 // prefixes watches histories while they grow: every read is a gap-free prefix, and no later one is shorter.

@@ -2,11 +2,7 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -127,31 +123,20 @@ func doubleTick(s *shared) {
 
 // raceTick returns how many of n writers fired a nominal time.
 func raceTick(b *bench, nominal time.Time, n int, on func(int) store.Store) int {
-	var won atomic.Int32
-	var wg sync.WaitGroup
 	name := fmt.Sprintf("race %d", nominal.UnixMicro())
 	drafts := make([]*flow.Draft, n)
 	for i := range drafts {
 		drafts[i] = b.submit(named(name))
 	}
-	for i := range n {
-		wg.Go(func() {
-			err := on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-				d := *drafts[i]
-				if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
-					return err
-				}
-				return t.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}}})
-			})
-			switch {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, store.ErrConflict):
-				b.Errorf("writer %d: %v", i, err)
+	won := b.winners(n, func(i int) error {
+		return on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			d := *drafts[i]
+			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
+				return err
 			}
+			return t.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}}})
 		})
-	}
-	wg.Wait()
+	})
 	made, err := store.List(b.ctx(), b.s, store.Filter{Action: name, Limit: 10})
 	if err != nil || len(made) != 1 {
 		b.Errorf("%d executions (%v) of one tick", len(made), err)
@@ -161,7 +146,7 @@ func raceTick(b *bench, nominal time.Time, n int, on func(int) store.Store) int 
 	if err != nil || len(all) != 1 || all[0].Execution != made[0].ID {
 		b.Errorf("the tick %+v (%v) is not of execution %s", all, err, made[0].ID)
 	}
-	return int(won.Load())
+	return won
 }
 
 // passedSchedules checks that a transaction passes over schedules that another one has locked.
@@ -186,34 +171,26 @@ func passedSchedules(s *shared) {
 
 // scheduleViolations plants what no engine writes.
 func scheduleViolations(b *bench) {
-	wants := func(invariant int, what string) {
-		b.Helper()
-		found, err := b.s.Check(b.ctx())
-		must(b, err)
-		if !slices.ContainsFunc(found, func(v store.Violation) bool { return v.Invariant == invariant && v.Say != "" }) {
-			b.Errorf("%s: Check found %v, want invariant %d broken", what, found, invariant)
-		}
-	}
 	b.clean()
 	next := b.now.Add(time.Hour)
 	b.put(store.Schedule{Name: "due", Version: 1, Next: next, Due: next, PausedAt: b.now})
-	wants(33, "due while it is paused")
+	b.broken(33, "due while it is paused")
 	b.put(store.Schedule{Name: "due", Version: 1, Next: next, Due: next})
 	b.clean()
 	x := b.id()
 	must(b, b.tick(store.Tick{Schedule: "due", Nominal: b.now, Last: b.now, Count: 1, Execution: x, At: b.now}))
 	b.clean()
 	must(b, b.tick(store.Tick{Schedule: "due", Nominal: next, Last: next, Count: 1, Execution: b.id(), At: b.now}))
-	wants(26, "fired before its time")
+	b.broken(26, "fired before its time")
 	b.put(store.Schedule{Name: "due", Version: 1})
 	b.clean()
 	must(b, b.tick(store.Tick{Schedule: "due", Nominal: b.now.Add(-time.Minute), Last: b.now, Count: 2, At: b.now}))
-	wants(26, "missed and fired")
+	b.broken(26, "missed and fired")
 	b.update(func(ctx context.Context, t store.Tx) error {
 		_, err := t.DropOld(ctx, store.OldTicks, b.now.Add(time.Second), 10)
 		return err
 	})
 	b.clean()
 	must(b, b.tick(store.Tick{Schedule: "p", Nominal: b.now, Last: b.now, Execution: x, At: b.now}, store.Tick{Schedule: "q", Nominal: b.now, Last: b.now, Execution: x, At: b.now}))
-	wants(26, "one execution of two ticks")
+	b.broken(26, "one execution of two ticks")
 }

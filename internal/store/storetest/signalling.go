@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -234,8 +232,6 @@ func doubleSignal(s *shared) {
 // raceSignal lets n writers emit two signals each, under the same two keys in different orders, and returns how many kept theirs.
 // A writer's execution is there exactly when its signals are.
 func raceSignal(b *bench, round string, n int, on func(int) store.Store) int {
-	var won atomic.Int32
-	var wg sync.WaitGroup
 	name := "race " + round
 	all := make([][]flow.Signal, n)
 	drafts := make([]*flow.Draft, n)
@@ -246,24 +242,15 @@ func raceSignal(b *bench, round string, n int, on func(int) store.Store) int {
 		}
 		drafts[i] = b.submit(named(name))
 	}
-	for i := range n {
-		wg.Go(func() {
-			err := on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-				d := *drafts[i]
-				return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Signals: all[i]})
-			})
-			switch {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, store.ErrConflict):
-				b.Errorf("writer %d: %v", i, err)
-			}
+	won := b.winners(n, func(i int) error {
+		return on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			d := *drafts[i]
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Signals: all[i]})
 		})
-	}
-	wg.Wait()
+	})
 	made, err := store.List(b.ctx(), b.s, store.Filter{Action: name, Limit: 10})
 	if err != nil || len(made) != 1 {
 		b.Errorf("%d executions (%v) beside one signal", len(made), err)
 	}
-	return int(won.Load())
+	return won
 }

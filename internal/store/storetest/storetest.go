@@ -219,6 +219,18 @@ func (b *bench) clean() {
 	}
 }
 
+// broken checks that the store finds an invariant broken by one of these executions, or by any row if none is named.
+func (b *bench) broken(invariant int, what string, of ...flow.ID) {
+	b.Helper()
+	found, err := b.s.Check(b.ctx())
+	must(b, err)
+	if !slices.ContainsFunc(found, func(v store.Violation) bool {
+		return v.Invariant == invariant && v.Say != "" && (len(of) == 0 || slices.Contains(of, v.Execution))
+	}) {
+		b.Errorf("%s: Check found %v, want invariant %d broken", what, found, invariant)
+	}
+}
+
 func must(b *bench, err error) {
 	b.Helper()
 	if err != nil {
