@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -36,14 +35,6 @@ func (t *tx) putAsides(all []store.Aside) {
 
 // Aside implements store.AsideReader.
 func (s *Store) Aside(ctx context.Context, kind store.AsideKind, id flow.ID) (flow.Aside, error) {
-	var all []store.Aside
-	var a args
-	err := s.read(ctx, call{q: qAside, params: a.int(int64(kind)).id(id).params, read: readInto(&all, asides)})
-	if err == nil && len(all) == 0 {
-		err = store.ErrNotFound
-	}
-	if err != nil {
-		return flow.Aside{}, fmt.Errorf("look whether %s is put aside: %w", id, err)
-	}
-	return all[0].Aside, nil
+	a, err := one(ctx, s, qAside, new(args).int(int64(kind)).id(id), asides, "look whether %s is put aside", id)
+	return a.Aside, err
 }

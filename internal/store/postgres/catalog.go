@@ -122,9 +122,9 @@ var (
 func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var alive, locked, there []flow.ID
 	t.unordered = true
-	t.add(qStillLive, t.args().ids(ids), readID(&alive))
-	t.add(qLockEnded, t.args().ids(ids), readID(&locked))
-	t.add(qStillEnded, t.args().ids(ids), readID(&there))
+	t.add(qStillLive, t.args().ids(ids), readAll(&alive, (*rows).id))
+	t.add(qLockEnded, t.args().ids(ids), readAll(&locked, (*rows).id))
+	t.add(qStillEnded, t.args().ids(ids), readAll(&there, (*rows).id))
 	children := map[flow.ID][]flow.ID{}
 	err := t.ask(ctx, qChildrenOf, t.args().ids(ids), func(r *rows) error {
 		workflow := r.id()

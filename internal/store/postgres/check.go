@@ -82,7 +82,7 @@ type checked struct {
 func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after flow.ID) (last flow.ID, more bool, err error) {
 	var a args
 	var page []flow.ID
-	if err := s.read(ctx, call{q: qPageIDs, params: a.id(after).int(checkChunk).params, read: readID(&page)}); err != nil || len(page) == 0 {
+	if err := s.read(ctx, call{q: qPageIDs, params: a.id(after).int(checkChunk).params, read: readAll(&page, (*rows).id)}); err != nil || len(page) == 0 {
 		return after, false, err
 	}
 	last = page[len(page)-1]

@@ -170,7 +170,7 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 			open = true
 			return nil
 		}},
-		call{q: qUnnumbered, params: b.label(l).int(int64(n)).params, read: readID(&ended)})
+		call{q: qUnnumbered, params: b.label(l).int(int64(n)).params, read: readAll(&ended, (*rows).id)})
 	if err != nil {
 		return nil, false, fmt.Errorf("find ended executions with the label %s=%s: %w", l.Name, l.Value, err)
 	}
@@ -205,10 +205,7 @@ const labelLock = 0x4c61623d
 func (t *tx) Number(ctx context.Context, l store.Label, ids []flow.ID) (bool, error) {
 	locked := false
 	lock := t.s.name + "\n" + l.Name + "\n" + l.Value
-	err := t.ask(ctx, qLockLabel, t.args().text(lock).int(labelLock), func(r *rows) error {
-		locked = r.bool()
-		return nil
-	})
+	err := t.ask(ctx, qLockLabel, t.args().text(lock).int(labelLock), readTo(&locked, (*rows).bool))
 	if err == nil && locked {
 		err = t.ask(ctx, qNumberEnds, t.args().text(l.Name).text(l.Value).ids(ids), nil)
 	}

@@ -198,10 +198,7 @@ func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]sto
 	var all []store.Switch
 	var last int64
 	t.add(qLatestSwitches, t.args().texts(names), readInto(&all, switches))
-	err := t.ask(ctx, qGeneration, nil, func(r *rows) error {
-		last = r.int()
-		return nil
-	})
+	err := t.ask(ctx, qGeneration, nil, readTo(&last, (*rows).int))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read switches: %w", err)
 	}
@@ -227,10 +224,7 @@ func (t *tx) insertSwitches() {
 
 // Generation implements store.SwitchReader.
 func (s *Store) Generation(ctx context.Context) (last int64, err error) {
-	err = s.read(ctx, call{q: qGeneration, read: func(r *rows) error {
-		last = r.int()
-		return nil
-	}})
+	err = s.read(ctx, call{q: qGeneration, read: readTo(&last, (*rows).int)})
 	return store.Result(last, err, "read the generation of rules")
 }
 

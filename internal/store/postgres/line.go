@@ -103,7 +103,7 @@ func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*
 	var all []*flow.Execution
 	var want locks
 	t.add(q, t.args().text(key).int(t.s.limit(n)), t.collectReadable(&all))
-	if err := t.ask(ctx, of, t.args().text(key).int(t.s.limit(n)), readID(&want.executions)); err != nil {
+	if err := t.ask(ctx, of, t.args().text(key).int(t.s.limit(n)), readAll(&want.executions, (*rows).id)); err != nil {
 		return nil, fmt.Errorf("lock executions of key %q: %w", key, err)
 	}
 	t.asked = append(t.asked, want)

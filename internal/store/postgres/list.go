@@ -371,7 +371,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 	for level := tops; len(level) > 0; {
 		var below []flow.ID
 		var a args
-		if err := s.read(ctx, call{q: qBeneath, params: a.ids(level).int(int64(q.Count)).params, read: readID(&below)}); err != nil {
+		if err := s.read(ctx, call{q: qBeneath, params: a.ids(level).int(int64(q.Count)).params, read: readAll(&below, (*rows).id)}); err != nil {
 			return r, fmt.Errorf("find the children of old executions: %w", err)
 		}
 		all, level = append(below, all...), below

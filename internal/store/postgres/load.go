@@ -244,10 +244,7 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 	var all []*flow.Execution
 	var beyond time.Time
-	at := func(r *rows) error {
-		beyond = r.time()
-		return nil
-	}
+	at := readTo(&beyond, (*rows).time)
 	t.add(qDue, t.args().int(row.Micros(now)).int(t.s.limit(n)), t.collectReadable(&all))
 	if err := t.ask(ctx, qNextWake, t.args().int(row.Micros(now)), at); err != nil {
 		return nil, beyond, fmt.Errorf("find due executions: %w", err)

@@ -110,10 +110,7 @@ const removeChunks = 200
 func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
 	for gone := int64(removeChunks); gone == removeChunks; {
 		var a args
-		err := s.read(ctx, call{q: qDeleteChunks, params: a.ids(ids).int(removeChunks).params, read: func(r *rows) error {
-			gone = r.int()
-			return nil
-		}})
+		err := s.read(ctx, call{q: qDeleteChunks, params: a.ids(ids).int(removeChunks).params, read: readTo(&gone, (*rows).int)})
 		if err != nil {
 			return fmt.Errorf("remove logs: %w", err)
 		}

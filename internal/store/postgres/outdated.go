@@ -47,10 +47,7 @@ func (t *tx) DropOld(ctx context.Context, of store.Outdated, before time.Time, n
 // DropLocks implements store.Cleaning.
 func (t *tx) DropLocks(ctx context.Context, after string, n int) (last string, err error) {
 	var locks []string
-	err = t.ask(ctx, qLocks, t.args().text(after).int(int64(n)), func(r *rows) error {
-		locks = append(locks, r.text())
-		return nil
-	})
+	err = t.ask(ctx, qLocks, t.args().text(after).int(int64(n)), readAll(&locks, (*rows).text))
 	if err == nil && len(locks) > 0 {
 		err = t.ask(ctx, qDropLocks, t.args().texts(locks), nil)
 	}

@@ -51,10 +51,7 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 		latest = store.Pause{}
 		var last int64
 		t.add(qPauseOf, t.args().int(int64(of)).text(name), func(r *rows) error { return pauses.read(r, &latest) })
-		err = t.ask(ctx, qLastPause, nil, func(r *rows) error {
-			last = r.int()
-			return nil
-		})
+		err = t.ask(ctx, qLastPause, nil, readTo(&last, (*rows).int))
 		if err != nil {
 			return err
 		}
@@ -86,10 +83,7 @@ func (t *tx) ExpectLastPause() {
 
 func (t *tx) askLastPause() {
 	t.paused = &paused{trip: t.trips}
-	t.add(qLastPause, nil, func(r *rows) error {
-		t.paused.last = r.int()
-		return nil
-	})
+	t.add(qLastPause, nil, readTo(&t.paused.last, (*rows).int))
 }
 
 // LastPause implements store.Tx. Pauses do not change while the transaction is under way, so the row of any session that it has
@@ -112,10 +106,7 @@ func (t *tx) LastPause(ctx context.Context) (last int64, err error) {
 // Pauses implements store.Pauses.
 func (t *tx) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	t.add(qPauses, nil, readInto(&all, pauses))
-	err = t.ask(ctx, qLastPause, nil, func(r *rows) error {
-		last = r.int()
-		return nil
-	})
+	err = t.ask(ctx, qLastPause, nil, readTo(&last, (*rows).int))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read pauses: %w", err)
 	}
@@ -125,10 +116,7 @@ func (t *tx) Pauses(ctx context.Context) (all []store.Pause, last int64, err err
 // Pauses implements store.PauseReader. The generation is read first: pauses that are made after that only make the list newer
 // than the generation says.
 func (s *Store) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
-	generation := call{q: qLastPause, read: func(r *rows) error {
-		last = r.int()
-		return nil
-	}}
+	generation := call{q: qLastPause, read: readTo(&last, (*rows).int)}
 	if err := s.read(ctx, generation, call{q: qPauses, read: readInto(&all, pauses)}); err != nil {
 		return nil, 0, fmt.Errorf("read pauses: %w", err)
 	}

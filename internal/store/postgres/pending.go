@@ -31,10 +31,7 @@ func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, er
 		p.Wake, p.Schedule, p.Window = r.time(), r.time(), r.time()
 		p.Signals, p.Meetings = r.bool(), r.bool()
 		return nil
-	}}, call{q: qLapsed, read: func(r *rows) error {
-		p.Expired = r.bool()
-		return nil
-	}}, call{q: qNow, read: func(r *rows) error {
+	}}, call{q: qLapsed, read: readTo(&p.Expired, (*rows).bool)}, call{q: qNow, read: func(r *rows) error {
 		p.Now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
 		return nil
 	}})

@@ -203,9 +203,6 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 // Size implements store.Reader. It counts tables, their indexes and values stored out of line.
 func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	var a args
-	err = s.read(ctx, call{q: qSize, params: a.text(s.name).params, read: func(r *rows) error {
-		size = r.int()
-		return nil
-	}})
+	err = s.read(ctx, call{q: qSize, params: a.text(s.name).params, read: readTo(&size, (*rows).int)})
 	return store.Result(size, err, "measure the store")
 }

@@ -55,20 +55,14 @@ func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (ha
 // Names implements store.RegistryReader.
 func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n int) (all []string, err error) {
 	var a args
-	err = s.read(ctx, call{q: registries[of].page, params: a.text(after).int(int64(n)).params, read: func(r *rows) error {
-		all = append(all, r.text())
-		return nil
-	}})
+	err = s.read(ctx, call{q: registries[of].page, params: a.text(after).int(int64(n)).params, read: readAll(&all, (*rows).text)})
 	return store.Result(all, err, "read names")
 }
 
 // Setting implements store.RegistryReader.
 func (s *Store) Setting(ctx context.Context, name string) (value []byte, err error) {
 	var a args
-	err = s.read(ctx, call{q: qSetting, params: a.text(name).params, read: func(r *rows) error {
-		value = r.bytes()
-		return nil
-	}})
+	err = s.read(ctx, call{q: qSetting, params: a.text(name).params, read: readTo(&value, (*rows).bytes)})
 	if err == nil && value == nil {
 		err = store.ErrNotFound
 	}

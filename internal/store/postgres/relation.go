@@ -148,6 +148,22 @@ func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
 	}
 }
 
+// readTo returns a reader that puts the column of the last row in a place.
+func readTo[T any](to *T, column func(*rows) T) func(*rows) error {
+	return func(r *rows) error {
+		*to = column(r)
+		return nil
+	}
+}
+
+// readAll returns a reader that adds the column of each row to all.
+func readAll[T any](all *[]T, column func(*rows) T) func(*rows) error {
+	return func(r *rows) error {
+		*all = append(*all, column(r))
+		return nil
+	}
+}
+
 // list reads the rows of a statement whose columns are those of a relation. The format what names the rows in an error: "ticks
 // of schedule %q".
 func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
@@ -171,10 +187,7 @@ func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation
 func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W, *T], now time.Time, n int, what string) (all []T, next time.Time, err error) {
 	var a, b args
 	err = s.read(ctx, call{q: q, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, of)},
-		call{q: later, params: b.int(row.Micros(now)).params, read: func(r *rows) error {
-			next = r.time()
-			return nil
-		}})
+		call{q: later, params: b.int(row.Micros(now)).params, read: readTo(&next, (*rows).time)})
 	if err != nil {
 		return nil, next, fmt.Errorf("%s: %w", what, err)
 	}

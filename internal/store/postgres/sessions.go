@@ -203,7 +203,7 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 	for len(all) < n {
 		var ids []flow.ID
 		most := n - len(all)
-		err := t.ask(ctx, qOwned, t.args().id(session).id(after).int(int64(most)), readID(&ids))
+		err := t.ask(ctx, qOwned, t.args().id(session).id(after).int(int64(most)), readAll(&ids, (*rows).id))
 		var xs []*flow.Execution
 		if err == nil {
 			xs, err = t.Lock(ctx, slices.DeleteFunc(slices.Clone(ids), t.s.unreadable.Has), store.WithoutPayload)

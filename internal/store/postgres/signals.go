@@ -151,10 +151,7 @@ func (t *tx) LockSignals(ctx context.Context, numbers []int64) (all []flow.Signa
 // DropSignals implements store.Signals.
 func (t *tx) DropSignals(ctx context.Context, trigger string, before time.Time, n int) (dropped int, err error) {
 	var old []int64
-	err = t.ask(ctx, qLockOld, t.args().int(row.Micros(before)).int(int64(n)).text(trigger), func(r *rows) error {
-		old = append(old, r.int())
-		return nil
-	})
+	err = t.ask(ctx, qLockOld, t.args().int(row.Micros(before)).int(int64(n)).text(trigger), readAll(&old, (*rows).int))
 	if err == nil && len(old) > 0 {
 		err = t.ask(ctx, qDropSignals, t.args().columns(numbered.columns(old...)).int(int64(n)), func(*rows) error {
 			dropped++

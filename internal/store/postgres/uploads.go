@@ -117,7 +117,7 @@ func (t *tx) LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sh
 // DropUploads implements store.Uploads.
 func (t *tx) DropUploads(ctx context.Context, now, again time.Time, n int) error {
 	var past []flow.ID
-	if err := t.ask(ctx, qPastUploads, t.args().int(row.Micros(now)).int(int64(n)), readID(&past)); err != nil {
+	if err := t.ask(ctx, qPastUploads, t.args().int(row.Micros(now)).int(int64(n)), readAll(&past, (*rows).id)); err != nil {
 		return fmt.Errorf("look for uploads that nothing keeps: %w", err)
 	}
 	if len(past) == 0 {
@@ -129,7 +129,7 @@ func (t *tx) DropUploads(ctx context.Context, now, again time.Time, n int) error
 
 // DroppedUploads implements store.Uploads.
 func (t *tx) DroppedUploads(ctx context.Context, n int) (ids []flow.ID, err error) {
-	err = t.ask(ctx, qDropped, t.args().int(int64(n)), readID(&ids))
+	err = t.ask(ctx, qDropped, t.args().int(int64(n)), readAll(&ids, (*rows).id))
 	return store.Result(ids, err, "read dropped uploads")
 }
 

@@ -62,10 +62,7 @@ func (t *tx) WaitsOf(ctx context.Context, executions []flow.ID) (all []flow.Wait
 // Taken implements store.Waits.
 func (t *tx) Taken(ctx context.Context, of store.WorkflowAttempt, signals []int64) (taken []int64, err error) {
 	a := t.args().id(of.ID).int(int64(of.Attempt)).columns(numbered.columns(signals...))
-	err = t.ask(ctx, qTaken, a, func(r *rows) error {
-		taken = append(taken, r.int())
-		return nil
-	})
+	err = t.ask(ctx, qTaken, a, readAll(&taken, (*rows).int))
 	return store.Result(taken, err, "look who took %d signals", len(signals))
 }
 

@@ -216,13 +216,6 @@ func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, un
 		a, q = a.text(task), qOpenOfTask
 	}
 	var all []flow.ID
-	err := t.ask(ctx, q, a, readID(&all))
+	err := t.ask(ctx, q, a, readAll(&all, (*rows).id))
 	return store.Result(all, err, "find open children of %s", of.ID)
-}
-
-func readID(all *[]flow.ID) func(*rows) error {
-	return func(r *rows) error {
-		*all = append(*all, r.id())
-		return nil
-	}
 }
