@@ -177,7 +177,7 @@ func (e *Engine) EmitTo(ctx context.Context, id flow.ID, m Emission) (Emitted, e
 		return Emitted{}, err
 	}
 	if x.Stage.Terminal() {
-		return Emitted{}, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+		return Emitted{}, errFinished(x)
 	}
 	m.Subject = id.String()
 	out, err := e.Emit(ctx, []Emission{m})

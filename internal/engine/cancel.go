@@ -42,9 +42,14 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	}
 	x, err := e.opts.Store.Get(ctx, id)
 	if err == nil && verdict != nil && !endedByCancel(x) {
-		return nil, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+		return nil, errFinished(x)
 	}
 	return x, err
+}
+
+// errFinished is flow.ErrFinished for an execution that has ended.
+func errFinished(x *flow.Execution) error {
+	return fmt.Errorf("%w: %s is %s", flow.ErrFinished, x.ID, x.Stage)
 }
 
 // endedByCancel reports whether an execution ended as a cancel orders it. One that was superseded, or found its key full, did

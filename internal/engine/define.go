@@ -100,36 +100,16 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		return nil, err
 	}
 	asked := time.Now()
-	stored, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (defined, error) {
-		out := make([]Defined, len(defs))
-		var aliases []*catalog.Alias
+	stored, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
+		out.all = make([]Defined, len(defs))
 		for _, i := range byName(defs) {
-			d := defs[i]
-			version, created, err := t.define(ctx, d)
-			if err != nil {
-				return defined{}, fmt.Errorf("define %q: %w", d.Name, err)
+			var moved []*catalog.Alias
+			if out.all[i], moved, err = t.defineFor(ctx, defs[i], &o); err != nil {
+				return defined{}, err
 			}
-			if d.Kind == definition.KindSchedule {
-				if err := t.beginSchedule(ctx, d, version); err != nil {
-					return defined{}, fmt.Errorf("begin schedule %q: %w", d.Name, err)
-				}
-			}
-			if d.Rule != nil || d.Trigger != nil {
-				if err := t.switchTo(ctx, d, version); err != nil {
-					return defined{}, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
-				}
-			}
-			if d.Runnable() {
-				moved, latest, err := t.defineAliases(ctx, d.Name, version, created, &o)
-				if err != nil {
-					return defined{}, fmt.Errorf("define %q: %w", d.Name, err)
-				}
-				aliases = append(aliases, moved...)
-				out[i].Moved, out[i].Latest = len(moved) > 0, latest
-			}
-			out[i].Name, out[i].Version, out[i].Kind, out[i].Created = d.Name, version, string(d.Kind), created
+			out.aliases = append(out.aliases, moved...)
 		}
-		return defined{out, aliases}, nil
+		return out, nil
 	})
 	if err != nil {
 		return nil, err
@@ -140,25 +120,47 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	}
 	rules := false
 	for i, d := range defs {
-		if d.Kind == definition.KindSchedule {
+		switch {
+		case d.Kind == definition.KindSchedule:
 			e.schedules.changed()
-		}
-		if d.Kind == definition.KindWebhook {
+		case d.Kind == definition.KindWebhook:
 			e.webhooks.forget(d.Name)
-		}
-		if d.Rule != nil || d.Trigger != nil {
+		case d.Rule != nil || d.Trigger != nil:
 			rules = true
+		case d.Runnable(): // other kinds are asked of the store, as other replicas do
+			e.catalog.Put(d, out[i].Version)
+			e.catalog.IsLatest(d.Name, out[i].Version, time.Now())
 		}
-		if !d.Runnable() {
-			continue // other replicas ask the store for it too
-		}
-		e.catalog.Put(d, out[i].Version)
-		e.catalog.IsLatest(d.Name, out[i].Version, time.Now())
 	}
 	if rules {
 		e.rulesChanged(ctx)
 	}
 	return out, nil
+}
+
+// defineFor stores one definition and puts it in force, and returns the aliases that it has moved.
+func (t *transaction) defineFor(ctx context.Context, d *definition.Definition, o *DefineOrder) (out Defined, moved []*catalog.Alias, err error) {
+	version, created, err := t.define(ctx, d)
+	if err != nil {
+		return out, nil, fmt.Errorf("define %q: %w", d.Name, err)
+	}
+	out = Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created}
+	switch {
+	case d.Kind == definition.KindSchedule:
+		if err := t.beginSchedule(ctx, d, version); err != nil {
+			return out, nil, fmt.Errorf("begin schedule %q: %w", d.Name, err)
+		}
+	case d.Rule != nil || d.Trigger != nil:
+		if err := t.switchTo(ctx, d, version); err != nil {
+			return out, nil, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
+		}
+	case d.Runnable():
+		if moved, out.Latest, err = t.defineAliases(ctx, d.Name, version, created, o); err != nil {
+			return out, nil, fmt.Errorf("define %q: %w", d.Name, err)
+		}
+		out.Moved = len(moved) > 0
+	}
+	return out, moved, nil
 }
 
 // Settle waits, after Define, until every replica runs what was defined.
@@ -192,28 +194,12 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 	var problems definition.Problems
 	for _, d := range defs {
 		for _, ref := range d.References() {
-			kind := definition.Kind("")
-			base, of, _ := strings.Cut(ref.Name, "@")
-			if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == definition.LatestAlias || of == alias) {
-				kind = known.Kind
-			} else if known, _, err := e.catalog.Get(ctx, ref.Name, ref.Version); err == nil {
-				kind = known.Kind
-			} else if !errors.Is(err, store.ErrNotFound) {
+			p, err := e.checkReference(ctx, ref, among, alias)
+			if err != nil {
 				return err
 			}
-			what := ref.Name
-			if ref.Version > 0 {
-				what = catalog.VersionKey(ref.Name, ref.Version)
-			}
-			switch {
-			case kind == "":
-				fix, err := e.catalog.NameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
-				if err != nil {
-					return err
-				}
-				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix))
-			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
-				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
+			if p != nil {
+				problems = append(problems, *p)
 			}
 		}
 		for _, q := range d.QueueRefs() {
@@ -243,6 +229,38 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 		return problems
 	}
 	return nil
+}
+
+// checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the runnable definitions
+// that are checked together with it.
+func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string) (*definition.Problem, error) {
+	kind := definition.Kind("")
+	base, of, _ := strings.Cut(ref.Name, "@")
+	if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == definition.LatestAlias || of == alias) {
+		kind = known.Kind
+	} else if known, _, err := e.catalog.Get(ctx, ref.Name, ref.Version); err == nil {
+		kind = known.Kind
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	what := ref.Name
+	if ref.Version > 0 {
+		what = catalog.VersionKey(ref.Name, ref.Version)
+	}
+	var p definition.Problem
+	switch {
+	case kind == "":
+		fix, err := e.catalog.NameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
+		if err != nil {
+			return nil, err
+		}
+		p = refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix)
+	case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
+		p = refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead")
+	default:
+		return nil, nil
+	}
+	return &p, nil
 }
 
 // checkTriggers says which triggers definitions wait for that nothing can wait for.

@@ -142,20 +142,12 @@ func New(o Options) (*Engine, error) {
 	if o.Store == nil {
 		return nil, errors.New("new engine: no store given")
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Poll = cmp.Or(o.Poll, pollEvery)
+	o.Committers = cmp.Or(o.Committers, 1)
+	o.Lease = cmp.Or(o.Lease, handoff.Lease)
 	if o.Random == nil {
 		o.Random = rand.Float64
-	}
-	if o.Poll == 0 {
-		o.Poll = pollEvery
-	}
-	if o.Committers == 0 {
-		o.Committers = 1
-	}
-	if o.Lease == 0 {
-		o.Lease = handoff.Lease
 	}
 	if o.Lease < leastLease || o.Lease > mostLease {
 		return nil, fmt.Errorf("new engine: a lease of %s: give %s to %s", o.Lease, leastLease, mostLease)
@@ -181,16 +173,16 @@ func New(o Options) (*Engine, error) {
 		reruns:        carrier{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
+		catalog:       catalog.New(o.Store),
+		languages:     catalog.NewLanguages(o.Store, o.Languages),
+		lanes:         newLanes(),
+		schedules:     newSchedules(),
+		webhooks:      &webhooks{all: map[string]knownWebhook{}},
+		rules:         newRules(),
+		pauses:        newPauses(),
+		defining:      newAlone(),
 	}
-	e.catalog = catalog.New(o.Store)
-	e.languages = catalog.NewLanguages(o.Store, o.Languages)
 	e.uploads = &uploads.Uploads{Store: o.Store, Blobs: o.Blobs, NewID: o.NewID, Update: e.update}
-	e.lanes = newLanes()
-	e.schedules = newSchedules()
-	e.webhooks = &webhooks{all: map[string]knownWebhook{}}
-	e.rules = newRules()
-	e.pauses = newPauses()
-	e.defining = newAlone()
 	for _, q := range o.Queues {
 		if err := e.catalog.Expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

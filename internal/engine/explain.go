@@ -234,9 +234,40 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 		}
 		w.Unblock = append(w.Unblock, why.ResumeIt("rule", name, "pawl rules resume "+name))
 	}
-	met, unheld := 0, map[string]int{}
-	states := map[flow.EnforcementState]int{}
-	var last *flow.Signal
+	latest, err := e.latestOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if latest.heard == 0 {
+		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")
+		w.Unblock = append(w.Unblock, why.Advice{Text: "a signal of one of these names comes; the list of signals shows which names do"})
+		return w, nil
+	}
+	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", latest.heard, latest.last.ID.Text(flow.SignalPrefix), latest.last.At.UTC().Format("2006-01-02 15:04:05Z")))
+	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
+		if n := latest.states[state]; n > 0 {
+			w.Facts = append(w.Facts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	for _, say := range mostOften(latest.unheld, 5) {
+		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", latest.unheld[say], say))
+	}
+	if latest.states[flow.EnforcementFailed] > 0 {
+		w.Unblock = append(w.Unblock, why.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})
+	}
+	return w, nil
+}
+
+// latestSignals is what became of the latest signals that a rule listens to.
+type latestSignals struct {
+	heard  int // signals that it listens to
+	last   *flow.Signal
+	states map[flow.EnforcementState]int // how many have an enforcement in each state
+	unheld map[string]int                // how many have none, by why
+}
+
+func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSignals, error) {
+	l := &latestSignals{states: map[flow.EnforcementState]int{}, unheld: map[string]int{}}
 	f := signalsOf(r, time.Time{})
 	f.Limit = explainedSignals
 	found, err := e.opts.Store.Signals(ctx, f)
@@ -248,41 +279,24 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 		if !r.ListensTo(s.Trigger) {
 			continue
 		}
-		if met++; last == nil {
-			last = s
+		if l.heard++; l.last == nil {
+			l.last = s
 		}
-		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: name, Signal: s.Number, Limit: 1})
+		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		if len(known) > 0 {
-			states[known[0].State]++
+			l.states[known[0].State]++
 			continue
 		}
 		of, err := whyRule(r, s, nil)
 		if err != nil { // of the signal, which harms none of the others
 			of.Summary = "the rules cannot be asked about it: " + err.Error()
 		}
-		unheld[of.Summary]++
+		l.unheld[of.Summary]++
 	}
-	if met == 0 {
-		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")
-		w.Unblock = append(w.Unblock, why.Advice{Text: "a signal of one of these names comes; the list of signals shows which names do"})
-		return w, nil
-	}
-	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", met, last.ID.Text(flow.SignalPrefix), last.At.UTC().Format("2006-01-02 15:04:05Z")))
-	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
-		if n := states[state]; n > 0 {
-			w.Facts = append(w.Facts, fmt.Sprintf("%d %s", n, state))
-		}
-	}
-	for _, say := range mostOften(unheld, 5) {
-		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", unheld[say], say))
-	}
-	if states[flow.EnforcementFailed] > 0 {
-		w.Unblock = append(w.Unblock, why.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})
-	}
-	return w, nil
+	return l, nil
 }
 
 // signalsOf selects the signals that a rule may listen to.

@@ -89,7 +89,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 		return r, fault.New("id", id.String(), fmt.Sprintf("it is a %s: only a workflow can be paused, which then starts no more tasks", x.Kind),
 			"pause its queue, or cancel it")
 	case x.Stage.Terminal():
-		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+		return r, errFinished(x)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), pausedWithin)
 	defer stop()
@@ -108,7 +108,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 			return r, err
 		}
 		if x.Stage.Terminal() {
-			return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+			return r, errFinished(x)
 		}
 	}
 	var later []levelTasks

@@ -107,50 +107,54 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		if d.Rule == nil {
 			continue
 		}
-		r := &automation.Rule{Name: d.Name, Rule: d.Rule}
-		was := in.Rule(d.Name)
-		p := Past{Rule: d.Name, Samples: []PastSample{}}
-		var windows pastWindows
-		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
-			x, err := e.evaluateAlone(ctx, r, s)
-			if err != nil && willFailAgain(err) {
-				p.Signals++
-				p.add(s.ID, flow.EnforcementFailed, unread(err))
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			y, err := e.evaluateAlone(ctx, was, s)
-			if err != nil {
-				return err
-			}
-			sample := PastSample{Signal: s.ID}
-			p.Signals++
-			if x != nil {
-				sample.State, sample.Reason = x.verdict.State, x.verdict.Reason
-				windows.hold(&x.verdict, s)
-			}
-			if y != nil {
-				sample.Was = y.verdict.State
-			}
-			sample.Unlike = was != nil && (sample.State != sample.Was || x != nil && string(x.verdict.Input) != string(y.verdict.Input))
-			if sample.Unlike {
-				p.Unlike++
-			}
-			p.count(sample.State)
-			if (sample.State != 0 || sample.Unlike) && len(p.Samples) < pastSamples {
-				p.Samples = append(p.Samples, sample)
-			}
-			return nil
-		})
+		p, err := e.testRule(ctx, &automation.Rule{Name: d.Name, Rule: d.Rule}, in.Rule(d.Name), since)
 		if err != nil {
 			return nil, err
 		}
-		p.Runs = windows.runs(d.Rule.Window)
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// testRule is TestRules for one rule; was is the version in force, and nil where there is none.
+func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time) (p Past, err error) {
+	p = Past{Rule: r.Name, Samples: []PastSample{}}
+	var windows pastWindows
+	p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
+		x, err := e.evaluateAlone(ctx, r, s)
+		if err != nil && willFailAgain(err) {
+			p.Signals++
+			p.add(s.ID, flow.EnforcementFailed, unread(err))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		y, err := e.evaluateAlone(ctx, was, s)
+		if err != nil {
+			return err
+		}
+		sample := PastSample{Signal: s.ID}
+		p.Signals++
+		if x != nil {
+			sample.State, sample.Reason = x.verdict.State, x.verdict.Reason
+			windows.hold(&x.verdict, s)
+		}
+		if y != nil {
+			sample.Was = y.verdict.State
+		}
+		sample.Unlike = was != nil && (sample.State != sample.Was || x != nil && string(x.verdict.Input) != string(y.verdict.Input))
+		if sample.Unlike {
+			p.Unlike++
+		}
+		p.count(sample.State)
+		if (sample.State != 0 || sample.Unlike) && len(p.Samples) < pastSamples {
+			p.Samples = append(p.Samples, sample)
+		}
+		return nil
+	})
+	p.Runs = windows.runs(r.Window)
+	return p, err
 }
 
 // evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule.

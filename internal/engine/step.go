@@ -257,19 +257,11 @@ func (s *step) carryOut(ctx context.Context) error {
 		return err
 	}
 	st := s.p.tracker.State()
-	if len(s.plan.Recall) > 0 {
-		all, err := s.endChildren(ctx, s.plan.Recall, true)
-		if err != nil {
-			return err
-		}
-		st.Recalled, s.more = all, s.more || !all
+	if err := s.endChildren(ctx, s.plan.Recall, true, &st.Recalled); err != nil {
+		return err
 	}
-	if len(s.plan.Cancel) > 0 {
-		all, err := s.endChildren(ctx, s.plan.Cancel, false)
-		if err != nil {
-			return err
-		}
-		st.Stopped, s.more = all, s.more || !all
+	if err := s.endChildren(ctx, s.plan.Cancel, false, &st.Stopped); err != nil {
+		return err
 	}
 	if s.plan.Stage != 0 {
 		s.p.tracker, s.p.items = nil, nil // the attempt is over
@@ -299,18 +291,23 @@ func (s *step) advanceData() json.RawMessage {
 }
 
 // endChildren orders open children of tasks to end: all of them, or only those that neither a worker nor the engine holds yet.
-// It reports whether these were all; a transaction ends no more than it has room for.
-func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool) (all bool, err error) {
+// all tells whether these were all; a transaction ends no more than it has room for, and another one the rest.
+func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool, all *bool) (err error) {
+	if len(tasks) == 0 {
+		return nil
+	}
 	code, reason := flow.CodeCancelled, "the workflow failed"
 	if c := s.w.State.Cancel; c != nil {
 		code, reason = c.Code, c.Reason
 	}
-	for _, i := range tasks {
-		if all, err = s.t.endOpen(ctx, s.w, s.def.Tasks[i].Name, unheld, code, reason); err != nil || !all {
-			return false, err
+	*all = true
+	for i := 0; i < len(tasks) && *all; i++ {
+		if *all, err = s.t.endOpen(ctx, s.w, s.def.Tasks[tasks[i]].Name, unheld, code, reason); err != nil {
+			return err
 		}
 	}
-	return true, nil
+	s.more = s.more || !*all
+	return nil
 }
 
 // endOpen orders open children of a workflow's task ("": of all) to end, and reports whether these were all.

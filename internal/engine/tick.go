@@ -186,20 +186,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	switch {
 	case err == nil:
 		n.mark(all)
-		e.counters.submitted.Add(int64(n.ticks))
-		e.counters.ticksFired.Add(int64(n.ticks))
-		for why, missed := range n.missed {
-			e.counters.ticksMissed[why].Add(int64(missed))
-		}
-		for _, lag := range n.lags {
-			e.distributions.lag.Observe(max(0, lag).Seconds())
-		}
-		for _, name := range n.paused {
-			e.opts.Log.Warn("a schedule has paused itself, because its executions failed: pawl why schedule:NAME says more", telemetry.Schedule, name)
-		}
-		if n.late() > 0 {
-			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late())
-		}
+		e.noteFired(&n)
 		return n.schedules, nil
 	case !willFailAgain(err):
 		return 0, err
@@ -219,6 +206,24 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		decided, failed = decided+n, append(failed, err)
 	}
 	return decided, errors.Join(failed...)
+}
+
+// noteFired counts and logs what a committed transaction has decided about schedules.
+func (e *Engine) noteFired(n *fired) {
+	e.counters.submitted.Add(int64(n.ticks))
+	e.counters.ticksFired.Add(int64(n.ticks))
+	for why, missed := range n.missed {
+		e.counters.ticksMissed[why].Add(int64(missed))
+	}
+	for _, lag := range n.lags {
+		e.distributions.lag.Observe(max(0, lag).Seconds())
+	}
+	for _, name := range n.paused {
+		e.opts.Log.Warn("a schedule has paused itself, because its executions failed: pawl why schedule:NAME says more", telemetry.Schedule, name)
+	}
+	if n.late() > 0 {
+		e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late())
+	}
 }
 
 // missedWhys are the reasons by which missed ticks are counted; the others are of schedules that were paused or edited.

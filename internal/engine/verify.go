@@ -12,24 +12,13 @@ import (
 // Verify reads the whole store and says which promises its rows break, and whether what this replica follows of workflows is
 // what their rows say. It changes nothing and may run beside everything else; it takes as long as the store is large.
 func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
-	broken, err := e.opts.Store.Check(ctx)
-	if err == nil {
-		var more []store.Violation
-		more, err = e.verifyFollowed(ctx)
-		broken = append(broken, more...)
-	}
-	if err == nil {
-		var more []store.Violation
-		more, err = e.verifyRules(ctx)
-		broken = append(broken, more...)
-	}
-	if err == nil {
-		var more []store.Violation
-		more, err = e.verifyInquiries(ctx)
-		broken = append(broken, more...)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("verify the store: %w", err)
+	var broken []store.Violation
+	for _, check := range []func(context.Context) ([]store.Violation, error){e.opts.Store.Check, e.verifyFollowed, e.verifyRules, e.verifyInquiries} {
+		found, err := check(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("verify the store: %w", err)
+		}
+		broken = append(broken, found...)
 	}
 	return broken, nil
 }
