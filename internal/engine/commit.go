@@ -153,25 +153,9 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 		}
 	}
 	if err == nil {
-		failpoint.Hit(failpoint.AfterCommit)
-		for _, point := range t.effects.failpoints {
-			failpoint.Hit(point)
-		}
-		e.counters.committed(len(ops))
-		if len(t.effects.written) > 0 {
-			e.health.wrote()
-		}
-		e.distributions.commit.Observe(since(began))
-		e.distributions.batch.Observe(float64(len(ops)))
-		e.afterCommit(t)
-		failpoint.Hit(failpoint.AfterTell)
+		e.committed(t, len(ops), began)
 	} else {
-		e.counters.failedCommits.Add(1)
-		e.health.failed(err)
-		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
-		if errors.Is(err, store.ErrUnknown) {
-			e.outcomeUnknown()
-		}
+		e.commitFailed(ops, err)
 		err = fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range ops {
@@ -181,6 +165,32 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 		e.measureClaims(t)
 	}
 	e.deliver(t, len(ops), claimers, queueClock, err)
+}
+
+// committed counts a commit, and carries out what follows from it.
+func (e *Engine) committed(t *transaction, requests int, began time.Time) {
+	failpoint.Hit(failpoint.AfterCommit)
+	for _, point := range t.effects.failpoints {
+		failpoint.Hit(point)
+	}
+	e.counters.committed(requests)
+	if len(t.effects.written) > 0 {
+		e.health.wrote()
+	}
+	e.distributions.commit.Observe(since(began))
+	e.distributions.batch.Observe(float64(requests))
+	e.afterCommit(t)
+	failpoint.Hit(failpoint.AfterTell)
+}
+
+// commitFailed counts and logs a failed commit.
+func (e *Engine) commitFailed(ops []op, err error) {
+	e.counters.failedCommits.Add(1)
+	e.health.failed(err)
+	e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
+	if errors.Is(err, store.ErrUnknown) {
+		e.outcomeUnknown()
+	}
 }
 
 // transact decides requests in one transaction and commits it. queueClock is the count of queueHints when the transaction began: what has

@@ -133,28 +133,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 // ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
 func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) {
 	page := expiredPage + int(e.unrecovered.Load())
-	type expired struct {
-		sessions []store.Session
-		at       clockReading
-		jumped   bool
-	}
-	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (x expired, err error) {
-		if x.sessions, err = t.tx.Expired(ctx, page); err != nil {
-			return x, err
-		}
-		if x.at, err = t.readClock(ctx); err != nil {
-			return x, err
-		}
-		if x.jumped = e.clocks.jumped(x.at); x.jumped || len(x.sessions) == 0 {
-			return x, nil
-		}
-		ids := make([]flow.ID, len(x.sessions))
-		for i := range x.sessions {
-			ids[i] = x.sessions[i].ID
-		}
-		_, err = t.tx.EndLeases(ctx, ids)
-		return x, err
-	})
+	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (expired, error) { return t.endExpired(ctx, page) })
 	if err != nil {
 		return false, err
 	}
@@ -188,6 +167,32 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 		}
 	}
 	return len(found.sessions) == page && recovered > 0, nil
+}
+
+// expired are sessions whose leases have run out.
+type expired struct {
+	sessions []store.Session
+	at       clockReading
+	jumped   bool // at shows a jump of the database's clock, which may be why: no lease was ended
+}
+
+// endExpired finds up to n sessions whose leases have run out, and ends these leases for good.
+func (t *transaction) endExpired(ctx context.Context, n int) (x expired, err error) {
+	if x.sessions, err = t.tx.Expired(ctx, n); err != nil {
+		return x, err
+	}
+	if x.at, err = t.readClock(ctx); err != nil {
+		return x, err
+	}
+	if x.jumped = t.e.clocks.jumped(x.at); x.jumped || len(x.sessions) == 0 {
+		return x, nil
+	}
+	ids := make([]flow.ID, len(x.sessions))
+	for i := range x.sessions {
+		ids[i] = x.sessions[i].ID
+	}
+	_, err = t.tx.EndLeases(ctx, ids)
+	return x, err
 }
 
 // recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on

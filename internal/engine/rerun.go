@@ -272,20 +272,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	if input == nil {
 		input = x.Input
 	}
-	was, own := x.Request, x.Labels // what the original's definition would have asked for
-	if x.Version == 0 {
-		was = requests.BuiltIn(x.Kind, x.Input)
-	} else if def, err := e.catalog.Of(ctx, x); err == nil {
-		own = map[string]string{}
-		for name, value := range x.Labels {
-			if def.Settings.Labels[name] != value {
-				own[name] = value
-			}
-		}
-		if was, err = requests.For(def, x.Version, x.Input, own, nil); err != nil {
-			was = x.Request
-		}
-	}
+	was, own := e.byDefinition(ctx, x)
 	r, err := e.request(ctx, &Submission{Action: action, Input: input, Labels: own}, x.ID)
 	if err != nil {
 		return flow.Request{}, err
@@ -295,6 +282,28 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		r.Alias = x.Alias // by which that version was asked for
 	}
 	return r, nil
+}
+
+// byDefinition is what an execution would have asked for by its definition alone, and those of its labels that the definition does not have.
+// Where the definition cannot be read, it is what the execution asked for.
+func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.Request, own map[string]string) {
+	if x.Version == 0 {
+		return requests.BuiltIn(x.Kind, x.Input), x.Labels
+	}
+	def, err := e.catalog.Of(ctx, x)
+	if err != nil {
+		return x.Request, x.Labels
+	}
+	own = map[string]string{}
+	for name, value := range x.Labels {
+		if def.Settings.Labels[name] != value {
+			own[name] = value
+		}
+	}
+	if was, err = requests.For(def, x.Version, x.Input, own, nil); err != nil {
+		was = x.Request
+	}
+	return was, own
 }
 
 // keepAsked keeps in a request what the original's submitter had asked for beside what its definition says: that in which the original

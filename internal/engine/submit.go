@@ -156,26 +156,15 @@ func locksOf(r *flow.Request) (keys []string) {
 }
 
 func (o *submitOp) decide(ctx context.Context, t *transaction) error {
-	if o.key != "" {
-		if known, ok := t.loaded.idempotency[o.key]; ok {
-			o.verdict = Submitted{Execution: known.Execution, Existing: true}
-			if known.Hash != o.hash {
-				o.verdict = Submitted{Err: mismatch(known)}
-			}
-			return nil
+	if known, ok := t.loaded.idempotency[o.key]; ok && o.key != "" {
+		o.verdict = Submitted{Execution: known.Execution, Existing: true}
+		if known.Hash != o.hash {
+			o.verdict = Submitted{Err: mismatch(known)}
 		}
+		return nil
 	}
-	refused := o.refused
-	if !o.under.IsZero() {
-		if d := t.draft(o.under); d == nil || d.Stage.Terminal() {
-			refused = flow.ErrFinished
-		}
-	}
-	if refused == nil && len(o.sums) > 0 {
-		refused = uploads.Missing(&o.request, t.loaded.uploads)
-	}
-	if refused != nil {
-		o.verdict = Submitted{Err: refused}
+	if err := o.refusal(t); err != nil {
+		o.verdict = Submitted{Err: err}
 		return nil
 	}
 	if o.key != "" {
@@ -209,6 +198,19 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		t.changes.idempotency = append(t.changes.idempotency, t.loaded.idempotency[o.key])
 	}
 	return nil
+}
+
+// refusal is why the transaction accepts no execution; nil: it accepts one.
+func (o *submitOp) refusal(t *transaction) error {
+	if !o.under.IsZero() {
+		if d := t.draft(o.under); d == nil || d.Stage.Terminal() {
+			return flow.ErrFinished
+		}
+	}
+	if o.refused != nil || len(o.sums) == 0 {
+		return o.refused
+	}
+	return uploads.Missing(&o.request, t.loaded.uploads)
 }
 
 // labelWeight is how many times as long a byte of a label takes to write as one of an input: labels are rows with an index. 64 executions
