@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -99,12 +100,8 @@ func HostTook(code string, data json.RawMessage) string {
 // Pause is how long to wait before the attempt after the given one (1, 2, …). random is in [0, 1).
 func (r Retry) Pause(attempt int, random float64) time.Duration {
 	d, most := r.Delay, r.MaxDelay
-	if d == 0 {
-		d = defaultDelay
-	}
-	if most == 0 {
-		most = defaultMaxDelay
-	}
+	d = cmp.Or(d, defaultDelay)
+	most = cmp.Or(most, defaultMaxDelay)
 	pause := float64(d)
 	if r.Backoff != Constant {
 		pause *= math.Pow(2, float64(attempt-1))

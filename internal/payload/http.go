@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -44,12 +45,8 @@ func HTTP(payload []byte) (*Request, error) {
 		}
 	}
 	r.Method = strings.ToUpper(r.Method)
-	if r.Response == "" {
-		r.Response = "auto"
-	}
-	if r.MaxBytes == 0 {
-		r.MaxBytes = responseBytes
-	}
+	r.Response = cmp.Or(r.Response, "auto")
+	r.MaxBytes = cmp.Or(r.MaxBytes, responseBytes)
 	if len(r.Expect) == 0 {
 		r.Expect = Statuses{{200, 299}}
 	}

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"reflect"
@@ -32,10 +33,7 @@ func Webhook(payload []byte) (*Notice, error) {
 
 // Secret is the name of the secret: of a variable, or an absolute path.
 func (n *Notice) Secret() string {
-	if n.SecretEnv != "" {
-		return n.SecretEnv
-	}
-	return n.SecretFile
+	return cmp.Or(n.SecretEnv, n.SecretFile)
 }
 
 func checkEvent(r *strictjson.Reader, at string, v reflect.Value) {

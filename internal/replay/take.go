@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -353,10 +354,7 @@ func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.P
 		return text
 	}
 	or := func(s string) string {
-		if s == "" {
-			return "left alone"
-		}
-		return s
+		return cmp.Or(s, "left alone")
 	}
 	for _, t := range a.def.Tasks {
 		r, k := says(rules, t.Name), says(was, t.Name)

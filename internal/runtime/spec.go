@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -22,27 +23,13 @@ func DefaultLimits() Limits {
 
 // Or returns l with its zero fields taken from defaults.
 func (l Limits) Or(defaults Limits) Limits {
-	if l.Wall == 0 {
-		l.Wall = defaults.Wall
-	}
-	if l.CPU == 0 {
-		l.CPU = defaults.CPU
-	}
-	if l.Memory == 0 {
-		l.Memory = defaults.Memory
-	}
-	if l.Pids == 0 {
-		l.Pids = defaults.Pids
-	}
-	if l.CPUs == 0 {
-		l.CPUs = defaults.CPUs
-	}
-	if l.Output == 0 {
-		l.Output = defaults.Output
-	}
-	if l.Disk == 0 {
-		l.Disk = defaults.Disk
-	}
+	l.Wall = cmp.Or(l.Wall, defaults.Wall)
+	l.CPU = cmp.Or(l.CPU, defaults.CPU)
+	l.Memory = cmp.Or(l.Memory, defaults.Memory)
+	l.Pids = cmp.Or(l.Pids, defaults.Pids)
+	l.CPUs = cmp.Or(l.CPUs, defaults.CPUs)
+	l.Output = cmp.Or(l.Output, defaults.Output)
+	l.Disk = cmp.Or(l.Disk, defaults.Disk)
 	return l
 }
 

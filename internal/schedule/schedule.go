@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -108,15 +109,9 @@ func New(spec Spec) (*Schedule, error) {
 			s.zone = zone
 		}
 	}
-	if s.Within == 0 {
-		s.Within = defaultWithin
-	}
-	if s.AtMost == 0 {
-		s.AtMost = defaultAtMost
-	}
-	if s.CatchUp == "" {
-		s.CatchUp = CatchUpLast
-	}
+	s.Within = cmp.Or(s.Within, defaultWithin)
+	s.AtMost = cmp.Or(s.AtMost, defaultAtMost)
+	s.CatchUp = cmp.Or(s.CatchUp, CatchUpLast)
 	kinds := 0
 	for _, there := range []bool{len(spec.Cron) > 0, spec.Every != 0, spec.At != ""} {
 		if there {
@@ -209,12 +204,8 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 	}
 	only := func(moment time.Time, zone *time.Location) {
 		s.at = &times{zone: zone, gap: s.Gap, repeat: s.Repeat, next: func(civil time.Time) (time.Time, bool) { return moment, !moment.Before(civil) }}
-		if s.at.gap == "" {
-			s.at.gap = GapNext
-		}
-		if s.at.repeat == "" {
-			s.at.repeat = RepeatFirst
-		}
+		s.at.gap = cmp.Or(s.at.gap, GapNext)
+		s.at.repeat = cmp.Or(s.at.repeat, RepeatFirst)
 	}
 	if t, err := time.Parse(time.RFC3339, s.At); err == nil {
 		only(t.UTC(), time.UTC)

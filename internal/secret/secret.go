@@ -3,6 +3,7 @@
 package secret
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -148,12 +149,8 @@ func (g *grant) refuses(server *url.URL) string {
 	}
 	usual := map[string]string{"http": "80", "https": "443"}[server.Scheme]
 	port, wanted := server.Port(), g.port
-	if port == "" {
-		port = usual
-	}
-	if wanted == "" {
-		wanted = usual
-	}
+	port = cmp.Or(port, usual)
+	wanted = cmp.Or(wanted, usual)
 	if port != wanted {
 		return fmt.Sprintf("the operator lets tasks use it for port %s of %s, not for port %s", wanted, g.host, port)
 	}

@@ -54,9 +54,7 @@ func (c *call) rerunMany() error {
 		ids[i] = x.ID
 	}
 	o := engine.RerunManyOptions{AtOnce: in.AtOnce, Definition: in.Definition, From: in.From, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
-	if o.AtOnce == 0 {
-		o.AtOnce = rerunsAtOnce
-	}
+	o.AtOnce = cmp.Or(o.AtOnce, rerunsAtOnce)
 	s, err := c.Engine.RerunMany(c.ctx(), ids, o)
 	if err != nil {
 		return fmt.Errorf("run executions again: %w", err)

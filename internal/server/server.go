@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -97,18 +98,10 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.BodyLimit == 0 {
-		o.BodyLimit = 16 << 20
-	}
-	if o.UploadLimit == 0 {
-		o.UploadLimit = defaultUploadLimit
-	}
-	if o.Patience == 0 {
-		o.Patience = 15 * time.Second
-	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
+	o.BodyLimit = cmp.Or(o.BodyLimit, 16<<20)
+	o.UploadLimit = cmp.Or(o.UploadLimit, defaultUploadLimit)
+	o.Patience = cmp.Or(o.Patience, 15*time.Second)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: make(chan struct{}, replaysAtOnce), archives: make(chan struct{}, archivesAtOnce)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit, s.bodies.first, s.bodies.part, s.bodies.free = max(bodiesInFlight, 2*o.BodyLimit), smallBody, smallBody, true

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -40,10 +41,7 @@ func (h *Hook) Check() (faults []Fault) {
 	if h.Header == "" {
 		fault("header", "scheme hmac needs the header that has the signature", "add header: x-signature")
 	}
-	signed := h.Signed
-	if signed == "" {
-		signed = "{body}"
-	}
+	signed := cmp.Or(h.Signed, "{body}")
 	if strings.Count(signed, "{body}") != 1 {
 		fault("signed", "the body must be signed, once", `write signed: "{timestamp}.{body}", as the provider documents it`)
 	}

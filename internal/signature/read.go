@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -144,10 +145,7 @@ func (h *Hook) readHMAC(header Header, body []byte) (*claim, error) {
 
 // parts are the pieces of the text that is signed.
 func (h *Hook) parts(moment, id string, body []byte) (parts [][]byte) {
-	rest := h.Signed
-	if rest == "" {
-		rest = "{body}"
-	}
+	rest := cmp.Or(h.Signed, "{body}")
 	for rest != "" {
 		name, at := "", len(rest)
 		for _, n := range placeholders {
@@ -172,10 +170,7 @@ func (h *Hook) parts(moment, id string, body []byte) (parts [][]byte) {
 var placeholders = []string{"{timestamp}", "{id}", "{body}"}
 
 func (h *Hook) encoding() string {
-	if h.Encoding == "" {
-		return Hex
-	}
-	return h.Encoding
+	return cmp.Or(h.Encoding, Hex)
 }
 
 func (h *Hook) decode(text string) ([]byte, error) {

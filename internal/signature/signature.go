@@ -3,6 +3,7 @@
 package signature
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -134,10 +135,7 @@ func (h *Hook) timely(c *claim, now time.Time) error {
 	if c.at.IsZero() {
 		return nil
 	}
-	tolerance := h.Tolerance
-	if tolerance == 0 {
-		tolerance = DefaultTolerance
-	}
+	tolerance := cmp.Or(h.Tolerance, DefaultTolerance)
 	switch age := now.Sub(c.at); {
 	case age > tolerance:
 		return refuse(Stale, "it was signed at %s, %s ago; at most %s are allowed", c.at.UTC().Format(time.RFC3339), age.Round(time.Second), tolerance)

@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -123,14 +124,10 @@ func (e *evaluation) withTask(all map[string]string, output string) []string {
 // comes between the two.
 func (e *evaluation) limits() runtime.Limits {
 	l := limitsOf(e.code.Limits)
-	if l.Wall == 0 {
-		l.Wall = e.task.Timeout
-	}
+	l.Wall = cmp.Or(l.Wall, e.task.Timeout)
 	chosen := l.Wall != 0
 	l = l.Or(limitsOf(e.lang.Limits))
-	if l.CPU == 0 {
-		l.CPU = l.Wall
-	}
+	l.CPU = cmp.Or(l.CPU, l.Wall)
 	l.Overrun = e.overrun()
 	if e.code.Interactive && !chosen {
 		l.Wall = max(l.Wall, typingTime)

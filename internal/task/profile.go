@@ -114,27 +114,7 @@ func (p *Profile) complete() {
 }
 
 func completed(l, defaults api.CodeLimits) api.CodeLimits {
-	or := func(v *api.Size, d api.Size) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	or(&l.Memory, defaults.Memory)
-	or(&l.Output, defaults.Output)
-	or(&l.Disk, defaults.Disk)
-	if l.Wall == 0 {
-		l.Wall = defaults.Wall
-	}
-	if l.CPU == 0 {
-		l.CPU = defaults.CPU
-	}
-	if l.Pids == 0 {
-		l.Pids = defaults.Pids
-	}
-	if l.CPUs == 0 {
-		l.CPUs = defaults.CPUs
-	}
-	return l
+	return *inForce(limitsOf(l).Or(limitsOf(defaults)))
 }
 
 // limitsOf converts limits of the API into a runtime's.

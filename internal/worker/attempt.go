@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,10 +152,7 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	if !ok {
 		e = &task.Error{Code: flow.CodeHandlerError, Message: err.Error()}
 	}
-	as := e.As
-	if as == 0 {
-		as = flow.Failed
-	}
+	as := cmp.Or(e.As, flow.Failed)
 	o := &flow.Outcome{Output: e.Output, Error: &flow.Error{Code: e.Code, Message: e.Message, Details: e.Details}}
 	if s := a.stopped; s != nil {
 		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}

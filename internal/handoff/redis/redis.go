@@ -11,6 +11,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -104,12 +105,8 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.MostBytes == 0 {
-		o.MostBytes = mostBytes
-	}
-	if o.Stale == 0 {
-		o.Stale = staleAfter
-	}
+	o.MostBytes = cmp.Or(o.MostBytes, mostBytes)
+	o.Stale = cmp.Or(o.Stale, staleAfter)
 	co.DisableCache, co.DisableRetry = true, true
 	co.Dialer = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 10 * time.Second}
 	co.ConnWriteTimeout = 10 * time.Second

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,10 +22,7 @@ type image struct {
 
 // image finds the image of a run, and fetches it as the pull policy says.
 func (r *Runtime) image(ctx context.Context, c *runtime.Container) (image, error) {
-	pull := c.Pull
-	if pull == "" {
-		pull = r.options.Pull
-	}
+	pull := cmp.Or(c.Pull, r.options.Pull)
 	if pull == runtime.PullAlways {
 		if err := r.pull(ctx, c.Image); err != nil {
 			return image{}, err

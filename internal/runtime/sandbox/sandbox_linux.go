@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -70,10 +71,7 @@ func New(o Options) (runtime.Runtime, error) {
 	}
 	r.thread = spawn.NewThread()
 	if o.Warm > 0 {
-		keep := o.KeepWarm
-		if keep == 0 {
-			keep = defaultKeepWarm
-		}
+		keep := cmp.Or(o.KeepWarm, defaultKeepWarm)
 		r.pool = newPool(r, o.Warm, keep)
 	}
 	return r, nil

@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -230,12 +231,8 @@ func (m *Metrics) Request(r *http.Request) (done func(status int)) {
 	}
 	return func(status int) {
 		route := r.Pattern // set by the mux; unlike paths, patterns are bounded in number
-		if route == "" {
-			route = "none"
-		}
-		if status == 0 {
-			status = http.StatusOK
-		}
+		route = cmp.Or(route, "none")
+		status = cmp.Or(status, http.StatusOK)
 		m.requests.WithLabelValues(route, knownMethod(r.Method), strconv.Itoa(status)).Inc()
 		if waits {
 			m.streams.Dec()

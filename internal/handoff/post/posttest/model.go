@@ -2,6 +2,7 @@
 package posttest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -130,10 +131,7 @@ func (m *Model) Send(ctx context.Context, line post.Line, body []byte, _ time.Du
 	if m.down {
 		return post.ErrUnavailable
 	}
-	most := m.MostLetters
-	if most == 0 {
-		most = 10_000
-	}
+	most := cmp.Or(m.MostLetters, 10_000)
 	if len(m.lines[line]) >= most {
 		return fmt.Errorf("%w: %w", post.ErrUnavailable, post.ErrBusy)
 	}
