@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -201,10 +202,7 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 			page.Execution(x.Execution)
 			all = append(all, x)
 		}
-		if err := q.done(); err != nil {
-			return err
-		}
-		return bad
+		return cmp.Or(q.done(), bad)
 	})
 	return store.Result(all, err, "read what has ended with the label %s=%s", l.Name, l.Value)
 }

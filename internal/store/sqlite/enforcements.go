@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -187,10 +188,7 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 			e.Signal = q.getID()
 			all = append(all, e)
 		}
-		if err := q.done(); err != nil {
-			return err
-		}
-		return bad
+		return cmp.Or(q.done(), bad)
 	})
 	return store.Result(all, err, "list enforcements")
 }

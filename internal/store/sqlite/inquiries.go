@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -92,10 +93,7 @@ func (s *stmt) inquiries() ([]*flow.Inquiry, error) {
 		page.Inquiry(i)
 		all = append(all, i)
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, cmp.Or(s.done(), bad)
 }
 
 // InquiriesOf implements store.Inquiries.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,10 +85,7 @@ func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTas
 			k, bad = q.child()
 			all = append(all, k)
 		}
-		if err := q.done(); err != nil {
-			return err
-		}
-		return bad
+		return cmp.Or(q.done(), bad)
 	})
 	return store.Result(all, err, "read children of %s", of.ID)
 }

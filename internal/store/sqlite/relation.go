@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -87,8 +88,5 @@ func rowsOf[W, T any](s *stmt, of relation[W, *T]) (all []T, bad error) {
 			bad = err
 		}
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, cmp.Or(s.done(), bad)
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -87,10 +88,7 @@ func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTas
 				all = append(all, x)
 			}
 		}
-		if err := q.done(); err != nil {
-			return err
-		}
-		return bad
+		return cmp.Or(q.done(), bad)
 	})
 	return store.Result(all, err, "read what %s recorded", of.ID)
 }

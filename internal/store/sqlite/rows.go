@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -141,10 +142,7 @@ func (c *conn) inbox(n int64) ([]flow.Event, error) {
 		}
 		all = append(all, e)
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, cmp.Or(s.done(), bad)
 }
 
 // numbers reads a list of execution numbers.

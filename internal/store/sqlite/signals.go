@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -62,10 +63,7 @@ func (s *stmt) signals() (all []flow.Signal, bad error) {
 		page.Signal(&k)
 		all = append(all, k)
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, cmp.Or(s.done(), bad)
 }
 
 func (t *tx) putSignal(s *flow.Signal) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -157,10 +158,7 @@ func (c *conn) marks(n int64, w store.WorkflowAttempt) ([]store.Mark, error) {
 		}
 		all = append(all, m)
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, cmp.Or(s.done(), bad)
 }
 
 // Outcomes implements store.Workflows.
@@ -224,10 +222,7 @@ func (t *tx) readOutcomes(s *stmt, most int64) (all []store.ChildOutcome, size i
 		size += int64(len(o.Outcome.Output))
 		all = append(all, o)
 	}
-	if err := s.done(); err != nil {
-		return nil, size, err
-	}
-	return all, size, bad
+	return all, size, cmp.Or(s.done(), bad)
 }
 
 // Open implements store.Workflows.
