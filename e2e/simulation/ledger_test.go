@@ -158,7 +158,7 @@ func (l *ledger) acknowledged(p *process, reports []flow.Report, receipts []flow
 			if l.w.shadow.takenBack(try{rc.Execution, rc.Attempt}) {
 				continue
 			}
-			l.w.violate(8, "%s: a report of attempt %d of %s was refused: %s", p.name, rc.Attempt, name(rc.Execution), rc.Say)
+			l.w.violate(8, "%s: a report of attempt %d of %s was refused: %s", p.name, rc.Attempt, name(rc.Execution), rc.Reason)
 		case flow.Unknown:
 			l.w.shadow.unheardOf(rc.Execution)
 		}

@@ -19,11 +19,11 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	if err != nil {
 		return Submitted{}, err
 	}
-	if !x.Stage.Terminal() {
-		return Submitted{}, fault.New("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+	if err := checkEnded(x); err != nil {
+		return Submitted{}, err
 	}
-	if bad := fault.BadText(key, fault.KeyLimit); key != "" && bad != "" {
-		return Submitted{}, fault.New("idempotency_key", fault.Short(key), bad, "give another one")
+	if err := fault.CheckText("idempotency_key", key, fault.KeyLimit, "give another one"); err != nil {
+		return Submitted{}, err
 	}
 	if x.Version > 0 {
 		if err := e.catalog.RefuseRetired(ctx, x.Action); err != nil {
@@ -48,7 +48,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		return Submitted{}, err
 	}
 	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
-	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
+	r.LeaveWorkflow()
 	r.IdempotencyKey, r.NotBefore = key, time.Time{}
 	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, &flow.Rerun{RetryOf: id}, flow.ID{}
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
@@ -60,6 +60,14 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		return Submitted{}, err
 	}
 	return o.verdict, o.verdict.Err
+}
+
+// checkEnded refuses to run an execution again that has not ended.
+func checkEnded(x *flow.Execution) error {
+	if !x.Stage.Terminal() {
+		return fault.New("id", x.ID.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+	}
+	return nil
 }
 
 // retryHash tells the retries of an execution apart from those of others, and from submissions, under one idempotency key.

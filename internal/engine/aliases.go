@@ -36,9 +36,10 @@ type DefineOrder struct {
 }
 
 func (o *DefineOrder) check() error {
-	switch say := fault.BadText(o.By, fault.AuthorLimit); {
-	case say != "":
-		return fault.New("by", fault.Short(o.By), say, "give a name")
+	if err := fault.CheckText("by", o.By, fault.AuthorLimit, "give a name"); err != nil {
+		return err
+	}
+	switch {
 	case o.Alias == "":
 		return nil
 	case o.Alias == definition.LatestAlias:

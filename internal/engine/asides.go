@@ -54,4 +54,4 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 }
 
 // damaged is the error of a row that cannot be decoded.
-func damaged(say string) error { return errors.New(say) }
+func damaged(why string) error { return errors.New(why) }

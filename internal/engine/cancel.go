@@ -17,8 +17,8 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if reason == "" {
 		reason = "cancelled by request"
 	}
-	if bad := fault.BadText(reason, fault.ReasonLimit); bad != "" {
-		return nil, fault.New("reason", fault.Short(reason), bad, "shorten it, or remove the byte")
+	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it, or remove the byte"); err != nil {
+		return nil, err
 	}
 	verdict, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
 		d := t.draft(id)

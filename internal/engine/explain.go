@@ -48,14 +48,14 @@ func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, er
 	}
 	for _, of := range []struct {
 		kind store.AsideKind
-		say  string
+		text string
 	}{{store.AsideMatching, "the rules could not be asked about it"}, {store.AsideMeeting, "the executions that wait for signals could not be asked about it"}} {
 		a, err := store.AsideAt(ctx, e.opts.Store, of.kind, s.ID, time.Now())
 		if err != nil {
 			return nil, err
 		}
 		if a != nil {
-			all = append(all, fmt.Sprintf("%s (%s): it is put aside until %s", of.say, a.Reason, why.Clock(a.Until)))
+			all = append(all, fmt.Sprintf("%s (%s): it is put aside until %s", of.text, a.Reason, why.Clock(a.Until)))
 		}
 	}
 	return all, nil
@@ -154,27 +154,27 @@ func enforcedText(k *flow.Enforcement) string {
 	case flow.EnforcementHeld:
 		return fmt.Sprintf("the signal is held in window %q", k.Window)
 	}
-	say := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
+	text := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
 	if k.Reason.Path != "" {
-		say += ", at " + k.Reason.Path
+		text += ", at " + k.Reason.Path
 	}
-	return say
+	return text
 }
 
 // heldText says what holds a signal back, and for how long.
 func (e *Engine) heldText(ctx context.Context, k *flow.Enforcement) (string, error) {
-	say := enforcedText(k)
+	text := enforcedText(k)
 	r, err := e.ruleOf(ctx, k.Rule, k.Version)
 	if err != nil || r.Window == nil {
-		return say, err
+		return text, err
 	}
-	say += " of its " + r.Window.Field
+	text += " of its " + r.Window.Field
 	w, err := e.opts.Store.Window(ctx, store.WindowKey{Rule: k.Rule, Key: k.Window})
 	if errors.Is(err, store.ErrNotFound) {
-		return say + ", which has just closed", nil
+		return text + ", which has just closed", nil
 	}
 	if err != nil {
-		return say, err
+		return text, err
 	}
 	stands := "the last of them"
 	switch r.Window.Keep {
@@ -187,7 +187,7 @@ func (e *Engine) heldText(ctx context.Context, k *flow.Enforcement) (string, err
 	if r.Window.Quiet == 0 {
 		until = "at the latest"
 	}
-	return fmt.Sprintf("%s, which has %d of at most %d signals with %d bytes: it runs for %s at %s, %s", say, w.Count, r.Window.Size, w.Bytes, stands, w.Wake.Format(time.RFC3339), until), nil
+	return fmt.Sprintf("%s, which has %d of at most %d signals with %d bytes: it runs for %s at %s, %s", text, w.Count, r.Window.Size, w.Bytes, stands, w.Wake.Format(time.RFC3339), until), nil
 }
 
 // unheldText names the first part of a condition that does not hold, and the values that it compares.
@@ -196,15 +196,15 @@ func unheldText(clauses []definition.Clause) string {
 		if c.Holds && c.Err == nil {
 			continue
 		}
-		say := fmt.Sprintf("its condition does not hold: %s is false", c.Text)
+		text := fmt.Sprintf("its condition does not hold: %s is false", c.Text)
 		for i, v := range c.Values {
 			link := ", and "
 			if i == 0 {
 				link = "; "
 			}
-			say += fmt.Sprintf("%s%s is %s", link, v.Text, v.Value)
+			text += fmt.Sprintf("%s%s is %s", link, v.Text, v.Value)
 		}
-		return say
+		return text
 	}
 	return "its condition does not hold"
 }
@@ -249,8 +249,8 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 			w.Facts = append(w.Facts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	for _, say := range mostOften(latest.unheld, 5) {
-		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", latest.unheld[say], say))
+	for _, text := range mostOften(latest.unheld, 5) {
+		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", latest.unheld[text], text))
 	}
 	if latest.states[flow.EnforcementFailed] > 0 {
 		w.Unblock = append(w.Unblock, why.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})

@@ -35,25 +35,25 @@ func (l *level) checkOutputs(rec *recording) error {
 				return err
 			}
 		}
-		text, say := l.text+item.Text(), ""
+		text, prefix := l.text+item.Text(), ""
 		if l.text != "" {
-			say = text + ": "
+			prefix = text + ": "
 		}
 		if t.Foreach != nil && g.Index == orchestration.AllItems {
-			return fault.New("outputs", text, say+"the task has a foreach: each of its items has an output of its own", fmt.Sprintf("give %s[0], %s[1] and so on", text, text))
+			return fault.New("outputs", text, prefix+"the task has a foreach: each of its items has an output of its own", fmt.Sprintf("give %s[0], %s[1] and so on", text, text))
 		}
 		named := func(f orchestration.Item) bool {
 			return f.Task == g.Task && (f.Index == orchestration.AllItems || f.Index == g.Index || t.Foreach == nil)
 		}
 		switch {
 		case seen[item]:
-			return fault.New("outputs", text, say+"it is given two outputs", "leave out one of them")
+			return fault.New("outputs", text, prefix+"it is given two outputs", "leave out one of them")
 		case slices.ContainsFunc(o.From, named) || slices.ContainsFunc(o.Only, named):
-			return fault.New("outputs", text, say+"what is given an output does not run, and it was named to run", "leave out one of the two")
+			return fault.New("outputs", text, prefix+"what is given an output does not run, and it was named to run", "leave out one of the two")
 		case !json.Valid(g.Output):
-			return fault.New("outputs", text, say+"the output is not JSON", `write texts in quotes: "text"`)
+			return fault.New("outputs", text, prefix+"the output is not JSON", `write texts in quotes: "text"`)
 		case len(blob.References(g.Output)) > 0:
-			return fault.New("outputs", text, say+"the output names a file, which nothing would keep", "give what is in the file")
+			return fault.New("outputs", text, prefix+"the output names a file, which nothing would keep", "give what is in the file")
 		}
 		seen[item] = true
 	}

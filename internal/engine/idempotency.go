@@ -65,8 +65,8 @@ func (s *Submission) mayBeKnown(err error) bool {
 // two different batches that come at once each win some places. So the first submission that is accepted gets the batch's
 // key itself and is committed before the others: of several batches one writes that row, and the others find it.
 func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission) ([]Submitted, error) {
-	if say := fault.BadText(key, fault.KeyLimit); say != "" {
-		return nil, fault.New("idempotency_key", fault.Short(key), say, "give another one")
+	if err := fault.CheckText("idempotency_key", key, fault.KeyLimit, "give another one"); err != nil {
+		return nil, err
 	}
 	sums := make([][32]byte, len(subs))
 	for i := range subs {

@@ -92,7 +92,7 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 			continue
 		}
 		e.opts.Log.Warn("reports turned away", telemetry.Verdict, v, telemetry.Reports, n, telemetry.Executions, ids,
-			telemetry.Attempt, receipts[first].Attempt, telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Why, receipts[first].Say)
+			telemetry.Attempt, receipts[first].Attempt, telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Why, receipts[first].Reason)
 	}
 }
 

@@ -188,11 +188,11 @@ func (e *Engine) ResumeWork(ctx context.Context, of store.PauseKind, name string
 
 // check says what is wrong with an order: *Invalid.
 func (o *PauseOrder) check() error {
-	if say := fault.BadText(o.Reason, fault.ReasonLimit); say != "" {
-		return fault.New("reason", fault.Short(o.Reason), say, "shorten it")
+	if err := fault.CheckText("reason", o.Reason, fault.ReasonLimit, "shorten it"); err != nil {
+		return err
 	}
-	if say := fault.BadText(o.By, fault.AuthorLimit); say != "" {
-		return fault.New("by", fault.Short(o.By), say, "give a name")
+	if err := fault.CheckText("by", o.By, fault.AuthorLimit, "give a name"); err != nil {
+		return err
 	}
 	if o.For < 0 || o.For > pauseLimit {
 		return fault.New("for", o.For.String(), fmt.Sprintf("it is not between 0s and %s", pauseLimit), "leave it out to pause until it is resumed")

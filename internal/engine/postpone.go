@@ -284,8 +284,8 @@ func (o *stuckOp) decide(_ context.Context, t *transaction) error {
 		t.putAside(d, o.why)
 		return nil
 	}
-	say := "the engine could not carry out the workflow's next step: " + o.why.Error()
-	if err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(say, flow.AsideLimit), t.now); err != nil {
+	reason := "the engine could not carry out the workflow's next step: " + o.why.Error()
+	if err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(reason, flow.AsideLimit), t.now); err != nil {
 		return err
 	}
 	d.WakeAgainAt(notPostponed)

@@ -49,7 +49,7 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
 		default:
 			// The data of this report cannot be stored. Its sender must not send it for ever.
-			o.receipt = flow.Receipt{Execution: o.report.Execution, Attempt: o.report.Attempt, Verdict: flow.Refused, Say: o.err.Error()}
+			o.receipt = flow.Receipt{Execution: o.report.Execution, Attempt: o.report.Attempt, Verdict: flow.Refused, Reason: o.err.Error()}
 			if err := e.rejectUnstored(ctx, o); err != nil {
 				return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 			}
@@ -89,11 +89,11 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	r := o.report
 	d := t.draft(r.Execution)
 	if d == nil {
-		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Say: "there is no such execution"}
+		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Reason: "there is no such execution"}
 		return nil
 	}
-	if say := invalidReport(r); say != "" {
-		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Say: say}
+	if reason := invalidReport(r); reason != "" {
+		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Reason: reason}
 		return o.reject(t, d)
 	}
 	past, inbox, err := o.history(ctx, t, d)
@@ -114,7 +114,7 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 // otherwise stay running until the session ends. Reports of other sessions change nothing.
 func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
-		if err := d.Lose("a report of its worker was refused: "+flow.Clipped(o.receipt.Say, flow.AsideLimit), t.now, t.e.opts.Random()); err != nil {
+		if err := d.Lose("a report of its worker was refused: "+flow.Clipped(o.receipt.Reason, flow.AsideLimit), t.now, t.e.opts.Random()); err != nil {
 			return err
 		}
 	}
@@ -173,18 +173,18 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 // invalidReport says what makes a report unfit to be stored; "" when nothing does.
 func invalidReport(r flow.Report) string {
 	for _, e := range r.Events {
-		if say := fault.BadJSON(e.Data, flow.MostData); say != "" {
-			return fmt.Sprintf("event %d: data %s", e.Seq, say)
+		if reason := fault.BadJSON(e.Data, flow.MostData); reason != "" {
+			return fmt.Sprintf("event %d: data %s", e.Seq, reason)
 		}
 		if e.Outcome == nil {
 			continue
 		}
-		if say := fault.BadJSON(e.Outcome.Output, flow.MostOutput); say != "" {
-			return fmt.Sprintf("event %d: output %s", e.Seq, say)
+		if reason := fault.BadJSON(e.Outcome.Output, flow.MostOutput); reason != "" {
+			return fmt.Sprintf("event %d: output %s", e.Seq, reason)
 		}
 		if x := e.Outcome.Error; x != nil {
-			if say := fault.BadJSON(x.Details, flow.MostData); say != "" {
-				return fmt.Sprintf("event %d: error details %s", e.Seq, say)
+			if reason := fault.BadJSON(x.Details, flow.MostData); reason != "" {
+				return fmt.Sprintf("event %d: error details %s", e.Seq, reason)
 			}
 			if !utf8.ValidString(x.Message) || !utf8.ValidString(x.Code) {
 				return fmt.Sprintf("event %d: the error's code or message is not UTF-8", e.Seq)

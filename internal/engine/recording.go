@@ -137,9 +137,9 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 func checkItems(path, above string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
 	for _, i := range items {
 		t := w.Task(i.Task)
-		text, where, say := above+i.Text(), "the workflow", ""
+		text, where, prefix := above+i.Text(), "the workflow", ""
 		if above != "" {
-			where, say = strings.TrimSuffix(above, "/"), text+": "
+			where, prefix = strings.TrimSuffix(above, "/"), text+": "
 		}
 		switch {
 		case t == nil:
@@ -153,12 +153,12 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 			}
 			return fault.New(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
 		case i.Index != orchestration.AllItems && t.Repeat != nil:
-			return fault.New(path, text, say+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)
+			return fault.New(path, text, prefix+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
-			return fault.New(path, text, say+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
+			return fault.New(path, text, prefix+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
 		}
 		if _, is := rec.past(i.Task, i.Index); !is && i.Index != orchestration.AllItems {
-			return fault.New(path, text, say+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
+			return fault.New(path, text, prefix+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
 		}
 	}
 	return nil

@@ -385,7 +385,7 @@ func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.
 }
 
 // passOver counts an execution that a loop could not handle and went on beside.
-func (e *Engine) passOver(id flow.ID, say string, err error) {
+func (e *Engine) passOver(id flow.ID, message string, err error) {
 	e.counters.skipped.Add(1)
-	e.opts.Log.Error(say, telemetry.Execution, id, telemetry.Err, err)
+	e.opts.Log.Error(message, telemetry.Execution, id, telemetry.Err, err)
 }

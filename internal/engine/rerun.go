@@ -82,8 +82,8 @@ func (e *Engine) Rerun(ctx context.Context, id flow.ID, o RerunOptions) (Submitt
 
 // rerun is Rerun for an execution of kind rerun, which must not have ended when the new one is submitted; zero: for a caller.
 func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under flow.ID) (Submitted, *RerunPlan, error) {
-	if bad := fault.BadText(o.IdempotencyKey, fault.KeyLimit); o.IdempotencyKey != "" && bad != "" {
-		return Submitted{}, nil, fault.New("idempotency_key", fault.Short(o.IdempotencyKey), bad, "give another one")
+	if err := fault.CheckText("idempotency_key", o.IdempotencyKey, fault.KeyLimit, "give another one"); err != nil {
+		return Submitted{}, nil, err
 	}
 	again := e.opts.NewID()
 	r, plan, err := e.planRerun(ctx, again, id, &o)
@@ -148,14 +148,14 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if err != nil {
 		return flow.Request{}, nil, err
 	}
-	if !x.Stage.Terminal() {
-		return flow.Request{}, nil, fault.New("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+	if err := checkEnded(x); err != nil {
+		return flow.Request{}, nil, err
 	}
 	r, err := e.rerunRequest(ctx, x, o)
 	if err != nil {
 		return flow.Request{}, nil, err
 	}
-	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
+	r.LeaveWorkflow()
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", time.Time{}
 	r.MakeRerun(id, firstOf(x))
 	r.Imported = nil

@@ -166,10 +166,7 @@ func (o *RerunOptions) check() error {
 	case size > givenBytes:
 		return fault.New("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
 	}
-	if say := fault.BadText(o.By, fault.AuthorLimit); o.By != "" && say != "" {
-		return fault.New("by", fault.Short(o.By), say, "give a name")
-	}
-	return nil
+	return fault.CheckText("by", o.By, fault.AuthorLimit, "give a name")
 }
 
 // planner plans a rerun, level by level.

@@ -245,8 +245,8 @@ func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, ve
 // PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
 // them. One that is paused stays so, with the reason that it has.
 func (e *Engine) PauseRule(ctx context.Context, name, reason string) error {
-	if say := fault.BadText(reason, fault.ReasonLimit); say != "" {
-		return fault.New("reason", fault.Short(reason), say, "shorten it")
+	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it"); err != nil {
+		return err
 	}
 	return e.steerRule(ctx, name, true, reason)
 }

@@ -288,8 +288,8 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 
 // PauseSchedule lets a schedule fire no more until it is resumed. One that is paused stays so, with the reason that it has.
 func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.Schedule, error) {
-	if say := fault.BadText(reason, fault.ReasonLimit); say != "" {
-		return store.Schedule{}, fault.New("reason", fault.Short(reason), say, "shorten it")
+	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it"); err != nil {
+		return store.Schedule{}, err
 	}
 	return e.steer(ctx, name, func(_ context.Context, t *transaction, _ *definition.Definition, k *store.Schedule) error {
 		if k.PausedAt.IsZero() {

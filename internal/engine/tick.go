@@ -395,6 +395,6 @@ func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error 
 const messageLimit = 1000
 
 func shortMessage(err error) string {
-	say := err.Error()
-	return strings.ToValidUTF8(say[:min(len(say), messageLimit)], "")
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), messageLimit)], "")
 }

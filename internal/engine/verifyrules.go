@@ -49,8 +49,8 @@ func (e *Engine) verifyRules(ctx context.Context) (broken []store.Violation, err
 
 func (e *Engine) verifySignal(ctx context.Context, s *flow.Signal, now time.Time) (broken []store.Violation, err error) {
 	id := s.ID.Text(flow.SignalPrefix)
-	unreadable := func(say string) []store.Violation {
-		return []store.Violation{{Invariant: 32, Execution: s.Cause, Say: fmt.Sprintf("signal %s cannot be read: %s", id, say)}}
+	unreadable := func(why string) []store.Violation {
+		return []store.Violation{{Invariant: 32, Execution: s.Cause, Say: fmt.Sprintf("signal %s cannot be read: %s", id, why)}}
 	}
 	if s.Damage != "" {
 		return unreadable(s.Damage), nil

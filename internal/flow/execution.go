@@ -97,6 +97,11 @@ type Cache struct {
 // Cached reports whether the execution ended with an outcome from the cache, and not with one that a rerun reuses.
 func (r *Request) Cached() bool { return !r.ReusedOf.IsZero() && r.Cache != nil }
 
+// LeaveWorkflow makes this the request of an execution that is no task of a workflow.
+func (r *Request) LeaveWorkflow() {
+	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = ID{}, 0, "", 0, 0
+}
+
 // PayloadSize is how many bytes Input and With have together.
 func (r *Request) PayloadSize() int { return len(r.Input) + len(r.With) }
 

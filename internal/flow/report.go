@@ -41,7 +41,7 @@ type Receipt struct {
 	Verdict    Verdict `json:"verdict"`
 	Next       int64   `json:"next"`                 // every event below it is applied
 	Duplicates int     `json:"duplicates,omitempty"` // events that were known already
-	Say        string  `json:"say,omitempty"`
+	Reason     string  `json:"say,omitempty"`
 }
 
 // Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
@@ -50,10 +50,10 @@ type Receipt struct {
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
-	known, taken, say := repeats(r, d.NextSeq, past)
+	known, taken, reason := repeats(r, d.NextSeq, past)
 	rc.Duplicates = known
-	if say != "" {
-		rc.Verdict, rc.Say = Refused, say
+	if reason != "" {
+		rc.Verdict, rc.Reason = Refused, reason
 		return rc
 	}
 	if taken {
@@ -100,7 +100,7 @@ func explained(events []Event) []Event {
 // fence answers a report of an attempt that is not the sender's any more.
 func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 	rc.Verdict = Fenced
-	rc.Say = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
+	rc.Reason = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
 	return *rc
 }
 
@@ -111,7 +111,7 @@ const progressLimit = 1_000_000
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
 // means that the engine has written an event of its own under one of these numbers, because it took the attempt back before this report came:
 // the report is fenced then, and not refused.
-func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, say string) {
+func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, reason string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {
 			return known, false, fmt.Sprintf("event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order", e.Seq, e.Attempt, i, r.Attempt)
@@ -145,11 +145,11 @@ var ownersEvents = []EventType{EvRunning, EvProgress, EvCompleted, EvFailed, EvC
 
 func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 	if !slices.Contains(ownersEvents, e.Type) {
-		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a worker cannot author %q", e.Seq, e.Type)
+		rc.Verdict, rc.Reason = Refused, fmt.Sprintf("event %d: a worker cannot author %q", e.Seq, e.Type)
 		return
 	}
 	if e.Type == EvProgress && e.Seq > progressLimit {
-		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a history may not have more than %d events: say less with progress, write more to the log", e.Seq, progressLimit)
+		rc.Verdict, rc.Reason = Refused, fmt.Sprintf("event %d: a history may not have more than %d events: say less with progress, write more to the log", e.Seq, progressLimit)
 		return
 	}
 	o := e.Outcome
@@ -157,7 +157,7 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 		e.At = now // the worker's clock is ahead of the store's
 	}
 	if err := d.append(e); err != nil {
-		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: %v", e.Seq, err)
+		rc.Verdict, rc.Reason = Refused, fmt.Sprintf("event %d: %v", e.Seq, err)
 		return
 	}
 	rc.Verdict = Applied
@@ -180,7 +180,7 @@ func (rc *Receipt) keep(d *Draft, e Event, inbox *[]Event, now time.Time) {
 	for _, s := range *inbox {
 		if s.Seq == e.Seq {
 			if !same(s, e) {
-				rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, s.Type, e.Type)
+				rc.Verdict, rc.Reason = Refused, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, s.Type, e.Type)
 			} else {
 				rc.Duplicates++
 			}
@@ -188,7 +188,7 @@ func (rc *Receipt) keep(d *Draft, e Event, inbox *[]Event, now time.Time) {
 		}
 	}
 	if d.Inbox >= InboxLimit {
-		rc.Say = fmt.Sprintf("event %d waits for event %d and %d others wait already: send it again later", e.Seq, d.NextSeq, d.Inbox)
+		rc.Reason = fmt.Sprintf("event %d waits for event %d and %d others wait already: send it again later", e.Seq, d.NextSeq, d.Inbox)
 		return
 	}
 	*inbox = append(*inbox, e)

@@ -169,7 +169,7 @@ func (l *life) work() {
 		l.do(func(d *flow.Draft) error {
 			rc := d.Report(x.Owner, flow.Report{Execution: x.ID, Attempt: x.Attempt, Events: []flow.Event{{Seq: x.NextSeq, Attempt: x.Attempt, Type: t, At: at, Outcome: o}}}, nil, nil, g.now, g.Float64())
 			if rc.Verdict != flow.Applied {
-				return errors.New(rc.Say)
+				return errors.New(rc.Reason)
 			}
 			return nil
 		})

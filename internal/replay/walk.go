@@ -153,7 +153,7 @@ func (w *walk) report(d *flow.Draft, e *flow.Event) error {
 	}
 	r := flow.Report{Execution: w.x.ID, Attempt: e.Attempt, Events: []flow.Event{said}}
 	if rc := d.Report(holder, r, nil, nil, now, 0); rc.Verdict != flow.Applied {
-		return fmt.Errorf("a report of it is %s: %s", rc.Verdict, rc.Say)
+		return fmt.Errorf("a report of it is %s: %s", rc.Verdict, rc.Reason)
 	}
 	return nil
 }

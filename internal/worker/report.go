@@ -161,8 +161,8 @@ func (r *reporter) readReceipts(as []*attempt, reports []flow.Report, receipts [
 				again = append(again, a)
 			}
 		default:
-			r.session.w.Log.Warn("the engine refused a report: stopping the attempt", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Verdict, rc.Verdict, telemetry.Why, rc.Say)
-			a.discard("the attempt is no longer this worker's: " + rc.Say)
+			r.session.w.Log.Warn("the engine refused a report: stopping the attempt", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Verdict, rc.Verdict, telemetry.Why, rc.Reason)
+			a.discard("the attempt is no longer this worker's: " + rc.Reason)
 		}
 	}
 	return again

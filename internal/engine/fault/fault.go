@@ -88,6 +88,14 @@ func BadText(s string, limit int) string {
 	return ""
 }
 
+// CheckText refuses a text that BadText finds fault with; nil: it does not.
+func CheckText(path, text string, limit int, fix string) error {
+	if bad := BadText(text, limit); bad != "" {
+		return New(path, Short(text), bad, fix)
+	}
+	return nil
+}
+
 // Short shows a text in a problem.
 func Short(s string) string {
 	const most = 60

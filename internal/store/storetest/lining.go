@@ -85,7 +85,7 @@ func lines(s *shared) {
 				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: s.now}, {Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: s.now}}},
 				nil, nil, s.now, 0)
 			if rc.Verdict != flow.Applied {
-				return errors.New(rc.Say)
+				return errors.New(rc.Reason)
 			}
 			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
 				return err
