@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// checkChunk is how many executions Check reads in one snapshot. A write-ahead log cannot be folded while a snapshot needs it,
+// checkChunk is how many executions Check reads in one snapshot. A write-ahead log cannot be moved into the file while a snapshot needs it,
 // so a snapshot is kept short.
 const checkChunk = 500
 

@@ -13,44 +13,44 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointer folds the write-ahead log into the file, beside the writer and not within its commits. A log that is never
-// folded to its end can never be written from the start again, and so grows for ever. When it has become long in spite of the
-// folding, the checkpointer holds the writer for the last pages.
+// checkpointer moves the write-ahead log into the database file, beside the writer and not within its commits. A log that is
+// never moved to its end can never be written from its start again, and so grows for ever. When it has become long all the
+// same, the checkpointer holds the writer while it moves the last pages.
 type checkpointer struct {
-	c       *conn
-	turn    chan struct{} // full while the writer may take it
-	pages   atomic.Int32  // length of the log
-	commits atomic.Int64
-	resting atomic.Bool // the log is empty and not being watched: the next commit must say that it is not empty any more
-	wake    chan struct{}
-	quit    chan struct{}
-	stopped sync.WaitGroup
+	c          *conn
+	writeToken chan struct{} // full while the writer may take it
+	pages      atomic.Int32  // length of the log
+	commits    atomic.Int64
+	resting    atomic.Bool // the log is empty and not being watched: the next commit must say that it is not empty any more
+	wake       chan struct{}
+	quit       chan struct{}
+	stopped    sync.WaitGroup
 }
 
 const (
-	// walSoft is the length in pages from which the log is folded beside the writer. From walHard on the writer is slowed
+	// walSoft is the length in pages from which the log is checkpointed beside the writer. From walHard on the writer is slowed
 	// down, by a millisecond for each walSlower pages beyond it and by slowest at most. It is held when walRest pages or
-	// fewer are left to fold: folding 1,000 pages of 4 KB takes some 20 ms.
+	// fewer are left to move: moving 1,000 pages of 4 KB takes some 20 ms.
 	walSoft   = 2000
 	walHard   = 8000
 	walSlower = 100
 	walRest   = 1000
 	slowest   = 50 * time.Millisecond
-	// foldTries is how often the log is folded beside a busy writer, before the writer is held whatever is left.
-	foldTries = 20
-	// idle is how often a log that is not empty is looked at. If nothing was written in between, it is folded to its end
+	// checkpointTries is how often the log is checkpointed beside a busy writer, before the writer is held whatever is left.
+	checkpointTries = 20
+	// idle is how often a log that is not empty is looked at. If nothing was written in between, it is moved to its end
 	// and emptied.
 	idle = time.Second
 )
 
 // startCheckpoints watches the log of a database. Its writers take the token in the channel.
-func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
+func startCheckpoints(path string, writeToken chan struct{}) (*checkpointer, error) {
 	c, err := openWriter(path, "FULL")
 	if err != nil {
 		return nil, err
 	}
 	c.neverWait() // for readers: the writer would wait as well
-	k := &checkpointer{c: c, turn: turn, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	k := &checkpointer{c: c, writeToken: writeToken, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	k.stopped.Go(k.run)
 	return k, nil
 }
@@ -84,7 +84,7 @@ func (k *checkpointer) run() {
 			tick.Reset(idle)
 			seen = k.commits.Load()
 			if k.pages.Load() >= walSoft {
-				err = k.fold()
+				err = k.checkpoint()
 			}
 		case <-tick.C:
 			last := seen
@@ -93,7 +93,7 @@ func (k *checkpointer) run() {
 			}
 			if seen != emptied {
 				emptied = seen
-				err = k.alone(sqlite3.SQLITE_CHECKPOINT_TRUNCATE)
+				err = k.checkpointAlone(sqlite3.SQLITE_CHECKPOINT_TRUNCATE)
 			}
 			k.resting.Store(true)
 			if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
@@ -101,15 +101,15 @@ func (k *checkpointer) run() {
 			}
 		}
 		if err != nil {
-			// The pages that were not folded stay in the log, and a later commit tries again.
+			// The pages that were not moved stay in the log, and a later commit tries again.
 			slog.Warn("moving the write-ahead log into the database file failed; it will be tried again", "error", err)
 		}
 	}
 }
 
-func (k *checkpointer) fold() error {
-	for range foldTries {
-		folded, err := k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+func (k *checkpointer) checkpoint() error {
+	for range checkpointTries {
+		moved, err := k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
 		if err != nil {
 			return err
 		}
@@ -117,37 +117,37 @@ func (k *checkpointer) fold() error {
 		if pages < walHard {
 			return nil
 		}
-		if pages-folded <= walRest {
+		if pages-moved <= walRest {
 			break
 		}
 	}
-	return k.alone(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+	return k.checkpointAlone(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
 }
 
-// alone moves the log into the file while no transaction writes.
-func (k *checkpointer) alone(mode int32) error {
+// checkpointAlone moves the log into the file while no transaction writes.
+func (k *checkpointer) checkpointAlone(mode int32) error {
 	select {
 	case <-k.quit:
 		return nil
-	case <-k.turn:
+	case <-k.writeToken:
 	}
-	defer func() { k.turn <- struct{}{} }()
+	defer func() { k.writeToken <- struct{}{} }()
 	_, err := k.c.checkpoint(mode)
 	return err
 }
 
-// stop ends the folding. What is left of the log is folded when the last connection closes.
+// stop ends the checkpoints. What is left of the log is moved when the last connection closes.
 func (k *checkpointer) stop() error {
 	close(k.quit)
 	k.stopped.Wait()
 	return k.c.close()
 }
 
-// checkpoint folds as many pages of the log as no reader needs, and returns how many of its pages are folded.
-func (c *conn) checkpoint(mode int32) (folded int32, err error) {
-	p := libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(folded)))
+// checkpoint moves those pages of the log that no reader needs, and returns how many of its pages have been moved.
+func (c *conn) checkpoint(mode int32) (moved int32, err error) {
+	p := libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(moved)))
 	if p == 0 {
-		return 0, errors.New("fold the log: out of memory")
+		return 0, errors.New("checkpoint: out of memory")
 	}
 	defer libc.Xfree(c.tls, p)
 	rc := sqlite3.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, mode, 0, p)

@@ -77,15 +77,15 @@ func (t *tx) seen(i int, id flow.ID) bool {
 
 // Take implements store.Lines.
 func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
-	type turn struct {
+	type place struct {
 		n, priority, ticket int64
 	}
-	var turns []turn
+	var found []place
 	for _, q := range queues {
 		s := t.c.use(qReady).text(q).int(t.s.limit(n))
 		for s.next() {
-			if r := (turn{s.getInt(), s.getInt(), s.getInt()}); !t.s.unreadable.Has(r.n) {
-				turns = append(turns, r)
+			if p := (place{s.getInt(), s.getInt(), s.getInt()}); !t.s.unreadable.Has(p.n) {
+				found = append(found, p)
 			}
 		}
 		if err := s.done(); err != nil {
@@ -93,15 +93,15 @@ func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution,
 		}
 	}
 	if len(queues) > 1 {
-		slices.SortFunc(turns, func(a, b turn) int {
+		slices.SortFunc(found, func(a, b place) int {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.ticket, b.ticket))
 		})
-		turns = slices.CompactFunc(turns, func(a, b turn) bool { return a.n == b.n })
+		found = slices.CompactFunc(found, func(a, b place) bool { return a.n == b.n })
 	}
-	turns = turns[:min(n, len(turns))]
-	numbers := make([]int64, len(turns))
-	for i, r := range turns {
-		numbers[i] = r.n
+	found = found[:min(n, len(found))]
+	numbers := make([]int64, len(found))
+	for i, p := range found {
+		numbers[i] = p.n
 	}
 	all, err := t.c.loadWithin(numbers, store.TakeBytes)
 	if err != nil {

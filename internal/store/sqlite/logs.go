@@ -41,10 +41,10 @@ var (
 // logs is the second database. Its commits do not wait for the disk, so a power failure may take the output of the last
 // moments.
 type logs struct {
-	turn    chan struct{}
-	w       *conn
-	readers chan *conn
-	wal     *checkpointer
+	writeToken chan struct{}
+	w          *conn
+	readers    chan *conn
+	wal        *checkpointer
 }
 
 func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, err error) {
@@ -52,7 +52,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 	if inMemory {
 		sync = "OFF"
 	}
-	l := &logs{turn: make(chan struct{}, 1), readers: make(chan *conn, logReaders)}
+	l := &logs{writeToken: make(chan struct{}, 1), readers: make(chan *conn, logReaders)}
 	if l.w, err = openWriter(path, sync); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 		err = l.w.watchLog()
 	}
 	if err == nil {
-		l.wal, err = startCheckpoints(path, l.turn)
+		l.wal, err = startCheckpoints(path, l.writeToken)
 	}
 	for range logReaders {
 		if err != nil {
@@ -75,7 +75,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 		_ = l.closeAll() // the error that counts is why it could not be opened
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
-	l.turn <- struct{}{}
+	l.writeToken <- struct{}{}
 	return l, nil
 }
 
@@ -83,7 +83,7 @@ const logReaders = 2
 
 // close waits for the running write. The caller has made sure that no other begins.
 func (l *logs) close() error {
-	<-l.turn
+	<-l.writeToken
 	return l.closeAll()
 }
 
@@ -111,13 +111,13 @@ func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
 	}
 	l := s.logs
 	select {
-	case <-l.turn:
+	case <-l.writeToken:
 	case <-ctx.Done():
 		return fmt.Errorf("wait to write logs: %w", ctx.Err())
 	case <-s.closed:
 		return errClosed
 	}
-	defer func() { l.turn <- struct{}{} }()
+	defer func() { l.writeToken <- struct{}{} }()
 	if err := l.w.transact(func() error { return work(l.w) }); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type Store struct {
 	lock           *fileLock
 	scratch        string // directory to remove at Close
 
-	turn       chan struct{} // holds a token while no transaction writes
+	writeToken chan struct{} // holds a token while no transaction writes
 	w          *conn
 	tx         tx
 	unreadable store.Unreadable[int64] // by number
@@ -101,7 +101,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		began := time.Now()
 		o.Uptime = func() time.Duration { return time.Since(began) }
 	}
-	s := &Store{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}),
+	s := &Store{path: path, writeToken: make(chan struct{}, 1), closed: make(chan struct{}),
 		now:        func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		leaseNow:   leaseClock(now(), o.Uptime),
 		executions: counter{name: "execution"}, tickets: counter{name: "ticket"}}
@@ -164,10 +164,10 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.logs, err = openLogs(s.logsPath, s.now, inMemory, o.AsIs); err != nil {
 		return nil, err
 	}
-	if s.wal, err = startCheckpoints(s.path, s.turn); err != nil {
+	if s.wal, err = startCheckpoints(s.path, s.writeToken); err != nil {
 		return nil, err
 	}
-	s.turn <- struct{}{}
+	s.writeToken <- struct{}{}
 	return s, nil
 }
 
@@ -236,20 +236,20 @@ func openReader(path string) (*conn, error) {
 	return c, nil
 }
 
-// Update implements store.Store. Transactions run one after another. Waiting for the turn ends with ctx; a transaction that has
+// Update implements store.Store. Transactions run one after another. Waiting for the token ends with ctx; a transaction that has
 // begun is not interrupted.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	select {
-	case <-s.turn:
+	case <-s.writeToken:
 	case <-ctx.Done():
 		return fmt.Errorf("wait to write: %w", ctx.Err())
 	case <-s.closed:
 		return errClosed
 	}
-	defer func() { s.turn <- struct{}{} }()
+	defer func() { s.writeToken <- struct{}{} }()
 	return s.write(func() error {
 		clear(s.tx.numbers)
 		return decide(store.Nested(ctx), &s.tx)
@@ -258,7 +258,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 
-// write runs one transaction. The caller has the turn.
+// write runs one transaction. The caller has the token.
 func (s *Store) write(decide func() error) error {
 	committed := false
 	defer func() {
@@ -362,7 +362,7 @@ func (c *conn) snapshot(query func(*conn) error) (err error) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		<-s.turn // never given back: no transaction begins any more
+		<-s.writeToken // never given back: no transaction begins any more
 		s.closeBy = s.release()
 	})
 	return s.closeBy
