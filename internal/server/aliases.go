@@ -25,11 +25,7 @@ func renderAliases(all []catalog.Alias) api.AliasPage {
 	return out
 }
 
-func (c *call) moveAlias() error {
-	var in api.AliasOrder
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) moveAlias(in *api.AliasOrder) error {
 	o := engine.AliasOrder{Back: in.Back, Remove: in.Remove, By: in.By, Reason: in.Reason}
 	for _, to := range in.To {
 		o.To = append(o.To, catalog.AliasTarget(to))

@@ -164,3 +164,17 @@ func (c *call) decodeOptional(out any) error {
 		return payload.Decode(body, "body", out)
 	})
 }
+
+// withBody makes a handler that reads the body of its request before anything else.
+func withBody[T any](handle func(*call, *T) error) func(*call) error {
+	return func(c *call) error {
+		in, decode := new(T), c.decode
+		if c.route.optional {
+			decode = c.decodeOptional
+		}
+		if err := decode(in); err != nil {
+			return err
+		}
+		return handle(c, in)
+	}
+}

@@ -26,33 +26,29 @@ type bulk struct {
 	do       func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error)
 }
 
-func (c *call) cancelMany() error {
-	return c.many(func(in *api.BulkRequest) bulk {
-		return bulk{openStages(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
-			x, err := c.Engine.Cancel(ctx, x.ID, in.Reason)
-			if err != nil {
-				return api.BulkEntry{}, err
-			}
-			return api.BulkEntry{Status: status(x.Stage)}, nil
-		}}
-	})
+func (c *call) cancelMany(in *api.BulkRequest) error {
+	return c.many(in, bulk{openStages(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
+		x, err := c.Engine.Cancel(ctx, x.ID, in.Reason)
+		if err != nil {
+			return api.BulkEntry{}, err
+		}
+		return api.BulkEntry{Status: status(x.Stage)}, nil
+	}})
 }
 
 // retryMany derives a key for each execution from the request's key, so that repeating the request starts nothing twice.
-func (c *call) retryMany() error {
-	return c.many(func(*api.BulkRequest) bulk {
-		return bulk{[]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled}, true, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
-			key := c.r.Header.Get("Idempotency-Key")
-			if key != "" {
-				key += ":" + x.ID.String()
-			}
-			again, err := c.Engine.Retry(ctx, x.ID, key)
-			if err != nil {
-				return api.BulkEntry{}, err
-			}
-			return api.BulkEntry{Status: status(x.Stage), New: again.Execution.String()}, nil
-		}}
-	})
+func (c *call) retryMany(in *api.BulkRequest) error {
+	return c.many(in, bulk{[]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled}, true, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
+		key := c.r.Header.Get("Idempotency-Key")
+		if key != "" {
+			key += ":" + x.ID.String()
+		}
+		again, err := c.Engine.Retry(ctx, x.ID, key)
+		if err != nil {
+			return api.BulkEntry{}, err
+		}
+		return api.BulkEntry{Status: status(x.Stage), New: again.Execution.String()}, nil
+	}})
 }
 
 // openStages are those of executions that have not ended.
@@ -61,13 +57,8 @@ func openStages() []flow.Stage {
 }
 
 // many applies a bulk operation to executions, each by itself: a refusal for one changes nothing for the others.
-func (c *call) many(kind func(*api.BulkRequest) bulk) error {
-	var in api.BulkRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
-	b := kind(&in)
-	found, next, _, err := c.chosen(&in, b.stages)
+func (c *call) many(in *api.BulkRequest, b bulk) error {
+	found, next, _, err := c.chosen(in, b.stages)
 	if err != nil {
 		return err
 	}

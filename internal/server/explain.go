@@ -74,11 +74,7 @@ func (c *call) ruleWhy() error {
 	return c.json(http.StatusOK, api.RuleState{Rule: renderRule(w.Rule), Summary: w.Summary, Facts: w.Facts, Unblock: renderAdvice(w.Unblock)})
 }
 
-func (c *call) testRules() error {
-	var in api.RulesTest
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) testRules(in *api.RulesTest) error {
 	defs, err := definition.Parse("document", []byte(in.Document), c.knowsLanguage)
 	if err != nil {
 		return err
@@ -97,11 +93,7 @@ func (c *call) testRules() error {
 	return c.json(http.StatusOK, out)
 }
 
-func (c *call) replayRule() error {
-	var in api.RuleReplay
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) replayRule(in *api.RuleReplay) error {
 	name := c.r.PathValue("name")
 	p, err := c.Engine.ReplayRule(c.ctx(), name, in.Since, in.DryRun)
 	switch {

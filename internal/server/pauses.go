@@ -36,11 +36,7 @@ func (c *call) pausedBy() (func(of store.PauseKind, name string) *api.Pause, err
 	}, nil
 }
 
-func (c *call) pauseWork(of store.PauseKind) error {
-	var in api.PauseOrder
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) pauseWork(of store.PauseKind, in *api.PauseOrder) error {
 	if in.Timers != "" {
 		return invalid(api.FieldError{Path: "timers", Value: in.Timers, Message: fmt.Sprintf("timers run on while a %s is paused", of),
 			Fix: "leave it out; the timers of an execution can stand still: pawl pause execution ID --timers stop"})
@@ -49,11 +45,7 @@ func (c *call) pauseWork(of store.PauseKind) error {
 	return c.answerPause(&p, err)
 }
 
-func (c *call) resumeWork(of store.PauseKind) error {
-	var in api.ResumeOrder
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) resumeWork(of store.PauseKind, in *api.ResumeOrder) error {
 	p, err := c.Engine.ResumeWork(c.ctx(), of, c.r.PathValue("name"), engine.PauseOrder{By: in.By, Reason: in.Reason})
 	return c.answerPause(&p, err)
 }

@@ -28,20 +28,16 @@ const (
 )
 
 // rerunMany runs the executions that are named or selected again, within one execution that does so, or makes a plan of that.
-func (c *call) rerunMany() error {
-	var in api.RerunManyRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) rerunMany(in *api.RerunManyRequest) error {
 	if in.Details < 0 || in.Details > engine.RerunManyLimit {
 		return invalid(api.FieldError{Path: "details", Value: strconv.Itoa(in.Details), Message: "it is out of range", Fix: fmt.Sprintf("give 1 to %d", engine.RerunManyLimit)})
 	}
-	found, out, err := c.toRerun(&in)
+	found, out, err := c.toRerun(in)
 	if err != nil {
 		return err
 	}
 	if in.Plan {
-		if err := c.planMany(found, &in, &out); err != nil {
+		if err := c.planMany(found, in, &out); err != nil {
 			return err
 		}
 		return c.json(http.StatusOK, out)

@@ -149,7 +149,7 @@ func executionRoutes() []route {
 			body: reflect.TypeFor[api.Submission](), answers: accepted, handle: (*call).submit},
 		{method: "POST", path: "/api/v1/executions:batch", name: "submit-batch", tag: tagExecutions,
 			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
-			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
+			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: withBody((*call).submitBatch)},
 		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: be told when they may have changed",
@@ -202,7 +202,7 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/why", name: "why", tag: tagExecutions, summary: "Ask what it is waiting for",
 			answers: []answer{ok(reflect.TypeFor[api.Why]())}, handle: (*call).why},
 		{method: "POST", path: "/api/v1/executions:why", name: "why-many", tag: tagExecutions, summary: "Ask of up to 100 executions what each is waiting for",
-			body: reflect.TypeFor[api.WhyRequest](), answers: []answer{ok(reflect.TypeFor[api.WhyResult]())}, handle: (*call).whyMany},
+			body: reflect.TypeFor[api.WhyRequest](), answers: []answer{ok(reflect.TypeFor[api.WhyResult]())}, handle: withBody((*call).whyMany)},
 		{method: "POST", path: one + "/cancel", name: "cancel", tag: tagExecutions, summary: "Cancel it",
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
 		{method: "POST", path: one + "/kill", name: "kill", tag: tagExecutions, summary: "Kill it: cancelled once nothing is left running",
@@ -228,16 +228,16 @@ func executionRoutes() []route {
 			body: reflect.TypeFor[api.ReplayRequest](), answers: []answer{ok(reflect.TypeFor[api.ReplayComparison]())}, handle: (*call).compareReplay},
 		{method: "POST", path: "/api/v1/executions:cancel", name: "cancel-many", tag: tagExecutions,
 			summary: "Cancel up to 1,000 executions: those that are named, or the newest unfinished ones that the parameters select", params: bulkParams,
-			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).cancelMany},
+			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: withBody((*call).cancelMany)},
 		{method: "POST", path: "/api/v1/executions:retry", name: "retry-many", tag: tagExecutions,
 			summary: "Submit the requests of up to 1,000 finished executions anew: of those that are named, or of the newest that the parameters select and that have not completed",
 			params:  bulkParams, headers: []string{"Idempotency-Key"},
-			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).retryMany},
+			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: withBody((*call).retryMany)},
 		{method: "POST", path: "/api/v1/executions:rerun", name: "rerun-many", tag: tagExecutions,
 			summary: "Run up to 10,000 finished executions again, a few at a time, in an execution of its own; or plan that: those that are named, or the newest that the parameters select and that have not completed",
 			params:  bulkParams, headers: []string{"Idempotency-Key"}, body: reflect.TypeFor[api.RerunManyRequest](), optional: true,
 			answers: []answer{{http.StatusAccepted, "The execution that runs them again", reflect.TypeFor[api.RerunMany](), nil},
-				{http.StatusOK, "A plan, or nothing is selected, or the same call has started it before, under this idempotency key", reflect.TypeFor[api.RerunMany](), nil}}, handle: (*call).rerunMany},
+				{http.StatusOK, "A plan, or nothing is selected, or the same call has started it before, under this idempotency key", reflect.TypeFor[api.RerunMany](), nil}}, handle: withBody((*call).rerunMany)},
 	}
 }
 
@@ -309,7 +309,7 @@ func definitionRoutes() []route {
 		{method: "GET", path: "/api/v1/definitions/{name}/aliases/{alias}", name: "list-moves", tag: tagDefinitions, summary: "List the moves of an alias, the last one first",
 			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.AliasPage]())}, handle: (*call).aliasMoves},
 		{method: "PUT", path: "/api/v1/definitions/{name}/aliases/{alias}", name: "move-alias", tag: tagDefinitions, summary: "Let an alias stand for other versions, or remove it",
-			body: reflect.TypeFor[api.AliasOrder](), answers: []answer{ok(reflect.TypeFor[api.Alias]())}, handle: (*call).moveAlias},
+			body: reflect.TypeFor[api.AliasOrder](), answers: []answer{ok(reflect.TypeFor[api.Alias]())}, handle: withBody((*call).moveAlias)},
 		{method: "GET", path: "/api/v1/definitions/{name}/graph", name: "get-graph", tag: tagDefinitions, summary: "Get the tasks of a workflow laid out as a graph",
 			params: []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"},
 				{name: "since", kind: "integer", doc: "Another version: the graph has its tasks and needs as well, and says what was added, changed and removed since"}},
@@ -334,11 +334,11 @@ func scheduleRoutes() []route {
 		{method: "GET", path: one + "/ticks", name: "ticks", tag: tagSchedules, summary: "List what became of its times, the latest first",
 			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.TickPage]())}, handle: (*call).ticks},
 		{method: "POST", path: one + "/pause", name: "pause-schedule", tag: tagSchedules, summary: "Stop it from firing until it is resumed",
-			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).pauseSchedule},
+			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: withBody((*call).pauseSchedule)},
 		{method: "POST", path: one + "/resume", name: "resume-schedule", tag: tagSchedules, summary: "Let it fire again",
-			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).resumeSchedule},
+			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: withBody((*call).resumeSchedule)},
 		{method: "POST", path: one + "/backfill", name: "backfill-schedule", tag: tagSchedules, summary: "Start executions for times that have passed, each once; up to 100 at a time",
-			body: reflect.TypeFor[api.BackfillRequest](), answers: []answer{ok(reflect.TypeFor[api.Backfilled]())}, handle: (*call).backfillSchedule},
+			body: reflect.TypeFor[api.BackfillRequest](), answers: []answer{ok(reflect.TypeFor[api.Backfilled]())}, handle: withBody((*call).backfillSchedule)},
 		{method: "POST", path: one + "/fire", name: "fire-schedule", tag: tagSchedules, summary: "Start an execution as a tick of now would",
 			answers: []answer{{http.StatusAccepted, "Accepted, and durable", reflect.TypeFor[api.FiredSchedule](), nil}}, handle: (*call).fireSchedule},
 	}
@@ -349,12 +349,12 @@ func signalRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/v1/signals", name: "emit", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Say that something has happened",
 			body: reflect.TypeFor[api.Emission](), answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeEmitted, nil},
-				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: (*call).emit},
+				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: withBody((*call).emit)},
 		{method: "POST", path: "/api/v1/executions/{id}/signals", name: "emit-to", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Emit a signal about an execution that has not ended, whose tasks may wait for it",
 			body: reflect.TypeFor[api.Emission](), answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeEmitted, nil},
 				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: (*call).emitTo},
 		{method: "POST", path: "/api/v1/signals:batch", name: "emit-batch", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Emit up to 10,000 signals, each with its own verdict",
-			body: reflect.TypeFor[api.EmissionBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).emitBatch},
+			body: reflect.TypeFor[api.EmissionBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: withBody((*call).emitBatch)},
 		{method: "GET", path: "/api/v1/signals", name: "list-signals", tag: tagSignals, summary: "List signals, the latest first",
 			params: []param{
 				{name: "trigger", kind: "string", doc: "Of this trigger"},
@@ -381,11 +381,11 @@ func ruleRoutes() []route {
 		{method: "GET", path: one + "/why", name: "rule-why", tag: tagRules, summary: "Ask how it stands, and what became of the latest signals that it listens to",
 			answers: []answer{ok(reflect.TypeFor[api.RuleState]())}, handle: (*call).ruleWhy},
 		{method: "POST", path: "/api/v1/rules:test", name: "test-rules", tag: tagRules, summary: "Ask what rules would have made of the signals of the past",
-			body: reflect.TypeFor[api.RulesTest](), answers: []answer{ok(reflect.TypeFor[api.RulesTested]())}, handle: (*call).testRules},
+			body: reflect.TypeFor[api.RulesTest](), answers: []answer{ok(reflect.TypeFor[api.RulesTested]())}, handle: withBody((*call).testRules)},
 		{method: "POST", path: one + "/replay", name: "replay-rule", tag: tagRules, summary: "Ask it about signals of the past of which it has no enforcement, once each",
-			body: reflect.TypeFor[api.RuleReplay](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RulePast]())}, handle: (*call).replayRule},
+			body: reflect.TypeFor[api.RuleReplay](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RulePast]())}, handle: withBody((*call).replayRule)},
 		{method: "POST", path: one + "/pause", name: "pause-rule", tag: tagRules, summary: "Let it start nothing until it is resumed",
-			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeRule)}, handle: (*call).pauseRule},
+			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeRule)}, handle: withBody((*call).pauseRule)},
 		{method: "POST", path: one + "/resume", name: "resume-rule", tag: tagRules, summary: "Let it start executions again, for the signals that come from now on",
 			answers: []answer{ok(typeRule)}, handle: (*call).resumeRule},
 		{method: "GET", path: "/api/v1/enforcements", name: "list-enforcements", tag: tagRules, summary: "List what rules have made of signals, those of the latest signals first",
@@ -413,7 +413,9 @@ func pausing(path, name, tag, what string, pause, resume func(*call) error) []ro
 
 // pausingWork are the two for a queue, an action or a worker.
 func pausingWork(path string, of store.PauseKind, what string) []route {
-	return pausing(path, of.String(), tagCluster, what, func(c *call) error { return c.pauseWork(of) }, func(c *call) error { return c.resumeWork(of) })
+	return pausing(path, of.String(), tagCluster, what,
+		withBody(func(c *call, in *api.PauseOrder) error { return c.pauseWork(of, in) }),
+		withBody(func(c *call, in *api.ResumeOrder) error { return c.resumeWork(of, in) }))
 }
 
 func serverRoutes() []route {

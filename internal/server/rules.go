@@ -74,11 +74,7 @@ func (c *call) answerRule(err error) error {
 
 func (c *call) rule() error { return c.answerRule(nil) }
 
-func (c *call) pauseRule() error {
-	var in api.PauseRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) pauseRule(in *api.PauseRequest) error {
 	return c.steerRule(c.Engine.PauseRule(c.ctx(), c.r.PathValue("name"), in.Reason))
 }
 

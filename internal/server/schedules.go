@@ -67,20 +67,12 @@ func (c *call) answerSchedule(err error) error {
 
 func (c *call) schedule() error { return c.answerSchedule(nil) }
 
-func (c *call) pauseSchedule() error {
-	var in api.PauseRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) pauseSchedule(in *api.PauseRequest) error {
 	_, err := c.Engine.PauseSchedule(c.ctx(), c.r.PathValue("name"), in.Reason)
 	return c.answerSchedule(err)
 }
 
-func (c *call) resumeSchedule() error {
-	var in api.ResumeRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return err
-	}
+func (c *call) resumeSchedule(in *api.ResumeRequest) error {
 	_, err := c.Engine.ResumeSchedule(c.ctx(), c.r.PathValue("name"), in.CatchUp)
 	return c.answerSchedule(err)
 }
@@ -162,11 +154,7 @@ func (c *call) previewSchedules() error {
 	return c.json(http.StatusOK, out)
 }
 
-func (c *call) backfillSchedule() error {
-	var in api.BackfillRequest
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) backfillSchedule(in *api.BackfillRequest) error {
 	name := c.r.PathValue("name")
 	done, err := c.Engine.BackfillSchedule(c.ctx(), name, engine.Backfill{From: in.From.UTC(), To: in.To.UTC(), Again: in.Again, AtOnce: in.AtOnce, Dry: in.DryRun})
 	if err != nil {

@@ -25,16 +25,12 @@ func (c *call) chain() ([]string, error) {
 	return c.Engine.Chain(c.ctx(), strings.Join(c.r.Header.Values(engine.ChainHeader), ","))
 }
 
-func (c *call) emit() error {
-	var in api.Emission
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) emit(in *api.Emission) error {
 	chain, err := c.chain()
 	if err != nil {
 		return err
 	}
-	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(&in, chain)})
+	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(in, chain)})
 	if err != nil {
 		return fmt.Errorf("emit: %w", err)
 	}
@@ -75,11 +71,7 @@ func (c *call) emitTo() error {
 	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(&in, chain)))
 }
 
-func (c *call) emitBatch() error {
-	var in api.EmissionBatch
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) emitBatch(in *api.EmissionBatch) error {
 	if err := checkBatch("signals", len(in.Signals)); err != nil {
 		return err
 	}

@@ -154,11 +154,7 @@ func forgotten(v engine.Submitted, err error) bool {
 	return v.Existing && errors.Is(err, store.ErrNotFound)
 }
 
-func (c *call) submitBatch() error {
-	var in api.Batch
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) submitBatch(in *api.Batch) error {
 	subs := make([]engine.Submission, len(in.Executions))
 	for i := range in.Executions {
 		subs[i] = submission(&in.Executions[i])
