@@ -159,12 +159,12 @@ func (t *transaction) startByEngine(ctx context.Context, d *flow.Draft) error {
 	case flow.KindSleep:
 		pause, err := requests.SleepOf(d.Payload())
 		if err != nil {
-			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
+			return t.failInvalid(d, err)
 		}
 		d.WakeAgainAt(t.now.Add(pause))
 	case flow.KindRerun:
 		if _, _, err := rerunOf(d.Payload()); err != nil {
-			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
+			return t.failInvalid(d, err)
 		}
 		d.WakeAgainAt(t.now)
 	case flow.KindAsk:

@@ -116,7 +116,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 		refused error // returned as a result: an error would fail the transaction, and with it the other requests of the batch
 	}
 	asked := time.Now()
-	m, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {
+	m, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {
 		was, err := catalog.ReadAlias(ctx, t.tx, name, alias)
 		if err != nil {
 			return move{}, err

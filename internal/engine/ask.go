@@ -25,8 +25,8 @@ type inquiries struct {
 	left    []*flow.Draft // that asked, and do not wait for the answer any more
 }
 
-// know takes an inquiry in as it was read, or as it is decided.
-func (q *inquiries) know(i *flow.Inquiry) {
+// remember takes in an inquiry as it was read, or as it is decided.
+func (q *inquiries) remember(i *flow.Inquiry) {
 	if q.known == nil {
 		q.known, q.of, q.changed = map[flow.InquiryKey]*flow.Inquiry{}, map[flow.ID]*flow.Inquiry{}, map[flow.InquiryKey]bool{}
 	}
@@ -35,7 +35,7 @@ func (q *inquiries) know(i *flow.Inquiry) {
 
 // decided takes in an inquiry that is to be written.
 func (q *inquiries) decided(i *flow.Inquiry) {
-	q.know(i)
+	q.remember(i)
 	q.changed[i.InquiryKey] = true
 }
 
@@ -63,7 +63,7 @@ func (t *transaction) loadInquiries(ctx context.Context, keys []flow.InquiryKey)
 		return fmt.Errorf("look for inquiries: %w", err)
 	}
 	for _, i := range found {
-		t.inquiries.know(i)
+		t.inquiries.remember(i)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (t *transaction) loadQuestions(ctx context.Context, ds []*flow.Draft) error
 func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 	q, purpose, err := t.e.questions.Read(d.Payload())
 	if err != nil {
-		return t.cannotAsk(d, err)
+		return t.failInvalid(d, err)
 	}
 	key := inquiryKeyOf(d.Execution, purpose)
 	if err := t.loadInquiries(ctx, []flow.InquiryKey{key}); err != nil {
@@ -101,7 +101,7 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 	}
 	i, err := flow.Ask(known, t.e.opts.NewID(), d.ID, key, q, t.now)
 	if err != nil {
-		return t.cannotAsk(d, err)
+		return t.failInvalid(d, err)
 	}
 	t.inquiries.decided(i)
 	if i.Answer != nil {
@@ -114,11 +114,11 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 // checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
 func (e *Engine) checkQuestion(payload json.RawMessage, root string) error {
 	_, _, err := e.questions.Read(payload)
-	return beneath(root, err)
+	return problemsBeneath(root, err)
 }
 
-// beneath places the problems of a payload beneath the field that has it. Other errors stay as they are.
-func beneath(root string, err error) error {
+// problemsBeneath puts the paths of a payload's problems beneath the field that has the payload. Other errors stay as they are.
+func problemsBeneath(root string, err error) error {
 	var ps definition.Problems
 	if !errors.As(err, &ps) {
 		return err
@@ -134,7 +134,8 @@ func beneath(root string, err error) error {
 	return v
 }
 
-func (t *transaction) cannotAsk(d *flow.Draft, why error) error {
+// failInvalid fails an execution that the engine runs itself and whose payload asks for what cannot be done.
+func (t *transaction) failInvalid(d *flow.Draft, why error) error {
 	return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: why.Error()}}, t.now, 0)
 }
 
@@ -178,7 +179,7 @@ func (t *transaction) openInquiry(ctx context.Context, id flow.ID) (*flow.Inquir
 			return nil, fmt.Errorf("look for the inquiry: %w", err)
 		}
 		for _, f := range found {
-			t.inquiries.know(f)
+			t.inquiries.remember(f)
 			i = f
 		}
 	}
@@ -188,8 +189,8 @@ func (t *transaction) openInquiry(ctx context.Context, id flow.ID) (*flow.Inquir
 	return i, nil
 }
 
-// leaves notes an execution that has been written and asked before, or in this transaction, and now does not wait.
-func (q *inquiries) leaves(d *flow.Draft) {
+// noteLeft notes an execution that has been written and asked before, or in this transaction, and now does not wait.
+func (q *inquiries) noteLeft(d *flow.Draft) {
 	if d.Kind == flow.KindAsk && d.Place != flow.Held && (d.Before.Place == flow.Held || q.of[d.ID] != nil) {
 		q.left = append(q.left, d)
 	}
@@ -210,7 +211,7 @@ func (t *transaction) writeInquiries(ctx context.Context) error {
 			return fmt.Errorf("look for inquiries: %w", err)
 		}
 		for _, i := range found {
-			q.know(i)
+			q.remember(i)
 		}
 	}
 	for _, d := range q.left {

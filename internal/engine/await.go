@@ -54,8 +54,8 @@ func (k *waits) write(w flow.Wait) {
 	k.put[w.Execution] = w
 }
 
-// leaves notes an execution that has been written, and waited before or in this transaction: unless it has taken a signal its wait goes.
-func (k *waits) leaves(d *flow.Draft) {
+// noteLeft notes an execution that has been written, and waited before or in this transaction: unless it has taken a signal its wait goes.
+func (k *waits) noteLeft(d *flow.Draft) {
 	if d.Kind != flow.KindWait || d.Place == flow.Held {
 		return
 	}
@@ -79,8 +79,8 @@ func (t *transaction) writeWaits(ctx context.Context) error {
 	return t.tx.Apply(ctx, store.Delta{Waits: slices.Collect(maps.Values(k.put)), DroppedWaits: k.drop, Unmet: k.unmet, Met: k.met})
 }
 
-// signalled notes a signal that is kept, for the waits that are open.
-func (t *transaction) signalled(s *flow.Signal) {
+// noteUnmet notes that open waits are to be asked about a signal that is kept, if executions can wait for its trigger.
+func (t *transaction) noteUnmet(s *flow.Signal) {
 	if set := t.e.rules.current.Load(); s.Subject == "" || s.Replayed || set == nil || set.Triggers[s.Trigger] == nil || !set.Triggers[s.Trigger].Waits {
 		return
 	}
@@ -94,7 +94,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 		err = t.e.canAwait(p.Signal)
 	}
 	if err != nil {
-		return t.cannotAsk(d, err)
+		return t.failInvalid(d, err)
 	}
 	w := flow.Wait{Execution: d.ID, Workflow: d.ID, Trigger: p.Signal, Since: t.now,
 		WaitDetail: flow.WaitDetail{If: p.If, Vars: p.Vars, Null: p.Null, Timeout: time.Duration(p.Timeout)}}
@@ -126,7 +126,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 func (e *Engine) checkAwaited(ctx context.Context, payload []byte, root string) error {
 	p, err := e.awaited.Read(payload)
 	if err != nil {
-		return beneath(root, err)
+		return problemsBeneath(root, err)
 	}
 	if _, err := e.rulesInForce(ctx); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (e *Engine) canAwait(trigger string) error {
 	return nil
 }
 
-// waitIsOver ends an execution whose time to wait is over.
-func (t *transaction) waitIsOver(ctx context.Context, d *flow.Draft) error {
+// endWait ends an execution whose time to wait is over.
+func (t *transaction) endWait(ctx context.Context, d *flow.Draft) error {
 	found, err := t.tx.WaitsOf(ctx, []flow.ID{d.ID})
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}
-		if line := lineOf(d); s.request.Key == "" || s.request.Key == line {
+		if line := scheduleKey(d); s.request.Key == "" || s.request.Key == line {
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
 		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})

@@ -150,7 +150,7 @@ func (b *batcher) next(stopping bool, now time.Time) *batch {
 		}
 	}
 	if !stopping {
-		if ops, of := b.followUps.gather(b.startableRequests() > 0); len(ops) > 0 {
+		if ops, of := b.followUps.next(b.startableRequests() > 0); len(ops) > 0 {
 			return &batch{ops: ops, of: of}
 		}
 	}

@@ -26,16 +26,16 @@ const (
 	carryMost  = 1000            // how many are carried out at the same time: each has a goroutine, and 100,000 tasks of a foreach may be reruns
 )
 
-// carrier holds the executions of kind rerun that are to be carried out. The sweep hands each over every 5 s until it has ended, also while it
+// rerunQueue holds the executions of kind rerun that are to be carried out. The sweep hands each over every 5 s until it has ended, also while it
 // waits to be planned: one that waits or is under way here is not taken a second time.
-type carrier struct {
+type rerunQueue struct {
 	mu      sync.Mutex
 	waiting []flow.ID
 	has     map[flow.ID]bool // those that wait, and those under way
 	signal  chan struct{}    // capacity 1
 }
 
-func (c *carrier) add(ids []flow.ID) {
+func (c *rerunQueue) add(ids []flow.ID) {
 	c.mu.Lock()
 	for _, id := range ids {
 		if !c.has[id] {
@@ -51,7 +51,7 @@ func (c *carrier) add(ids []flow.ID) {
 }
 
 // take takes the one that has waited longest; false: none waits.
-func (c *carrier) take() (flow.ID, bool) {
+func (c *rerunQueue) take() (flow.ID, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) == 0 {
@@ -63,14 +63,14 @@ func (c *carrier) take() (flow.ID, bool) {
 }
 
 // done says that one is under way no more.
-func (c *carrier) done(id flow.ID) {
+func (c *rerunQueue) done(id flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.has, id)
 }
 
 // wait is how long the end of a rerun is waited for.
-func (c *carrier) wait() time.Duration {
+func (c *rerunQueue) wait() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) > 0 {
@@ -143,7 +143,7 @@ func (e *Engine) carryReruns(ctx context.Context) {
 // whose plan panics fails: it would do so again every time.
 func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (err error) {
 	defer fault.Recovered(&err)
-	_, again, err := e.carried(ctx, id)
+	_, again, err := e.openRerun(ctx, id)
 	if err == nil && again.IsZero() {
 		select {
 		case plans <- struct{}{}:
@@ -152,7 +152,7 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (er
 		}
 		// It may have waited for long: another replica may have submitted the rerun, and a cancel may have ended the execution.
 		var x *flow.Execution
-		if x, again, err = e.carried(ctx, id); err == nil && again.IsZero() {
+		if x, again, err = e.openRerun(ctx, id); err == nil && again.IsZero() {
 			again, err = e.rerunFor(ctx, x)
 		}
 		<-plans
@@ -195,15 +195,15 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (er
 	return e.endRerun(ctx, id, flow.Completed, flow.Outcome{Output: output})
 }
 
-// carried returns an execution of kind rerun, and the rerun that was submitted for it, zero: none yet; flow.ErrFinished where the execution has
-// ended or was removed.
-func (e *Engine) carried(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
+// openRerun returns an execution of kind rerun, and the rerun that was submitted for it (zero: none yet), or flow.ErrFinished where the execution
+// has ended or was removed.
+func (e *Engine) openRerun(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
 	x, err = e.opts.Store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
 		return nil, again, flow.ErrFinished
 	}
 	if err == nil {
-		again, _, err = e.carriedBefore(ctx, id)
+		again, _, err = e.submittedRerun(ctx, id)
 	}
 	return x, again, err
 }
@@ -211,8 +211,8 @@ func (e *Engine) carried(ctx context.Context, id flow.ID) (x *flow.Execution, ag
 // carriedKey is the idempotency key of the rerun that an execution asks for.
 func carriedKey(id flow.ID) string { return "rerun-for:" + id.String() }
 
-// carriedBefore returns the rerun that was submitted for an execution.
-func (e *Engine) carriedBefore(ctx context.Context, id flow.ID) (again flow.ID, known bool, err error) {
+// submittedRerun returns the rerun that was submitted for an execution.
+func (e *Engine) submittedRerun(ctx context.Context, id flow.ID) (again flow.ID, known bool, err error) {
 	return e.knownBy(ctx, carriedKey(id))
 }
 

@@ -16,7 +16,7 @@ func (s *step) createChildren(ctx context.Context) error {
 	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
 	kids, all := s.maker(), make([]childRequest, len(s.plan.Children))
 	for i := range s.plan.Children {
-		if err := s.make(ctx, kids, &s.plan.Children[i], &all[i]); err != nil {
+		if err := s.makeChild(ctx, kids, &s.plan.Children[i], &all[i]); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (s *step) createChildren(ctx context.Context) error {
 			drafts = append(drafts, d)
 			continue
 		}
-		if err := m.end(d, s.t.now); err != nil {
+		if err := m.endWithout(d, s.t.now); err != nil {
 			return err
 		}
 		s.t.changed(d)
@@ -60,10 +60,10 @@ func (s *step) createChildren(ctx context.Context) error {
 	return s.t.admit(ctx, drafts)
 }
 
-// make makes a child's request, and finds out whether it is to end with an output without running.
-func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *childRequest) (err error) {
+// makeChild makes a child's request, and finds out whether the child ends with an output instead of running.
+func (s *step) makeChild(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *childRequest) (err error) {
 	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
-		if m.request, m.refusal, err = s.beneath(ctx, kids, c, b); err != nil {
+		if m.request, m.refusal, err = s.requestBeneath(ctx, kids, c, b); err != nil {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
 		return nil
@@ -86,8 +86,8 @@ func (s *step) make(ctx context.Context, kids requests.Maker, c *orchestration.C
 // runs reports whether nothing else gives the child its output. One that was refused fails instead.
 func (m *childRequest) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
 
-// end ends a child that does not run.
-func (m *childRequest) end(d *flow.Draft, now time.Time) error {
+// endWithout ends a child that does not run.
+func (m *childRequest) endWithout(d *flow.Draft, now time.Time) error {
 	switch {
 	case m.given != nil:
 		return d.Give(m.given, now)

@@ -271,7 +271,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 		e.batcher.claimed(most, time.Now())
 	}
 	if err == nil {
-		e.lookAgain(t)
+		e.announceResume(t)
 	}
 }
 

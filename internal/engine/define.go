@@ -32,12 +32,12 @@ type defined struct {
 	aliases []*catalog.Alias // that it has moved
 }
 
-// alone lets one request of a kind at a time go to the committer, so that no transaction has two of them.
-type alone chan struct{}
+// oneAtATime lets one request of a kind at a time go to the committer, so that no transaction has two of them.
+type oneAtATime chan struct{}
 
-func newAlone() alone { return make(alone, 1) }
+func newOneAtATime() oneAtATime { return make(oneAtATime, 1) }
 
-func (a alone) enter(ctx context.Context) error {
+func (a oneAtATime) enter(ctx context.Context) error {
 	select {
 	case a <- struct{}{}:
 		return nil
@@ -46,11 +46,11 @@ func (a alone) enter(ctx context.Context) error {
 	}
 }
 
-func (a alone) leave() { <-a }
+func (a oneAtATime) leave() { <-a }
 
-// askAlone is ask for a decision that writes definitions or switches. The next one may go to the committer once this one has been answered,
+// inBatchAlone is inBatch for a decision that writes definitions or switches. The next one goes to the committer when this one has been answered,
 // also where its caller has gone.
-func askAlone[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (none T, err error) {
+func inBatchAlone[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (none T, err error) {
 	if err := e.defining.enter(ctx); err != nil {
 		return none, err
 	}
@@ -100,7 +100,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		return nil, err
 	}
 	asked := time.Now()
-	stored, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
+	stored, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
 		out.all = make([]Defined, len(defs))
 		for _, i := range byName(defs) {
 			var moved []*catalog.Alias

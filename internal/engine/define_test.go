@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// asked is a call of askAlone that is under way.
+// asked is a call of inBatchAlone that is under way.
 type asked struct {
 	give context.CancelFunc
 	err  chan error
@@ -33,7 +33,7 @@ func TestAskAlone(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			a := &asked{cancel, make(chan error, 1)}
 			go func() {
-				_, err := askAlone(ctx, e, func(context.Context, *transaction) (int, error) { return 0, nil })
+				_, err := inBatchAlone(ctx, e, func(context.Context, *transaction) (int, error) { return 0, nil })
 				a.err <- err
 			}()
 			synctest.Wait()
@@ -79,7 +79,7 @@ func TestAskAlone(t *testing.T) {
 			t.Errorf("the second caller got %v", err)
 		}
 
-		e.giveUp(errors.New("the engine stops"))
+		e.refuseAll(errors.New("the engine stops"))
 		last := call()
 		if err := <-last.err; !errors.Is(err, ErrClosed) {
 			t.Errorf("a caller of an engine that has stopped: %v", err)

@@ -85,7 +85,7 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 		}
 	}
 	switch {
-	case runs && t.notesPause(t.dispatch.pauses.on(store.PausedWorker, session.Name, t.now)):
+	case runs && t.notePause(t.dispatch.pauses.on(store.PausedWorker, session.Name, t.now)):
 		a.paused = true
 	case runs:
 		a.room = k.n
@@ -110,14 +110,14 @@ func (t *transaction) handOver(ctx context.Context) error {
 	slices.SortStableFunc(fresh, func(a, b *flow.Draft) int { return b.Priority - a.Priority })
 	unserved := map[string]bool{} // queues into which no claimer with room looks
 	for _, d := range fresh {
-		if unserved[d.Queue] || t.passesOver(d.Queue) || t.pausesAction(d.Action) {
+		if unserved[d.Queue] || t.queuePaused(d.Queue) || t.pausesAction(d.Action) {
 			continue
 		}
 		k, err := t.receiver(ctx, d.Queue)
 		if err != nil {
 			return err
 		}
-		if k == nil || t.passesOver(d.Queue) { // by what the receiver's session has told
+		if k == nil || t.queuePaused(d.Queue) { // by what the receiver's session has told
 			unserved[d.Queue] = true
 			continue
 		}
@@ -196,7 +196,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 
 // claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
 func (t *transaction) claimQueued(ctx context.Context) error {
-	waits := func(q string) bool { return t.dispatch.queued[q] > 0 && !t.passesOver(q) }
+	waits := func(q string) bool { return t.dispatch.queued[q] > 0 && !t.queuePaused(q) }
 	for i := 0; i < len(t.dispatch.claimers.all) || t.dispatch.anyQueued() && t.pull(waits); i++ {
 		k := t.dispatch.claimers.all[i]
 		if !slices.ContainsFunc(k.queues, waits) {
@@ -272,7 +272,7 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, li
 	if err := t.flushExcept(ctx, newExecution); err != nil {
 		return false, 0, err
 	}
-	all, err := t.tx.Take(ctx, t.open(k.queues), limit)
+	all, err := t.tx.Take(ctx, t.notPaused(k.queues), limit)
 	if err != nil {
 		return false, 0, fmt.Errorf("take: %w", err)
 	}

@@ -359,7 +359,7 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 		t.loaded.bodies[s.Body] = s.At
 	}
 	t.changes.signals = append(t.changes.signals, *s)
-	t.signalled(s)
+	t.noteUnmet(s)
 	t.effects.emitted = append(t.effects.emitted, s.Source)
 	t.effects.addFailpoint(failpoint.SignalKept)
 	return nil

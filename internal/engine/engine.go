@@ -86,14 +86,14 @@ type Engine struct {
 	schedules    *schedules
 	rules        *rules
 	pauses       *pauses
-	defining     alone // calls that write definitions or switches
+	defining     oneAtATime // calls that write definitions or switches
 	questions    definition.Questions
 	awaited      definition.Waits
 	parents      parents
 	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
-	reruns       carrier
+	reruns       rerunQueue
 	webhooks     *webhooks
 	links        linkKey
 	lanes        *lanes
@@ -170,7 +170,7 @@ func New(o Options) (*Engine, error) {
 		meetings:      make(chan struct{}, 1),
 		lines:         make(chan struct{}, 1),
 		found:         make(chan found, 1),
-		reruns:        carrier{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)},
+		reruns:        rerunQueue{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
 		catalog:       catalog.New(o.Store),
@@ -180,7 +180,7 @@ func New(o Options) (*Engine, error) {
 		webhooks:      &webhooks{all: map[string]knownWebhook{}},
 		rules:         newRules(),
 		pauses:        newPauses(),
-		defining:      newAlone(),
+		defining:      newOneAtATime(),
 	}
 	e.uploads = &uploads.Uploads{Store: o.Store, Blobs: o.Blobs, NewID: o.NewID, Update: e.update}
 	for _, q := range o.Queues {

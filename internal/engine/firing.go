@@ -96,7 +96,7 @@ func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire s
 	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
 		return s
 	}
-	if line := lineOf(d); line != "" {
+	if line := scheduleKey(d); line != "" {
 		if s.request.Key != "" {
 			s.err = fault.New("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
 			return s

@@ -105,13 +105,13 @@ func (f *followUps) add(o op) bool {
 	return true
 }
 
-// gather takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. done is to be
+// next takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. done is to be
 // called at the batch's end.
-func (f *followUps) gather(callers bool) ([]op, source) {
-	if f.last = f.turn(callers); !f.last {
+func (f *followUps) next(callers bool) ([]op, source) {
+	if f.last = f.isNext(callers); !f.last {
 		return nil, sourcePlain
 	}
-	if f.lastWide = f.wideTurn(); f.lastWide {
+	if f.lastWide = f.wideIsNext(); f.lastWide {
 		f.busyWide = true
 		return f.take(&f.wide, 1), sourceWideStep
 	}
@@ -119,13 +119,13 @@ func (f *followUps) gather(callers bool) ([]op, source) {
 	return f.take(&f.ops, followUpLimit), sourceFollowUps
 }
 
-// turn reports whether the next batch is of follow-ups: while callers wait, they alternate with these.
-func (f *followUps) turn(callers bool) bool {
+// isNext reports whether the next batch is of follow-ups: while callers wait, they alternate with these.
+func (f *followUps) isNext(callers bool) bool {
 	return f.startable() > 0 && !(f.last && callers)
 }
 
-// wideTurn reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they alternate with these.
-func (f *followUps) wideTurn() bool {
+// wideIsNext reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they alternate with these.
+func (f *followUps) wideIsNext() bool {
 	others := len(f.ops) > 0 && !f.busy
 	return len(f.wide) > 0 && !f.busyWide && !(f.lastWide && others)
 }

@@ -60,8 +60,8 @@ func (l *level) checkOutputs(rec *recording) error {
 	return nil
 }
 
-// single puts what was given to a task without foreach where its only execution stands.
-func single(all []flow.GivenOutput) []flow.GivenOutput {
+// singleIndex puts what was given to a task without foreach where its only execution stands.
+func singleIndex(all []flow.GivenOutput) []flow.GivenOutput {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].Index = max(0, all[i].Index)
@@ -69,8 +69,8 @@ func single(all []flow.GivenOutput) []flow.GivenOutput {
 	return all
 }
 
-// overlay lets the output of a task be what its items are given.
-func overlay(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
+// overlayGiven lets the output of a task be what its items are given.
+func overlayGiven(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
 	if t.Foreach == nil {
 		if t.Repeat != nil && n > 1 {
 			return // the first round was given, and this is a later one

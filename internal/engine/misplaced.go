@@ -61,7 +61,7 @@ func (e *Engine) relaneMisplaced(ctx context.Context, sessions []store.Session) 
 			if err := t.flush(ctx); err != nil {
 				return 0, err
 			}
-			if err := t.knowPauses(ctx); err != nil {
+			if err := t.loadPauses(ctx); err != nil {
 				return 0, err
 			}
 			xs, err := t.tx.Take(ctx, queues, misplacedBatch)

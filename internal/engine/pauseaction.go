@@ -18,8 +18,8 @@ import (
 // heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
 const heldBackBatch = 200
 
-// knowPauses lets the transaction go by the latest pauses, where no session has told them.
-func (t *transaction) knowPauses(ctx context.Context) error {
+// loadPauses lets the transaction go by the latest pauses, unless the lock of a session has told it which these are.
+func (t *transaction) loadPauses(ctx context.Context) error {
 	if t.dispatch.pausesKnown {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (t *transaction) knowPauses(ctx context.Context) error {
 
 // pausesAction reports whether an action is paused, by what the transaction knows, and notes when that ends by itself.
 func (t *transaction) pausesAction(name string) bool {
-	return t.notesPause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
+	return t.notePause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
 }
 
 // holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine runs itself this is the only
@@ -41,7 +41,7 @@ func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil
 	}
-	err := t.knowPauses(ctx)
+	err := t.loadPauses(ctx)
 	return err == nil && t.pausesAction(d.Action), err
 }
 
@@ -85,7 +85,7 @@ func (t *transaction) putBack(ctx context.Context, lanes []string) (more bool, e
 	if err := t.flush(ctx); err != nil {
 		return false, err
 	}
-	if err := t.knowPauses(ctx); err != nil {
+	if err := t.loadPauses(ctx); err != nil {
 		return false, err
 	}
 	lanes = slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool {

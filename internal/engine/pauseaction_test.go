@@ -189,7 +189,7 @@ func TestNoPauseAllocatesNothing(t *testing.T) {
 	tx := &transaction{dispatch: newDispatch(&roster{}, &pauseSet{}), now: time.Now()}
 	queues := []string{"default", "gpu@docker"}
 	if n := testing.AllocsPerRun(1000, func() {
-		if tx.pausesAction("deploy") || tx.passesOver("default") || len(tx.open(queues)) != 2 {
+		if tx.pausesAction("deploy") || tx.queuePaused("default") || len(tx.notPaused(queues)) != 2 {
 			t.Error("something is paused")
 		}
 	}); n > 0 {

@@ -98,30 +98,30 @@ func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
 	return err
 }
 
-// passesOver reports whether the queue of a lane is paused, and notes when that ends by itself.
-func (t *transaction) passesOver(lane string) bool {
-	return t.notesPause(t.dispatch.pauses.onLane(lane, t.now))
+// queuePaused reports whether the queue of a lane is paused, and notes when that ends by itself.
+func (t *transaction) queuePaused(lane string) bool {
+	return t.notePause(t.dispatch.pauses.onLane(lane, t.now))
 }
 
-// notesPause reports whether there is a pause, and notes when it ends by itself.
-func (t *transaction) notesPause(p *store.Pause) bool {
+// notePause reports whether there is a pause, and notes when it ends by itself.
+func (t *transaction) notePause(p *store.Pause) bool {
 	if p != nil && !p.Until.IsZero() && (t.dispatch.resumes.IsZero() || p.Until.Before(t.dispatch.resumes)) {
 		t.dispatch.resumes = p.Until
 	}
 	return p != nil
 }
 
-// open are those of the queues that are not paused.
-func (t *transaction) open(queues []string) []string {
-	if len(t.dispatch.pauses.of) == 0 || !slices.ContainsFunc(queues, t.passesOver) {
+// notPaused are those of the queues that are not paused.
+func (t *transaction) notPaused(queues []string) []string {
+	if len(t.dispatch.pauses.of) == 0 || !slices.ContainsFunc(queues, t.queuePaused) {
 		return queues
 	}
-	return slices.DeleteFunc(slices.Clone(queues), t.passesOver)
+	return slices.DeleteFunc(slices.Clone(queues), t.queuePaused)
 }
 
-// lookAgain lets claimers look again when the first pause ends by itself that a transaction has met. It comes when these claimers wait
-// again, for that may be now.
-func (e *Engine) lookAgain(t *transaction) {
+// announceResume lets claimers look again when the first of the pauses ends by itself that a transaction has met. It is called when these
+// claimers wait again, because that may be now.
+func (e *Engine) announceResume(t *transaction) {
 	if until := t.dispatch.resumes; !until.IsZero() {
 		e.pauses.over.announce(time.Now().Add(until.Sub(t.now)))
 	}

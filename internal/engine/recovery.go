@@ -210,7 +210,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 	for _, s := range live {
 		alive[s.ID] = true
 	}
-	e.sessions.sweep(alive, began)
+	e.sessions.forgetDead(alive, began)
 	// Sessions of this process as well: a claim whose commit was not confirmed was not given to its worker.
 	for owner, id := (flow.ID{}), (flow.ID{}); ; {
 		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)

@@ -72,8 +72,8 @@ func (p *Past) count(s flow.EnforcementState) {
 	}
 }
 
-// past walks through the signals since a time that a rule listens to, the latest first.
-func (e *Engine) past(ctx context.Context, r *automation.Rule, since time.Time, look func(*flow.Signal) error) (more bool, err error) {
+// walkPast walks through the signals since a time that a rule listens to, the latest first.
+func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Time, look func(*flow.Signal) error) (more bool, err error) {
 	f := signalsOf(r, since)
 	f.Limit = pastPage
 	for seen := 0; ; {
@@ -120,11 +120,11 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time) (p Past, err error) {
 	p = Past{Rule: r.Name, Samples: []PastSample{}}
 	var windows pastWindows
-	p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
+	p.More, err = e.walkPast(ctx, r, since, func(s *flow.Signal) error {
 		x, err := e.evaluateAlone(ctx, r, s)
 		if err != nil && willFailAgain(err) {
 			p.Signals++
-			p.add(s.ID, flow.EnforcementFailed, unread(err))
+			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
 			return nil
 		}
 		if err != nil {
@@ -179,8 +179,8 @@ func (p *Past) add(id flow.ID, state flow.EnforcementState, why flow.Reason) {
 	}
 }
 
-// unread is the reason for which a rule makes nothing of a signal that it cannot be asked about.
-func unread(err error) flow.Reason {
+// unreadReason is the reason for which a rule makes nothing of a signal that it cannot be asked about.
+func unreadReason(err error) flow.Reason {
 	return flow.Reason{Code: flow.ReasonInput, Message: problem.Clip(err.Error(), reasonMost)}
 }
 
@@ -199,7 +199,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 	}
 	p := &Past{Rule: name, Samples: []PastSample{}}
 	var all []flow.Signal
-	p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
+	p.More, err = e.walkPast(ctx, r, since, func(s *flow.Signal) error {
 		if s.State == flow.SignalMatched {
 			c := *s
 			c.Data, c.Headers = nil, nil // what is kept of ten thousand
@@ -244,7 +244,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 		}
 		x, err := e.evaluate(ctx, r, &s)
 		if err != nil && willFailAgain(err) {
-			p.add(s.ID, flow.EnforcementFailed, unread(err))
+			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
 			continue
 		}
 		if err != nil {
@@ -289,7 +289,7 @@ func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[
 		x.fail(err)
 		return e.enforcePast(ctx, signals, xs, p)
 	default:
-		p.add(signals[0].ID, flow.EnforcementFailed, unread(err))
+		p.add(signals[0].ID, flow.EnforcementFailed, unreadReason(err))
 		return nil
 	}
 	e.counters.enforced(done)

@@ -238,9 +238,9 @@ func TestRerunIsPlannedOnce(t *testing.T) {
 	}
 }
 
-// The carrier has each rerun once, in the order in which they came, until it is done.
+// The queue of reruns has each rerun once, in the order in which they came, until it is done.
 func TestCarrier(t *testing.T) {
-	c := carrier{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)}
+	c := rerunQueue{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)}
 	c.add([]flow.ID{{1}, {2}, {1}})
 	if got := c.wait(); got != carryLook {
 		t.Errorf("while some wait, an end is waited for %s", got)

@@ -124,7 +124,7 @@ func (w *RerunWithin) each(visit func(*RerunWithin) bool) bool {
 	return true
 }
 
-func (w *RerunWithin) alone() bool {
+func (w *RerunWithin) runsAlone() bool {
 	return !w.each(func(w *RerunWithin) bool { return len(w.Only) == 0 })
 }
 
@@ -202,7 +202,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	}
 	if len(l.named.Outputs) > 0 {
 		again := l.r.AsRerun()
-		again.Outputs, again.GivenBy = single(l.named.Outputs), p.by
+		again.Outputs, again.GivenBy = singleIndex(l.named.Outputs), p.by
 		l.r.Rerun = &again
 	}
 	var failed error
@@ -232,7 +232,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 		},
 		Output: func(t *definition.Task, n int) orchestration.Output {
 			out, err := p.e.recordedOutput(ctx, of, rec, t, n)
-			overlay(&out, t, n, l.r)
+			overlayGiven(&out, t, n, l.r)
 			if err != nil && failed == nil {
 				failed = err
 			}
@@ -269,7 +269,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 func (l *level) decide(original *orchestration.Original, facts orchestration.Facts) (*orchestration.RerunPlan, error) {
 	only := slices.Clone(l.named.Only)
 	for i := range l.named.Within {
-		if w := &l.named.Within[i]; w.alone() {
+		if w := &l.named.Within[i]; w.runsAlone() {
 			only = append(only, w.Item)
 		}
 	}

@@ -53,7 +53,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	if err != nil {
 		return flow.ID{}, nil, err
 	}
-	old.logged() // what is being stored of its logs counts
+	old.awaitLogs() // what is being stored of its logs counts
 	e.sessions.drop(before)
 	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
 	_, err = e.recoverSession(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
@@ -62,7 +62,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	if err != nil {
 		e.opts.Log.Warn("recovery of what a restarted worker held goes on later", telemetry.Session, before.Text(flow.SessionPrefix), telemetry.Err, err)
 	}
-	work, err := e.resumed(ctx, session, kept)
+	work, err := e.inheritedWork(ctx, session, kept)
 	if err != nil {
 		_ = e.Close(context.WithoutCancel(ctx), session) // or its lease runs out
 		return flow.ID{}, nil, sessionError(err)
@@ -70,14 +70,14 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	return session, work, nil
 }
 
-// logged waits until nothing is being stored of the session's logs.
-func (s *sessionState) logged() {
+// awaitLogs waits until nothing is being stored of the session's logs.
+func (s *sessionState) awaitLogs() {
 	s.logging.Lock()
 	defer s.logging.Unlock()
 }
 
-// resumed is what a session has inherited, and how far it is.
-func (e *Engine) resumed(ctx context.Context, session flow.ID, kept []flow.AttemptID) ([]handoff.Assignment, error) {
+// inheritedWork are the attempts that a session has inherited, and how far each is.
+func (e *Engine) inheritedWork(ctx context.Context, session flow.ID, kept []flow.AttemptID) ([]handoff.Assignment, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (e *Engine) resumed(ctx context.Context, session flow.ID, kept []flow.Attem
 		}
 		a := e.assignments([]*flow.Execution{x})[0]
 		a.Resumed = &handoff.Resumed{Running: x.Stage == flow.Running, Elapsed: max(0, now.Sub(x.ClaimedAt)), Logs: map[string]int64{}}
-		if err := e.logged(ctx, k, a.Resumed); err != nil {
+		if err := e.recordedLogs(ctx, k, a.Resumed); err != nil {
 			return nil, err
 		}
 		work = append(work, a)
@@ -112,8 +112,8 @@ const (
 	logGap = 1000
 )
 
-// logged finds out how much of an attempt's log is kept.
-func (e *Engine) logged(ctx context.Context, k flow.AttemptID, r *handoff.Resumed) error {
+// recordedLogs notes in r how much of an attempt's log is stored.
+func (e *Engine) recordedLogs(ctx context.Context, k flow.AttemptID, r *handoff.Resumed) error {
 	q := store.LogQuery{Execution: k.Execution, Attempt: k.Attempt, AfterAttempt: k.Attempt, Limit: logsAtOnce}
 	for {
 		chunks, err := e.opts.Store.ReadLogs(ctx, q)

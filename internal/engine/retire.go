@@ -23,7 +23,7 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 		return catalog.Retirement{}, err
 	}
 	asked := time.Now()
-	r, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (catalog.Retirement, error) {
+	r, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (catalog.Retirement, error) {
 		was, err := catalog.ReadRetirement(ctx, t.tx, name)
 		if err != nil || was.Retired == !undo {
 			return was, err

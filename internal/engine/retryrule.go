@@ -45,7 +45,7 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	if r.Paused {
 		return nil, ErrPaused
 	}
-	x, err := e.again(ctx, r, &s)
+	x, err := e.evaluateRetry(ctx, r, &s)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ type enforceRetry struct {
 	enforced    bool // by this retry; false: another one has started something meanwhile
 }
 
-// again is what a rule makes of a signal of which it has started nothing.
-func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+// evaluateRetry is evaluate for a rule that has started nothing for the signal. A rule that makes nothing of it now is an *Invalid.
+func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
 	if s.Damage != "" {
 		return nil, damaged(s.Damage)
 	}

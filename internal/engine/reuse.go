@@ -104,9 +104,9 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
 }
 
-// beneath makes the request of a child of which parts run again. It runs the version that was planned. Where it has something else to do by
+// requestBeneath makes the request of a child of which parts run again. It runs the version that was planned. Where it has something else to do by
 // now, because what comes before it has put out something else, it reuses nothing.
-func (s *step) beneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
+func (s *step) requestBeneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
 	planned := *c
 	var alias string
 	planned.Action, alias, _ = strings.Cut(c.Action, "@")

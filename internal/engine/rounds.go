@@ -111,8 +111,8 @@ func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, err
 	return flow.StoodSince(events, at)
 }
 
-// allRounds gives a retry or a rerun of one round the total_timeout of its task: the round was given what was left of it. What was left stays
-// where the workflow has been removed.
+// allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round had what was left of it. Where the workflow has
+// been removed, it keeps what was left.
 func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Request) error {
 	if x.Parent.IsZero() || x.Index == 0 || x.TotalTimeout == 0 {
 		return nil

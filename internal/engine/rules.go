@@ -260,7 +260,7 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 	if fault.BadText(name, 100) != "" {
 		return fmt.Errorf("rule %.100q: %w", name, store.ErrNotFound)
 	}
-	there, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (there bool, err error) {
+	there, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (there bool, err error) {
 		found, last, err := t.tx.LatestSwitches(ctx, []string{rulePrefix + name})
 		if err != nil {
 			return false, err

@@ -15,9 +15,9 @@ import (
 // Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
 // ErrClosed. A store that does not answer at the start is waited for.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.begin(ctx); err != nil && ctx.Err() == nil {
+	if err := e.startWhenStoreAnswers(ctx); err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("start engine: %w", err)
-		e.giveUp(err)
+		e.refuseAll(err)
 		return err
 	}
 	var wg sync.WaitGroup
@@ -28,8 +28,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin is Start, as often as it takes for the store to answer.
-func (e *Engine) begin(ctx context.Context) error {
+// startWhenStoreAnswers calls Start until the store answers.
+func (e *Engine) startWhenStoreAnswers(ctx context.Context) error {
 	for {
 		err := e.Start(ctx)
 		if err == nil || batchAtFault(err) {
@@ -44,8 +44,8 @@ func (e *Engine) begin(ctx context.Context) error {
 
 const beginAgain = time.Second
 
-// giveUp refuses what is pending and what comes later, for good.
-func (e *Engine) giveUp(why error) {
+// refuseAll refuses what is pending, and what comes later, for good.
+func (e *Engine) refuseAll(why error) {
 	e.mu.Lock()
 	e.closed = fmt.Errorf("%w: %w", ErrClosed, why)
 	pending, claimers := e.batcher.clear(), e.claimers.clear()

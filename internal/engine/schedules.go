@@ -329,7 +329,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if s.err != nil {
 		return flow.ID{}, s.err
 	}
-	if lineOf(d) != "" { // it does not wait for the ticks
+	if scheduleKey(d) != "" { // it does not wait for the ticks
 		s.request.Key, s.request.KeyLimit, s.request.WhenFull = "", 0, ""
 	}
 	refusal, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (refusal, err error) {
@@ -367,8 +367,8 @@ func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *de
 // keyed are the policies of overlapping that let executions wait for one another by a concurrency key.
 var keyed = []schedule.Overlap{schedule.OverlapQueueOne, schedule.OverlapQueue, schedule.OverlapCancel}
 
-// lineOf is the concurrency key that the executions of a schedule share; "" for none.
-func lineOf(d *definition.Definition) string {
+// scheduleKey is the concurrency key that the executions of a schedule share; "" for none.
+func scheduleKey(d *definition.Definition) string {
 	if slices.Contains(keyed, d.Schedule.Overlap) {
 		return schedulePrefix + d.Name
 	}

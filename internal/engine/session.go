@@ -102,8 +102,8 @@ func (c *sessionCache) orderAll() {
 	}
 }
 
-// sweep forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
-func (c *sessionCache) sweep(alive map[flow.ID]bool, before time.Time) {
+// forgetDead forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
+func (c *sessionCache) forgetDead(alive map[flow.ID]bool, before time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, s := range c.known {

@@ -19,7 +19,7 @@ type engineForSubpackages struct{ *Engine }
 // Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
 func (e engineForSubpackages) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
 	if of, _, err = rerunOf(x.Payload()); err == nil {
-		again, _, err = e.carriedBefore(ctx, x.ID)
+		again, _, err = e.submittedRerun(ctx, x.ID)
 	}
 	return of, again, err
 }

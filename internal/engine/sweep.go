@@ -240,7 +240,7 @@ func (t *transaction) wakeByKind(ctx context.Context, d *flow.Draft) error {
 	case flow.KindAsk:
 		return t.remind(ctx, d)
 	case flow.KindWait:
-		return t.waitIsOver(ctx, d)
+		return t.endWait(ctx, d)
 	}
 	return nil
 }

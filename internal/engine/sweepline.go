@@ -30,15 +30,15 @@ func (e *Engine) sweepLines(ctx context.Context) {
 		if began.Before(rested) {
 			continue
 		}
-		if err := e.servingLines(ctx); err != nil && ctx.Err() == nil {
+		if err := e.serveLines(ctx); err != nil && ctx.Err() == nil {
 			e.opts.Log.Error("looking through the lines of keys failed; it will be tried again", telemetry.Err, err)
 		}
 		rested = time.Now().Add(linesPauseFactor * time.Since(began))
 	}
 }
 
-// servingLines hands in a request for each line whose head may go.
-func (e *Engine) servingLines(ctx context.Context) error {
+// serveLines hands in a request for each line whose head may go.
+func (e *Engine) serveLines(ctx context.Context) error {
 	for after := ""; ; {
 		lines, err := e.opts.Store.Lines(ctx, after, linesPage)
 		if err != nil {

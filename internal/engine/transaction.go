@@ -267,8 +267,8 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
-		t.inquiries.leaves(d)
-		t.waits.leaves(d)
+		t.inquiries.noteLeft(d)
+		t.waits.noteLeft(d)
 		seen := *d
 		t.effects.wrote(&seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
