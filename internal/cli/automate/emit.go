@@ -81,19 +81,11 @@ func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	head := []string{"ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT"}
-	if l.Format == output.AsWide {
-		head = append(head, "STATE", "DATA")
-	}
-	t.Row(head...)
+	t := output.Listing(l.Format, 6)
+	t.Row("ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT", "STATE", "DATA")
 	for i := range all {
 		s := &all[i]
-		cells := []string{s.ID, s.Trigger, s.Subject, s.Key, s.Source, output.Ago(s.At)}
-		if l.Format == output.AsWide {
-			cells = append(cells, s.State, string(s.Data))
-		}
-		t.Row(cells...)
+		t.Row(s.ID, s.Trigger, s.Subject, s.Key, s.Source, output.Ago(s.At), s.State, string(s.Data))
 	}
 	return all, t, nil
 }

@@ -240,23 +240,16 @@ func ListInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	head := []string{"ID", "STATE", "TITLE", "FOR", "ASKED", "DUE"}
-	if l.Format == output.AsWide {
-		head = append(head, "EXECUTION", "WORKFLOW", "PURPOSE", "ANSWER", "BY")
-	}
-	t.Row(head...)
+	t := output.Listing(l.Format, 6)
+	t.Row("ID", "STATE", "TITLE", "FOR", "ASKED", "DUE", "EXECUTION", "WORKFLOW", "PURPOSE", "ANSWER", "BY")
 	for k := range all {
 		i := &all[k]
-		cells := []string{i.ID, i.State, i.Title, strings.Join(i.Assignees, ", "), output.Ago(i.AskedAt), output.When(i.Due)}
-		if l.Format == output.AsWide {
-			answer, by := "", ""
-			if i.Answer != nil {
-				answer, by = string(i.Answer.Value), i.Answer.By
-			}
-			cells = append(cells, i.Execution, i.Workflow, i.Purpose, answer, by)
+		answer, by := "", ""
+		if i.Answer != nil {
+			answer, by = string(i.Answer.Value), i.Answer.By
 		}
-		t.Row(cells...)
+		t.Row(i.ID, i.State, i.Title, strings.Join(i.Assignees, ", "), output.Ago(i.AskedAt), output.When(i.Due),
+			i.Execution, i.Workflow, i.Purpose, answer, by)
 	}
 	return all, t, nil
 }

@@ -36,12 +36,8 @@ lists them. They fire while a server runs.`,
 func ListSchedules(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	all, err := c.Schedules(ctx)
 	all = append([]api.Schedule{}, all...) // in JSON an empty list, not null
-	t := &output.Table{}
-	head := []string{"NAME", "WHEN", "ZONE", "ACTION", "NEXT", "LAST", "STATE"}
-	if l.Format == output.AsWide {
-		head = append(head, "VERSION", "EXECUTION")
-	}
-	t.Row(head...)
+	t := output.Listing(l.Format, 7)
+	t.Row("NAME", "WHEN", "ZONE", "ACTION", "NEXT", "LAST", "STATE", "VERSION", "EXECUTION")
 	for i := range all {
 		k := &all[i]
 		state := "on"
@@ -53,11 +49,7 @@ func ListSchedules(ctx context.Context, _ *app.App, c *client.Client, l *listing
 		case k.Next == nil:
 			state = "over"
 		}
-		cells := []string{k.Name, strings.Join(k.When, ", "), k.Zone, k.Action, output.When(k.Next), output.When(k.Last), state}
-		if l.Format == output.AsWide {
-			cells = append(cells, strconv.Itoa(k.Version), k.Execution)
-		}
-		t.Row(cells...)
+		t.Row(k.Name, strings.Join(k.When, ", "), k.Zone, k.Action, output.When(k.Next), output.When(k.Last), state, strconv.Itoa(k.Version), k.Execution)
 	}
 	return all, t, err
 }

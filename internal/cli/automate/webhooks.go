@@ -30,12 +30,8 @@ func ListWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	head := []string{"NAME", "PATH", "SCHEME", "TRIGGER", "STATE"}
-	if l.Format == output.AsWide {
-		head = append(head, "VERSION", "CREATED")
-	}
-	t.Row(head...)
+	t := output.Listing(l.Format, 5)
+	t.Row("NAME", "PATH", "SCHEME", "TRIGGER", "STATE", "VERSION", "CREATED")
 	for i := range all {
 		w := &all[i]
 		state := "on"
@@ -45,11 +41,7 @@ func ListWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 		case len(w.Missing) > 0:
 			state = "lacks a secret: " + w.Missing[0]
 		}
-		cells := []string{w.Name, w.Path, w.Scheme, w.Trigger, state}
-		if l.Format == output.AsWide {
-			cells = append(cells, strconv.Itoa(w.Version), w.CreatedAt.UTC().Format(time.RFC3339))
-		}
-		t.Row(cells...)
+		t.Row(w.Name, w.Path, w.Scheme, w.Trigger, state, strconv.Itoa(w.Version), w.CreatedAt.UTC().Format(time.RFC3339))
 	}
 	return all, t, nil
 }

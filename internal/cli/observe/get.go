@@ -223,7 +223,7 @@ func listExecutions(ctx context.Context, _ *app.App, c *client.Client, l *listin
 		return nil, nil, err
 	}
 	all, err := l.Pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.All(ctx, f) })
-	return all, executionTable(all, l.Format == output.AsWide), err
+	return all, executionTable(all, l.Format), err
 }
 
 func listEvaluations(ctx context.Context, a *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
@@ -325,27 +325,20 @@ func casesText(x *api.Execution, all bool) (passed, rest string) {
 	return fmt.Sprintf("%d of %d", x.Summary.Passed, x.Summary.Total), strings.Join(others, ", ")
 }
 
-func executionTable(all []api.Execution, wide bool) *output.Table {
-	t := &output.Table{}
-	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
-	if wide {
-		head = append(head, "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
-	}
-	t.Row(head...)
+func executionTable(all []api.Execution, f output.Format) *output.Table {
+	t := output.Listing(f, 7)
+	t.Row("ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR", "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
 	for i := range all {
 		x := &all[i]
-		cells := []string{x.ID, x.Action, statusText(x), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), ""}
+		code, task := "", ""
 		if x.Error != nil {
-			cells[len(cells)-1] = x.Error.Code
+			code = x.Error.Code
 		}
-		if wide {
-			task := x.Task
-			if task != "" {
-				task = fmt.Sprintf("%s[%d]", x.Task, x.Index)
-			}
-			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
+		if x.Task != "" {
+			task = fmt.Sprintf("%s[%d]", x.Task, x.Index)
 		}
-		t.Row(cells...)
+		t.Row(x.ID, x.Action, statusText(x), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), code,
+			x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
 	}
 	return t
 }

@@ -74,8 +74,8 @@ func laneNeeds(l *api.Lane) string {
 
 func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	all, lost, err := c.BusyWorkers(ctx)
-	t := &output.Table{}
 	if l.Lost {
+		t := &output.Table{}
 		lost = append([]api.LostWorker{}, lost...) // in JSON an empty list, not null
 		t.Row("SESSION", "NAME", "QUEUES", "SLOTS", "STARTED", "LOST", "ATTEMPTS")
 		for i := range lost {
@@ -85,26 +85,16 @@ func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 		return lost, t, err
 	}
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
-	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE"}
-	if l.Format == output.AsWide {
-		head = append(head, "KINDS", "LEASE UNTIL", "EXECUTIONS")
-	}
-	t.Row(head...)
+	t := output.Listing(l.Format, 8)
+	t.Row("SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE", "KINDS", "LEASE UNTIL", "EXECUTIONS")
 	for i := range all {
 		w := &all[i]
-		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), strconv.Itoa(w.Holds), output.Ago(w.StartedAt), output.Pause(w.Paused)}
-		if l.Format == output.AsWide {
-			kinds := strings.Join(w.Kinds, ",")
-			if kinds == "" {
-				kinds = "built-in"
-			}
-			var ids []string
-			for j := range w.Executions {
-				ids = append(ids, w.Executions[j].ID)
-			}
-			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly), strings.Join(ids, ","))
+		var ids []string
+		for j := range w.Executions {
+			ids = append(ids, w.Executions[j].ID)
 		}
-		t.Row(cells...)
+		t.Row(w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), strconv.Itoa(w.Holds), output.Ago(w.StartedAt), output.Pause(w.Paused),
+			cmp.Or(strings.Join(w.Kinds, ","), "built-in"), w.ExpiresAt.Local().Format(time.TimeOnly), strings.Join(ids, ","))
 	}
 	return all, t, err
 }

@@ -119,11 +119,23 @@ func wantsQuotes(s string) bool {
 
 // Table writes columns of text for people. What programs wrote is made harmless first.
 type Table struct {
-	Rows [][]string
+	Rows    [][]string
+	columns int // the first so many are shown; 0: all
+}
+
+// Listing is a table of which only -o wide shows more than the first columns.
+func Listing(f Format, columns int) *Table {
+	if f == AsWide {
+		columns = 0
+	}
+	return &Table{columns: columns}
 }
 
 // Row adds a row; the first is the heading.
 func (t *Table) Row(cells ...string) {
+	if t.columns > 0 {
+		cells = cells[:t.columns]
+	}
 	for i, c := range cells {
 		cells[i] = terminal.Clean(c)
 	}
