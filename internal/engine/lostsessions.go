@@ -27,7 +27,7 @@ type lostSessions struct {
 	all []LostSession // the latest last
 }
 
-// note remembers a session. What of it was left and is recovered in a later round is added to what it was before.
+// note remembers a lost session. Attempts that a later round takes back from it are added to those of the rounds before.
 func (l *lostSessions) note(s store.Session, attempts int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -104,7 +104,7 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) (err error) {
 	}
 }
 
-// waitResult is what a wait has found among the signals.
+// waitResult is what a look at the signals has found for a wait.
 type waitResult struct {
 	wait    flow.Wait
 	fitting []flow.Signal // the oldest first
@@ -182,8 +182,8 @@ func (e *Engine) findFitting(ctx context.Context, l *waitResult) (err error) {
 	}
 }
 
-// giveSignals gives waits the oldest of the signals that fit which no other wait of their workflow's attempt has taken, and notes those
-// that have found none as looked. Those that have found only what is taken look on.
+// giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has taken. A wait for which no signal
+// fits is noted as looked; one for which all that fit were taken looks at the signals behind them.
 func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
@@ -234,7 +234,7 @@ func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 	return nil
 }
 
-// takeSignal ends a wait with the first signal of those that fit which is not taken, and reports whether there was one.
+// takeSignal ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
 func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
 	if len(l.fitting) == 0 {
 		return false, nil

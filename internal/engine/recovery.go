@@ -80,8 +80,8 @@ func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 	return e.recoverExpired(ctx)
 }
 
-// awaitLate lets the reports that are on their way come before a recovery. After they have taken a whole lease, recovery goes on without
-// them for a lease.
+// awaitLate waits before a recovery for the reports that are on their way. If they have not come within a lease, the recoveries of the next lease
+// go on without waiting.
 func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
 	if e.opts.Late == nil || time.Now().Before(*until) {
 		return
@@ -99,7 +99,7 @@ func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
 	}
 }
 
-// tellUnreadable logs that the store passes over more rows than in the last round.
+// tellUnreadable logs where the store passes over more rows than in the last round.
 func (e *Engine) tellUnreadable() {
 	before := e.unreadable
 	if e.unreadable = e.opts.Store.Unreadable(); e.unreadable > before {
@@ -372,7 +372,7 @@ func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flo
 	return t.adopt(xs), nil
 }
 
-// reclaim decides about an execution that a session holds, so that it holds it no more; decide is Lose of flow.Draft or the like.
+// reclaim takes an execution back from a session that holds it; decide is how: Lose or HandBack of flow.Draft.
 func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.Draft, time.Time) error) error {
 	if d.Place != flow.Held || d.Owner != session {
 		return nil
@@ -384,7 +384,7 @@ func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.
 	return nil
 }
 
-// passOver counts an execution that a loop could not handle and went on beside.
+// passOver counts and logs an execution that a loop could not handle; the loop goes on with the others.
 func (e *Engine) passOver(id flow.ID, message string, err error) {
 	e.counters.skipped.Add(1)
 	e.opts.Log.Error(message, telemetry.Execution, id, telemetry.Err, err)

@@ -26,8 +26,8 @@ type reuses struct {
 // evaluates it.
 const reusableAtOnce = 64
 
-// loadReusable loads what is kept for the items that a step may create, as far as there is room, and returns the bounds of the tasks of
-// which there is more.
+// loadReusable loads the outcomes that items of this step may reuse, as far as there is room. For a task of which not all were loaded, upto has the
+// index up to which the step may create items.
 func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows, bytes int) (upto map[int]int, err error) {
 	if s.w.RerunOf.IsZero() {
 		return nil, nil
@@ -72,9 +72,9 @@ func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows,
 	return upto, nil
 }
 
-// reusable returns the outcome that a child ends with instead of running, and notes in its request whose that is; nil: it runs. What it
-// has to do is compared once more: an action may have another version by now than when the rerun was planned. Then nothing that comes after
-// the child is reused either.
+// reusable returns the outcome with which a child ends instead of running, and notes in the child's request which execution ran for it; nil: the
+// child runs. The work of the child is compared once more, because an action may have another version than when the rerun was planned. If it
+// differs, nothing that comes after the child is reused either.
 func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Request, refusal *flow.Error) (*store.Reusable, error) {
 	u := s.reuses.items[orchestration.Item{Task: c.Task.Name, Index: c.Index}]
 	if u == nil {
@@ -95,7 +95,7 @@ func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Req
 	return nil, nil
 }
 
-// forget drops what is kept for tasks of the workflow, and beneath them.
+// forget drops the outcomes that are stored for tasks of the workflow to reuse, and those beneath them.
 func (s *step) forget(ctx context.Context, tasks ...string) error {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {
@@ -104,8 +104,8 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
 }
 
-// requestBeneath makes the request of a child of which parts run again. It runs the version that was planned. Where it has something else to do by
-// now, because what comes before it has put out something else, it reuses nothing.
+// requestBeneath makes the request of a child that is a workflow of which parts run again, in the version that was planned. Where its work is not
+// what was planned, because a task before it has another output, it reuses nothing.
 func (s *step) requestBeneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
 	planned := *c
 	var alias string
@@ -143,7 +143,7 @@ func workOf(r *flow.Request) orchestration.Work {
 	return orchestration.Work{Action: sha256.Sum256(text), Input: sha256.Sum256(canonical(r.Input))}
 }
 
-// canonical is a payload as every one with the same value is written.
+// canonical is a payload in the one text that all payloads with the same value have.
 func canonical(payload json.RawMessage) []byte {
 	if len(payload) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// sessionCache is what this replica remembers of worker sessions: their rows, and a signal for each that there may be orders.
+// sessionCache is what this replica remembers of worker sessions: the row of each, and a channel that says that there may be orders for it.
 type sessionCache struct {
 	mu    sync.Mutex
 	known map[flow.ID]*sessionState
@@ -30,7 +30,7 @@ type sessionState struct {
 	// serves among lanes.all[:matched]; later lanes have not been checked yet. The lanes' mu guards both.
 	queues  []string
 	matched int
-	since   time.Time     // by this process's clock
+	since   time.Time     // when this replica learned of it, by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the mutex of the cache guards it
 	logging sync.RWMutex  // held for reading while logs of the session are stored

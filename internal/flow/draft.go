@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Draft is an execution under decision: what was read, what is decided, and the events that say so. Decisions change
-// the draft only; the shell commits it under the condition that the stored state is still Before.
+// Draft is an execution about which a transaction decides: its state as it was read, its state now, and the events that lead from one to the
+// other. Decisions change the draft only; the shell commits it under the condition that the stored state is still Before.
 type Draft struct {
 	*Execution
 	Before State // as read; the zero State for a new execution

@@ -9,11 +9,15 @@ import (
 // DefaultQueue is where executions go that name no queue.
 const DefaultQueue = "default"
 
-// A lane is where in a queue an execution waits, in one word that stores keep as they keep a queue: the queue itself for
-// what every worker of it can run, or a part of it for what not all of them can. Needs are what that part is for, each in
-// a word: a runtime by its name, a language that only some have (as its offer), a label of workers as key=value. Their
-// order is fixed, so equal needs are one lane. A worker takes from the lanes that it can serve, so what it cannot run
-// costs it nothing and holds up no other work.
+// A lane is a queue, or the part of a queue for executions with the same needs. Stores keep its name as they keep that of a queue:
+//
+//	default                  what every worker of the queue can run
+//	default@docker           what needs the runtime docker
+//	gpu@docker,gpu=a100      what needs that runtime, and a worker with the label gpu=a100
+//
+// A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers as key=value, a custom
+// kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one lane. A worker takes from the lanes that it can serve,
+// so what it cannot run costs it nothing and holds up no other work.
 
 const (
 	// laneMark is in the name of no queue.
@@ -87,7 +91,7 @@ const actionNeed = "action:"
 // they are, they cost claims nothing.
 func HoldBack(lane, action string) string { return AddNeeds(PutBack(lane), actionNeed+action) }
 
-// PutBack undoes HoldBack. It leaves other lanes as they are.
+// PutBack is the lane from which HoldBack has moved an execution; another lane is returned as it is.
 func PutBack(lane string) string {
 	queue, needs := SplitLane(lane)
 	if held := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, held) {
@@ -96,7 +100,7 @@ func PutBack(lane string) string {
 	return lane
 }
 
-// PausedAction is the action for whose executions a lane is while that is paused; ok is false for every other lane.
+// PausedAction is the paused action whose executions wait in a lane that HoldBack has made; ok is false for every other lane.
 func PausedAction(lane string) (action string, ok bool) {
 	_, rest, _ := strings.Cut(lane, laneMark)
 	for need := range strings.SplitSeq(rest, needMark) {
@@ -160,7 +164,7 @@ func NeedsOf(lane string) (queue string, n Needs) {
 	return queue, n
 }
 
-// BadNeed reports whether a word cannot be asked for as a runtime or language: it cannot be a need, or is one of another sort.
+// BadNeed reports whether a word cannot be asked for as a runtime or language: no need is written so, or it is a need of another sort.
 func BadNeed(need string) bool {
 	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) || strings.HasPrefix(need, actionNeed)
 }

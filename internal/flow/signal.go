@@ -15,7 +15,7 @@ type Signal struct {
 	Trigger string // what kind of thing has happened: "alert.fired"
 	// Key tells a signal that is sent again from another one: of those with a trigger and a key there is one. "": each is another.
 	Key     string
-	Subject string // what it is about, such as a host or an order; "": nothing that waits look for
+	Subject string // what it is about, such as a host or an order; "": no wait looks for it
 	Source  string // who said it: SourceAPI, or "webhook:NAME"
 	At      time.Time
 	State   SignalState
@@ -28,7 +28,7 @@ type Signal struct {
 	Damage string
 }
 
-// SignalDetail is what of a signal nothing is looked up by. Stores keep it as JSON.
+// SignalDetail are the fields of a signal by which no signal is looked up. Stores keep them as JSON.
 type SignalDetail struct {
 	Headers map[string]string `json:"headers,omitempty"` // of the request that brought it
 	Cause   ID                `json:"cause,omitzero"`    // the execution that it follows from

@@ -21,7 +21,7 @@ type Wait struct {
 	Damage string
 }
 
-// WaitDetail is what of a wait nothing is looked up by. Stores keep it as JSON.
+// WaitDetail are the fields of a wait by which no wait is looked up. Stores keep them as JSON.
 type WaitDetail struct {
 	If   string          `json:"if,omitempty"` // an expression over the signal and Vars; "": every signal fits. It stands first: Check looks for it there
 	Vars json.RawMessage `json:"vars,omitempty"`
