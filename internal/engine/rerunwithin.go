@@ -192,8 +192,7 @@ type level struct {
 
 // plan plans a level, and those beneath it.
 func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan, error) {
-	of := store.WorkflowAttempt{ID: l.x.ID, Attempt: l.x.Attempt}
-	rec, err := p.e.recording(ctx, of)
+	rec, err := p.e.recording(ctx, store.WorkflowAttempt{ID: l.x.ID, Attempt: l.x.Attempt})
 	if err != nil {
 		return nil, err
 	}
@@ -208,42 +207,11 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	var failed error
 	inner := map[orchestration.Item]*orchestration.Child{}
 	kids := requests.Maker{Definition: p.e.catalog.GetFor, Workflow: firstOf(l.x).String(), Priority: l.r.Priority, Depth: l.depth}
-	original := &orchestration.Original{
-		Past:  rec.past,
-		Given: l.r.Given,
-		Within: func(c *orchestration.Child) bool {
-			w := l.within(c.Task.Name, c.Index)
-			if w != nil {
-				kept := *c
-				inner[w.Item] = &kept
-			}
-			return w != nil
-		},
-		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
-		Work: func(c *orchestration.Child) (orchestration.Work, error) {
-			r, refusal, err := kids.Request(ctx, c)
-			if err != nil && failed == nil {
-				failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
-			}
-			if err == nil && refusal != nil {
-				err = refusal
-			}
-			return workOf(&r), err
-		},
-		Output: func(t *definition.Task, n int) orchestration.Output {
-			out, err := p.e.recordedOutput(ctx, of, rec, t, n)
-			overlayGiven(&out, t, n, l.r)
-			if err != nil && failed == nil {
-				failed = err
-			}
-			return out
-		},
-	}
 	id := p.again
 	if l.as != "" {
 		id = p.e.opts.NewID() // what looks at its own id has another input in any case
 	}
-	plan, err := l.decide(original, orchestration.Facts{ID: id.String(), Input: l.r.Input, Labels: l.r.Labels})
+	plan, err := l.decide(p.original(ctx, l, rec, kids, inner, &failed), orchestration.Facts{ID: id.String(), Input: l.r.Input, Labels: l.r.Labels})
 	if failed != nil {
 		return nil, failed
 	}
@@ -263,6 +231,42 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 		}
 	}
 	return plan, nil
+}
+
+// original answers what a plan asks about the original of a level. The children that paths lead into are put into inner, and the first error into
+// failed.
+func (p *planner) original(ctx context.Context, l *level, rec *recording, kids requests.Maker, inner map[orchestration.Item]*orchestration.Child, failed *error) *orchestration.Original {
+	return &orchestration.Original{
+		Past:  rec.past,
+		Given: l.r.Given,
+		Within: func(c *orchestration.Child) bool {
+			w := l.within(c.Task.Name, c.Index)
+			if w != nil {
+				kept := *c
+				inner[w.Item] = &kept
+			}
+			return w != nil
+		},
+		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
+		Work: func(c *orchestration.Child) (orchestration.Work, error) {
+			r, refusal, err := kids.Request(ctx, c)
+			if err != nil && *failed == nil {
+				*failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
+			}
+			if err == nil && refusal != nil {
+				err = refusal
+			}
+			return workOf(&r), err
+		},
+		Output: func(t *definition.Task, n int) orchestration.Output {
+			out, err := p.e.recordedOutput(ctx, store.WorkflowAttempt{ID: l.x.ID, Attempt: l.x.Attempt}, rec, t, n)
+			overlayGiven(&out, t, n, l.r)
+			if err != nil && *failed == nil {
+				*failed = err
+			}
+			return out
+		},
+	}
 }
 
 // decide plans the workflow's own tasks.
