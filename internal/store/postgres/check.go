@@ -67,10 +67,8 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check tables: %w", err)
 		}
 	}
-	if err := s.checkKeys(ctx, &f); err != nil {
-		return f.All, fmt.Errorf("check keys: %w", err)
-	}
-	return f.All, nil
+	err := s.checkKeys(ctx, &f)
+	return f.All, store.Failed(err, "check keys")
 }
 
 // checked is one execution of a page, with the columns of its row that Check compares.

@@ -126,10 +126,7 @@ func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, m
 		all = append(all, t)
 		return nil
 	}})
-	if err != nil {
-		return nil, false, fmt.Errorf("count executions: %w", err)
-	}
-	return all, more, nil
+	return all, more, store.Failed(err, "count executions")
 }
 
 // tally is the statement that counts; it looks up the rows of the source with the number by. It is "" when nothing can match.
@@ -171,10 +168,7 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 			return nil
 		}},
 		call{q: qUnnumbered, params: b.label(l).int(int64(n)).params, read: readAll(&ended, (*rows).id)})
-	if err != nil {
-		return nil, false, fmt.Errorf("find ended executions with the label %s=%s: %w", l.Name, l.Value, err)
-	}
-	return ended, open, nil
+	return ended, open, store.Failed(err, "find ended executions with the label %s=%s", l.Name, l.Value)
 }
 
 // Ended implements store.Ends.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -68,10 +67,8 @@ func (t *tx) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
 
 // ReadInput implements store.Inputs.
 func (t *tx) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
-	if err := t.ask(ctx, qPieces, t.args().id(id).int(from).int(limit).int(mostChunks), pieces(from, &data, &last)); err != nil {
-		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
-	}
-	return data, last, nil
+	err = t.ask(ctx, qPieces, t.args().id(id).int(from).int(limit).int(mostChunks), pieces(from, &data, &last))
+	return data, last, store.Failed(err, "read the input of %s", id)
 }
 
 // Given implements store.Inputs.
@@ -85,8 +82,6 @@ func (s *Store) Given(ctx context.Context, id flow.ID) (in flow.Input, err error
 func (s *Store) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
 	var a args
 	k := call{q: qPieces, params: a.id(id).int(from).int(limit).int(mostChunks).params, read: pieces(from, &data, &last)}
-	if err := s.read(ctx, k); err != nil {
-		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
-	}
-	return data, last, nil
+	err = s.read(ctx, k)
+	return data, last, store.Failed(err, "read the input of %s", id)
 }

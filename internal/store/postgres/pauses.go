@@ -107,20 +107,15 @@ func (t *tx) LastPause(ctx context.Context) (last int64, err error) {
 func (t *tx) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	t.add(qPauses, nil, readInto(&all, pauses))
 	err = t.ask(ctx, qLastPause, nil, readTo(&last, (*rows).int))
-	if err != nil {
-		return nil, 0, fmt.Errorf("read pauses: %w", err)
-	}
-	return all, last, nil
+	return all, last, store.Failed(err, "read pauses")
 }
 
 // Pauses implements store.PauseReader. The generation is read first: pauses that are made after that only make the list newer
 // than the generation says.
 func (s *Store) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	generation := call{q: qLastPause, read: readTo(&last, (*rows).int)}
-	if err := s.read(ctx, generation, call{q: qPauses, read: readInto(&all, pauses)}); err != nil {
-		return nil, 0, fmt.Errorf("read pauses: %w", err)
-	}
-	return all, last, nil
+	err = s.read(ctx, generation, call{q: qPauses, read: readInto(&all, pauses)})
+	return all, last, store.Failed(err, "read pauses")
 }
 
 // PauseHistory implements store.PauseReader.

@@ -188,8 +188,5 @@ func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W
 	var a, b args
 	err = s.read(ctx, call{q: q, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, of)},
 		call{q: later, params: b.int(row.Micros(now)).params, read: readTo(&next, (*rows).time)})
-	if err != nil {
-		return nil, next, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, next, nil
+	return all, next, store.Failed(err, "%s", what)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
@@ -43,8 +42,5 @@ func (t *tx) Shares(ctx context.Context, key string, priority int, by string) (c
 		*of = r.int()
 		return nil
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the shares of key %q: %w", key, err)
-	}
-	return clock, last, nil
+	return clock, last, store.Failed(err, "read the shares of key %q", key)
 }

@@ -38,8 +38,5 @@ func (s *Store) Aside(ctx context.Context, kind store.AsideKind, id flow.ID) (a 
 	if err == nil && !found {
 		err = store.ErrNotFound
 	}
-	if err != nil {
-		return a, fmt.Errorf("look whether %s is put aside: %w", id, err)
-	}
-	return a, nil
+	return a, store.Failed(err, "look whether %s is put aside", id)
 }

@@ -42,10 +42,8 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check tables: %w", err)
 		}
 	}
-	if err := s.read(ctx, func(c *conn) error { return c.checkKeys(&f) }); err != nil {
-		return f.All, fmt.Errorf("check keys: %w", err)
-	}
-	return f.All, nil
+	err := s.read(ctx, func(c *conn) error { return c.checkKeys(&f) })
+	return f.All, store.Failed(err, "check keys")
 }
 
 var qNumbersBeyond = sql(`SELECT n FROM executions WHERE n > ? ORDER BY n LIMIT ?`)

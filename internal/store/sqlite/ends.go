@@ -182,10 +182,7 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 		}
 		return q.done()
 	})
-	if err != nil {
-		return nil, false, fmt.Errorf("find what has ended with the label %s=%s: %w", l.Name, l.Value, err)
-	}
-	return ended, open, nil
+	return ended, open, store.Failed(err, "find what has ended with the label %s=%s", l.Name, l.Value)
 }
 
 // Ended implements store.Ends.

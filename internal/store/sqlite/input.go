@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -38,10 +37,7 @@ func (t *tx) Given(_ context.Context, id flow.ID) (in flow.Input, err error) {
 	if err == nil && ok {
 		in, err = t.c.given(n)
 	}
-	if err != nil {
-		return in, fmt.Errorf("measure the input of %s: %w", id, err)
-	}
-	return in, nil
+	return in, store.Failed(err, "measure the input of %s", id)
 }
 
 // ReadInput implements store.Inputs.
@@ -50,10 +46,7 @@ func (t *tx) ReadInput(_ context.Context, id flow.ID, from, limit int64) (data [
 	if err == nil && ok {
 		data, last, err = t.c.readInput(n, from, limit)
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
-	}
-	return data, last, nil
+	return data, last, store.Failed(err, "read the input of %s", id)
 }
 
 // Given implements store.Inputs.
@@ -62,10 +55,7 @@ func (s *Store) Given(ctx context.Context, id flow.ID) (in flow.Input, err error
 		in, err = c.given(n)
 		return err
 	})
-	if err != nil {
-		return in, fmt.Errorf("measure the input of %s: %w", id, err)
-	}
-	return in, nil
+	return in, store.Failed(err, "measure the input of %s", id)
 }
 
 // ReadInput implements store.Inputs.
@@ -74,10 +64,7 @@ func (s *Store) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (d
 		data, last, err = c.readInput(n, from, limit)
 		return err
 	})
-	if err != nil {
-		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
-	}
-	return data, last, nil
+	return data, last, store.Failed(err, "read the input of %s", id)
 }
 
 func (c *conn) given(n int64) (in flow.Input, err error) {

@@ -71,10 +71,7 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 		}
 		return bad
 	})
-	if err != nil {
-		return found, fmt.Errorf("list executions: %w", err)
-	}
-	return found, nil
+	return found, store.Failed(err, "list executions")
 }
 
 // bounded is a search with its bounds, without the columns that it reads.
@@ -367,10 +364,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 		r = r.Cut(q, ids, named(tops))
 		return nil
 	})
-	if err != nil {
-		return r, fmt.Errorf("find old executions: %w", err)
-	}
-	return r, nil
+	return r, store.Failed(err, "find old executions")
 }
 
 func named(all []old) []flow.ID {

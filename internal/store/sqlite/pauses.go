@@ -81,10 +81,7 @@ func (c *conn) pauses() ([]store.Pause, int64, error) {
 		return nil, 0, fmt.Errorf("read pauses: %w", err)
 	}
 	all, err := rowsOf(c.use(qPauses), pauses)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read pauses: %w", err)
-	}
-	return all, last, nil
+	return all, last, store.Failed(err, "read pauses")
 }
 
 // LastPause implements store.Tx.

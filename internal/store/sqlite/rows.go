@@ -220,8 +220,5 @@ func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W
 		}
 		return k.done()
 	})
-	if err != nil {
-		return nil, next, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, next, nil
+	return all, next, store.Failed(err, "%s", what)
 }

@@ -24,10 +24,8 @@ func (t *tx) Shares(_ context.Context, key string, priority int, by string) (clo
 		}
 		*of = s.getInt()
 	}
-	if err := s.done(); err != nil {
-		return 0, 0, fmt.Errorf("read the shares of key %q: %w", key, err)
-	}
-	return clock, last, nil
+	err = s.done()
+	return clock, last, store.Failed(err, "read the shares of key %q", key)
 }
 
 // putShares deletes the shares of keys, and writes others.
