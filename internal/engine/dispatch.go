@@ -49,6 +49,9 @@ func newDispatch(claimers *roster, pauses *pauseSet) dispatch {
 	}
 }
 
+// full reports whether the payloads of what was taken have all the bytes that one transaction takes.
+func (d *dispatch) full() bool { return d.bytes >= store.TakeBytes }
+
 // allEmpty reports whether each of the queues was found empty.
 func (d *dispatch) allEmpty(queues []string) bool {
 	for _, q := range queues {
@@ -242,14 +245,16 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 		return false, err
 	}
 	a.tookQueued = true
-	for again, limit := t.dispatch.bytes < store.TakeBytes, a.room; again; {
+	for limit := a.room; !t.dispatch.full(); {
 		more, moved, err := t.takeFrom(ctx, k, a, limit)
 		if err != nil {
 			return false, err
 		}
-		all = !more && t.dispatch.bytes < store.TakeBytes
-		// This worker may run the executions behind those that were moved away.
-		again = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes && t.dispatch.moved < heldBackBatch
+		all = !more && !t.dispatch.full()
+		if all || moved == 0 || a.room == 0 || t.dispatch.moved >= heldBackBatch {
+			break
+		}
+		// The worker may run the executions behind those that were moved away.
 		if moved == limit {
 			limit = max(limit, heldBackBatch) // the front is of paused actions
 		} else {
