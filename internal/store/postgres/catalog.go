@@ -78,8 +78,7 @@ func theDefinition(all []store.Definition, name string, version int) (store.Defi
 // Definition implements store.Reader.
 func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
 	var all []store.Definition
-	var a args
-	if err := s.read(ctx, call{q: qDefinition, params: a.text(name).int(int64(version)).params, read: readInto(&all, definitions)}); err != nil {
+	if err := s.read(ctx, call{q: qDefinition, params: new(args).text(name).int(int64(version)).params, read: readInto(&all, definitions)}); err != nil {
 		return d, fmt.Errorf("read definition %q: %w", name, err)
 	}
 	return theDefinition(all, name, version)

@@ -214,8 +214,7 @@ func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verifica
 	if len(of) == 0 {
 		return nil
 	}
-	var a args
-	_, err := c.within(ctx, answer, []call{{q: qEndedPayload, params: a.ids(of).params, read: func(r *rows) error {
+	_, err := c.within(ctx, answer, []call{{q: qEndedPayload, params: new(args).ids(of).params, read: func(r *rows) error {
 		x, err := r.ended(complete)
 		if err != nil {
 			return err

@@ -70,8 +70,7 @@ func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage
 
 // EndData implements store.Ends.
 func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
-	var a args
-	err = s.read(ctx, call{q: qHistoryEnds, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qHistoryEnds, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
 		var last flow.Event
 		events, err := row.DecodeHistory(nil, r.peek(), 0, 0, math.MaxInt64, 0, nil)
 		if len(events) > 0 {
@@ -85,8 +84,7 @@ func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessa
 
 // documents reads one document of each execution, until a page is full.
 func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []json.RawMessage, err error) {
-	var a args
-	err = s.read(ctx, call{q: of, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: of, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
 		all = append(all, r.bytes())
 		return nil
 	}})
@@ -173,9 +171,8 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 
 // Ended implements store.Ends.
 func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
-	var a args
 	var page store.Page
-	err = s.read(ctx, call{q: qEndedLabelled, params: a.label(l).int(after).int(int64(n)).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qEndedLabelled, params: new(args).label(l).int(after).int(int64(n)).params, read: func(r *rows) error {
 		if page.Full() {
 			return nil
 		}

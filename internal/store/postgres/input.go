@@ -73,15 +73,13 @@ func (t *tx) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data
 
 // Given implements store.Inputs.
 func (s *Store) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
-	var a args
-	err = s.read(ctx, call{q: qGiven, params: a.id(id).params, read: readGiven(&in)})
+	err = s.read(ctx, call{q: qGiven, params: new(args).id(id).params, read: readGiven(&in)})
 	return store.Result(in, err, "measure the input of %s", id)
 }
 
 // ReadInput implements store.Inputs.
 func (s *Store) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
-	var a args
-	k := call{q: qPieces, params: a.id(id).int(from).int(limit).int(mostChunks).params, read: pieces(from, &data, &last)}
+	k := call{q: qPieces, params: new(args).id(id).int(from).int(limit).int(mostChunks).params, read: pieces(from, &data, &last)}
 	err = s.read(ctx, k)
 	return data, last, store.Failed(err, "read the input of %s", id)
 }

@@ -188,8 +188,7 @@ func (s *Store) InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry
 
 func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inquiry, error) {
 	var all []*flow.Inquiry
-	var a args
-	err := s.read(ctx, call{q: q, params: a.id(id).params, read: readInquiries(&all)})
+	err := s.read(ctx, call{q: q, params: new(args).id(id).params, read: readInquiries(&all)})
 	if err == nil && len(all) == 0 {
 		err = store.ErrNotFound
 	}

@@ -370,8 +370,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 	all := tops
 	for level := tops; len(level) > 0; {
 		var below []flow.ID
-		var a args
-		if err := s.read(ctx, call{q: qBeneath, params: a.ids(level).int(int64(q.Count)).params, read: readAll(&below, (*rows).id)}); err != nil {
+		if err := s.read(ctx, call{q: qBeneath, params: new(args).ids(level).int(int64(q.Count)).params, read: readAll(&below, (*rows).id)}); err != nil {
 			return r, fmt.Errorf("find the children of old executions: %w", err)
 		}
 		all, level = append(below, all...), below
@@ -390,8 +389,7 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 	walk.After = q.After
 	for late, pages := 0, 0; pages < oldPages; pages++ {
 		seen := 0
-		var a args
-		err := s.read(ctx, call{q: qOld, params: a.id(walk.After).int(oldPage).params, read: func(r *rows) error {
+		err := s.read(ctx, call{q: qOld, params: new(args).id(walk.After).int(oldPage).params, read: func(r *rows) error {
 			seen++
 			id, created, finished, top := r.id(), r.int(), r.int(), r.bool()
 			if late >= lookBeyond || len(tops) >= q.Count {
@@ -426,10 +424,9 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 
 // within is how many of the executions, counted from the first, have together no more than so many bytes; at least one.
 func (s *Store) within(ctx context.Context, ids []flow.ID, bytes int64) (n int, err error) {
-	var a args
 	var sum int64
 	full := false
-	err = s.read(ctx, call{q: qWeights, params: a.ids(ids).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qWeights, params: new(args).ids(ids).params, read: func(r *rows) error {
 		if sum += r.int(); n > 0 && sum > bytes {
 			full = true
 		}

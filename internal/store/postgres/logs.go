@@ -56,8 +56,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	for i := range chunks {
 		logChunks.add(&t, &chunks[i])
 	}
-	var a args
-	calls := []call{{q: qBegin}, {q: qLazily}, {q: qInsertChunks, params: a.columns(&t).params}, {q: qCommit}}
+	calls := []call{{q: qBegin}, {q: qLazily}, {q: qInsertChunks, params: new(args).columns(&t).params}, {q: qCommit}}
 	if err := s.read(ctx, calls...); err != nil {
 		return fmt.Errorf("append logs: %w", err)
 	}
@@ -109,8 +108,7 @@ const removeChunks = 200
 // RemoveLogs implements store.Logs.
 func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
 	for gone := int64(removeChunks); gone == removeChunks; {
-		var a args
-		err := s.read(ctx, call{q: qDeleteChunks, params: a.ids(ids).int(removeChunks).params, read: readTo(&gone, (*rows).int)})
+		err := s.read(ctx, call{q: qDeleteChunks, params: new(args).ids(ids).int(removeChunks).params, read: readTo(&gone, (*rows).int)})
 		if err != nil {
 			return fmt.Errorf("remove logs: %w", err)
 		}

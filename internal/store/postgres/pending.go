@@ -25,8 +25,7 @@ var (
 
 // Pending implements store.PendingReader. All statements go in one round trip.
 func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, err error) {
-	var a args
-	err = s.read(ctx, call{q: qPending, params: a.int(row.Micros(now)).id(flow.ID{}).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qPending, params: new(args).int(row.Micros(now)).id(flow.ID{}).params, read: func(r *rows) error {
 		p.Generation = r.int()
 		p.Wake, p.Schedule, p.Window = r.time(), r.time(), r.time()
 		p.Signals, p.Meetings = r.bool(), r.bool()

@@ -136,8 +136,7 @@ func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error)
 
 // KeyHolders implements store.Reader.
 func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
-	var a args
-	err = s.read(ctx, call{q: qKeyHolders, params: a.text(key).int(int64(limit)).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qKeyHolders, params: new(args).text(key).int(int64(limit)).params, read: func(r *rows) error {
 		x, _, err := r.live(false)
 		all = append(all, x)
 		return err
@@ -147,8 +146,7 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 
 // Lines implements store.Reader.
 func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store.Line, err error) {
-	var a args
-	err = s.read(ctx, call{q: qLines, params: a.text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
+	err = s.read(ctx, call{q: qLines, params: new(args).text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
 		l := store.Line{Key: r.text(), Holders: int(r.int())}
 		if l.Head, _, err = r.live(false); err == nil {
 			all = append(all, l)
@@ -192,8 +190,7 @@ func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) 
 // Keys implements store.Reader.
 func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, error) {
 	all := make(map[string]store.KeyUse)
-	var a args
-	err := s.read(ctx, call{q: qKeys, params: a.int(int64(limit)).params, read: func(r *rows) error {
+	err := s.read(ctx, call{q: qKeys, params: new(args).int(int64(limit)).params, read: func(r *rows) error {
 		all[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
 		return nil
 	}})
@@ -202,7 +199,6 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 
 // Size implements store.Reader. It counts tables, their indexes and values stored out of line.
 func (s *Store) Size(ctx context.Context) (size int64, err error) {
-	var a args
-	err = s.read(ctx, call{q: qSize, params: a.text(s.name).params, read: readTo(&size, (*rows).int)})
+	err = s.read(ctx, call{q: qSize, params: new(args).text(s.name).params, read: readTo(&size, (*rows).int)})
 	return store.Result(size, err, "measure the store")
 }

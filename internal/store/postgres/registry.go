@@ -44,8 +44,7 @@ func (t *tx) KeepSetting(ctx context.Context, name string, value []byte) error {
 
 // HasName implements store.RegistryReader.
 func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (has bool, err error) {
-	var a args
-	err = s.read(ctx, call{q: registries[of].has, params: a.text(name).params, read: func(*rows) error {
+	err = s.read(ctx, call{q: registries[of].has, params: new(args).text(name).params, read: func(*rows) error {
 		has = true
 		return nil
 	}})
@@ -54,15 +53,13 @@ func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (ha
 
 // Names implements store.RegistryReader.
 func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n int) (all []string, err error) {
-	var a args
-	err = s.read(ctx, call{q: registries[of].page, params: a.text(after).int(int64(n)).params, read: readAll(&all, (*rows).text)})
+	err = s.read(ctx, call{q: registries[of].page, params: new(args).text(after).int(int64(n)).params, read: readAll(&all, (*rows).text)})
 	return store.Result(all, err, "read names")
 }
 
 // Setting implements store.RegistryReader.
 func (s *Store) Setting(ctx context.Context, name string) (value []byte, err error) {
-	var a args
-	err = s.read(ctx, call{q: qSetting, params: a.text(name).params, read: readTo(&value, (*rows).bytes)})
+	err = s.read(ctx, call{q: qSetting, params: new(args).text(name).params, read: readTo(&value, (*rows).bytes)})
 	if err == nil && value == nil {
 		err = store.ErrNotFound
 	}

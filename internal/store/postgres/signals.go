@@ -163,8 +163,7 @@ func (t *tx) DropSignals(ctx context.Context, trigger string, before time.Time, 
 
 // OldestSignals implements store.SignalReader.
 func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []store.OldestSignal, err error) {
-	var a args
-	err = s.read(ctx, call{q: qOldestSignals, params: a.text(after).int(int64(n)).params, read: func(r *rows) error {
+	err = s.read(ctx, call{q: qOldestSignals, params: new(args).text(after).int(int64(n)).params, read: func(r *rows) error {
 		all = append(all, store.OldestSignal{Trigger: r.text(), At: r.time()})
 		return nil
 	}})
@@ -178,8 +177,7 @@ func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
 
 // HasSignal implements store.SignalReader.
 func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, err error) {
-	var a args
-	err = s.read(ctx, call{q: qSignalled, params: a.columns(signalKeys.columns(key)).params, read: func(*rows) error {
+	err = s.read(ctx, call{q: qSignalled, params: new(args).columns(signalKeys.columns(key)).params, read: func(*rows) error {
 		has = true
 		return nil
 	}})

@@ -141,8 +141,7 @@ func (t *tx) ForgetUploads(ctx context.Context, ids []flow.ID) error {
 // Upload implements store.Reader.
 func (s *Store) Upload(ctx context.Context, sum [sha256.Size]byte) (store.Upload, error) {
 	var all []store.Upload
-	var a args
-	if err := s.read(ctx, call{q: qUpload, params: a.bytes(sum[:]).params, read: readInto(&all, uploads)}); err != nil {
+	if err := s.read(ctx, call{q: qUpload, params: new(args).bytes(sum[:]).params, read: readInto(&all, uploads)}); err != nil {
 		return store.Upload{}, fmt.Errorf("read the upload %x: %w", sum, err)
 	}
 	return theUpload(all, sum)
