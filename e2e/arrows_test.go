@@ -178,6 +178,19 @@ func TestOneProgramHasTheClusterClient(t *testing.T) {
 	}
 }
 
+// The helper in pods is in memory twice for each: see maxPod.
+func TestHelperIsSmall(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"cmd/pawl-pod").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, banned := range []string{"net", "encoding/json"} {
+		if slices.Contains(strings.Fields(string(out)), banned) {
+			t.Errorf("cmd/pawl-pod depends on %s", banned)
+		}
+	}
+}
+
 type goPackage struct {
 	ImportPath string
 	Imports    []string

@@ -463,19 +463,17 @@ func TestKeeperThatIsWrong(t *testing.T) {
 }
 
 func state(s wire.State) wire.Frame {
-	f, _ := wire.Message(wire.Status, 0, s)
-	return f
+	return wire.Pack(wire.Status, 0, &s)
 }
 
 // A pod's files are taken as if the program had sent them.
 func TestFilesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	header := func(path string, size int64) wire.Frame {
-		f, _ := wire.Message(wire.File, 0, wire.FileHeader{Path: path, Mode: 0o4777, Size: size})
-		return f
+		return wire.Pack(wire.File, 0, &wire.FileHeader{Path: path, Mode: 0o4777, Size: size})
 	}
 	data := wire.Frame{Kind: wire.Data, Data: []byte("12345")}
-	end, _ := wire.Message(wire.Fetched, 0, wire.Refusals{})
+	end := wire.Pack(wire.Fetched, 0, &wire.Refusals{})
 	for name, frames := range map[string][]wire.Frame{
 		"outside": {header("../x", 1)}, "absolute": {header("/x", 1)}, "not clean": {header("a//b", 1)}, "too large": {header("x", 101)},
 		"too long": {header("x", 4), data}, "too short": {header("x", 6), data, end}, "no file": {data}, "negative": {header("x", -1)},

@@ -49,6 +49,7 @@ type cluster struct {
 	deaf    bool // the node refuses execs, and the API server answers all else
 	refused int  // execs
 	streams map[*websocket.Conn]bool
+	says    *wire.Frame              // the first and only one of keepers; nil: the keeper's own
 	fails   func(*http.Request) bool // true: the API server answers 503; nil: it never does
 	fetch   func(*played) bool       // is asked when files are to be sent; false: process 1 ends instead. nil: they are sent
 	began   func(*played)            // is called when a program executes, before the keeper is told so; nil: nothing is
@@ -359,14 +360,14 @@ func (c *cluster) first(p *played) {
 			_ = wire.Write(conn, wire.Frame{Kind: wire.Began})
 			go func() {
 				err := program.Wait()
-				report := wire.Report{Wall: time.Second, Code: program.ProcessState.ExitCode(), Enforcement: "none"}
+				report := &wire.Report{Wall: time.Second, Code: program.ProcessState.ExitCode(), Enforcement: "none"}
 				if e := (*exec.ExitError)(nil); errors.As(err, &e) && !e.Exited() {
 					report.Code, report.Signal = 0, "SIGKILL"
 				}
 				for _, f := range mine {
 					_ = f.Close()
 				}
-				_ = wire.WriteJSON(conn, wire.Ended, report)
+				_ = wire.WriteMessage(conn, wire.Ended, report)
 			}()
 		case wire.Kill:
 			kill()
@@ -374,8 +375,7 @@ func (c *cluster) first(p *played) {
 			if c.fetch != nil && !c.fetch(p) {
 				return
 			}
-			answer, _ := wire.Message(wire.Fetched, f.Offset, wire.Refusals{})
-			_ = wire.Write(conn, answer)
+			_ = wire.Write(conn, wire.Pack(wire.Fetched, f.Offset, &wire.Refusals{}))
 		}
 	}
 }
@@ -420,6 +420,9 @@ func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
 		delete(c.streams, ws)
 		c.mu.Unlock()
 	}()
+	if c.says != nil {
+		_ = ws.WriteMessage(websocket.BinaryMessage, wire.Append([]byte{1}, *c.says))
+	}
 	go func() {
 		defer keeper.Close()
 		for {
@@ -439,7 +442,7 @@ func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
 	for {
 		n, err := keeper.Read(buffer)
 		c.thaw()
-		if n > 0 && ws.WriteMessage(websocket.BinaryMessage, append([]byte{1}, buffer[:n]...)) != nil {
+		if n > 0 && c.says == nil && ws.WriteMessage(websocket.BinaryMessage, append([]byte{1}, buffer[:n]...)) != nil {
 			return
 		}
 		if err != nil {

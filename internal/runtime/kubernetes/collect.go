@@ -113,10 +113,7 @@ func (n *run) collect() error {
 		return fmt.Errorf("collect: %w", err)
 	}
 	defer root.Close()
-	wanted, err := wire.Message(wire.Fetch, 0, wire.Wanted{Patterns: n.spec.Collect, Most: n.spec.Limits.Disk})
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
+	wanted := wire.Pack(wire.Fetch, 0, &wire.Wanted{Patterns: n.spec.Collect, Most: n.spec.Limits.Disk})
 	var asked *link
 	var request int64
 	err = n.await(func(wire.State) bool {

@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
@@ -83,7 +84,16 @@ func TestConformance(t *testing.T) {
 	kubernetestest.Cluster(t)
 	image, namespace := tools(t), kubernetestest.Namespace(t)
 	factory := func(t testing.TB) runtime.Runtime { return openRuntime(t, Options{Image: image, Namespace: namespace}) }
-	runtimetest.Exercise(t, factory, runtimetest.Races(20), runtimetest.Differing(differs), runtimetest.Left(func(t testing.TB) []string {
-		return kubernetestest.Pods(t, namespace, labelOwner)
-	}))
+	// A pod is deleted when its run's end has been told.
+	left := func(t testing.TB) (pods []string) {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for begin := time.Now(); time.Since(begin) < 10*time.Second; <-tick.C {
+			if pods = kubernetestest.Pods(t, namespace, labelOwner); len(pods) == 0 {
+				break
+			}
+		}
+		return pods
+	}
+	runtimetest.Exercise(t, factory, runtimetest.Races(20), runtimetest.Differing(differs), runtimetest.Left(left))
 }

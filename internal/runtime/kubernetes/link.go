@@ -85,7 +85,7 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 	}()
 	go l.ping()
 	go func() { // its own goroutine: the pipe takes nothing before the stream is there
-		_ = l.sendJSON(wire.Hello, greeting)
+		_ = l.sendMessage(wire.Hello, &greeting)
 	}()
 	return l, nil
 }
@@ -143,10 +143,10 @@ func (l *link) send(f wire.Frame) error {
 	return wire.Write(l.to, f)
 }
 
-func (l *link) sendJSON(kind wire.Kind, message any) error {
+func (l *link) sendMessage(kind wire.Kind, message wire.Message) error {
 	l.write.Lock()
 	defer l.write.Unlock()
-	return wire.WriteJSON(l.to, kind, message)
+	return wire.WriteMessage(l.to, kind, message)
 }
 
 // close ends the stream and waits for that.

@@ -221,6 +221,8 @@ func (n *run) manifest() *v1.Pod {
 			Containers: []v1.Container{{
 				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()},
 				ImagePullPolicy: v1.PullIfNotPresent, SecurityContext: confined(keeperUser, keeperUser),
+				// Go's runtime takes memory for each processor that the node has, 2 MB for 64. Two carry the output of a pipe and of a socket at once.
+				Env:          []v1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}},
 				Lifecycle:    &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{wire.Image, "installed"}}}},
 				Resources:    v1.ResourceRequirements{Limits: keeper, Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("16Mi"), v1.ResourceCPU: resource.MustParse("10m")}},
 				VolumeMounts: []v1.VolumeMount{mount("pawl", wire.Shared, false), mount("keep", wire.Keep, false)},

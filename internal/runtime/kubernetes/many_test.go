@@ -117,8 +117,12 @@ func TestManyPods(t *testing.T) {
 	took, each := time.Since(begin), (resident(t, "self")-before)/int64(n)
 	keepers := runtimetest.Processes("keep\x00" + orphan.String())
 	helpers := runtimetest.Processes(wire.Program + "\x00init")
+	keeper, process1 := largest(t, keepers), largest(t, helpers)
 	t.Logf("%d pods in %v: %d KB of the worker for each; the largest keeper of %d %d KB, the largest process 1 of %d %d KB", n, took.Round(time.Millisecond), each>>10,
-		len(keepers), largest(t, keepers)>>10, len(helpers), largest(t, helpers)>>10)
+		len(keepers), keeper>>10, len(helpers), process1>>10)
+	if keeper > 6<<20 || process1 > 3<<20 {
+		t.Error("the helper takes more than 6 MB as the keeper, or more than 3 MB as process 1")
+	}
 	killed := make([]time.Duration, n)
 	for i, run := range runs {
 		begin := time.Now()

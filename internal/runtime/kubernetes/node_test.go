@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
@@ -318,6 +319,11 @@ func TestNetworks(t *testing.T) {
 
 func TestContainer(t *testing.T) {
 	layer := tools(t)
+	files, err := dockertest.Rootfs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	variable := kubernetestest.Image(t, "pawl-test/variable", files, map[string]any{"Env": []string{"GOMAXPROCS=9"}})
 	r := openRuntime(t, Options{})
 	defer r.Close()
 	for name, c := range map[string]struct {
@@ -325,11 +331,14 @@ func TestContainer(t *testing.T) {
 		script string
 		want   string
 	}{
-		"a user of its own":  {func(*runtime.Spec) {}, "(( $(id -u) >= 1400000000 )) && echo yes", "yes\n"},
-		"a user":             {func(s *runtime.Spec) { s.Container.User = "1500:1501" }, "id -u; id -g", "1500\n1501\n"},
-		"a place":            {func(s *runtime.Spec) { s.Container.WorkDir = "/tmp" }, "pwd; echo x > y && cat y", "/tmp\nx\n"},
-		"files":              {func(s *runtime.Spec) { s.Files = []runtime.File{{Path: "a/b", Content: []byte("file\n")}} }, "pwd; cat a/b", "/work/task\nfile\n"},
-		"nothing of the API": {func(*runtime.Spec) {}, "env | grep -c KUBERNETES; ls /var/run/secrets 2>/dev/null | wc -l", "0\n0\n"},
+		"a user of its own":        {func(*runtime.Spec) {}, "(( $(id -u) >= 1400000000 )) && echo yes", "yes\n"},
+		"a user":                   {func(s *runtime.Spec) { s.Container.User = "1500:1501" }, "id -u; id -g", "1500\n1501\n"},
+		"a place":                  {func(s *runtime.Spec) { s.Container.WorkDir = "/tmp" }, "pwd; echo x > y && cat y", "/tmp\nx\n"},
+		"files":                    {func(s *runtime.Spec) { s.Files = []runtime.File{{Path: "a/b", Content: []byte("file\n")}} }, "pwd; cat a/b", "/work/task\nfile\n"},
+		"no variable of process 1": {func(*runtime.Spec) {}, "env | grep -c GOMAXPROCS; true", "0\n"},
+		"the image's variable":     {func(s *runtime.Spec) { s.Container.Image = variable }, "echo $GOMAXPROCS", "9\n"},
+		"the program's variable":   {func(s *runtime.Spec) { s.Env = append(s.Env, "GOMAXPROCS=7") }, "echo $GOMAXPROCS", "7\n"},
+		"nothing of the API":       {func(*runtime.Spec) {}, "env | grep -c KUBERNETES; ls /var/run/secrets 2>/dev/null | wc -l", "0\n0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := shell(layer, c.script)

@@ -46,6 +46,22 @@ func TestRunOnPlayedCluster(t *testing.T) {
 	}
 }
 
+// A helper of another release, such as the first, whose messages were JSON, is refused at once: a further exec would hear the same.
+func TestHelperOfAnotherRelease(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.says = &wire.Frame{Kind: wire.Status, Data: []byte(`{"Version":1,"Epoch":"7.8","Phase":"waiting","Stdin":0,"Out":0,"Err":0}`)}
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := r.Start(ctx, local("echo hi"))
+	if want := "the helper speaks version 1 of its protocol and this worker version 2: use the helper image of this release"; !errors.Is(err, runtime.ErrUnavailable) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+}
+
 // An image that cannot be pulled is told of, and waited for only so long, though the keeper, whose image is there, answers.
 func TestImageThatIsNotThere(t *testing.T) {
 	t.Parallel()

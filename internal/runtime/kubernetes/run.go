@@ -142,7 +142,7 @@ func (n *run) take(f wire.Frame) error {
 		return err
 	}
 	if s.Version != wire.Version {
-		return fmt.Errorf("the helper speaks version %d of its protocol and this worker version %d: use the helper image of this release", s.Version, wire.Version)
+		return versionError(s.Version)
 	}
 	if s.Phase == wire.Exited && (s.Out != n.outputs[0].got || s.Err != n.outputs[1].got) {
 		return fmt.Errorf("the keeper has %d and %d bytes of output, %d and %d have come", s.Out, s.Err, n.outputs[0].got, n.outputs[1].got)
@@ -157,6 +157,13 @@ func (n *run) take(f wire.Frame) error {
 		n.feed.taken(s.Stdin)
 	}
 	return nil
+}
+
+// versionError is the version of a helper of another release. No other stream to it fares better.
+type versionError int
+
+func (v versionError) Error() string {
+	return fmt.Sprintf("the helper speaks version %d of its protocol and this worker version %d: use the helper image of this release", int(v), wire.Version)
 }
 
 func (n *run) tell(change func(*wire.State)) {

@@ -356,6 +356,8 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 			switch {
 			case n.ordered:
 				return false, fmt.Errorf("%w: kubernetes: the stream to pod %s broke off before its program began: %w", runtime.ErrUnavailable, n.name, l.err)
+			case errors.As(l.err, new(versionError)):
+				return false, fmt.Errorf("%w: kubernetes: pod %s: %w", runtime.ErrUnavailable, n.name, l.err)
 			case denied(l.err):
 				return false, n.runtime.refused("execute the helper in the pod (pods/exec)", l.err)
 			}
@@ -384,7 +386,7 @@ func denied(err error) bool {
 
 // sendOrder says what to run. An error is the Spec's, or that of its files; a stream that breaks off ends by itself.
 func (n *run) sendOrder(l *link) error {
-	if err := l.sendJSON(wire.Order, n.command); err != nil {
+	if err := l.sendMessage(wire.Order, &n.command); err != nil {
 		return nil
 	}
 	buffer := make([]byte, wire.Chunk)
@@ -393,7 +395,7 @@ func (n *run) sendOrder(l *link) error {
 		if err != nil {
 			return err
 		}
-		err = l.sendJSON(wire.File, wire.FileHeader{Path: f.Path, Mode: uint32(mode), Size: size})
+		err = l.sendMessage(wire.File, &wire.FileHeader{Path: f.Path, Mode: uint32(mode), Size: size})
 		for left := size; left > 0 && err == nil; {
 			var part int
 			if part, err = io.ReadFull(content, buffer[:min(left, wire.Chunk)]); err != nil {

@@ -3,7 +3,6 @@ package pod
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -36,9 +35,9 @@ func Attach(places Places) error {
 }
 
 // reach connects to the keeper, for which it waits.
-func reach(places Places, within time.Duration) (*net.UnixConn, error) {
+func reach(places Places, within time.Duration) (*os.File, error) {
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"})
+		conn, err := dial(places.in(wire.Attach))
 		if err == nil || time.Since(begin) > within {
 			return conn, err
 		}

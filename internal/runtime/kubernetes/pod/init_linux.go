@@ -1,9 +1,9 @@
 package pod
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path"
 	"strings"
@@ -20,7 +20,7 @@ import (
 // first is process 1 of the program's container.
 type first struct {
 	places Places
-	keeper *net.UnixConn
+	keeper *os.File
 	self   string // this program, as the program's container sees it
 	pipes  [3]*os.File
 	frames chan wire.Frame // from the keeper; closed when it is gone
@@ -32,7 +32,7 @@ type first struct {
 	left    int64    // bytes that it lacks
 	fault   *wire.Failure
 
-	usage usage
+	usage *usage
 }
 
 // Init is process 1: it waits for an order, starts the program, and stays until the keeper lets it go. self is the helper's
@@ -77,7 +77,7 @@ func defaultSignals() {
 
 // connect reaches the keeper and gives it its ends of the program's streams.
 func (p *first) connect() error {
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: p.places.in(wire.Socket), Net: "unix"})
+	conn, err := dial(p.places.in(wire.Socket))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,11 @@ func (p *first) connect() error {
 		theirs = append(theirs, their)
 		fds = append(fds, int(their.Fd()))
 	}
-	_, _, err = conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fds...), nil)
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		controlErr := raw.Control(func(fd uintptr) { err = unix.Sendmsg(int(fd), []byte{1}, unix.UnixRights(fds...), nil, 0) })
+		err = errors.Join(err, controlErr)
+	}
 	for _, f := range theirs {
 		_ = f.Close()
 	}
@@ -123,10 +127,10 @@ func (p *first) live() (code int, err error) {
 				_ = pipe.Close()
 			}
 			if failure != nil {
-				err = wire.WriteJSON(p.keeper, wire.Failed, failure)
+				err = wire.WriteMessage(p.keeper, wire.Failed, failure)
 			} else {
 				code = exitCode(report)
-				err = wire.WriteJSON(p.keeper, wire.Ended, report)
+				err = wire.WriteMessage(p.keeper, wire.Ended, report)
 			}
 			if err != nil {
 				return code, err
@@ -325,13 +329,13 @@ func (p *first) collect(f wire.Frame) error {
 	dir, err := os.Open(p.dir)
 	if err != nil {
 		answer.Refused = []string{"everything: the working directory is gone or cannot be read: " + err.Error()}
-		return p.reply(f.Offset, wire.Fetched, answer)
+		return p.reply(f.Offset, wire.Fetched, &answer)
 	}
 	defer dir.Close()
 	into, err := os.MkdirTemp(p.places.in(wire.Temp), ".collected-")
 	if err != nil {
 		answer.Failure = err.Error()
-		return p.reply(f.Offset, wire.Fetched, answer)
+		return p.reply(f.Offset, wire.Fetched, &answer)
 	}
 	defer os.RemoveAll(into)
 	files, refused, err := collect.From(dir, wanted.Patterns, into, wanted.Most)
@@ -340,22 +344,18 @@ func (p *first) collect(f wire.Frame) error {
 		answer.Failure = err.Error()
 	}
 	for _, file := range files {
-		if err := p.send(f.Offset, file.Host, wire.FileHeader{Path: file.Path, Mode: uint32(file.Mode), Size: file.Size}); err != nil {
+		if err := p.send(f.Offset, file.Host, &wire.FileHeader{Path: file.Path, Mode: uint32(file.Mode), Size: file.Size}); err != nil {
 			return err
 		}
 	}
-	return p.reply(f.Offset, wire.Fetched, answer)
+	return p.reply(f.Offset, wire.Fetched, &answer)
 }
 
-func (p *first) reply(request int64, kind wire.Kind, message any) error {
-	f, err := wire.Message(kind, request, message)
-	if err != nil {
-		return err
-	}
-	return wire.Write(p.keeper, f)
+func (p *first) reply(request int64, kind wire.Kind, message wire.Message) error {
+	return wire.Write(p.keeper, wire.Pack(kind, request, message))
 }
 
-func (p *first) send(request int64, host string, h wire.FileHeader) error {
+func (p *first) send(request int64, host string, h *wire.FileHeader) error {
 	file, err := os.Open(host)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,8 +37,8 @@ type keeper struct {
 	state   wire.State
 	version int // of state
 	report  *wire.Report
-	init    *net.UnixConn // process 1
-	alone   bool          // process 1 is gone
+	init    *os.File // process 1
+	alone   bool     // process 1 is gone
 	streams [2]stream
 	limit   int64 // of the bytes that are kept; one more than the program may write, so that the worker sees that it was exceeded
 	kept    int64
@@ -63,19 +62,18 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}
 	k.changed = sync.NewCond(&k.mu)
 	unix.Umask(0)
-	workers, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"})
+	workers, err := listen(places.in(wire.Attach))
 	if err != nil {
 		// The kubelet has started this container again: what the first keeper held of the run is gone.
 		if err := os.Remove(places.in(wire.Attach)); err != nil {
 			return err
 		}
 		k.state.Phase = wire.Broken
-		if workers, err = net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"}); err != nil {
+		if workers, err = listen(places.in(wire.Attach)); err != nil {
 			return err
 		}
 	}
 	defer workers.Close()
-	workers.SetUnlinkOnClose(false)
 	if k.state.Phase == wire.Waiting {
 		for i, name := range []string{"out", "err"} {
 			file, err := os.OpenFile(places.in(wire.Keep+"/"+name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -85,7 +83,7 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 			defer file.Close()
 			k.streams[i].file = file
 		}
-		first, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Socket), Net: "unix"})
+		first, err := listen(places.in(wire.Socket))
 		if err != nil {
 			return err
 		}
@@ -163,8 +161,9 @@ func (k *keeper) change(f func(*wire.State)) {
 
 // serveInit takes process 1 of the program's container, which is the first to come: nothing else runs there before it has
 // been told to. Its outputs and input come with its greeting.
-func (k *keeper) serveInit(l *net.UnixListener) {
-	conn, err := l.AcceptUnix()
+func (k *keeper) serveInit(l *os.File) {
+	conn, err := accept(l)
+	_ = os.Remove(l.Name())
 	_ = l.Close()
 	if err != nil {
 		return
@@ -200,11 +199,15 @@ func (k *keeper) serveInit(l *net.UnixListener) {
 }
 
 // receivePipes takes the program's end of stdin, stdout and stderr.
-func receivePipes(conn *net.UnixConn) ([3]*os.File, error) {
+func receivePipes(conn *os.File) ([3]*os.File, error) {
 	var pipes [3]*os.File
 	var greeting [1]byte
 	rights := make([]byte, unix.CmsgSpace(3*4))
-	_, n, _, _, err := conn.ReadMsgUnix(greeting[:], rights)
+	n := 0
+	err := receive(conn, func(fd int) (err error) {
+		_, n, _, _, err = unix.Recvmsg(fd, greeting[:], rights, unix.MSG_CMSG_CLOEXEC)
+		return err
+	})
 	if err != nil {
 		return pipes, err
 	}
@@ -217,7 +220,6 @@ func receivePipes(conn *net.UnixConn) ([3]*os.File, error) {
 		return pipes, fmt.Errorf("process 1 came with %d streams: %w", len(fds), err)
 	}
 	for i, fd := range fds {
-		unix.CloseOnExec(fd)
 		if err := unix.SetNonblock(fd, true); err != nil {
 			return pipes, err
 		}
@@ -271,7 +273,7 @@ func (k *keeper) settle() {
 }
 
 // listen hears what process 1 says until it is gone.
-func (k *keeper) listen(conn *net.UnixConn) {
+func (k *keeper) listen(conn *os.File) {
 	defer conn.Close()
 	for {
 		f, err := wire.Read(conn)
@@ -316,11 +318,11 @@ func (k *keeper) listen(conn *net.UnixConn) {
 // silence is how long a worker's stream may say nothing until it is taken for dead; workers ping several times as often.
 const silence = 20 * time.Second
 
-func (k *keeper) serveWorkers(l *net.UnixListener) {
+func (k *keeper) serveWorkers(l *os.File) {
 	for {
-		conn, err := l.AcceptUnix()
+		conn, err := accept(l)
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
+			if errors.Is(err, os.ErrClosed) {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)

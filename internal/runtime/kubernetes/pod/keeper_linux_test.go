@@ -3,6 +3,7 @@ package pod
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -89,9 +90,17 @@ func (b *bench) hear(t *testing.T) wire.Frame {
 	return f
 }
 
-func (b *bench) say(t *testing.T, kind wire.Kind, message any) {
+// write sends a frame, with a message in it unless that is nil.
+func write(to io.Writer, kind wire.Kind, message wire.Message) error {
+	if message == nil {
+		return wire.Write(to, wire.Frame{Kind: kind})
+	}
+	return wire.WriteMessage(to, kind, message)
+}
+
+func (b *bench) say(t *testing.T, kind wire.Kind, message wire.Message) {
 	t.Helper()
-	if err := wire.WriteJSON(b.init, kind, message); err != nil {
+	if err := write(b.init, kind, message); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,13 +122,13 @@ func (b *bench) attach(t *testing.T, out, errs int64) *reader {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	r := &reader{t: t, conn: conn, at: [2]int64{out, errs}}
-	r.send(wire.Hello, wire.Greeting{Version: wire.Version, Out: out, Err: errs})
+	r.send(wire.Hello, &wire.Greeting{Version: wire.Version, Out: out, Err: errs})
 	return r
 }
 
-func (r *reader) send(kind wire.Kind, message any) {
+func (r *reader) send(kind wire.Kind, message wire.Message) {
 	r.t.Helper()
-	if err := wire.WriteJSON(r.conn, kind, message); err != nil {
+	if err := write(r.conn, kind, message); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -158,7 +167,7 @@ func (r *reader) phase(p wire.Phase) {
 func (b *bench) begin(t *testing.T, r *reader, c wire.Command) {
 	t.Helper()
 	r.phase(wire.Ready)
-	r.send(wire.Order, c)
+	r.send(wire.Order, &c)
 	r.send(wire.Go, nil)
 	for _, want := range []wire.Kind{wire.Order, wire.Go} {
 		if f := b.hear(t); f.Kind != want {
@@ -201,7 +210,7 @@ func TestOutputByOffset(t *testing.T) {
 	}
 	r.until(func() bool { return r.state.Stdin == 6 })
 
-	b.say(t, wire.Ended, wire.Report{Code: 3})
+	b.say(t, wire.Ended, &wire.Report{Code: 3})
 	fmt.Fprint(b.out[0], "late")
 	_, _ = b.out[0].Close(), b.out[1].Close()
 	r.phase(wire.Exited)
@@ -232,7 +241,7 @@ func TestOutputLimit(t *testing.T) {
 	if f := b.hear(t); f.Kind != wire.Kill {
 		t.Errorf("process 1 was told %q", f.Kind)
 	}
-	b.say(t, wire.Ended, wire.Report{Ending: wire.ByKill})
+	b.say(t, wire.Ended, &wire.Report{Ending: wire.ByKill})
 	_, _ = b.out[0].Close(), b.out[1].Close()
 	r.phase(wire.Exited)
 	if r.out[0].Len() != 11 {
@@ -269,7 +278,7 @@ func TestSlowReader(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	b.say(t, wire.Ended, wire.Report{})
+	b.say(t, wire.Ended, &wire.Report{})
 	_, _ = b.out[0].Close(), b.out[1].Close()
 	r.phase(wire.Exited)
 	if !bytes.Equal(r.out[0].Bytes(), all) {
@@ -310,7 +319,7 @@ func TestRunsBeforeItsOutput(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
 	r.phase(wire.Ready)
-	r.send(wire.Order, wire.Command{Output: 1 << 30})
+	r.send(wire.Order, &wire.Command{Output: 1 << 30})
 	r.send(wire.Go, nil)
 	for range 2 {
 		b.hear(t)
@@ -349,7 +358,7 @@ func (b *bench) look(t *testing.T) *reader {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	r := &reader{t: t, conn: conn}
-	r.send(wire.Hello, wire.Greeting{Version: wire.Version, Look: true})
+	r.send(wire.Hello, &wire.Greeting{Version: wire.Version, Look: true})
 	return r
 }
 
@@ -371,7 +380,7 @@ func TestHalfAnOrder(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
 	r.phase(wire.Ready)
-	r.send(wire.Order, wire.Command{Output: 100})
+	r.send(wire.Order, &wire.Command{Output: 100})
 	r.phase(wire.Ordered)
 	_ = r.conn.Close()
 	if f := b.hear(t); f.Kind != wire.Order {
@@ -382,7 +391,7 @@ func TestHalfAnOrder(t *testing.T) {
 	}
 	r = b.attach(t, 0, 0)
 	r.until(func() bool { return r.state.Phase == wire.Broken || r.state.Phase == wire.Lost })
-	r.send(wire.Order, wire.Command{})
+	r.send(wire.Order, &wire.Command{})
 	if f, err := wire.Read(b.init); err == nil {
 		t.Errorf("process 1 was told %q", f.Kind)
 	}
@@ -395,7 +404,7 @@ func TestNewerReader(t *testing.T) {
 	b.begin(t, old, wire.Command{Output: 100})
 	newer := b.attach(t, 0, 0)
 	newer.phase(wire.Running)
-	_ = wire.WriteJSON(old.conn, wire.Kill, nil)
+	_ = write(old.conn, wire.Kill, nil)
 	newer.send(wire.Kill, nil)
 	if f := b.hear(t); f.Kind != wire.Kill {
 		t.Errorf("%q", f.Kind)
@@ -448,7 +457,7 @@ func TestKeeperAgain(t *testing.T) {
 		}
 		defer conn.Close()
 		again := &reader{t: t, conn: conn}
-		again.send(wire.Hello, wire.Greeting{Version: wire.Version})
+		again.send(wire.Hello, &wire.Greeting{Version: wire.Version})
 		again.until(func() bool { return again.state.Phase != "" })
 		return again.state.Phase == wire.Broken && again.state.Epoch != r.state.Epoch
 	})
@@ -456,6 +465,30 @@ func TestKeeperAgain(t *testing.T) {
 	if err := <-second.over; err != nil {
 		t.Error(err)
 	}
+}
+
+// A worker of another version, such as the first, whose messages were JSON, is told the keeper's, in a form that it reads, and nothing else.
+func TestAnotherVersion(t *testing.T) {
+	b := newBench(t, time.Minute)
+	for name, hello := range map[string]wire.Frame{
+		"version 1": {Kind: wire.Hello, Data: []byte(`{"Version":1,"Out":0,"Err":0}`)},
+		"a later":   {Kind: wire.Hello, Data: []byte(`{"Version":77}and what this one does not know`)},
+	} {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if err := wire.Write(conn, hello); err != nil {
+			t.Fatal(err)
+		}
+		f, err := wire.Read(conn)
+		if want := fmt.Sprintf(`{"Version":%d}`, wire.Version); err != nil || f.Kind != wire.Status || string(f.Data) != want {
+			t.Errorf("%s was told %q %q, %v", name, f.Kind, f.Data, err)
+		}
+	}
+	b.attach(t, 0, 0).phase(wire.Ready)
 }
 
 // A worker that only looks is told how far the run is, and the one that is served goes on to be.

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,14 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// launching is what the process that becomes the program is told, on descriptor 3. On descriptor 4 it says why it could not;
-// that is closed when it has become the program.
-type launching struct {
-	Command wire.Command
-	Dir     string
-	Own     int // tasks of process 1, which count as the same user's
-}
-
+// The process that becomes the program is told what to do on descriptor 3. On descriptor 4 it says why it could not; that is closed when it has
+// become the program.
 const (
 	orderFD  = 3
 	answerFD = 4
@@ -54,16 +47,19 @@ func (p *first) launch() (pid int, failure *wire.Failure) {
 		_ = orderIn.Close()
 		return host("start a process", err)
 	}
-	err = json.NewEncoder(orderIn).Encode(launching{p.command, p.dir, threads()})
+	err = wire.WriteMessage(orderIn, wire.Order, &wire.Launch{Command: p.command, Dir: p.dir, Own: threads()})
 	_ = orderIn.Close()
-	said, readErr := io.ReadAll(answerOut)
-	if err = errors.Join(err, readErr); err == nil && len(said) == 0 {
+	said, readErr := wire.Read(answerOut)
+	if err == nil && readErr == io.EOF {
 		return pid, nil
 	}
 	_, _ = unix.Wait4(pid, nil, 0, nil)
 	why := new(wire.Failure)
-	if json.Unmarshal(said, why) != nil {
-		return host("start the program", fmt.Errorf("the process ended early: %w", err))
+	if readErr == nil {
+		readErr = said.Decode(why)
+	}
+	if readErr != nil {
+		return host("start the program", fmt.Errorf("the process ended early: %w", errors.Join(err, readErr)))
 	}
 	return 0, why
 }
@@ -90,15 +86,19 @@ func Become() {
 	answer := os.NewFile(answerFD, "answer")
 	unix.CloseOnExec(answerFD)
 	why := become()
-	_ = json.NewEncoder(answer).Encode(why)
+	_ = wire.WriteMessage(answer, wire.Failed, why)
 	os.Exit(126)
 }
 
 func become() *wire.Failure {
 	host := func(err error) *wire.Failure { return &wire.Failure{Text: err.Error()} }
-	var l launching
+	var l wire.Launch
 	orders := os.NewFile(orderFD, "order")
-	if err := json.NewDecoder(orders).Decode(&l); err != nil {
+	order, err := wire.Read(orders)
+	if err == nil {
+		err = order.Decode(&l)
+	}
+	if err != nil {
 		return host(err)
 	}
 	_ = orders.Close()

@@ -3,7 +3,6 @@ package pod
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 // link is the stream of one worker. A newer one replaces it.
 type link struct {
 	keeper *keeper
-	conn   *net.UnixConn
+	conn   *os.File
 	write  sync.Mutex
 	buffer []byte // of what is written; guarded by write
 	sent   [2]int64
@@ -41,8 +40,15 @@ func (k *keeper) serve(l *link) {
 	if err != nil || first.Kind != wire.Hello || first.Decode(&greeting) != nil {
 		return
 	}
+	if greeting.Version != wire.Version {
+		l.answer(wire.Refusal())
+		return
+	}
 	if greeting.Look {
-		k.show(l)
+		k.mu.Lock()
+		state := k.state
+		k.mu.Unlock()
+		l.answer(wire.Pack(wire.Status, 0, &state))
 		return
 	}
 	k.mu.Lock()
@@ -83,12 +89,9 @@ func (k *keeper) serve(l *link) {
 	k.changed.Broadcast()
 }
 
-// show tells a worker how far the run is, and leaves it to the worker to end the stream: what is sent just before an exec ends may be lost.
-func (k *keeper) show(l *link) {
-	k.mu.Lock()
-	state := k.state
-	k.mu.Unlock()
-	if wire.WriteJSON(l.conn, wire.Status, state) != nil {
+// answer tells a worker one thing, and leaves it to the worker to end the stream: what is sent just before an exec ends may be lost.
+func (l *link) answer(f wire.Frame) {
+	if wire.Write(l.conn, f) != nil {
 		return
 	}
 	_ = l.conn.SetReadDeadline(time.Now().Add(silence))
@@ -101,7 +104,7 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	defer k.mu.Unlock()
 	k.contact = time.Now()
 	if l.gone {
-		return net.ErrClosed
+		return os.ErrClosed
 	}
 	if k.init == nil && f.Kind != wire.Ping && f.Kind != wire.Done {
 		return fmt.Errorf("frame %q before process 1 is there", f.Kind)
@@ -196,8 +199,9 @@ func (l *link) tell() {
 		k.mu.Unlock()
 		var err error
 		if which < 0 {
+			now := state // in memory of its own, which parts of the output do without
 			l.write.Lock()
-			err = wire.WriteJSON(l.conn, wire.Status, state)
+			err = wire.WriteMessage(l.conn, wire.Status, &now)
 			l.write.Unlock()
 		} else {
 			err = l.pass(which, size, buffer)

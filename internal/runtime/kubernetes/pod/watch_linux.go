@@ -1,17 +1,14 @@
 package pod
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,7 +78,7 @@ func (w *watch) clock() {
 			w.end(wire.ByWall)
 		case used > c.CPU:
 			w.end(wire.ByCPU)
-		case !c.CountUser && number(w.first.usage.tasks) > int64(c.Pids)+w.before.tasks:
+		case !c.CountUser && w.first.usage.tasks.number() > int64(c.Pids)+w.before.tasks:
 			w.end(wire.ByPids)
 		}
 		timer.Reset(min(pause(c.CPU-used, runtime.NumCPU(), !c.CountUser), max(c.Wall-wall, time.Millisecond)))
@@ -103,6 +100,7 @@ func (w *watch) disk() {
 	c := &w.first.command
 	timer := time.NewTimer(diskEvery)
 	defer timer.Stop()
+	held := sizes{dirs: []string{w.first.places.in(wire.WorkRoot) + "\x00", w.first.places.in(wire.Temp) + "\x00"}, most: c.Disk, over: w.over}
 	for over := false; ; {
 		select {
 		case <-w.over:
@@ -111,44 +109,12 @@ func (w *watch) disk() {
 		}
 		begin := time.Now()
 		before := over
-		var held int64
-		for _, dir := range []string{wire.WorkRoot, wire.Temp} {
-			held += sizeOf(w.first.places.in(dir), c.Disk, w.over)
-		}
-		if over = held > c.Disk; over && before {
+		if over = held.sum() > c.Disk; over && before {
 			w.end(wire.ByDisk)
 			return
 		}
 		timer.Reset(max(diskEvery, 20*time.Since(begin)))
 	}
-}
-
-// sizeOf is how much a directory holds, looked at until that is more than most. What it cannot see it does not count; the
-// volume's own limit, which the kubelet looks after, does.
-func sizeOf(dir string, most int64, over <-chan struct{}) int64 {
-	const perEntry = 512
-	var all int64
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // gone meanwhile
-		}
-		all += perEntry
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				all += st.Blocks * 512
-			}
-		}
-		select {
-		case <-over:
-			return fs.SkipAll
-		default:
-		}
-		if all > most {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return all
 }
 
 // counts are what the kernel says of the container.
@@ -162,19 +128,29 @@ type counts struct {
 // usage reads the container's cgroup, which container runtimes show read-only in the container itself.
 type usage struct {
 	v2                      bool
-	cpu, memory, oom, tasks string
+	cpu, memory, oom, tasks counter
 }
 
-func openUsage() (usage, error) {
+// counter is a file of the cgroup. It is read several times a second, into the same memory: see sizes.
+type counter struct {
+	file *os.File
+	text [1 << 10]byte
+}
+
+func openUsage() (*usage, error) {
 	const root = "/sys/fs/cgroup/"
-	u := usage{cpu: root + "cpuacct/cpuacct.usage", memory: root + "memory/memory.max_usage_in_bytes", oom: root + "memory/memory.oom_control",
-		tasks: root + "pids/pids.current"}
+	u := &usage{}
+	names := [4]string{"cpuacct/cpuacct.usage", "memory/memory.max_usage_in_bytes", "memory/memory.oom_control", "pids/pids.current"}
 	if _, err := os.Stat(root + "cgroup.controllers"); err == nil {
-		u = usage{true, root + "cpu.stat", root + "memory.peak", root + "memory.events", root + "pids.current"}
+		u.v2, names = true, [4]string{"cpu.stat", "memory.peak", "memory.events", "pids.current"}
 	}
-	for _, file := range []string{u.cpu, u.oom} {
-		if _, err := os.ReadFile(file); err != nil {
-			return u, fmt.Errorf("the container's cgroup cannot be read, so time and memory cannot be counted: %w", err)
+	for i, c := range []*counter{&u.cpu, &u.memory, &u.oom, &u.tasks} {
+		var err error
+		if c.file, err = os.Open(root + names[i]); err == nil {
+			_, err = c.file.ReadAt(c.text[:1], 0)
+		}
+		if err != nil && (c == &u.cpu || c == &u.oom) {
+			return nil, fmt.Errorf("the container's cgroup cannot be read, so time and memory cannot be counted: %w", err)
 		}
 	}
 	return u, nil
@@ -190,33 +166,35 @@ func (u *usage) name() string {
 // used is the container's processor time.
 func (u *usage) used() time.Duration {
 	if u.v2 {
-		return time.Duration(field(u.cpu, "usage_usec")) * time.Microsecond
+		return time.Duration(u.cpu.field("usage_usec")) * time.Microsecond
 	}
-	return time.Duration(number(u.cpu))
+	return time.Duration(u.cpu.number())
 }
 
 func (u *usage) read() counts {
-	var c counts
-	c.cpu = u.used()
-	c.peak, c.oomKills, c.tasks = number(u.memory), field(u.oom, "oom_kill"), number(u.tasks)
-	return c
+	return counts{cpu: u.used(), peak: u.memory.number(), oomKills: u.oom.field("oom_kill"), tasks: u.tasks.number()}
 }
 
-func number(file string) int64 {
-	text, _ := os.ReadFile(file)
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return n
+// read is empty where the kernel has no such file.
+func (c *counter) read() []byte {
+	n, _ := c.file.ReadAt(c.text[:], 0)
+	return c.text[:max(n, 0)]
 }
 
-func field(file, name string) int64 {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
-			n, _ := strconv.ParseInt(value, 10, 64)
-			return n
+func (c *counter) number() int64 { return number(c.read()) }
+
+func (c *counter) field(name string) int64 {
+	for line := range bytes.Lines(c.read()) {
+		if key, value, ok := bytes.Cut(line, []byte(" ")); ok && string(key) == name {
+			return number(value)
 		}
 	}
 	return 0
+}
+
+func number(text []byte) int64 {
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	return n
 }
 
 // threads is how many tasks of its own a process has.

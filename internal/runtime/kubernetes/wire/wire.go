@@ -5,14 +5,12 @@ package wire
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 )
 
-// Version is of the protocol. A keeper of another one is refused.
-const Version = 1
+// Version is of the protocol. A keeper of another one is refused, and so is a worker.
+const Version = 2
 
 // Where things lie in a pod, by the containers that see them.
 const (
@@ -79,14 +77,8 @@ func Write(w io.Writer, f Frame) error {
 	return err
 }
 
-// WriteJSON sends a message as one frame.
-func WriteJSON(w io.Writer, kind Kind, message any) error {
-	f, err := Message(kind, 0, message)
-	if err != nil {
-		return err
-	}
-	return Write(w, f)
-}
+// WriteMessage sends a message as one frame.
+func WriteMessage(w io.Writer, kind Kind, m Message) error { return Write(w, Pack(kind, 0, m)) }
 
 // Read receives one frame.
 func Read(r io.Reader) (Frame, error) {
@@ -104,117 +96,4 @@ func Read(r io.Reader) (Frame, error) {
 		return Frame{}, fmt.Errorf("the stream ended within frame %q: %w", f.Kind, err)
 	}
 	return f, nil
-}
-
-// Decode reads the message of a frame.
-func (f Frame) Decode(message any) error {
-	if err := json.Unmarshal(f.Data, message); err != nil {
-		return fmt.Errorf("frame %q: %w", f.Kind, err)
-	}
-	return nil
-}
-
-// Greeting begins a worker's stream: how much of the output it has.
-type Greeting struct {
-	Version  int
-	Out, Err int64
-	// Look asks for one State and nothing else: the stream that serves a worker goes on.
-	Look bool `json:",omitempty"`
-}
-
-// Command is the program and what bounds it. Env is added to the image's own environment.
-type Command struct {
-	Argv    []string
-	Env     []string
-	Dir     string // empty: the image's, or the directory of the files
-	Files   bool   // there are input files
-	Stdin   bool   // there is an input; else it is empty
-	Network bool   // the program may open sockets of the internet
-	// CountUser says that no other pod runs as the program's user, so that the kernel can count its processes by that.
-	CountUser bool
-
-	Wall, CPU    time.Duration // at which it is ended
-	Pids         int
-	Output, Disk int64
-}
-
-// FileHeader announces a file of Size bytes.
-type FileHeader struct {
-	Path string
-	Mode uint32
-	Size int64
-}
-
-// Wanted asks for files that the program has left.
-type Wanted struct {
-	Patterns []string
-	Most     int64 // bytes
-}
-
-// Refusals ends the answer to a Wanted.
-type Refusals struct {
-	Refused []string
-	Failure string // of the host's; empty: none
-}
-
-// Failure is why the program was not started.
-type Failure struct {
-	Spec bool // what was asked for is at fault
-	Text string
-}
-
-// Phase is how far a run is.
-type Phase string
-
-// The phases, in their order.
-const (
-	Waiting Phase = "waiting" // process 1 has not started
-	Ready   Phase = "ready"   // for an order
-	Ordered Phase = "ordered"
-	Running Phase = "running"
-	Refused Phase = "refused" // Failure says why
-	Exited  Phase = "exited"  // Report is there, and all output has been sent
-	Lost    Phase = "lost"    // process 1 has died without a report
-	Broken  Phase = "broken"  // a stream broke off within an order, or the keeper was started again: nothing can come of it
-)
-
-// State is what the keeper knows. It is sent when it changes, after the output that belongs before it.
-type State struct {
-	Version int
-	Epoch   string // of the keeper's process
-	Phase   Phase
-	Stdin   int64 // bytes of the input that the program's pipe has taken
-	Out     int64 // bytes kept in all
-	Err     int64
-	Failure *Failure `json:",omitempty"`
-	Report  *Report  `json:",omitempty"`
-}
-
-// Ending is why process 1 has ended the program.
-type Ending string
-
-// The endings; empty: the program ended by itself.
-const (
-	ByWall Ending = "wall"
-	ByCPU  Ending = "cpu"
-	ByDisk Ending = "disk"
-	ByPids Ending = "pids"
-	ByKill Ending = "kill"
-)
-
-// Report is how the program ended. When it is sent, no process of the program is left.
-type Report struct {
-	Ending      Ending
-	Code        int
-	Signal      string // "SIGSEGV"; empty: it exited
-	Wall, CPU   time.Duration
-	Peak        int64
-	OOMKills    int64
-	Enforcement string
-}
-
-// Message is a frame with a message in it.
-func Message(kind Kind, offset int64, message any) (Frame, error) {
-	data, err := json.Marshal(message)
-	return Frame{kind, offset, data}, err
 }

@@ -1,0 +1,88 @@
+package pod
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sizes adds up what directories hold, until that is more than most. What it cannot see it does not count; the volume's own limit, which the kubelet
+// looks after, does.
+//
+// It looks five times a second as long as the program runs, and takes memory for the first look only. With filepath.WalkDir process 1 grew by 0.8 MB a
+// minute until that was collected, and a collection itself leaves 0.4 MB behind.
+type sizes struct {
+	dirs []string // each with a zero byte at its end, for the kernel
+	most int64
+	over <-chan struct{} // closed when nobody wants to know any more
+
+	all     int64
+	entries [][]byte // of the directories that are open, by their depth
+	stat    unix.Statx_t
+}
+
+// deepest is how many directories are open at once: those of the longest path that the kernel takes have names of one character.
+const deepest = unix.PathMax / 2
+
+// sum looks.
+func (s *sizes) sum() int64 {
+	s.all = int64(len(s.dirs)) * perEntry
+	for _, dir := range s.dirs {
+		s.add(unix.AT_FDCWD, unsafe.StringData(dir), 0)
+	}
+	return s.all
+}
+
+const perEntry = 512
+
+func (s *sizes) enough() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return s.all > s.most
+	}
+}
+
+// add adds a directory beneath another that is open. Package unix would copy each name.
+func (s *sizes) add(parent int, name *byte, depth int) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(parent), uintptr(unsafe.Pointer(name)), flags, 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	dir := int(fd)
+	defer unix.Close(dir)
+	if depth == len(s.entries) {
+		s.entries = append(s.entries, make([]byte, 1<<10))
+	}
+	for {
+		n, err := unix.ReadDirent(dir, s.entries[depth])
+		if err != nil || n <= 0 {
+			return
+		}
+		for rest := s.entries[depth][:n]; len(rest) > 0; { // struct linux_dirent64: inode and offset of 8 bytes, the length of 2, the type of 1, the name
+			entry := rest[19:]
+			rest = rest[binary.NativeEndian.Uint16(rest[16:]):]
+			if entry[0] == '.' && (entry[1] == 0 || entry[1] == '.' && entry[2] == 0) {
+				continue
+			}
+			_, _, errno := unix.Syscall6(unix.SYS_STATX, fd, uintptr(unsafe.Pointer(&entry[0])), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_BLOCKS,
+				uintptr(unsafe.Pointer(&s.stat)), 0)
+			if errno != 0 {
+				continue // gone meanwhile
+			}
+			s.all += perEntry
+			switch kind := s.stat.Mode & unix.S_IFMT; {
+			case kind == unix.S_IFREG:
+				s.all += int64(s.stat.Blocks) * 512
+			case kind == unix.S_IFDIR && depth < deepest:
+				s.add(dir, &entry[0], depth+1)
+			}
+			if s.enough() {
+				return
+			}
+		}
+	}
+}

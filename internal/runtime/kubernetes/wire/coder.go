@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+)
+
+// Message is the content of a frame. A message names its fields once, for sending and for receiving, so that both have them in one order.
+// With JSON and package net the helper, all of which is in memory twice in each pod, was larger by 0.5 MB.
+type Message interface{ fields(*coder) }
+
+// Pack puts a message into a frame.
+func Pack(kind Kind, offset int64, m Message) Frame {
+	c := &coder{}
+	m.fields(c)
+	return Frame{kind, offset, c.data}
+}
+
+// Decode reads the message of a frame. Of a message of another Version it reads that and nothing more.
+func (f Frame) Decode(m Message) error {
+	c := &coder{data: f.Data, reads: true}
+	if m.fields(c); c.wrong || len(c.data) > 0 {
+		return fmt.Errorf("frame %q: %d bytes of data, which are not its message", f.Kind, len(f.Data))
+	}
+	return nil
+}
+
+// Refusal is a State that tells a worker of another version of this one.
+func Refusal() Frame { return Frame{Kind: Status, Data: appendVersion(nil, Version)} }
+
+// coder carries fields into a frame's data or out of it. Numbers and lengths take 8 bytes. A length is believed only as far as there is data, so that
+// what a frame claims takes no more than twice its own memory.
+type coder struct {
+	data  []byte // that has been written, or that is left to be read
+	reads bool
+	wrong bool // the data is not of these fields
+}
+
+// take is the next bytes that are read; nil where there are not so many.
+func (c *coder) take(size int) []byte {
+	if c.wrong || size < 0 || size > len(c.data) {
+		c.wrong = true
+		return nil
+	}
+	taken := c.data[:size]
+	c.data = c.data[size:]
+	return taken
+}
+
+func number[T ~int | ~int64 | ~uint32](c *coder, v *T) {
+	if !c.reads {
+		c.data = binary.BigEndian.AppendUint64(c.data, uint64(*v))
+		return
+	}
+	if taken := c.take(8); taken != nil {
+		n := binary.BigEndian.Uint64(taken)
+		*v = T(n)
+		c.wrong = uint64(*v) != n
+	}
+}
+
+func text[T ~string](c *coder, v *T) {
+	size := len(*v)
+	number(c, &size)
+	if !c.reads {
+		c.data = append(c.data, *v...)
+		return
+	}
+	*v = T(c.take(size))
+}
+
+func (c *coder) flag(v *bool) {
+	var n int
+	if *v {
+		n = 1
+	}
+	number(c, &n)
+	*v = n == 1
+	c.wrong = c.wrong || n>>1 != 0
+}
+
+func (c *coder) texts(v *[]string) {
+	count := len(*v)
+	number(c, &count)
+	if c.reads {
+		*v = nil
+		if c.wrong = c.wrong || count < 0 || count > len(c.data)/8; c.wrong || count == 0 {
+			return
+		}
+		*v = make([]string, count)
+	}
+	for i := range *v {
+		text(c, &(*v)[i])
+	}
+}
+
+func optional[T any](c *coder, v **T, fields func(*T, *coder)) {
+	is := *v != nil
+	c.flag(&is)
+	if c.reads {
+		*v = nil
+		if is {
+			*v = new(T)
+		}
+	}
+	if *v != nil {
+		fields(*v, c)
+	}
+}
+
+// opening is what all versions begin a Greeting and a State with. Version 1 was JSON, so that it reads a Refusal, and its own version is found.
+const opening = `{"Version":`
+
+func appendVersion(to []byte, version int) []byte {
+	return append(strconv.AppendInt(append(to, opening...), int64(version), 10), '}')
+}
+
+// version reports whether the fields that follow are those of this Version; those of others are left out.
+func (c *coder) version(v *int) bool {
+	if !c.reads {
+		c.data = appendVersion(c.data, *v)
+		return *v == Version
+	}
+	after, found := bytes.CutPrefix(c.data, []byte(opening))
+	end := bytes.IndexAny(after, ",}")
+	if c.wrong = !found || end < 0; c.wrong {
+		return false
+	}
+	n, err := strconv.Atoi(string(after[:end]))
+	*v, c.wrong, c.data = n, err != nil, after[end+1:]
+	if n != Version {
+		c.data = nil
+	}
+	return n == Version
+}

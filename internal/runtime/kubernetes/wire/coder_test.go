@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// messages are one of each kind with all of its fields set, and an empty one.
+func messages() []Message {
+	report := Report{Ending: ByDisk, Code: -1, Signal: "SIGSEGV", Wall: time.Hour, CPU: time.Nanosecond, Peak: 1 << 40, OOMKills: 2, Enforcement: "cgroup-v2"}
+	command := Command{Argv: []string{"sh", "", "a\x00b\xff"}, Env: []string{"A=b"}, Dir: "/d", Files: true, Stdin: true, Network: true, CountUser: true,
+		Wall: time.Minute, CPU: math.MaxInt64, Pids: 7, Output: math.MinInt64, Disk: 9}
+	return []Message{
+		&Greeting{Version: Version, Out: 1, Err: 2, Look: true}, &Greeting{Version: Version},
+		&command, &Command{},
+		&Launch{Command: command, Dir: "/work", Own: 5}, &Launch{},
+		&FileHeader{Path: "a/b", Mode: math.MaxUint32, Size: 3}, &FileHeader{},
+		&Wanted{Patterns: []string{"*", "b"}, Most: 4}, &Wanted{},
+		&Refusals{Refused: []string{"c"}, Failure: "d"}, &Refusals{},
+		&Failure{Spec: true, Text: "e"}, &Failure{},
+		&State{Version: Version, Epoch: "1.2", Phase: Exited, Stdin: 3, Out: 4, Err: 5, Failure: &Failure{Spec: true, Text: "f"}, Report: &report}, &State{Version: Version},
+		&report, &Report{},
+	}
+}
+
+func zero(m Message) Message { return reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message) }
+
+// What is sent is what is received, also into a message that had other content; every field takes part.
+func TestMessages(t *testing.T) {
+	all := messages()
+	for i, m := range all {
+		f := Pack(Status, 7, m)
+		for _, into := range []Message{zero(m), all[i^1]} {
+			if reflect.TypeOf(into) != reflect.TypeOf(m) {
+				t.Fatalf("%T follows %T", into, m)
+			}
+			if err := f.Decode(into); err != nil || !reflect.DeepEqual(into, m) {
+				t.Errorf("%+v was read as %+v, %v", m, into, err)
+			}
+		}
+		all = messages()
+		if f.Kind != Status || f.Offset != 7 {
+			t.Errorf("%+v", f)
+		}
+		if i%2 != 0 {
+			continue
+		}
+		fields := reflect.ValueOf(m).Elem()
+		for j := range fields.NumField() {
+			if fields.Field(j).IsZero() {
+				t.Errorf("%T: field %s is not tried", m, fields.Type().Field(j).Name)
+			}
+		}
+	}
+}
+
+// A message that was cut, or has more than its fields, is an error.
+func TestMessagesThatAreCut(t *testing.T) {
+	for _, m := range messages() {
+		whole := Pack(Status, 0, m).Data
+		for size := range whole {
+			if err := (Frame{Data: whole[:size]}).Decode(zero(m)); err == nil {
+				t.Errorf("%T of %d bytes was read from %d", m, len(whole), size)
+			}
+		}
+		if err := (Frame{Data: append(whole, 0)}).Decode(zero(m)); err == nil {
+			t.Errorf("%T was read from more than its bytes", m)
+		}
+	}
+}
+
+// Of another version nothing is read but that, whatever follows it.
+func TestVersions(t *testing.T) {
+	for text, want := range map[string]int{`{"Version":1,"Epoch":"e","Phase":"ready","Stdin":0,"Out":0,"Err":0}`: 1, `{"Version":77}` + "\x00\xff": 77} {
+		var s State
+		if err := (Frame{Data: []byte(text)}).Decode(&s); err != nil || s != (State{Version: want}) {
+			t.Errorf("%q: %+v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "{}", `{"Version":}`, `{"Version":2`, `{"Version":2}`, `{"Version":99999999999999999999}`, `{"Version":1`, `{"version":1}`, "\x02"} {
+		if err := (Frame{Data: []byte(text)}).Decode(new(State)); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
+
+// Data of which every byte may be wrong is refused or read, and takes little more memory than its own, whatever lengths it claims.
+func FuzzMessages(f *testing.F) {
+	for _, m := range messages() {
+		f.Add(Pack(Status, 0, m).Data)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		m := messages()[random.IntN(len(messages()))]
+		data := Pack(Status, 0, m).Data
+		for range 1 + random.IntN(4) {
+			data[random.IntN(len(data))] = byte(random.Uint32())
+		}
+		f.Add(data[:random.IntN(len(data)+1)])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, read := messages(), []Message{}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, m := range all {
+			if into := zero(m); (Frame{Data: data}).Decode(into) == nil {
+				read = append(read, into)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(len(all)*4*len(data)+64<<10) {
+			t.Errorf("%d bytes took %d", len(data), took)
+		}
+		for _, m := range read {
+			again := zero(m)
+			if err := Pack(Status, 0, m).Decode(again); err != nil || !reflect.DeepEqual(again, m) {
+				t.Errorf("%+v was read again as %+v, %v", m, again, err)
+			}
+		}
+	})
+}
