@@ -37,7 +37,7 @@ type session struct {
 
 	failedTake chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
-	lease  time.Duration // as the last renewal said; only renew changes it, under mu
+	lease  time.Duration // as the last renewal said; only renewed changes it, under mu
 	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu
@@ -206,20 +206,7 @@ func (s *session) renew() {
 		cancel()
 		switch {
 		case err == nil:
-			if r.Lease > 0 {
-				s.mu.Lock()
-				s.lease = r.Lease
-				s.mu.Unlock()
-			}
-			// Stop reports false if the timer has fired: an expired session stays expired.
-			if s.expiry.Stop() {
-				s.mu.Lock()
-				s.until = asked.Add(s.stopAfter())
-				s.mu.Unlock()
-				s.expiry.Reset(s.stopAfter() - time.Since(asked))
-			}
-			s.w.remember(s.id, asked.Add(s.lease))
-			s.applyOrders(r.Orders)
+			s.renewed(asked, &r)
 			if first {
 				first = false
 				close(s.leased)
@@ -234,6 +221,24 @@ func (s *session) renew() {
 			pause(s.ctx, again/2+portion(again/2, s.w.Random))
 		}
 	}
+}
+
+// renewed takes in a renewal that was asked for at a moment: the lease runs from then on.
+func (s *session) renewed(asked time.Time, r *handoff.Renewal) {
+	if r.Lease > 0 {
+		s.mu.Lock()
+		s.lease = r.Lease
+		s.mu.Unlock()
+	}
+	// Stop reports false if the timer has fired: an expired session stays expired.
+	if s.expiry.Stop() {
+		s.mu.Lock()
+		s.until = asked.Add(s.stopAfter())
+		s.mu.Unlock()
+		s.expiry.Reset(s.stopAfter() - time.Since(asked))
+	}
+	s.w.remember(s.id, asked.Add(s.lease))
+	s.applyOrders(r.Orders)
 }
 
 func (s *session) renewPause() time.Duration {
