@@ -34,9 +34,6 @@ type batcher struct {
 	wokenWaiters  int // callers of Wait whose execution has ended in a commit since the last batch ended
 	contention    contention
 	keysKnown     int // how many keys contention had found when plain calls were last moved to contended
-	// saturatedUntil is set when a claimer was given saturatedFrom executions or more: its worker soon asks for as many again, so that the next
-	// transactions are large without waiting for more requests. Until then none waits. A transaction whose claimers are given fewer clears it.
-	saturatedUntil time.Time
 }
 
 const (
@@ -58,18 +55,7 @@ const (
 	lingerFrom = 8
 	lingerPart = 4
 	lingerMost = 2 * time.Millisecond
-
-	// saturatedFrom is how many executions one worker must be given at a time for the batcher to be saturated: 250. Chosen, not measured.
-	saturatedFrom = batchLimit / 4
 )
-
-// claimed notes the largest number of executions that one claimer was given in a transaction.
-func (b *batcher) claimed(most int, now time.Time) {
-	b.saturatedUntil = time.Time{}
-	if most >= saturatedFrom {
-		b.saturatedUntil = now.Add(returnsWithin)
-	}
-}
 
 // batch is what goes into one transaction.
 type batch struct {
@@ -126,9 +112,6 @@ func (b *batcher) startableRequests() int {
 
 // wait is how long the next transaction waits for more requests; 0 or less: it may begin now.
 func (b *batcher) wait(now time.Time) time.Duration {
-	if now.Before(b.saturatedUntil) {
-		return 0
-	}
 	if len(b.underWay) > 0 && b.startable() < besideFrom {
 		if left := b.underWay[len(b.underWay)-1].began.Add(besideAfter).Sub(now); left > 0 {
 			return left

@@ -28,7 +28,6 @@ type batchStep struct {
 	contended int // one call hands in so many requests, the last of which needs a contended key
 	told      int // as many callers are told of the end that they waited for
 	done      int // the end of the batch that began as the so manieth
-	claimed   int // a claimer is given so many executions
 
 	waits   int  // the next transaction is to wait for so many milliseconds more
 	begins  int  // a transaction begins with so many requests
@@ -63,12 +62,6 @@ func TestBatcher(t *testing.T) {
 		{"a shorter pause leaves a longer one", []batchStep{
 			{callers: many, begins: many}, {at: 1, callers: besideFrom, begins: besideFrom}, {at: 8, done: 1}, {at: 8, done: 2},
 			{at: 8, callers: 1, waits: 2}, {at: 8, callers: many/2 - 1, begins: many / 2}}},
-		{"after a large claim nothing waits", []batchStep{
-			{callers: many, begins: many}, {at: 1, claimed: saturatedFrom, requests: 1, begins: 1}, {at: 4, done: 1}, {at: 4, done: 2}, {at: 4, requests: 1, begins: 1}}},
-		{"after a small claim it waits again", []batchStep{
-			{claimed: saturatedFrom, callers: many, begins: many}, {at: 1, claimed: 1, requests: 1, waits: 19}}},
-		{"a worker that took much and does not return is not reckoned with", []batchStep{
-			{claimed: saturatedFrom}, {at: 1000, callers: many, begins: many}, {at: 1001, requests: 1, waits: 19}}},
 		{"a transaction is bounded", []batchStep{{requests: batchLimit + 10, begins: batchLimit}, {at: 1, done: 1, begins: 10}}},
 		{"follow-ups alternate with callers", []batchStep{
 			{followUps: 2*followUpLimit + 1, requests: 1, begins: followUpLimit}, {at: 1, done: 1, begins: 1}, {at: 2, done: 2, requests: 2, begins: followUpLimit},
@@ -104,9 +97,6 @@ func TestBatcher(t *testing.T) {
 
 func (s *batches) step(i int, step batchStep) {
 	s.Helper()
-	if step.claimed > 0 {
-		s.b.claimed(step.claimed, s.now)
-	}
 	for range step.callers {
 		s.add(1)
 	}

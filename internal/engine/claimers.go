@@ -237,7 +237,6 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			}
 		}
 	}
-	most := 0 // given to one claimer
 	for _, k := range claimers.all {
 		var a allowance
 		var work []*flow.Execution
@@ -254,7 +253,6 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			k.answer(nil, a.refused)
 		case len(work) > 0:
 			e.counters.claimed.Add(int64(len(work)))
-			most = max(most, len(work))
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
 			k.answer(e.assignments(work), nil)
 		case k.gone.Load():
@@ -266,9 +264,6 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			k.paused = a.paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}
-	}
-	if most > 0 {
-		e.batcher.claimed(most, time.Now())
 	}
 	if err == nil {
 		e.announceResume(t)
