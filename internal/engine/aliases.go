@@ -142,7 +142,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	if err != nil {
 		return now, false, err
 	}
-	e.catalog.IsAlias(m.Alias, asked)
+	e.catalog.NoteAlias(m.Alias, asked)
 	return *m.Alias, m.moved, nil
 }
 

@@ -143,7 +143,7 @@ func (e *Engine) carryReruns(ctx context.Context) {
 // whose plan panics fails: it would do so again every time.
 func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (err error) {
 	defer fault.Recovered(&err)
-	_, again, err := e.openRerun(ctx, id)
+	_, again, err := e.unendedRerun(ctx, id)
 	if err == nil && again.IsZero() {
 		select {
 		case plans <- struct{}{}:
@@ -152,7 +152,7 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (er
 		}
 		// It may have waited for long: another replica may have submitted the rerun, and a cancel may have ended the execution.
 		var x *flow.Execution
-		if x, again, err = e.openRerun(ctx, id); err == nil && again.IsZero() {
+		if x, again, err = e.unendedRerun(ctx, id); err == nil && again.IsZero() {
 			again, err = e.rerunFor(ctx, x)
 		}
 		<-plans
@@ -195,9 +195,9 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (er
 	return e.endRerun(ctx, id, flow.Completed, flow.Outcome{Output: output})
 }
 
-// openRerun returns an execution of kind rerun, and the rerun that was submitted for it (zero: none yet), or flow.ErrFinished where the execution
+// unendedRerun returns an execution of kind rerun, and the rerun that was submitted for it (zero: none yet), or flow.ErrFinished where the execution
 // has ended or was removed.
-func (e *Engine) openRerun(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
+func (e *Engine) unendedRerun(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
 	x, err = e.opts.Store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
 		return nil, again, flow.ErrFinished

@@ -52,7 +52,7 @@ func (s *step) createChildren(ctx context.Context) error {
 			drafts = append(drafts, d)
 			continue
 		}
-		if err := m.endWithout(d, s.t.now); err != nil {
+		if err := m.endUnrun(d, s.t.now); err != nil {
 			return err
 		}
 		s.t.changed(d)
@@ -86,8 +86,8 @@ func (s *step) makeChild(ctx context.Context, kids requests.Maker, c *orchestrat
 // runs reports whether nothing else gives the child its output. One that was refused fails instead.
 func (m *childRequest) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
 
-// endWithout ends a child that does not run.
-func (m *childRequest) endWithout(d *flow.Draft, now time.Time) error {
+// endUnrun ends a child that does not run: it is given its output, refused, or ends with the outcome of another execution.
+func (m *childRequest) endUnrun(d *flow.Draft, now time.Time) error {
 	switch {
 	case m.given != nil:
 		return d.Give(m.given, now)

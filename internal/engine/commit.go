@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// op is one request to the store. Requests are gathered while the previous commit is under way and go together in the
-// next; each gets its own verdict.
+// op is one request to the committer. What comes while all committers are busy goes together in the next transaction; each request gets its
+// own verdict.
 type op interface {
 	// want names what decide will need, so that one load serves the whole batch.
 	want(*transaction)

@@ -104,7 +104,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		out.all = make([]Defined, len(defs))
 		for _, i := range byName(defs) {
 			var moved []*catalog.Alias
-			if out.all[i], moved, err = t.defineFor(ctx, defs[i], &o); err != nil {
+			if out.all[i], moved, err = t.defineOne(ctx, defs[i], &o); err != nil {
 				return defined{}, err
 			}
 			out.aliases = append(out.aliases, moved...)
@@ -116,7 +116,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	}
 	out := stored.all
 	for _, a := range stored.aliases {
-		e.catalog.IsAlias(a, asked)
+		e.catalog.NoteAlias(a, asked)
 	}
 	rules := false
 	for i, d := range defs {
@@ -129,7 +129,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 			rules = true
 		case d.Runnable(): // other kinds are asked of the store, as other replicas do
 			e.catalog.Put(d, out[i].Version)
-			e.catalog.IsLatest(d.Name, out[i].Version, time.Now())
+			e.catalog.NoteLatest(d.Name, out[i].Version, time.Now())
 		}
 	}
 	if rules {
@@ -138,8 +138,8 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	return out, nil
 }
 
-// defineFor stores one definition and puts it in force, and returns the aliases that it has moved.
-func (t *transaction) defineFor(ctx context.Context, d *definition.Definition, o *DefineOrder) (out Defined, moved []*catalog.Alias, err error) {
+// defineOne stores one definition and puts it in force, and returns the aliases that it has moved.
+func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder) (out Defined, moved []*catalog.Alias, err error) {
 	version, created, err := t.define(ctx, d)
 	if err != nil {
 		return out, nil, fmt.Errorf("define %q: %w", d.Name, err)

@@ -85,7 +85,7 @@ type effects struct {
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
 
-// wrote notes a draft that was written. It is sorted here, because a later decision changes the State that this write had.
+// wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision changes the State that this write had.
 func (f *effects) wrote(d *flow.Draft) {
 	f.written = append(f.written, d)
 	switch {

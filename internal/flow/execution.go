@@ -158,7 +158,7 @@ type State struct {
 	HandedBack int
 
 	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end; rerun: the next look;
-	// ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was postponed is due. Zero: no time is set.
+	// ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was postponed is due, or its pause ends. Zero: no time is set.
 	WakeAt time.Time
 	// QueuedAt is when the attempt became due. The wait in the line of a key counts from here too, so queue_timeout includes it.
 	QueuedAt   time.Time

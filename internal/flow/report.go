@@ -23,8 +23,8 @@ type Report struct {
 // Verdict is what became of a report.
 type Verdict string
 
-// The verdicts. After Applied, Duplicate and Stored the sender may forget what lies below Receipt.Next; after Fenced and
-// Refused it must stop working on the attempt.
+// The verdicts. After Applied, Duplicate and Stored the sender may forget what lies below Receipt.Next; after Fenced,
+// Refused and Unknown it must stop working on the attempt.
 const (
 	Applied   Verdict = "applied"   // at least one event was applied
 	Duplicate Verdict = "duplicate" // everything was known already

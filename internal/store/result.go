@@ -10,7 +10,7 @@ func Result[T any](v T, err error, doing string, of ...any) (T, error) {
 	return v, nil
 }
 
-// Failed puts what was being done before an error, if there is one.
+// Failed puts what was being done before an error; nil for nil. Where a method returns several values, those beside an error mean nothing.
 func Failed(err error, doing string, of ...any) error {
 	if err == nil {
 		return nil

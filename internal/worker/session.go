@@ -26,7 +26,7 @@ type session struct {
 
 	mu       sync.Mutex
 	held     map[flow.AttemptID]*attempt // attempts whose last event is not acknowledged yet
-	finished remembered                  // attempts that are no longer held
+	finished remembered                  // attempts that it has held, declined or lost, and holds no more
 	orders   []handoff.Order             // all outstanding orders, as of the engine's last message
 	empty    chan struct{}               // closed when held becomes empty, if a goroutine waits for that
 
@@ -37,7 +37,7 @@ type session struct {
 
 	failedTake chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
-	lease  time.Duration // as the last renewal said; only renewed changes it, under mu
+	lease  time.Duration // as the last renewal said; only the function renewed writes it, under mu
 	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu

@@ -57,7 +57,7 @@ func TestTriedVersionBesideAnOldAnswer(t *testing.T) {
 	}
 	write(version("2s"), row)
 	c.latest.forget() // as if the alias had been read a moment ago, and the newest version longer ago
-	c.IsAlias(&Alias{Name: "deploy", Alias: definition.LatestAlias}, time.Now())
+	c.NoteAlias(&Alias{Name: "deploy", Alias: definition.LatestAlias}, time.Now())
 	if d, n, err := c.Get(ctx, "deploy", 0); err != nil || n != 1 {
 		t.Errorf("%v: version %d, %v: the alias is known to stand for the newest, and the newest is one that the name does not stand for", d, n, err)
 	}

@@ -180,14 +180,14 @@ func (c *Catalog) alias(ctx context.Context, from Source, name, alias string) (a
 // read a version that it defined itself.
 func (c *Catalog) Remember(r Resolved) {
 	if !r.alias.asked.IsZero() {
-		c.IsAlias(r.alias.Alias, r.alias.asked)
+		c.NoteAlias(r.alias.Alias, r.alias.asked)
 	}
 	if r.asked.IsZero() {
 		return
 	}
 	c.Put(r.Definition, r.Version)
 	if r.latest {
-		c.IsLatest(r.Definition.Name, r.Version, r.asked)
+		c.NoteLatest(r.Definition.Name, r.Version, r.asked)
 	}
 }
 
@@ -204,13 +204,13 @@ func (c *Catalog) keep(key string, d *definition.Definition) {
 	c.versions[key] = d
 }
 
-// IsAlias remembers where an alias stood when the store was asked.
-func (c *Catalog) IsAlias(a *Alias, asked time.Time) {
+// NoteAlias remembers where an alias stood when the store was asked.
+func (c *Catalog) NoteAlias(a *Alias, asked time.Time) {
 	c.aliases.keep(aliasRow(a.Name, a.Alias), a, a.Number, asked)
 }
 
-// IsLatest remembers that a version was the newest when the store was asked.
-func (c *Catalog) IsLatest(name string, version int, asked time.Time) {
+// NoteLatest remembers that a version was the newest when the store was asked.
+func (c *Catalog) NoteLatest(name string, version int, asked time.Time) {
 	c.latest.keep(name, version, version, asked)
 }
 

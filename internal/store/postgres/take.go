@@ -233,7 +233,7 @@ const pauseFactor = 50
 // bloat remembers where to read queues whose front is full of dead rows, which vacuum cannot remove while an old transaction could still
 // see them:
 //
-//	front ── dead rows ── position: the first row found last ── rows ── last: behind the last row found ── …
+//	front ── dead rows ── position: where the last read found its first row ── rows ── last: behind the last row found ── …
 //
 // Such a queue is read from its position, and only now and then from the front. An execution with a low ticket that was committed late
 // waits until then.
