@@ -89,6 +89,8 @@ type order struct {
 	at   time.Time
 	asks engine.RerunOptions
 	told flow.ID // the rerun, once the client knows
+	// other has been asked for under the same key since: where retention has removed the rerun, and with it the key, it is accepted.
+	other *engine.RerunOptions
 }
 
 // was is how an item of a rerun's original ended.
@@ -207,6 +209,9 @@ func (l *load) rerun(n int) {
 			task, index := firstItem(target)
 			other.From = []orchestration.Item{{Task: task, Index: index}}
 		}
+		l.mu.Lock()
+		l.orders[key] = &order{of: o.of, at: o.at, asks: o.asks, told: o.told, other: &other}
+		l.mu.Unlock()
 		if out, err := l.askRerun(ctx, key, o.of, other); err == nil && !w.shadow.isRemoved(o.told) {
 			w.violate(25, "the key of rerun %s was accepted for another one, as %s", name(o.told), name(out))
 		}
@@ -324,6 +329,9 @@ func (c *commit) reran(r *row, d *seen) {
 		return
 	}
 	x, asks := &old.asks, &o.asks
+	if o.other != nil && c.removed[o.told] {
+		asks = o.other
+	}
 	same := asks.Definition == "" || asks.Definition == engine.DefinitionSame
 	input := x.Input
 	if asks.Input != nil {
