@@ -15,7 +15,7 @@ import (
 type sizes struct {
 	dirs []string // each with a zero byte at its end, for the kernel
 	most int64
-	over <-chan struct{} // closed when nobody wants to know any more
+	over <-chan struct{} // closed when the program has ended, and its sizes no longer matter
 
 	all     int64
 	entries [][]byte // of the directories that are open, by their depth

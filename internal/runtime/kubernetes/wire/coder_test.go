@@ -73,7 +73,7 @@ func TestMessagesThatAreCut(t *testing.T) {
 	}
 }
 
-// Of another version nothing is read but that, whatever follows it.
+// Of a message of another version Decode reads the number of the version and ignores the rest.
 func TestVersions(t *testing.T) {
 	for text, want := range map[string]int{`{"Version":1,"Epoch":"e","Phase":"ready","Stdin":0,"Out":0,"Err":0}`: 1, `{"Version":77}` + "\x00\xff": 77} {
 		var s State
@@ -88,7 +88,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Data of which every byte may be wrong is refused or read, and takes little more memory than its own, whatever lengths it claims.
+// Decode refuses or reads random data without a panic, and a length in it that is larger than the data allocates no memory for that length.
 func FuzzMessages(f *testing.F) {
 	for _, m := range messages() {
 		f.Add(Pack(Status, 0, m).Data)
