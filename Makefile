@@ -35,7 +35,7 @@ HOOKS ?= 50
 SOAK ?= 17m
 NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint lint-page unit page soak-ui chart cluster kubernetes calendar fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page vulncheck unit page soak-ui chart cluster kubernetes calendar fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	$(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -65,8 +65,21 @@ lint-page:
 	if [ -n "$$tsc" ]; then "$$tsc" -p web; \
 	else echo "no tsc here (npm install in web/ brings it): the types of the web page are NOT TESTED"; fi
 
+# The programs that check and test are dependencies of tools/go.mod, so that every machine builds the same versions of them.
 bin/staticcheck: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+
+bin/gotestsum: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../bin/gotestsum gotest.tools/gotestsum
+
+bin/govulncheck: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+
+# govulncheck reads its database over the network before it loads a package, and exits with 1 where it cannot; with 3 where it finds something.
+vulncheck: bin/govulncheck ## known vulnerabilities in what Pawl calls; says so where the database (GOVULNDB) cannot be reached
+	@code=0; log=$$(bin/govulncheck ./... 2>&1) || code=$$?; echo "$$log"; \
+	if [ "$$code" = 1 ] && grep -q "fetching vulnerabilities" <<<"$$log"; then echo "the vulnerability database cannot be reached here: known vulnerabilities are NOT CHECKED"; \
+	else exit "$$code"; fi
 
 unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
