@@ -113,6 +113,26 @@ func TestInteractive(t *testing.T) {
 	}
 }
 
+// Python buffers what it writes, as it does outside, unless people converse with it.
+func TestOnlyInteractivePythonIsUnbuffered(t *testing.T) {
+	need(t, "python")
+	const ask = "import os, sys; print(sys.stdout.write_through, os.environ.get('PYTHONUNBUFFERED'), flush=True)"
+	for _, rt := range runtimes(t) {
+		if r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "python", Source: ask})); r.result.Stdout != "False None\n" {
+			t.Errorf("%s: %q, %v", rt.Name(), r.result.Stdout, r.err)
+		}
+		cases := api.Code{Language: "python", Source: ask, Cases: []api.Case{{}}}
+		if r := evaluate(t, t.Context(), rt, nil, code(t, cases)); r.result.Cases[0].Stdout != "False None\n" {
+			t.Errorf("%s: %+v, %v", rt.Name(), r.result.Cases, r.err)
+		}
+		k := converse(t, t.Context(), rt, api.Code{Language: "python", Source: ask})
+		close(k.say)
+		if r := <-k.done; r.result.Stdout != "True 1\n" {
+			t.Errorf("%s, interactive: %q, %v", rt.Name(), r.result.Stdout, r.err)
+		}
+	}
+}
+
 // A program that does not wait for more ends, and one that waits for ever is ended.
 func TestInteractiveEnds(t *testing.T) {
 	for _, rt := range runtimes(t) {

@@ -151,7 +151,8 @@ func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	return open(f)
 }
 
-// unbuffered are the variables by which programs of some languages do not buffer what they write to a pipe.
+// unbuffered are the variables by which programs of some languages do not buffer what they write to a pipe. Only interactive runs
+// have them: a program that prints 500,000 lines takes 6 times the processor time when each line is a system call.
 var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
 
 // live is input that comes while the program runs. Its reads end when the program has ended.
