@@ -101,6 +101,9 @@ func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change)
 		}
 		if fresh {
 			p.tracker.Ended(task, d.Stage)
+			if row := &p.tracker.State().Tasks[task]; row.Error != nil {
+				row.Blame(d.Index, d.Stage, d.Outcome.Error)
+			}
 		}
 		c.End(task, d.Stage)
 	}

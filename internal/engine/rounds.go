@@ -31,8 +31,8 @@ func (s *step) loadLatestRound(ctx context.Context, task int) error {
 		return nil
 	}
 	s.outputs[task] = orchestration.Output{Single: last.Outcome.Output, Stage: last.Stage, Error: last.Outcome.Error}
-	if last.Outcome.Error != nil && p.Error == nil && !t.ContinueOnError {
-		p.Error, p.ErrorIndex = last.Outcome.Error, last.Index
+	if !t.ContinueOnError {
+		p.Blame(last.Index, last.Stage, last.Outcome.Error)
 	}
 	return nil
 }

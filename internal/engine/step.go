@@ -121,14 +121,14 @@ func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
 	return s.loadOutputs(ctx, append(next.Outputs(s.def, s.p.items), s.failures()...))
 }
 
-// failures names the tasks whose first error is not known yet.
+// failures names the tasks of which it is not known yet why they failed.
 func (s *step) failures() []int {
 	var tasks []int
 	for i, t := range s.def.Tasks {
 		if t.Repeat != nil && t.ContinueOnError {
 			continue // its error is that of its mark
 		}
-		if p := &s.p.tracker.State().Tasks[i]; p.Error == nil && p.Failed+p.TimedOut+p.Cancelled > 0 {
+		if s.p.tracker.State().Tasks[i].Unexplained() {
 			tasks = append(tasks, i)
 		}
 	}
@@ -217,7 +217,7 @@ func (s *step) endedHere(task int) []store.ChildOutcome {
 	return children
 }
 
-// setOutcomes makes the output of a task from the outcomes of its children, given in index order, and notes the first error.
+// setOutcomes makes the output of a task from the outcomes of its children, given in index order, and notes why they failed.
 func (s *step) setOutcomes(task int, children []store.ChildOutcome) {
 	p, foreach := &s.p.tracker.State().Tasks[task], s.def.Tasks[task].Foreach != nil
 	var out orchestration.Output
@@ -226,9 +226,7 @@ func (s *step) setOutcomes(task int, children []store.ChildOutcome) {
 	}
 	for i := range children {
 		c := &children[i]
-		if c.Outcome.Error != nil && p.Error == nil {
-			p.Error, p.ErrorIndex = c.Outcome.Error, c.Index
-		}
+		p.Blame(c.Index, c.Stage, c.Outcome.Error)
 		if !foreach {
 			out.Single = c.Outcome.Output
 		} else if c.Index < len(out.Items) {

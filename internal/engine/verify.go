@@ -79,7 +79,7 @@ func (f *followed) compare(of store.WorkflowAttempt, l *store.LockedWorkflow) (f
 	}
 	for i := range tasks {
 		known, row := tasks[i], rows[i]
-		known.Error, known.ErrorIndex, row.Error, row.ErrorIndex = nil, 0, nil, 0
+		known.Error, known.ErrorIndex, known.ErrorStage, row.Error, row.ErrorIndex, row.ErrorStage = nil, 0, 0, nil, 0, 0
 		if known.Mark == orchestration.Broken {
 			known.Total, row.Total = 0, 0
 		}

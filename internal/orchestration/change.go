@@ -90,7 +90,7 @@ func (k *Tracker) Apply(text json.RawMessage) (created int, err error) {
 			p.Total = m.Total
 		}
 		if m.Error != nil {
-			p.Error, p.ErrorIndex = m.Error, p.Created
+			p.Error, p.ErrorIndex, p.ErrorStage = m.Error, p.Created, 0
 		}
 		k.look(m.Task)
 	}
@@ -110,6 +110,9 @@ func (k *Tracker) Apply(text json.RawMessage) (created int, err error) {
 		}
 		for range n.Count {
 			k.Ended(n.Task, n.Stage)
+		}
+		if p := &k.st.Tasks[n.Task]; n.Stage != flow.Completed && p.ErrorStage != 0 {
+			p.Error, p.ErrorIndex, p.ErrorStage = nil, 0, 0 // one of these may be the failure to be named: it is to be loaded anew
 		}
 	}
 	k.st.Recalled, k.st.Stopped = c.Recalled, c.Stopped

@@ -170,7 +170,8 @@ type planning struct {
 	reused, runs int
 	given        int
 	items        []int
-	why          string // the first item that runs does so
+	why          string // the first item that runs does so, one that was cancelled only where all of them were
+	stopped      bool   // why is of one that was cancelled
 }
 
 func (r *rerun) given(task string, index int) bool {
@@ -190,8 +191,8 @@ func (r *rerun) reuses(c *Child) bool {
 		r.reused = append(r.reused, Reused{Item{c.Task.Name, c.Index}, past})
 		return true
 	}
-	if p.runs++; p.why == "" {
-		p.why = why
+	if p.runs++; p.why == "" || p.stopped && past.Stage != flow.Cancelled {
+		p.why, p.stopped = why, past.Stage == flow.Cancelled
 	}
 	if c.Task.Foreach != nil && len(p.items) < shownItems {
 		p.items = append(p.items, c.Index)

@@ -380,3 +380,14 @@ func TestAfter(t *testing.T) {
 		t.Errorf("after side come %v", got)
 	}
 }
+
+// A failure cancels the items that wait. The plan says of the task why it failed, and not that one of them was cancelled.
+func TestAPlanSaysWhyATaskFailed(t *testing.T) {
+	w := workflow(t, "  each: {foreach: \"${{ [1, 2, 3] }}\", action: noop, with: {n: \"${{ item }}\"}}\n")
+	ends := map[int]flow.Stage{0: flow.Cancelled, 1: flow.Failed, 2: flow.Completed}
+	was := perform(t, w, nil, func(c *Child) upshot { return upshot{stage: ends[c.Index], output: json.RawMessage(`1`)} })
+	plan := PlanRerun(w, was.original(), nil, Facts{ID: "ex_1"})
+	if d := plan.Tasks[0]; d.Reason != "it failed" || !slices.Equal(d.Items, []int{0, 1}) {
+		t.Errorf("%+v", d)
+	}
+}

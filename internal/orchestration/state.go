@@ -55,11 +55,36 @@ type Progress struct {
 	Open    int // children that have not ended
 	// The children that have ended, by outcome.
 	Completed, Failed, Cancelled, TimedOut int
-	// Error is the first failure (or timeout) among the children, ErrorIndex
-	// the index of that child; of a Broken task, the expression's error; of one
-	// that is NotReached, why there is no further round.
+	// Error is why the child with the index ErrorIndex ended as ErrorStage, as
+	// Blame chooses it; of a Broken task, the expression's error; of one that is
+	// NotReached, why there is no further round.
 	Error      *flow.Error
 	ErrorIndex int
+	ErrorStage flow.Stage
+}
+
+// Blame takes note of why a child ended. The task's error is that of the failure or timeout with the lowest index. A child that was
+// cancelled counts only where none failed: a failure cancels the items that wait, so an item 0 that waited for its retry would otherwise
+// hide the failure of item 1.
+func (p *Progress) Blame(index int, as flow.Stage, why *flow.Error) {
+	if why == nil || p.Mark == Broken || p.Mark == NotReached {
+		return
+	}
+	if p.Error != nil {
+		was, is := p.ErrorStage == flow.Cancelled, as == flow.Cancelled
+		if is && !was || is == was && index >= p.ErrorIndex {
+			return
+		}
+	}
+	p.Error, p.ErrorIndex, p.ErrorStage = why, index, as
+}
+
+// Unexplained reports whether children of the task have ended without success and Error does not say why yet.
+func (p *Progress) Unexplained() bool {
+	if p.Error == nil {
+		return p.Failed+p.TimedOut+p.Cancelled > 0
+	}
+	return p.ErrorStage == flow.Cancelled && p.Failed+p.TimedOut > 0
 }
 
 // State is a workflow execution as it is stored.

@@ -191,7 +191,7 @@ func (k *taking) mark(m Marking) {
 		p.Total = m.Total
 	}
 	if m.Error != nil {
-		p.Error, p.ErrorIndex = m.Error, p.Created
+		p.Error, p.ErrorIndex, p.ErrorStage = m.Error, p.Created, 0
 	}
 	if m.Mark == Broken { // it may have been expanded in this very plan
 		k.plan.Marks = slices.DeleteFunc(k.plan.Marks, func(o Marking) bool { return o.Task == m.Task })

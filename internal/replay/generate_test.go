@@ -373,9 +373,7 @@ func (f *flowing) tell(i int) {
 	f.told = slices.Delete(f.told, i, i+1)
 	task := f.w.Task(x.Task).Index
 	f.tracker.Ended(task, x.Stage)
-	if p := &f.st.Tasks[task]; x.Outcome.Error != nil && p.Mark != orchestration.Broken && (p.Error == nil || x.Index < p.ErrorIndex) {
-		p.Error, p.ErrorIndex = x.Outcome.Error, x.Index
-	}
+	f.st.Tasks[task].Blame(x.Index, x.Stage, x.Outcome.Error)
 }
 
 func (f *flowing) endChild(x *flow.Execution, as flow.Stage, at time.Time) {

@@ -108,8 +108,8 @@ func (c *comparing) compare() *Comparison {
 		c.told[e] = true
 		task := c.w.Task(e.Task).Index
 		k.Ended(task, e.Stage)
-		if p := &c.st.Tasks[task]; e.Outcome != nil && e.Outcome.Error != nil && p.Mark != orchestration.Broken && (p.Error == nil || e.Index < p.ErrorIndex) {
-			p.Error, p.ErrorIndex = e.Outcome.Error, e.Index
+		if e.Outcome != nil {
+			c.st.Tasks[task].Blame(e.Index, e.Stage, e.Outcome.Error)
 		}
 	}
 	return c.result(&plan)

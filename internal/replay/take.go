@@ -69,8 +69,8 @@ func (a *attempt) end(task, index int) {
 	it.taken[index] = true
 	a.undo.taken = append(a.undo.taken, place{task, index})
 	a.tracker.Ended(task, x.Stage)
-	if x.Outcome != nil && x.Outcome.Error != nil && p.Mark != orchestration.Broken && (p.Error == nil || index < p.ErrorIndex) {
-		p.Error, p.ErrorIndex = x.Outcome.Error, index
+	if x.Outcome != nil {
+		p.Blame(index, x.Stage, x.Outcome.Error)
 	}
 }
 

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// causes is a workflow whose item 0 waits for its next attempt when item 1 fails for good, and a workflow above it.
+const causes = `
+name: verify
+input: {type: object}
+retry: {max_attempts: 3, delay: 1h, on: [soon]}
+action: noop
+---
+name: deploy
+tasks:
+  verify: {foreach: "${{ ['soon', 'real', 'late'] }}", action: verify, with: {v: "${{ item }}"}}
+  notify: {needs: verify, if: always(), action: noop, with: {v: "${{ tasks.verify.error.code + ': ' + tasks.verify.error.message }}"}}
+---
+name: fleet
+tasks:
+  regions: {foreach: "${{ [1, 2] }}", action: deploy}
+  notify: {needs: regions, if: always(), action: noop, with: {v: "${{ tasks.regions.error.message }}"}}
+`
+
+// A failed foreach names the item that failed, and never one that was cancelled for it.
+func TestAFailedForeachNamesTheFailure(t *testing.T) {
+	for _, order := range [][]string{{"soon", "real"}, {"soon", "late", "real"}, {"late", "soon", "real"}} {
+		onEachStore(t, func(r *rig) {
+			r.define(causes)
+			h := r.worker()
+			id := r.submit(Submission{Action: "deploy"})
+			work := map[string]handoff.Assignment{}
+			for len(work) < 3 {
+				for _, a := range h.take(3) {
+					var in struct{ V string }
+					if err := json.Unmarshal(a.Payload, &in); err != nil {
+						t.Fatal(err)
+					}
+					work[in.V] = a
+				}
+			}
+			for _, v := range order {
+				h.fail(work[v], v)
+			}
+			if order[len(order)-2] == "soon" && len(order) == 2 {
+				h.fail(work["late"], "late")
+			}
+			told := h.take(1)[0]
+			if !strings.Contains(string(told.Payload), `"real: real"`) {
+				t.Errorf("%v: the handler was told %s", order, told.Payload)
+			}
+			h.complete(told, "1")
+			x := r.ended(id)
+			if e := x.Outcome.Error; x.Stage != flow.Failed || e.Message != `task "verify" (item 1) failed: real: real` {
+				t.Errorf("%v: %s %+v", order, x.Stage, e)
+			}
+			plan, err := r.e.PlanRerun(r.ctx, id, RerunOptions{})
+			if err != nil || plan.Workflow.Tasks[0].Reason != "it failed" {
+				t.Errorf("%v: %+v %v", order, plan, err)
+			}
+			r.replayAll()
+		})
+	}
+}
+
+// So does a workflow of workflows, whose task it is that failed there.
+func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define(causes)
+		r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {
+			for _, v := range []string{"soon", "real"} {
+				if string(a.Payload) == `{"v":"`+v+`"}` {
+					return "", &flow.Error{Code: v, Message: "cause of " + v}
+				}
+			}
+			return string(a.Payload), nil
+		})
+		id := r.submit(Submission{Action: "fleet"})
+		x := r.ended(id)
+		if e := x.Outcome.Error; x.Stage != flow.Failed || !strings.Contains(e.Message, "task_failed: task \"verify\" (item 1) failed: real: cause of real") {
+			t.Errorf("%s %+v", x.Stage, e)
+		}
+		if said := r.get(r.child(id, "notify", 0)); !strings.Contains(string(said.Outcome.Output), "cause of real") {
+			t.Errorf("the handler was told %s", said.Outcome.Output)
+		}
+		r.replayAll()
+	})
+}
