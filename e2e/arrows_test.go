@@ -121,7 +121,7 @@ var arrows = []arrow{
 		"shows what client reads, and checks archives"},
 	{"internal/cli/steer", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/cli/submit"},
 		"orders through client"},
-	{"internal/cli/debug", []string{"api", "client", "internal/cli/app", "internal/cli/attempt", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/flow", "internal/handoff", "internal/payload", "internal/secret", "internal/task"},
+	{"internal/cli/debug", []string{"api", "client", "internal/cli/app", "internal/cli/attempt", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/flow", "internal/handoff", "internal/payload", "internal/secret", "internal/task"},
 		"runs a recorded attempt here"},
 	{"internal/cli/define", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/definition", "internal/engine", "internal/flow"},
 		"checks documents before it sends them"},

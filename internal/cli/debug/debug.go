@@ -207,10 +207,10 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	return nil
 }
 
-// placeOf chooses the runtime in which an attempt runs here: that of --runtime, or the one in which it ran. One that isolates nothing is never
-// taken because of a record.
+// placeOf chooses the one runtime that is opened for an attempt: the first of --runtime, or one that isolates. A record may have been written
+// by anybody, as that of an archive: what it names only chooses among the runtimes that isolate.
 func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
-	const setting, isolatesNothing = "runtime", "process"
+	const setting = "runtime"
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(rec.Payload, &fields); err != nil {
 		return fmt.Errorf("read what attempt %d of %s was given: %w", rec.Attempt, x.ID, err)
@@ -219,17 +219,14 @@ func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	if was == "" && fields[setting] != nil {
 		_ = json.Unmarshal(fields[setting], &was) // what cannot be read is refused by the handler
 	}
-	switch {
-	case a.Config.Source[setting] == "--"+setting:
-	case was != "" && was != isolatesNothing:
-		a.Config.Values[setting] = was
-	case rec.Kind == string(flow.KindContainer):
-		a.Config.Values[setting] = "docker"
-	}
 	place := a.Config.List(setting)[0]
-	if was == isolatesNothing && place != was {
-		a.Say("it ran in runtime %s, which isolates nothing; here it runs in %s (--runtime %s runs it as you)", was, place, was)
+	if a.Config.Source[setting] != "--"+setting {
+		place = a.Config.Isolating(was, flow.Kind(rec.Kind))
+		if was != "" && was != place {
+			a.Say("its record names runtime %.40q; here it runs in %s (--runtime chooses another; process, which isolates nothing, runs it as you)", was, place)
+		}
 	}
+	a.Config.Values[setting] = place
 	if fields[setting] != nil {
 		fields[setting], _ = json.Marshal(place) // a string always has a JSON form
 		changed, err := json.Marshal(fields)
