@@ -139,6 +139,7 @@ func behave(t *testing.T, s *suite) {
 	run("files", func(t testing.TB) { files(t, r) })
 	run("mounts", func(t testing.TB) { mounts(t, r) })
 	run("stdin", func(t testing.TB) { stdin(t, r) })
+	run("streams opened by name", func(t testing.TB) { reopened(t, r) })
 	run("kill", func(t testing.TB) { kill(t, r) })
 	run("limits", func(t testing.TB) { limits(t, r) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, s, r) })

@@ -21,6 +21,8 @@ type box struct {
 	runtime *Runtime
 	cgroup  *group // nil without cgroups
 	pid     int    // of the init, on the host; 0 before its birth
+	// uid and gid are what the program's user and group are on the host.
+	uid, gid int
 
 	stdout, stderr *os.File // read ends
 	control        *os.File
@@ -33,7 +35,20 @@ type box struct {
 	buried bool
 }
 
-func (r *Runtime) newBox() *box { return &box{runtime: r, pidfd: -1} }
+func (r *Runtime) newBox() *box {
+	b := &box{runtime: r, pidfd: -1}
+	b.uid, b.gid = r.ids.pick()
+	return b
+}
+
+// give makes the program's user the owner of a pipe. A program that opens /dev/stdin or /dev/stdout by name opens the pipe anew, and
+// the kernel then looks at its owner and mode 0600: root's pipes would be refused.
+func (b *box) give(pipe *os.File) error {
+	if !b.runtime.privileged {
+		return nil
+	}
+	return pipe.Chown(b.uid, b.gid)
+}
 
 // build creates the sandbox. Its init first does what the configuration says and then waits for the order; a delivery
 // that is given here and fits is there when it is born, so that it need not wait for us to be scheduled again.
@@ -77,9 +92,8 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	if err != nil {
 		return false, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
 	}
-	uid, gid := r.ids.pick()
 	pidfd := -1
-	pid, err := r.fork(birth(inherited, uid, gid, r.privileged, b.cgroup, &pidfd))
+	pid, err := r.fork(birth(inherited, b.uid, b.gid, r.privileged, b.cgroup, &pidfd))
 	if err != nil {
 		return false, explainClone(err)
 	}
@@ -117,6 +131,9 @@ func (b *box) openChannels() (inside []*os.File, err error) {
 		}
 		*end = read
 		inside = append(inside, write)
+		if err := b.give(write); err != nil {
+			return inside, err
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

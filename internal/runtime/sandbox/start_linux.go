@@ -50,6 +50,11 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 			n.abandon()
 		}
 	}()
+	if d.stdin != nil {
+		if err := b.give(d.stdin); err != nil {
+			return nil, fmt.Errorf("open the run's channels: %w", err)
+		}
+	}
 	delivered := false
 	if b.pid == 0 {
 		config := &pid1.Config{Steps: d.steps, ScratchSize: d.order.ScratchSize, ScratchInodes: d.order.ScratchInodes}
