@@ -49,6 +49,7 @@ var arrows = []arrow{
 	{"internal/heap", nil, "tunes the process; it knows nobody"},
 	{"internal/pgpool", nil, "connections to PostgreSQL; it knows nobody"},
 	{"internal/pgpool/pgpooltest", nil, "breaks connections for tests"},
+	{"internal/programtest", nil, "builds pawl for tests and ends what they start; it imports nothing of Pawl"},
 	{"internal/store", []string{"internal/flow"}, "a port knows the nouns"},
 	{"internal/store/storetest", []string{"internal/flow", "internal/store"}, "one suite for every store"},
 	{"internal/store/sqlite", []string{"internal/flow", "internal/store"}, "a backend knows its port"},

@@ -13,18 +13,19 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // startWorker starts `pawl worker` for a server; it ends with the test.
 func (p *serverProcess) startWorker(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := binary()
+	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := exec.Command(path, append([]string{"worker", "--server", p.client.BaseURL(), "--state-dir", t.TempDir(), "--runtime", "process"}, args...)...)
 	w.Stderr = t.Output()
-	if err := w.Start(); err != nil {
+	if err := programtest.Start(w); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -148,7 +149,7 @@ func TestLabelsAsDocumented(t *testing.T) {
 	if block == nil {
 		t.Fatal("the guide has no such commands")
 	}
-	path, err := binary()
+	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,37 +7,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
-
-// binary is the pawl program under test, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pawl-e2e-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pawl")
-	build := exec.Command("go", "build", "-o", path, module+"cmd/pawl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pawl: %w\n%s", err, out)
-	}
-	return path, nil
-})
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	programtest.Remove()
 	os.Exit(code)
 }
 
@@ -54,7 +36,7 @@ var serving = regexp.MustCompile(`serving on (http://\S+)`)
 // serve starts `pawl server` on a state directory and waits until it answers.
 func serve(t *testing.T, dir string, args ...string) *serverProcess {
 	t.Helper()
-	path, err := binary()
+	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +46,7 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := programtest.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	address := make(chan string, 1)

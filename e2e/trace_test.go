@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // span is what the collector keeps of one.
@@ -92,12 +93,12 @@ func TestOneTraceAcrossProcesses(t *testing.T) { // not parallel: processes inhe
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
 	dir := t.TempDir()
 	p := serve(t, filepath.Join(dir, "server"), "--no-worker")
-	path, err := binary()
+	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := exec.Command(path, "worker", "--server", p.client.BaseURL(), "--state-dir", filepath.Join(dir, "worker"), "--runtime", "process")
-	if err := w.Start(); err != nil {
+	if err := programtest.Start(w); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {

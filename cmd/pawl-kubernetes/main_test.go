@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
 )
@@ -104,7 +105,7 @@ func start(t *testing.T, until *regexp.Regexp, args ...string) []string {
 	cmd := exec.Command(path, args...)
 	stderr, err := cmd.StderrPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = programtest.Start(cmd)
 	}
 	if err != nil {
 		t.Fatal(err)

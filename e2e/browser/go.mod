@@ -1,6 +1,6 @@
 module github.com/pawl-run/pawl/e2e/browser
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/chromedp/cdproto v0.159.0
@@ -9,8 +9,11 @@ require (
 )
 
 require (
-	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	github.com/pawl-run/pawl v0.0.0
+	golang.org/x/text v0.43.0 // indirect
 )
+
+replace github.com/pawl-run/pawl => ../..

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 var (
@@ -60,12 +61,10 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	pawl = filepath.Join(dir, "pawl")
-	build := exec.Command("go", "build", "-o", pawl, "./cmd/pawl")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build pawl: %w\n%s", err, out)
+	if pawl, err = programtest.Pawl(); err != nil {
+		return 1, err
 	}
+	defer programtest.Remove()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(filepath.Join(dir, "profile")), chromedp.WSURLReadTimeout(time.Minute))
 	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
@@ -112,7 +111,7 @@ func serveAt(t *testing.T, token, store, state, listen string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := programtest.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	kill := sync.OnceFunc(func() {

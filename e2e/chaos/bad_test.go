@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -240,7 +241,7 @@ func TestRefusedStarts(t *testing.T) {
 	if !strings.Contains(db.dsn, "@") {
 		t.Skipf("NOT TESTED: %s is %q, which names no server", dsnVar, db.dsn)
 	}
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +321,7 @@ func TestMigrate(t *testing.T) {
 	if !strings.Contains(db.dsn, "@") {
 		t.Skipf("NOT TESTED: %s is %q, which names no server", dsnVar, db.dsn)
 	}
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		t.Fatal(err)
 	}

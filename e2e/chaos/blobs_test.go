@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // elsewhere is two servers without workers on one database, and a worker that speaks to the second.
@@ -116,7 +117,7 @@ func (e *elsewhere) file(server int, id string) []byte {
 // cli is what a command prints when it asks a server.
 func (e *elsewhere) cli(server int, args ...string) []byte {
 	e.t.Helper()
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // asServer runs a program of PostgreSQL's as the server's user.
@@ -106,7 +107,7 @@ func TestStandby(t *testing.T) {
 	}
 	dsn := db.named(t)
 	standby := withPath(db.standby(t), strings.TrimPrefix(mustParse(t, dsn).Path, "/"))
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestFullDisk(t *testing.T) {
 	if !strings.Contains(string(out), "No space left") {
 		t.Fatalf("the disk is not full: %s", out)
 	}
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestFullDisk(t *testing.T) {
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	shared(t)
-	path, err := binary()
+	path, err := programtest.Pawl("failpoints")
 	if err != nil {
 		t.Fatal(err)
 	}

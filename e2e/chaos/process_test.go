@@ -11,30 +11,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// binary is pawl with its fail points in it, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pawl-chaos-bin-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pawl")
-	build := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "github.com/pawl-run/pawl/cmd/pawl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pawl: %w\n%s", err, out)
-	}
-	return path, nil
-})
+	"github.com/pawl-run/pawl/internal/programtest"
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if os.Getenv(dsnVar) != "" {
-		if path, err := binary(); err == nil {
-			_ = os.RemoveAll(filepath.Dir(path))
-		}
-	}
+	programtest.Remove()
 	os.Exit(code)
 }
 
@@ -84,7 +67,7 @@ const worksAgain = 45*time.Second/5 + 6*time.Second
 // runSet is run with an environment.
 func runSet(t *testing.T, dir, name string, set []string, args ...string) *part {
 	t.Helper()
-	if _, err := binary(); err != nil {
+	if _, err := programtest.Pawl("failpoints"); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(dir, name+".log"))
@@ -104,7 +87,7 @@ const restartAfter = 100 * time.Millisecond
 
 func (p *part) keep() {
 	defer close(p.over)
-	path, _ := binary()
+	path, _ := programtest.Pawl("failpoints")
 	for {
 		p.mu.Lock()
 		if p.stopped {
@@ -116,7 +99,7 @@ func (p *part) keep() {
 		cmd.Stdout, cmd.Stderr = p.log, p.log
 		p.env = nil
 		p.lives++
-		err := cmd.Start()
+		err := programtest.Start(cmd)
 		p.cmd = cmd
 		now := p.current
 		p.mu.Unlock()

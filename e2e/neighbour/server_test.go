@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,30 +18,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 const dsnVar = "PAWL_TEST_POSTGRES"
 
-// binary is the pawl program under test, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pawl-neighbour-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pawl")
-	build := exec.Command("go", "build", "-o", path, "github.com/pawl-run/pawl/cmd/pawl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pawl: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	programtest.Remove()
 	os.Exit(code)
 }
 
@@ -131,7 +114,7 @@ func start(t *testing.T, store string) *server {
 // run starts pawl and ends it with the test. It sends the lines of its stderr as long as there is room for them.
 func run(t *testing.T, args ...string) (lines chan string, over chan error) {
 	t.Helper()
-	path, err := binary()
+	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +123,7 @@ func run(t *testing.T, args ...string) (lines chan string, over chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := programtest.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	lines, over = make(chan string, 10), make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The profiles of compose.yaml work: their services, started on this machine with the commands and settings that the file has, the hosts of which are
@@ -63,7 +64,7 @@ func TestComposeProfiles(t *testing.T) {
 				}
 				var out bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
-				if err := cmd.Start(); err != nil {
+				if err := programtest.Start(cmd); err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,7 +45,7 @@ func TestDegradedHostIsRefused(t *testing.T) {
 	}
 	server := func(args ...string) *exec.Cmd {
 		c := exec.Command(pawl, append([]string{"server", "--listen", "127.0.0.1:0", "--state-dir", filepath.Join(dir, "state")}, args...)...)
-		c.Dir, c.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir, actAsPawl + "=1"}
+		c.Dir, c.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir, actAsPawl + "=" + strconv.Itoa(os.Getpid())}
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		c.WaitDelay = 10 * time.Second
 		return c

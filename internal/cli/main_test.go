@@ -10,17 +10,20 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// actAsPawl makes the test binary be pawl: the tests run it as its users do, race detector included.
+// actAsPawl makes the test binary be pawl: the tests run it as its users do, race detector included. Its value is the process of
+// the tests, with which this one ends.
 const actAsPawl = "TEST_ACTS_AS_PAWL"
 
 // bin is a directory with a pawl in it.
 var bin string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(actAsPawl) != "" {
+	if parent := os.Getenv(actAsPawl); parent != "" {
+		go programtest.EndWith(parent)
 		os.Exit(Main(os.Args[1:]))
 	}
 	// These tests wait for programs most of the time: with as many side by side as there are processors, two took 14 minutes.
@@ -45,7 +48,7 @@ func withPawl(run func() int) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(bin)
-	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec '%s' \"$@\"\n", actAsPawl, self)
+	script := fmt.Sprintf("#!/bin/sh\nexport %s=%d\nexec '%s' \"$@\"\n", actAsPawl, os.Getpid(), self)
 	if err := os.WriteFile(filepath.Join(bin, "pawl"), []byte(script), 0o755); err != nil {
 		return 1, err
 	}

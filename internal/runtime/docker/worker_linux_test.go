@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
@@ -35,7 +36,7 @@ func TestWorkerKilled(t *testing.T) {
 	worker.Env = append(os.Environ(), marker+"=1")
 	stdout, err := worker.StdoutPipe()
 	if err == nil {
-		err = worker.Start()
+		err = programtest.Start(worker)
 	}
 	if err != nil {
 		t.Fatal(err)

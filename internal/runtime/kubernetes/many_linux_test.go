@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
@@ -42,7 +43,7 @@ func TestManyPlayedPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := worker.Start(); err != nil {
+	if err := programtest.Start(worker); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(said)

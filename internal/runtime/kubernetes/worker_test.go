@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
@@ -38,7 +39,7 @@ func TestWorkerKilled(t *testing.T) {
 	worker.Env = append(os.Environ(), marker+"="+namespace)
 	stdout, err := worker.StdoutPipe()
 	if err == nil {
-		err = worker.Start()
+		err = programtest.Start(worker)
 	}
 	if err != nil {
 		t.Fatal(err)

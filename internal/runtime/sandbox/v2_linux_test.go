@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
@@ -119,7 +120,7 @@ func bornFrozenKilled(t *testing.T, top string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := programtest.Start(cmd); err != nil {
 		t.Fatalf("born in a cgroup: %v", err)
 	}
 	if _, err := stdout.Read(make([]byte, 16)); err != nil {
