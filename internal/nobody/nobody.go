@@ -35,7 +35,7 @@ func Runs(t *testing.T) bool {
 	binary := filepath.Join(dir, "test")
 	copySelf(t, binary)
 	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run", "^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "CI=" + os.Getenv("CI")}
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "PAWL_TEST_STRICT=" + os.Getenv("PAWL_TEST_STRICT")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
