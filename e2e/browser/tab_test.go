@@ -114,8 +114,18 @@ func clickWords(selector, words string) chromedp.Action[chromedp.Void] {
 	return clickOn(`[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.innerText.includes(` + quote(words) + `))`)
 }
 
+// clickOn clicks an element once it is there, is enabled, and nothing else lies over the middle of its first line. Looking and clicking
+// are one step of the page, so the element cannot move between them.
 func clickOn(element string) chromedp.Action[chromedp.Void] {
-	clicked := chromedp.Evaluate[bool](`((e) => !!e && !e.disabled && e.getClientRects().length > 0 && (e.click(), true))(` + element + `)`)
+	clicked := chromedp.Evaluate[bool](`((e) => {
+		if (!e || e.disabled || e.getClientRects().length === 0) return false;
+		const open = () => {
+			const box = e.getClientRects()[0], top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+			return !!top && (e.contains(top) || top.contains(e) && top.localName === "label");
+		};
+		if (!open()) e.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+		return open() && (e.click(), true);
+	})(` + element + `)`)
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
