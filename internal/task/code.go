@@ -78,6 +78,7 @@ type evaluation struct {
 	code    api.Code
 	lang    *Profile
 	tools   toolchain
+	file    string // the source's name in the working directory
 	runtime runtime.Runtime
 	dir     string // host directory of this evaluation alone
 	files   []runtime.File
@@ -174,7 +175,10 @@ func (e *evaluation) ready(ctx context.Context) (err error) {
 		return fmt.Errorf("language: this worker has no profile of %q (it has %s): add one to its configuration, or send such work to a queue whose workers have one",
 			e.code.Language, strings.Join(e.Languages.Set().Names(), ", "))
 	}
-	for _, taken := range slices.Concat([]string{e.lang.File, outputFile}, e.lang.Built, slices.Collect(maps.Keys(e.lang.Files))) {
+	if e.file = e.lang.File; e.lang.file != nil {
+		e.file = e.lang.file(e.code.Source, e.lang.File)
+	}
+	for _, taken := range slices.Concat([]string{e.lang.File, e.file, outputFile, javaArguments}, e.lang.Built, slices.Collect(maps.Keys(e.lang.Files))) {
 		if _, ok := e.code.Files[taken]; ok {
 			return Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", taken)
 		}
@@ -224,12 +228,16 @@ func (c *Code) pick(name string) (runtime.Runtime, error) {
 // build returns the files that a run needs: the source, or the output of the compile step, with the result of that step. If the
 // compile step failed, failed is the result of the evaluation.
 func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled, failed *api.CodeResult, err error) {
-	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
+	source := runtime.File{Path: e.file, Mode: 0o644, Content: []byte(e.code.Source)}
 	files = append(slices.Clip(e.files), source)
 	if !e.lang.compiled() {
 		return files, nil, nil, nil
 	}
 	result, built, err := e.compile(ctx, files)
+	if no, ok := errors.AsType[*noProgram](err); ok {
+		result.Reason = no.Error()
+		return nil, nil, notCompiled(ctx, result), nil
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -290,14 +298,18 @@ func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.Co
 	if err != nil || result.Verdict != string(runtime.OK) {
 		return result, nil, err
 	}
-	if len(collected) == 0 {
+	if len(collected) == 0 && e.lang.built == nil {
 		return nil, nil, fmt.Errorf("compile: %s ended well and built no %s: %s", e.tools.tool, strings.Join(e.lang.Built, ", "), strings.Join(result.Refused, "; "))
 	}
 	built := make([]runtime.File, len(collected))
 	for i, c := range collected {
 		built[i] = runtime.File{Path: c.Path, Mode: c.Mode.Perm() | 0o444, Source: c.Host}
 	}
-	return result, built, nil
+	if e.lang.built == nil {
+		return result, built, nil
+	}
+	more, err := e.lang.built(e.file, built)
+	return result, append(built, more...), err
 }
 
 // startWithin is how long starting a program may take; a busy host needs long.

@@ -10,6 +10,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
+// noProgram says why what a compiler has built of a source, without a fault, is not a program: a class without main.
+type noProgram struct{ lacks error }
+
+func (n *noProgram) Error() string { return n.lacks.Error() }
+
 // notCompiled is the result of an evaluation whose compile step failed. If the compiler or its limits ended the step, the
 // source is at fault (compile_error); a kill, a failure of the host and the end of the attempt's time keep their own verdicts.
 func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {

@@ -65,7 +65,7 @@ func (e *evaluation) mounts() []runtime.Mount {
 
 // argv fills in the table's placeholders.
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
-	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.lang.File,
+	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.file,
 		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
 		"{processors}", strconv.Itoa(e.processors(l)))
 	var out []string
@@ -74,7 +74,7 @@ func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 			out = append(out, fill.Replace(arg))
 			continue
 		}
-		out = append(out, e.lang.File)
+		out = append(out, e.file)
 		for _, f := range e.files {
 			if ext := strings.TrimPrefix(path.Ext(f.Path), "."); !strings.Contains(f.Path, "/") && slices.Contains(e.lang.Extensions, ext) {
 				out = append(out, "./"+f.Path)

@@ -55,6 +55,8 @@ func TestJava(t *testing.T) {
 		{"another public class", api.Code{Source: "import java.util.*;\n\npublic final class Solution {\n\tstatic class Node { int value = 7; }\n\tpublic static void main(String[] args) {\n\t\tSystem.out.println(new Node().value);\n\t}\n}\n"}, "7\n"},
 		{"no public class", api.Code{Source: "class Helper { static int two() { return 2; } }\nclass Program {\n  static class Inner {}\n  public static void main(String[] args) { System.out.println(Helper.two()); }\n}\n"}, "2\n"},
 		{"a record and a package", api.Code{Source: "package a.b;\nrecord Pair(int x, int y) {}\npublic class Main {\n  public static void main(String[] args) { System.out.println(new Pair(1, 2) + \" \" + args.length); }\n}\n", Args: []string{"@x", "b"}}, "Pair[x=1, y=2] 2\n"},
+		{"an annotated and indented class behind an import", api.Code{Source: "import java.util.*; @SuppressWarnings(\"all\")\n  final public\n\tclass Solution { void main(int x) {} public static void main(String[] args) { System.out.println(List.of(1)); } }"}, "[1]\n"},
+		{"a helper that is public, and old code in a comment", api.Code{Source: "/*\npublic class Old {}\n*/\npublic class Helper { static int main() { return 2; } }\n  class Program { public static void main(String[] args) { System.out.println(Helper.main()); } }"}, "2\n"},
 		{"two files", api.Code{Source: "public class Main {\n  public static void main(String[] args) { System.out.println(Other.NAME); }\n}\n", Files: map[string]api.Content{"Other.java": api.Text("class Other { static final String NAME = \"other\"; }")}}, "other\n"},
 		{"as many processors as the limits allow", api.Code{Limits: api.CodeLimits{Pids: 63}, Source: "public class Main {\n  public static void main(String[] args) { System.out.println(Runtime.getRuntime().availableProcessors()); }\n}\n"}, fmt.Sprintf("%d\n", min(goruntime.NumCPU(), 15))},
 		{"threads in 128 MB", api.Code{Limits: api.CodeLimits{Memory: 128e6}, Source: "import java.util.stream.*;\npublic class Main {\n  public static void main(String[] args) { System.out.println(IntStream.range(0, 1000).parallel().sum()); }\n}\n"}, "499500\n"},
@@ -65,6 +67,15 @@ func TestJava(t *testing.T) {
 			if r := evaluate(t, t.Context(), rt, nil, code(t, c.code)); r.err != nil || r.result.Stdout != c.want {
 				t.Errorf("%s/%s: %v\n%s%s", c.name, rt.Name(), r.err, r.result.Stdout, r.result.Stderr)
 			}
+		}
+	}
+	for source, want := range map[string]string{
+		"class A { int main(String[] a) { return 1; } }": "compile: no class has a method `public static void main(String[] args)`, with which a program starts: main of A has other parameters",
+		"// nothing": "compile: no class has a method",
+	} {
+		r := evaluate(t, t.Context(), runtimes(t)[0], nil, code(t, api.Code{Language: "java", Source: source}))
+		if r.err == nil || r.err.Code != api.CompileError || !strings.HasPrefix(r.err.Message, want) {
+			t.Errorf("%s: %v, %+v", source, r.err, r.result)
 		}
 	}
 	r := evaluate(t, t.Context(), runtimes(t)[0], nil, code(t, api.Code{Language: "java", Source: "public class Main { void main( }"}))

@@ -29,7 +29,7 @@ func (p *Profile) inherit(base *Profile) {
 	if p.CompileLimits = completed(p.CompileLimits, base.CompileLimits); !p.compiled() {
 		p.CompileLimits = api.CodeLimits{}
 	}
-	p.find = base.find
+	p.find, p.file, p.built = base.find, base.file, base.built
 }
 
 func either(own, base []string) []string {

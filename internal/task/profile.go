@@ -52,6 +52,11 @@ type Profile struct {
 
 	// find asks a built-in language's tool for its path and its needs.
 	find func(f *finder, ctx context.Context, path string) (toolchain, error)
+	// file is the name that a source must have; nil: File.
+	file func(source, file string) string
+	// built looks at what the compile step has built of the source in the named file, and returns what is to be added to it. A
+	// *noProgram means that it cannot be started, which is the source's fault.
+	built func(file string, built []runtime.File) ([]runtime.File, error)
 }
 
 // The defaults of a run, and of a compile step.

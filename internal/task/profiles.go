@@ -2,9 +2,12 @@ package task
 
 import (
 	"cmp"
+	"os"
+	"path"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/task/java"
 )
 
 // builtIn are the profiles that need no configuration: one for each name in package language.
@@ -57,12 +60,14 @@ func builtIn() []*Profile {
 		{
 			Name: "java", File: "Main.java", Tools: []string{"javac"}, Install: "install a JDK, 11 or later (Debian: apt install default-jdk-headless)",
 			find:    (*finder).java,
-			Compile: []string{"/bin/sh", "-c", javaBuild, "java-build", "{tool}", "{memory}", "{file}", "{sources}"},
-			Built:   []string{"classes", "main.args"},
+			file:    java.File,
+			Compile: []string{"{tool}/javac", "-J-XX:MaxRAM={memory}", "-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-XX:-UsePerfData", "-encoding", "UTF-8", "-nowarn", "-d", "classes", "{sources}"},
+			Built:   []string{"classes"},
+			built:   javaStart,
 			// The JVM is told the memory and processors that the run may use, since it would otherwise see the
 			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@main.args"},
+				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@" + javaArguments},
 			Uncaught: `^Exception in thread "main" |^Error: `, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
 		},
 		{
@@ -84,20 +89,35 @@ const goBuild = `tools=$1 std=$2 program=$3; shift 3
 "$tools/compile" -p main -importcfg "$std/importcfg" -o main.pkg -pack "$@" &&
 exec "$tools/link" -s -w -importcfg "$std/importcfg" -o "$program" main.pkg`
 
-// javaBuild compiles. A public class must be in a file of its name, and the program starts with it. Without one it starts with
-// the class declared last at the start of a line before main, since javac does not say which class has a main. $1 is the
-// directory of javac, $2 the memory, $3 the source; all sources follow.
-const javaBuild = `tools=$1 memory=$2 file=$3; shift 4
-declares='((final|abstract|sealed|strictfp) +)*(class|record|enum|interface) +([A-Za-z_$][A-Za-z0-9_$]*)'
-class=$(sed -nE "s/^public +$declares.*/\4/p" "$file" | head -n 1)
-if [ -n "$class" ]; then
-	[ "$class.java" = "$file" ] || mv "$file" "$class.java" && file=$class.java
-else
-	class=$(sed -nE "/^$declares/{h;s/^$declares.*/\4/;x;};/void +main *\(/{g;p;q;}" "$file")
-fi
-package=$(sed -n 's/^ *package  *\([A-Za-z0-9_.]*\) *;.*/\1./p' "$file" | head -n 1)
-mkdir classes && printf -- '-cp classes\n%s\n' "$package${class:-Main}" >main.args &&
-exec "$tools/javac" -J-XX:MaxRAM="$memory" -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -encoding UTF-8 -nowarn -d classes "$file" "$@"`
+// javaArguments is the file that tells java which class to start. It is made by Pawl, and no other file may have this name.
+const javaArguments = "main.args"
+
+// largestClass bounds the class files that are read, in bytes. What a compiler makes of a source is a hundredth of that.
+const largestClass = 16 << 20
+
+// javaStart looks for the class with main among those that javac has built. The source cannot be asked, since a main may be inherited by
+// name, be another method of that name, or stand in a comment. The error is a *noProgram where no class has one.
+func javaStart(file string, built []runtime.File) ([]runtime.File, error) {
+	var classes []java.Class
+	for _, f := range built {
+		info, err := os.Stat(f.Source)
+		if err != nil || path.Ext(f.Path) != ".class" || info.Size() > largestClass {
+			continue
+		}
+		content, err := os.ReadFile(f.Source)
+		if err != nil {
+			return nil, err
+		}
+		if c, err := java.Read(content); err == nil {
+			classes = append(classes, c)
+		}
+	}
+	start, err := java.Main(classes, file)
+	if err != nil {
+		return nil, &noProgram{err}
+	}
+	return []runtime.File{{Path: javaArguments, Mode: 0o644, Content: []byte("-cp classes\n" + start + "\n")}}, nil
+}
 
 // toolchain is the path of a language's tool on this host, and the files that it needs.
 type toolchain struct {
