@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -45,7 +46,7 @@ func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {
 // "error[E0425]: …" and "SyntaxError: …"; then the message of the linker, which stands before the compiler's "ld returned 1";
 // then any message about a place in a file.
 var (
-	errorLine = regexp.MustCompile(`(?i)\b\w*error(\[\w+\])?:|syntax error|undefined reference to`)
+	errorLine = regexp.MustCompile(`(?i)\b\w*error( ?\[\w+\])?:|syntax error|undefined reference to`)
 	placeLine = regexp.MustCompile(`^\S+:\d+(:\d+)?: `)
 	asideLine = regexp.MustCompile(`: (warning|note|In function|In member)\b`)
 )
@@ -84,7 +85,19 @@ func (e *evaluation) syntaxError(ctx context.Context, files []runtime.File, stde
 	if e.syntax = firstError(said.kept); e.syntax == "" {
 		e.syntax = fmt.Sprintf("the check of the source ended with exit code %d", res.ExitCode)
 	}
+	if line := lineOf(e.file, said.kept); line != "" && !strings.Contains(e.syntax, e.file) {
+		e.syntax = e.file + ":" + line + ": " + e.syntax
+	}
 	return e.syntax
+}
+
+// lineOf is the first line of a file that a message names, as in `main.js:3` or `File "main.py", line 3`; "" if it names none.
+func lineOf(file string, said []byte) string {
+	found := regexp.MustCompile(`(?m)^(?:\s*File "|\S*/)?` + regexp.QuoteMeta(file) + `(?:", line |:)(\d+)`).FindSubmatch(said)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }
 
 // uncaught reports whether an error that the program did not catch ended it with exit code 1, according to the message that the

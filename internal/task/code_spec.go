@@ -65,7 +65,7 @@ func (e *evaluation) mounts() []runtime.Mount {
 
 // argv fills in the table's placeholders.
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
-	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.file,
+	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{types}", e.tools.types, "{file}", e.file,
 		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
 		"{processors}", strconv.Itoa(e.processors(l)))
 	var out []string

@@ -302,10 +302,10 @@ func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
 	for _, rt := range runtimes(t) {
 		for _, c := range []struct{ language, source, verdict, want string }{
-			{"python", "def f(:\n  pass\n", "syntax_error", "SyntaxError: "},
-			{"python", "def f():\npass\n", "syntax_error", "IndentationError: "},
+			{"python", "def f(:\n  pass\n", "syntax_error", "main.py:1: SyntaxError: "},
+			{"python", "def f():\npass\n", "syntax_error", "main.py:2: IndentationError: "},
 			{"python", "raise SyntaxError('of my own')", "nonzero_exit", "exit code 1: SyntaxError: of my own"},
-			{"javascript", "if (", "syntax_error", "SyntaxError: "},
+			{"javascript", "if (", "syntax_error", "main.js:1: SyntaxError: "},
 			{"javascript", "null.x", "nonzero_exit", "exit code 1: TypeError: "},
 			{"bash", "if true; then echo", "syntax_error", "syntax error"},
 			{"bash", "echo 'syntax error' >&2; exit 1", "nonzero_exit", "exit code 1: syntax error"},

@@ -192,15 +192,26 @@ func ask(ctx context.Context, env []string, dir string, argv ...string) ([]strin
 }
 
 func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
-	lines, err := ask(ctx, nil, "", path, "-p", "process.execPath + '\\n' + process.version")
+	lines, err := ask(ctx, nil, "", path, "-p", "[process.execPath, process.version, process.allowedNodeEnvironmentFlags.has('"+transformTypes+"')].join('\\n')")
 	if err != nil {
 		return toolchain{}, err
 	}
-	if len(lines) != 2 {
+	if len(lines) != 3 {
 		return toolchain{}, fmt.Errorf("%s did not print its path: %q", path, lines)
 	}
-	return toolchain{tool: lines[0], mounts: mounts(lines[0]), version: lines[1]}, nil
+	tc := toolchain{tool: lines[0], types: stripTypes, mounts: mounts(lines[0]), version: lines[1]}
+	if lines[2] == "true" {
+		tc.types = transformTypes
+	}
+	return tc, nil
 }
+
+// The options by which node reads TypeScript. Node 22.7 to 25 can transform enums, namespaces and parameter properties; the others only
+// take types away, and refuse what has to be transformed.
+const (
+	stripTypes     = "--experimental-strip-types"
+	transformTypes = "--experimental-transform-types"
+)
 
 // nodeWithTypes is a node that reads TypeScript by itself.
 func (f *finder) nodeWithTypes(ctx context.Context, path string) (toolchain, error) {

@@ -99,7 +99,7 @@ func TestTypeScript(t *testing.T) {
 		}
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		fake := filepath.Join(dir, "node")
-		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -p ]; then echo %s; echo %s; exit; fi\n[ \"$1\" = --experimental-strip-types ] || exit 9\nshift 2\nexec %s -e \"$(cat $1)\"\n", fake, version, node)
+		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -p ]; then echo %s; echo %s; echo true; exit; fi\n[ \"$1\" = --experimental-transform-types ] || exit 9\nshift 2\nexec %s -e \"$(cat $1)\"\n", fake, version, node)
 		if err := os.WriteFile(fake, []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -117,6 +117,43 @@ func TestTypeScript(t *testing.T) {
 			t.Errorf("%v", r.err)
 		}
 	}
+}
+
+// What only types take away is not: a node that can transform it does, and another one refuses it with its line.
+func TestTypeScriptThatIsTransformed(t *testing.T) {
+	t.Parallel()
+	need(t, "typescript")
+	rt := runtimes(t)[0]
+	found := task.Look(t.Context(), must(task.BuiltInLanguages().Profile("typescript")))[0]
+	for source, want := range map[string]string{
+		"enum A { X = 3 }\nconsole.log(A.X)":                                                                               "3\n",
+		"\nnamespace N { export const y = 4 }\nconsole.log(N.y)":                                                           "4\n",
+		"\nclass P { constructor(private x: number) {} get() { return this.x } }\nconsole.log(new P(5).get())":             "5\n",
+		"interface I<T> { a?: T }\nlet v = <T,>(x: I<T>): T | undefined => x.a!\nconsole.log(v({a: 6}) satisfies unknown)": "6\n",
+	} {
+		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "ts", Source: source}))
+		refused := r.err != nil && r.err.Code == api.SyntaxError && strings.HasPrefix(r.err.Message, "main.ts:") && strings.Contains(r.err.Message, "is not supported in strip-only mode")
+		if r.result.Stdout != want && !(refused && strings.HasPrefix(found.Version, "v26")) {
+			t.Errorf("%s: %q, %v", source, r.result.Stdout, r.err)
+		}
+	}
+	for source, want := range map[string]string{
+		"\nconst x: number = ;":                            "syntax_error main.ts:2: SyntaxError [ERR_INVALID_TYPESCRIPT_SYNTAX]: Expression expected",
+		"let a: number = 1;\nlet a = 2;":                   "syntax_error main.ts:2: SyntaxError: Identifier 'a' has already been declared",
+		"throw new SyntaxError('of my own') as any":        "nonzero_exit exit code 1: SyntaxError: of my own",
+		"import fs from 'fs';\nJSON.parse('{' as string);": "nonzero_exit exit code 1: SyntaxError: ",
+	} {
+		if r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "ts", Source: source})); r.err == nil || !strings.HasPrefix(r.err.Code+" "+r.err.Message, want) {
+			t.Errorf("%s: %v", source, r.err)
+		}
+	}
+}
+
+func must[T any](v T, ok bool) T {
+	if !ok {
+		panic("it is not there")
+	}
+	return v
 }
 
 // TestLanguagesUnprivileged runs the test of the languages again as a user who is nobody on this host. Go is left out:

@@ -88,7 +88,7 @@ func (p *Profile) inImage() (toolchain, error) {
 			return toolchain{}, Errorf(flow.CodeInvalidInput, "language: %s needs a library that is prepared on the worker's host, which an image does not have (leave runtime out, or use a container task)", p.Name)
 		}
 	}
-	var tc toolchain
+	tc := toolchain{types: stripTypes}
 	if len(p.Tools) > 0 {
 		tc.tool = path.Base(p.Tools[0])
 	}
@@ -135,7 +135,7 @@ func inForce(l runtime.Limits) *api.CodeLimits {
 }
 
 // placeholders are the names that argument lists may hold in braces.
-var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std"}
+var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std", "types"}
 
 // Check finds all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
@@ -221,7 +221,7 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 		if rest = behind; name == "sources" && arg != "{sources}" {
 			fault(at, arg, "{sources} stands for several arguments", "make it an argument of its own")
 		}
-		if name == "std" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
+		if name == "std" || name == "types" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
 			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {program}, {memory} or {processors}")
 		}
 	}

@@ -29,8 +29,9 @@ func builtIn() []*Profile {
 			find: (*finder).nodeWithTypes,
 			// Type annotations are removed, not checked. Without the second option each program would print a
 			// warning that this is experimental.
-			Run:      []string{"{tool}", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", "{file}"},
-			Uncaught: nodeUncaught, Limits: api.CodeLimits{Pids: 128},
+			Run:         []string{"{tool}", "{types}", "--disable-warning=ExperimentalWarning", "{file}"},
+			CheckSource: []string{"{tool}", "--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "-e", typesCheck, "{file}", "{types}"},
+			Uncaught:    nodeUncaught, Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "bash", File: "main.sh", Tools: []string{"bash"}, Install: "install bash (Debian: apt install bash)",
@@ -79,6 +80,16 @@ func builtIn() []*Profile {
 	}
 }
 
+// typesCheck parses a source of TypeScript in the way in which the program is run, since `node --check` takes no types away. A node
+// before 22.13 has no such function, and then nothing is found.
+const typesCheck = `const {stripTypeScriptTypes: strip} = require('module'), fs = require('fs'), vm = require('vm')
+const [file, types] = process.argv.slice(1)
+if (strip) {
+	const js = strip(fs.readFileSync(file, 'utf8'), {mode: types.includes('transform') ? 'transform' : 'strip', sourceUrl: file})
+	try { new vm.Script('(function(exports, require, module, __filename, __dirname) {' + js + '\n})') }
+	catch { new vm.SourceTextModule(js, {identifier: file}) }
+}`
+
 // nodeUncaught is the last line that Node.js writes below an error that has ended a program.
 const nodeUncaught = `^Node\.js v\d`
 
@@ -124,6 +135,7 @@ type toolchain struct {
 	tool    string // the program to run
 	named   string // the path that people know, if it is another one
 	std     string
+	types   string // the option with which node reads TypeScript
 	mounts  []runtime.Mount
 	version string
 }
