@@ -96,6 +96,10 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		if err != nil {
 			return nil, fmt.Errorf("load workflows: %w", err)
 		}
+		// A child may have ended in a transaction that read its clock after this one did. The step that takes the end in is not earlier.
+		if t.now, err = t.tx.Now(ctx); err != nil {
+			return nil, err
+		}
 		asked := make(map[flow.ID]store.KnownWorkflow, len(of))
 		for _, k := range of {
 			asked[k.ID] = k

@@ -64,7 +64,8 @@ type Prober interface {
 
 // Tx is one read-write transaction of the engine. It is used by one goroutine.
 type Tx interface {
-	// Now is the database's clock.
+	// Now is the database's clock. It is read once, and again after the transaction has waited for locks and after LockWorkflows, so that no
+	// time that the transaction writes is earlier than one that it has read.
 	Now(ctx context.Context) (time.Time, error)
 	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it together with the session.
 	LastPause(ctx context.Context) (int64, error)

@@ -239,10 +239,7 @@ func (t *tx) rollBack() {
 // Now implements store.Tx.
 func (t *tx) Now(ctx context.Context) (time.Time, error) {
 	if t.begun && !t.nowUnread {
-		t.add(qNow, nil, func(r *rows) error {
-			t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
-			return nil
-		})
+		t.addNow()
 	}
 	t.begin()
 	if err := t.flush(ctx); err != nil {
@@ -250,6 +247,14 @@ func (t *tx) Now(ctx context.Context) (time.Time, error) {
 	}
 	t.nowUnread = false
 	return t.now, nil
+}
+
+// addNow queues the reading of the clock.
+func (t *tx) addNow() {
+	t.add(qNow, nil, func(r *rows) error {
+		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
+		return nil
+	})
 }
 
 // ticketBits says how many tickets one number of the sequence stands for (65,536), so that a transaction draws adjacent tickets

@@ -110,7 +110,9 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 			t.addProgress(unknown, progress, &found)
 		}
 		t.add(qChanges, t.args().columns(knownAttempts.columns(of...)), readChange(progress))
+		t.addNow() // the statements above see ends that were committed after the transaction has begun; Now is not behind them
 	})
+	t.nowUnread = true
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,46 @@ func doubleFold(s *shared) {
 	equal(s.bench, "successors", got["second"].Created, 1)
 }
 
+// timesOfSteps lets a child of a workflow end in one transaction while another one, which has read the clock before, is about to take the
+// workflow's step: the clock of the step is then not behind the end that it takes in, so the workflow does not end before its child.
+func timesOfSteps(s *shared) {
+	wf := s.workflow()
+	child := s.claimed(flow.ID{1}, under(wf, "only", 0))
+	of := store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: wf, Attempt: 1}, Change: store.NothingKnown}
+	var ended, step time.Time
+	must(s.bench, s.both[0].Update(s.ctx(), func(ctx context.Context, t store.Tx) (err error) {
+		if _, err = t.Now(ctx); err != nil {
+			return err
+		}
+		err = decided(s.ctx(), s.both[1], func(ctx context.Context, other store.Tx) error {
+			loaded, err := other.Lock(ctx, []flow.ID{child}, store.WithoutPayload)
+			if err != nil {
+				return err
+			}
+			if ended, err = other.Now(ctx); err != nil {
+				return err
+			}
+			d := flow.Load(loaded[0])
+			d.Report(d.Owner, flow.Report{Execution: child, Attempt: 1, Events: []flow.Event{
+				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: ended}, {Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: ended}}}, nil, nil, ended, 0)
+			return other.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		})
+		if err != nil {
+			return err
+		}
+		locked, err := t.LockWorkflows(ctx, []store.KnownWorkflow{of})
+		if err != nil {
+			return err
+		}
+		equal(s.bench, "children that have ended", locked[0].Tasks[0].Ended, map[flow.Stage]int{flow.Completed: 1})
+		step, err = t.Now(ctx)
+		return err
+	}))
+	if step.Before(ended) {
+		s.Errorf("the step is at %v, %v before the end that it takes in", step, ended.Sub(step))
+	}
+}
+
 // doubleDue lets both stores sweep what is due at once: each is decided once.
 func doubleDue(s *shared) {
 	var all []flow.ID

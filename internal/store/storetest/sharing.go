@@ -21,7 +21,7 @@ func Shared(t *testing.T, open func(*testing.T) [2]store.Store) {
 		test func(*shared)
 	}{
 		{"Seen", seen}, {"SharedTickets", sharedTickets}, {"Locked", locked}, {"SharedClaims", sharedClaims}, {"Lines", lines}, {"DoubleRecovery", doubleRecovery},
-		{"DoubleFold", doubleFold}, {"DoubleDue", doubleDue}, {"DoubleSubmission", doubleSubmission}, {"DoubleDefinition", doubleDefinition},
+		{"DoubleFold", doubleFold}, {"TimesOfSteps", timesOfSteps}, {"DoubleDue", doubleDue}, {"DoubleSubmission", doubleSubmission}, {"DoubleDefinition", doubleDefinition},
 		{"DoubleRemoval", doubleRemoval}, {"DoubleTick", doubleTick}, {"DoubleSignal", doubleSignal}, {"DoubleEnforcement", doubleEnforcement}, {"DoubleInquiry", doubleInquiry}, {"PassedSchedules", passedSchedules}, {"Notified", notified},
 	} {
 		t.Run(part.name, func(t *testing.T) {
