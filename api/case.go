@@ -15,9 +15,10 @@ type Case struct {
 type Comparison struct {
 	// Mode is "exact", "trimmed" (the default), "tokens", "numeric" or "checker"; see docs/evaluations.md.
 	Mode string `json:"mode,omitempty" check:"compare_mode"`
-	// Absolute and Relative are the tolerances of "numeric"; a number within either is right. Both zero: 1e-6 each.
-	Absolute float64  `json:"absolute,omitempty" check:"tolerance"`
-	Relative float64  `json:"relative,omitempty" check:"tolerance"`
+	// Absolute and Relative are the tolerances of "numeric"; a number within either is right, and two integers have to be equal.
+	// Without both: 1e-6 each. Where one is given the other is zero.
+	Absolute *float64 `json:"absolute,omitempty" check:"tolerance"`
+	Relative *float64 `json:"relative,omitempty" check:"tolerance"`
 	Checker  *Checker `json:"checker,omitempty"` // with "checker"
 }
 

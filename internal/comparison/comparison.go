@@ -4,7 +4,6 @@ package comparison
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,20 +18,20 @@ const (
 	Exact   Mode = "exact"   // byte for byte
 	Trimmed Mode = "trimmed" // white space at the end of lines, and empty lines at the end, do not count
 	Tokens  Mode = "tokens"  // words in the same order; the white space between them does not count
-	Numeric Mode = "numeric" // as tokens, and numbers may differ within the tolerances
+	Numeric Mode = "numeric" // as tokens, and numbers that are not both integers may differ within the tolerances
 )
 
 // Modes lists the modes, the strictest first.
 func Modes() []Mode { return []Mode{Exact, Trimmed, Tokens, Numeric} }
 
-// DefaultTolerance is what Numeric allows, absolutely and relatively, when it is given neither.
+// DefaultTolerance is what a rule of Numeric has, absolutely and relatively, where neither is given.
 const DefaultTolerance = 1e-6
 
 // Rule says how outputs are compared.
 type Rule struct {
 	Mode Mode
 	// Absolute and Relative are how far a number may be from the expected one: by that much, or by that much of the
-	// expected one's size. Only Numeric has them.
+	// expected one's size. Two integers have to be equal. Only Numeric has tolerances.
 	Absolute, Relative float64
 }
 
@@ -56,10 +55,7 @@ func (r Rule) Compare(got, want []byte) *Mismatch {
 	case Trimmed:
 		return trimmed(got, want)
 	case Numeric:
-		if r.Absolute == 0 && r.Relative == 0 {
-			r.Absolute, r.Relative = DefaultTolerance, DefaultTolerance
-		}
-		return words(got, want, r.near)
+		return words(got, want, r.tolerances().near)
 	}
 	return words(got, want, bytes.Equal)
 }
@@ -170,39 +166,6 @@ func nextWord(b *[]byte) (space, word []byte) {
 	}
 	*b = rest[end:]
 	return space, rest[:end]
-}
-
-// near reports whether two words are the same, or numbers within the tolerances.
-func (r Rule) near(got, want []byte) bool {
-	if bytes.Equal(got, want) {
-		return true
-	}
-	g, ok := number(got)
-	w, also := number(want)
-	switch {
-	case !ok || !also:
-		return false
-	case math.IsNaN(g) || math.IsNaN(w):
-		return math.IsNaN(g) && math.IsNaN(w)
-	case math.IsInf(g, 0) || math.IsInf(w, 0):
-		return g == w
-	}
-	off := math.Abs(g - w)
-	return off <= r.Absolute || off <= r.Relative*math.Abs(w)
-}
-
-// longestNumber is how long a word may be and still be a number.
-const longestNumber = 1000
-
-func number(word []byte) (float64, bool) {
-	if len(word) > longestNumber {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(string(word), 64)
-	if err != nil && math.IsInf(f, 0) {
-		return f, true // too large for a float: so it is as infinite as any other
-	}
-	return f, err == nil
 }
 
 // shown is how much of a line or word a mismatch shows, in bytes.

@@ -20,9 +20,18 @@ func Rule(c *api.Comparison) comparison.Rule {
 	if c == nil {
 		c = &api.Comparison{}
 	}
-	r := comparison.Rule{Mode: comparison.Mode(c.Mode), Absolute: c.Absolute, Relative: c.Relative}
+	r := comparison.Rule{Mode: comparison.Mode(c.Mode)}
 	if r.Mode == "" {
 		r.Mode = comparison.Trimmed
+	}
+	if c.Absolute == nil && c.Relative == nil {
+		r.Absolute, r.Relative = comparison.DefaultTolerance, comparison.DefaultTolerance
+	}
+	if c.Absolute != nil {
+		r.Absolute = *c.Absolute
+	}
+	if c.Relative != nil {
+		r.Relative = *c.Relative
 	}
 	return r
 }
@@ -91,7 +100,7 @@ func readComparison(r *strictjson.Reader, into reflect.Value) {
 	if c.Mode == "" && c.Checker != nil {
 		c.Mode = api.ModeChecker
 	}
-	if c.Mode == "" && (c.Absolute != 0 || c.Relative != 0) {
+	if c.Mode == "" && (c.Absolute != nil || c.Relative != nil) {
 		c.Mode = string(comparison.Numeric)
 	}
 	switch {
@@ -99,7 +108,7 @@ func readComparison(r *strictjson.Reader, into reflect.Value) {
 		r.ProblemAt("checker", "", "it is missing", `give the checker's "language" and "source"`)
 	case c.Mode != api.ModeChecker && c.Checker != nil:
 		r.ProblemAt("checker", "", fmt.Sprintf("the mode %q has no checker", c.Mode), `leave it out, or use the mode "checker"`)
-	case c.Mode != string(comparison.Numeric) && (c.Absolute != 0 || c.Relative != 0):
+	case c.Mode != string(comparison.Numeric) && (c.Absolute != nil || c.Relative != nil):
 		r.ProblemAt("", "", fmt.Sprintf("the mode %q has no tolerances", c.Mode), `leave them out, or use the mode "numeric"`)
 	}
 }
@@ -111,7 +120,7 @@ func checkCompareMode(r *strictjson.Reader, at string, v reflect.Value) {
 }
 
 func checkTolerance(r *strictjson.Reader, _ string, v reflect.Value) {
-	if f := v.Float(); f < 0 {
+	if f := reflect.Indirect(v).Float(); f < 0 {
 		r.Problem("it is not a tolerance", "write a number that is not negative, such as 1e-6")
 	}
 }

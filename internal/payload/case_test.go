@@ -22,7 +22,7 @@ func TestCasesAreRead(t *testing.T) {
 	none := api.Text("")
 	want := []api.Case{{Name: "a", Stdin: api.Text("in"), Args: []string{"1"}, Expect: &none, Limits: api.CodeLimits{Wall: api.Duration(1e9)}},
 		{Name: "2", Stdin: api.Content{Bytes: []byte{0}}}}
-	if diff := cmp.Diff(want, c.Cases); diff != "" || !c.StopOnFailure || c.Compare.Mode != "numeric" || c.Compare.Relative != 1e-3 {
+	if diff := cmp.Diff(want, c.Cases); diff != "" || !c.StopOnFailure || c.Compare.Mode != "numeric" || c.Compare.Relative == nil || *c.Compare.Relative != 1e-3 {
 		t.Errorf("%s\n%+v", diff, c.Compare)
 	}
 	again, err := json.Marshal(c)
@@ -55,6 +55,8 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"cases":[{}],"limits":{"output":"100MB"}`), "limits.output", "held to be compared"},
 		{with(`"cases":[{}],"compare":"fuzzy"`), "compare", `not a way to compare: "fuzzy" (one of exact, trimmed, tokens, numeric, checker)`},
 		{with(`"cases":[{}],"compare":{"mode":"numeric","absolute":-1}`), "compare.absolute", "not a tolerance: -1 (write a number that is not negative"},
+		{with(`"cases":[{}],"compare":{"absolute":1e-400}`), "compare.absolute", "it is too small a number"},
+		{with(`"cases":[{}],"compare":{"mode":"exact","absolute":0}`), "compare", `the mode "exact" has no tolerances`},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","accept":[0,256]}}`), "compare.checker.accept", "it is not a list of exit codes: [0,256] (write whole numbers from 0 to 255"},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","reject":0}}`), "compare.checker.reject", "it is a number and should be a list: 0"},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","accept":[1]}}`), "compare.checker.accept", "the same exit code says right and wrong: 1 (give both accept and reject"},

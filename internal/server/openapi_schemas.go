@@ -120,7 +120,7 @@ func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
 	for _, m := range api.CompareModes() {
 		mode.Enum = append(mode.Enum, m)
 	}
-	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric; 1e-6 when neither is given"}
+	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric, for numbers that are not both integers; 1e-6 each when neither is given, and 0 where only the other one is"}
 	return &huma.Schema{OneOf: []*huma.Schema{mode, {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
 		"mode": mode, "absolute": tolerance, "relative": tolerance, "checker": r.Schema(reflect.TypeFor[api.Checker](), true, "Checker"),
 	}}}}

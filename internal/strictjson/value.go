@@ -91,9 +91,14 @@ func (r *Reader) number(into reflect.Value) {
 		}
 		return
 	}
-	if f, err := strconv.ParseFloat(tok.String(), 64); err != nil || math.IsInf(f, 0) {
+	f, err := strconv.ParseFloat(tok.String(), 64)
+	digits, _, _ := strings.Cut(strings.ToLower(tok.String()), "e")
+	switch {
+	case err != nil || math.IsInf(f, 0):
 		r.Problem("it is too large a number", "")
-	} else {
+	case f == 0 && strings.ContainsAny(digits, "123456789"):
+		r.Problem("it is too small a number", "write 0, or one of at least 1e-300")
+	default:
 		into.SetFloat(f)
 	}
 }

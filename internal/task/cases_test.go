@@ -128,10 +128,11 @@ func TestComparisons(t *testing.T) {
 		{`{"mode":"tokens"}`, "lines=ok words=ok near=wrong_answer far=wrong_answer"},
 		{`{"absolute":0.01}`, "lines=ok words=ok near=ok far=wrong_answer"},
 		{`{"mode":"numeric","relative":0.5}`, "lines=ok words=ok near=ok far=ok"},
+		{`{"mode":"numeric","relative":0,"absolute":0}`, "lines=ok words=ok near=wrong_answer far=wrong_answer"},
 	} {
 		in := fmt.Sprintf(`{"language":"bash","source":"cat","compare":%s,"cases":[
 			{"name":"lines","stdin":"a \nb\n\n","expect":"a\nb"},{"name":"words","stdin":"a  b\n","expect":"a\nb"},
-			{"name":"near","stdin":"3.14","expect":"3.141"},{"name":"far","stdin":"3","expect":"4"}]}`, c.compare)
+			{"name":"near","stdin":"3.14","expect":"3.141"},{"name":"far","stdin":"3.0","expect":"4"}]}`, c.compare)
 		if r := evaluate(t, t.Context(), rt, nil, in); verdicts(r.result) != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s (%v)", c.compare, verdicts(r.result), c.want, r.err)
 		}

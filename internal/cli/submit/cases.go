@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -25,7 +27,7 @@ import (
 type caseOptions struct {
 	dir           string
 	compare       string
-	tolerance     float64
+	tolerance     string // "": not given, which zero is not
 	checker       string
 	stopOnFailure bool
 	noExpect      bool
@@ -36,7 +38,7 @@ type caseOptions struct {
 func (o *caseOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.dir, "cases", "", "directory of cases: NAME.in is what the program reads, NAME.out or NAME.ans what it should write")
 	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
-	f.Float64Var(&o.tolerance, "tolerance", 0, "how far numbers may be from what is expected, absolutely or relatively; means --compare numeric")
+	f.StringVar(&o.tolerance, "tolerance", "", "how far numbers that are not both integers may be from what is expected, absolutely or relatively, such as 1e-6; means --compare numeric")
 	f.StringVar(&o.checker, "checker", "", "program that decides instead: it is given the names of input, output and what is expected")
 	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
 	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
@@ -47,7 +49,7 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 // addCases puts the cases into the request.
 func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
-		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure || o.noExpect {
+		if o.compare != "" || o.tolerance != "" || o.checker != "" || o.stopOnFailure || o.noExpect {
 			return exit.Usagef("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
 		}
 		return nil
@@ -63,20 +65,22 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 		return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 	}
 	e.StopOnFailure = o.stopOnFailure
-	by := api.Comparison{Mode: o.compare, Absolute: o.tolerance, Relative: o.tolerance}
+	by := api.Comparison{Mode: o.compare}
 	switch modes := api.CompareModes()[:4]; {
 	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
 		return exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
-	case o.checker != "" && (o.compare != "" || o.tolerance != 0):
+	case o.checker != "" && (o.compare != "" || o.tolerance != ""):
 		return exit.Usagef("--checker decides by itself: leave --compare and --tolerance out")
 	case o.compare != "" && !slices.Contains(modes, o.compare):
 		return exit.Usagef("--compare %q: one of %s; --checker names a program that decides", o.compare, strings.Join(modes, ", "))
-	case o.tolerance < 0:
-		return exit.Usagef("--tolerance %g: give a number that is not negative, such as 1e-6", o.tolerance)
-	case o.tolerance != 0 && o.compare != "" && o.compare != "numeric":
+	case o.tolerance != "" && o.compare != "" && o.compare != "numeric":
 		return exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
-	case o.tolerance != 0:
-		by.Mode = "numeric"
+	case o.tolerance != "":
+		most, err := strconv.ParseFloat(o.tolerance, 64)
+		if err != nil || most < 0 || math.IsInf(most, 0) || math.IsNaN(most) {
+			return exit.Usagef("--tolerance %s: give a number that is not negative, such as 1e-6", o.tolerance)
+		}
+		by.Mode, by.Absolute, by.Relative = "numeric", &most, &most
 	case o.checker != "":
 		source, err := app.ReadBounded(o.checker)
 		if err != nil {
