@@ -34,7 +34,7 @@ check: vet lint lint-page bin/gotestsum ## while working: vet, lint, the rules, 
 	scripts/tests check
 
 test: vet lint lint-page bin/gotestsum ## before a commit: every package with the race detector on real services, the page's main tests, the chart
-	PAWL_SERVICES_FSYNC=off scripts/with-services scripts/tests test
+	PAWL_SERVICES_FSYNC=off PAWL_SERVICES_S3=off scripts/with-services scripts/tests test
 
 test-all: test ## before a release: make test, and all that it leaves out
 	for slice in $(SLICES); do $(MAKE) --no-print-directory slice-$$slice || failed=1; done; test -z "$${failed:-}"

@@ -17,7 +17,7 @@ import (
 
 // When the connections of a server to its database fall silent, each request ends in time, well or with 503, and afterwards
 // everything works: submissions, lists, readiness, and the worker in the server.
-func TestSilence(t *testing.T) {
+func TestSilentConnectionsToTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
 	if !strings.Contains(db.dsn, "@") {

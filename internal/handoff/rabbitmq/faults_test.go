@@ -69,7 +69,7 @@ func (c *tally) has(body string) func() bool {
 }
 
 // The faults of a RabbitMQ, one after another, since a start takes seconds.
-func TestFaults(t *testing.T) {
+func TestFaultsOfTheBroker(t *testing.T) {
 	t.Parallel()
 	s := rabbitmqtest.Start(t)
 	for name, fault := range map[string]func(*testing.T, *rabbitmqtest.Server, string){
