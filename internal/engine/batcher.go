@@ -8,9 +8,12 @@ import (
 // batcher decides which requests go into one transaction, and when it begins. It holds the requests that wait and knows which
 // transactions are under way; it runs none. The engine's mutex guards it, but for contention, which has its own.
 //
-// A request goes at once where a committer is free; what comes while all of them are busy goes together in the next transaction. There is one
-// exception: callers that one transaction has answered usually return together. Without a wait the first of them would be committed alone, and the
-// others would wait for that commit: see linger.
+// A lone request goes at once, requests that come during a transaction go together in the next. There are two exceptions:
+//
+//   - With several committers a transaction may begin beside another one. A few requests are cheaper in the next transaction of the
+//     committer that is busy: besideFrom and besideAfter say when they do not wait for it.
+//   - Callers that one transaction has answered usually return together. Without a wait the first of them would be committed alone,
+//     and the others would wait for that commit: see linger.
 //
 // Four rules say who waits for whom:
 //
@@ -37,6 +40,12 @@ const (
 	// pendingLimit and pendingBytes bound the requests that wait for a transaction; beyond them callers get ErrOverloaded. Chosen, not measured.
 	pendingLimit = 200_000
 	pendingBytes = 256 << 20
+
+	// besideFrom is how many requests are worth a transaction beside another one. Fewer wait for the end of that one, at the most
+	// until it has been under way for besideAfter. Without the wait, 100 workflows of three steps on PostgreSQL took six commits of ten
+	// with one request each (decision 2). That a few wait is measured; the two numbers are chosen.
+	besideFrom  = 32
+	besideAfter = 20 * time.Millisecond
 
 	// After a transaction that answered lingerFrom callers or more, the next one waits for 1/lingerPart of the time that it took, for
 	// lingerMost at the most, and only until half as many requests as that one had wait. That it waits is measured (decision 2); the numbers
@@ -103,6 +112,11 @@ func (b *batcher) startableRequests() int {
 
 // wait is how long the next transaction waits for more requests; 0 or less: it may begin now.
 func (b *batcher) wait(now time.Time) time.Duration {
+	if len(b.underWay) > 0 && b.startable() < besideFrom {
+		if left := b.underWay[len(b.underWay)-1].began.Add(besideAfter).Sub(now); left > 0 {
+			return left
+		}
+	}
 	if n := b.startableRequests(); n == 0 || n >= b.linger.enough || len(b.underWay) > 0 {
 		return 0
 	}

@@ -42,9 +42,13 @@ func TestBatcher(t *testing.T) {
 		steps []batchStep
 	}{
 		{"a lone request goes at once", []batchStep{{requests: 1, begins: 1}, {at: 1, done: 1, nothing: true}, {at: 2, requests: 1, begins: 1}}},
-		{"a request goes beside a transaction", []batchStep{{requests: 1, begins: 1}, {at: 1, requests: 1, begins: 1}}},
-		{"requests for which no committer is free go together", []batchStep{
-			{requests: 1, begins: 1}, {at: 1, requests: 1}, {at: 2, callers: 3}, {at: 3, done: 1, begins: 4}}},
+		{"requests during a transaction go together in the next", []batchStep{
+			{requests: 1, begins: 1}, {at: 1, requests: 1, waits: 19}, {at: 2, callers: 3, waits: 18}, {at: 3, done: 1, begins: 4}}},
+		{"many go beside a transaction", []batchStep{{requests: 1, begins: 1}, {at: 1, requests: besideFrom - 1, waits: 19}, {at: 1, requests: 1, begins: besideFrom}}},
+		{"few do not wait for a slow transaction", []batchStep{
+			{requests: 1, begins: 1}, {at: 19, requests: 1, waits: 1}, {at: 20, begins: 1},
+			// Now they wait for the younger one of the two, also when it has ended before the slow one.
+			{at: 21, requests: 1, waits: 19}, {at: 22, done: 2, begins: 1}, {at: 23, done: 1}, {at: 23, requests: 1, waits: 19}, {at: 24, done: 3, begins: 1}}},
 		{"the callers of a transaction are waited for", []batchStep{
 			{callers: many, begins: many}, {at: 4, done: 1}, {at: 4, callers: 1, waits: 1}, {at: 5, begins: 1}}},
 		{"half of them are enough", []batchStep{
@@ -56,14 +60,14 @@ func TestBatcher(t *testing.T) {
 		{"a single caller is not waited for", []batchStep{{requests: many, begins: many}, {at: 4, done: 1}, {at: 4, requests: 1, begins: 1}}},
 		{"few callers are not waited for", []batchStep{{callers: lingerFrom - 1, begins: lingerFrom - 1}, {at: 4, done: 1}, {at: 4, callers: 1, begins: 1}}},
 		{"a shorter pause leaves a longer one", []batchStep{
-			{callers: many, begins: many}, {at: 1, callers: many, begins: many}, {at: 8, done: 1}, {at: 8, done: 2},
+			{callers: many, begins: many}, {at: 1, callers: besideFrom, begins: besideFrom}, {at: 8, done: 1}, {at: 8, done: 2},
 			{at: 8, callers: 1, waits: 2}, {at: 8, callers: many/2 - 1, begins: many / 2}}},
 		{"a transaction is bounded", []batchStep{{requests: batchLimit + 10, begins: batchLimit}, {at: 1, done: 1, begins: 10}}},
 		{"follow-ups alternate with callers", []batchStep{
 			{followUps: 2*followUpLimit + 1, requests: 1, begins: followUpLimit}, {at: 1, done: 1, begins: 1}, {at: 2, done: 2, requests: 2, begins: followUpLimit},
 			{at: 3, done: 3, begins: 2}, {at: 4, done: 4, begins: 1}, {at: 5, done: 5, nothing: true}}},
 		{"wide workflows go alone and one at a time", []batchStep{
-			{wide: 2, begins: 1}, {at: 20, nothing: true}, {at: 21, requests: 1, begins: 1}, {at: 22, done: 1, begins: 1}}},
+			{wide: 2, begins: 1}, {at: 20, nothing: true}, {at: 21, requests: 1, begins: 1}, {at: 22, done: 1, waits: 19}, {at: 23, done: 2, begins: 1}}},
 		{"a small call goes before a large one", []batchStep{
 			{requests: batchLimit - 1, begins: batchLimit - 1}, {at: 1, requests: batchLimit, waits: 0, begins: batchLimit}, {at: 1, requests: 3 * batchLimit / 2}, {at: 1, requests: 1},
 			{at: 2, done: 2}, {at: 2, begins: batchLimit, answers: 1}, {at: 3, done: 3, begins: batchLimit/2 + 1, answers: 1}}},
@@ -72,7 +76,7 @@ func TestBatcher(t *testing.T) {
 		{"a request that fills a transaction has its turn", []batchStep{
 			{requests: 1, begins: 1}, {at: 1, bytes: batchBytes + 1, callers: 600}, {at: 30, begins: 600}, {at: 31, callers: 600, begins: 1}, {at: 32, begins: 600}}},
 		{"calls that need contended keys go alone, one batch at a time", []batchStep{
-			{contended: 40, requests: 1, begins: 40}, {at: 20, begins: 1}, {at: 21, contended: 2, nothing: true}, {at: 22, requests: 3, begins: 3},
+			{contended: 40, requests: 1, begins: 40}, {at: 20, begins: 1}, {at: 21, contended: 2, waits: 19}, {at: 22, requests: besideFrom, begins: besideFrom},
 			{at: 23, done: 2}, {at: 24, done: 3}, {at: 50, nothing: true}, {at: 51, done: 1, begins: 2}}},
 		{"contended calls alternate with plain ones", []batchStep{
 			{contended: 1, requests: 1, begins: 1}, {at: 1, done: 1}, {at: 1, contended: 2, begins: 1}, {at: 2, done: 2, requests: 3, begins: 2}, {at: 3, done: 3, begins: 3}}},

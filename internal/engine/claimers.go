@@ -100,8 +100,9 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
-// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL has four committers, and with one
-// call the ends of executions would wait for the commit of those before them (decision 2).
+// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL has four committers, but more
+// than two transactions are seldom under way, because besideFrom and besideAfter keep a third from beginning. With one call the ends of executions would
+// wait for the commit of those before them (decision 2).
 const mostCalls = 2
 
 // Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one

@@ -1,0 +1,5 @@
+//go:build race
+
+package counted
+
+const raceEnabled = true
