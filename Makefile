@@ -25,7 +25,7 @@ NEIGHBOUR ?= 5m
 # What make test-all adds to make test, in parts that CI takes in turn: scripts/tests says what is in each, scripts/later.txt why.
 SLICES := simulation page chaos cluster fuzz long
 
-.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page soak-ui kubernetes calendar fuzz chaos cross bench bench-peers picture
+.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page soak-ui kubernetes calendar fuzz chaos cross bench bench-guard bench-peers picture
 
 build: ## bin/pawl
 	$(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -113,6 +113,9 @@ cross:
 
 bench: build ## the figures of the README
 	scripts/figures bin/pawl
+
+bench-guard: ## the published workloads of this commit and of the release, in turn, on one PostgreSQL: ratios, appended to bench/history.csv
+	scripts/with-services scripts/bench-guard
 
 bench-peers: ## Pawl beside River, DBOS, go-workflows, Restate and Temporal on one PostgreSQL, in one table
 	scripts/with-services sh -c 'cd bench && $(GO) run .'
