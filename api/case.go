@@ -36,17 +36,23 @@ func CompareModes() []string {
 
 // Checker is a program that decides whether an output is right. It is run in the sandbox with the arguments input.txt,
 // output.txt and expected.txt, which lie in its working directory. Its exit code says right or wrong, and what it writes
-// to stdout, or else to stderr, is the message. Any other end, and an exception that it does not catch, is its own fault
-// and not the program's: the verdict is "checker_error".
+// to stdout, or else to stderr, is the message. Where a signal, a limit or an exception that it does not catch ends it, and it accepts the
+// expected output, the program's output is at fault and wrong. Any other end is its own fault: the verdict is "checker_error".
 type Checker struct {
 	Language string             `json:"language" check:"language" doc:"Of the checker"`
 	Source   string             `json:"source" check:"source" doc:"The checker; it is run with input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong"`
 	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the checker's working directory, by relative path"`
 	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of one run of the checker"`
-	// Accept and Reject are the exit codes that say right and wrong; [0] and [1] when they are not given.
+	// Style is how the checker is called. "" is as above. [CheckerKattis] passes input.txt, expected.txt and a directory for feedback, and
+	// the output on stdin; the exit codes are 42 and 43, and what is in judgemessage.txt of that directory is the message.
+	Style string `json:"style,omitempty" check:"checker_style" doc:"kattis: called as a validator of Kattis is: input, answer and feedback directory as arguments, the output on stdin, 42 for right and 43 for wrong"`
+	// Accept and Reject are the exit codes that say right and wrong; [0] and [1], or those of the style, when they are not given.
 	Accept []int `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that say right; [0] when not given"`
 	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that say wrong; [1] when not given"`
 }
+
+// CheckerKattis is the style of the output validators of Kattis and the ICPC.
+const CheckerKattis = "kattis"
 
 // The bounds of batch evaluations.
 const (

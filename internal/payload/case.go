@@ -38,11 +38,15 @@ func Rule(c *api.Comparison) comparison.Rule {
 
 // ExitCodes are the exit codes of a checker that say right and wrong.
 func ExitCodes(c *api.Checker) (accept, reject []int) {
-	if accept, reject = c.Accept, c.Reject; len(accept) == 0 {
-		accept = []int{0}
+	accept, reject = []int{0}, []int{1}
+	if c.Style == api.CheckerKattis {
+		accept, reject = []int{42}, []int{43}
 	}
-	if len(reject) == 0 {
-		reject = []int{1}
+	if len(c.Accept) > 0 {
+		accept = c.Accept
+	}
+	if len(c.Reject) > 0 {
+		reject = c.Reject
 	}
 	return accept, reject
 }
@@ -122,6 +126,12 @@ func checkCompareMode(r *strictjson.Reader, at string, v reflect.Value) {
 func checkTolerance(r *strictjson.Reader, _ string, v reflect.Value) {
 	if f := reflect.Indirect(v).Float(); f < 0 {
 		r.Problem("it is not a tolerance", "write a number that is not negative, such as 1e-6")
+	}
+}
+
+func checkCheckerStyle(r *strictjson.Reader, at string, v reflect.Value) {
+	if style := v.String(); style != "" && style != api.CheckerKattis {
+		r.ProblemAt(at, strconv.Quote(style), "it is not a way to call a checker", fmt.Sprintf("write %q, or leave it out", api.CheckerKattis))
 	}
 }
 

@@ -55,6 +55,7 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"cases":[{}],"limits":{"output":"100MB"}`), "limits.output", "held to be compared"},
 		{with(`"cases":[{}],"compare":"fuzzy"`), "compare", `not a way to compare: "fuzzy" (one of exact, trimmed, tokens, numeric, checker)`},
 		{with(`"cases":[{}],"compare":{"mode":"numeric","absolute":-1}`), "compare.absolute", "not a tolerance: -1 (write a number that is not negative"},
+		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","style":"icpc"}}`), "compare.checker.style", `not a way to call a checker: "icpc" (write "kattis"`},
 		{with(`"cases":[{}],"compare":{"absolute":1e-400}`), "compare.absolute", "it is too small a number"},
 		{with(`"cases":[{}],"compare":{"mode":"exact","absolute":0}`), "compare", `the mode "exact" has no tolerances`},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","accept":[0,256]}}`), "compare.checker.accept", "it is not a list of exit codes: [0,256] (write whole numbers from 0 to 255"},

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +22,6 @@ const (
 
 	// heardStderr is how many bytes of stderr are searched for the message.
 	heardStderr = 64 << 10
-)
-
-// The files that a checker finds in its working directory; they are its arguments, in this order.
-const (
-	checkInput    = "input.txt"
-	checkOutput   = "output.txt"
-	checkExpected = "expected.txt"
 )
 
 // batch is the evaluation of one program on many cases.
@@ -182,7 +174,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	if res.Verdict == runtime.InfraError {
 		return "", fmt.Errorf("run: %s", res.Reason)
 	}
-	b.record(ctx, r, res, stderr.kept)
+	b.record(ctx, r, res, stderr.end())
 	r.StdoutBytes = res.StdoutBytes
 	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
 	r.StderrBytes = res.StderrBytes
@@ -195,7 +187,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 
 // record notes how the program ended on a case.
 func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Result, stderr []byte) {
-	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
+	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, b.lang.ended(res, stderr), res.ChildOOM
 	r.WallMS, r.CPUMS, r.StarvedMS, r.LimitsHit = milliseconds(res.Wall), milliseconds(res.CPU), milliseconds(res.Starved), res.LimitsHit
 	r.PinnedCPUs, r.SharedCPUs = res.PinnedCPUs, res.SharedCPUs
 	r.PeakMemoryBytes, r.HeldMemoryBytes, r.PageCacheBytes = res.PeakMemory, res.PeakMemory-res.PageCache, res.PageCache
@@ -203,7 +195,6 @@ func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Resul
 		r.ExitCode = &res.ExitCode
 	}
 	if res.Verdict == runtime.NonzeroExit {
-		r.Message = fmt.Sprintf("exit code %d%s", res.ExitCode, withColon(lastLine(stderr)))
 		if say := b.syntaxError(ctx, b.files, stderr); say != "" {
 			r.Verdict, r.Message = api.SyntaxError, say
 		}
@@ -236,7 +227,7 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 		}
 	}
 	if b.checker != nil {
-		return b.check(ctx, r, input, out, expected)
+		return b.check(ctx, c, r, input, out, expected)
 	}
 	want := expected.Content
 	if expected.Source != "" {
@@ -257,69 +248,3 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 	}
 	return nil
 }
-
-// prepareChecker compiles the checker. If its compiler fails, failed is the result of the evaluation.
-func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api.CodeResult, err error) {
-	b.checker = &evaluation{Code: b.Code, task: b.task,
-		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}
-	for _, taken := range []string{checkInput, checkOutput, checkExpected} {
-		if _, ok := c.Files[taken]; ok {
-			return nil, Errorf(flow.CodeInvalidInput, "compare.checker.files[%q]: the name is taken by Pawl (use another one)", taken)
-		}
-	}
-	if err := b.checker.ready(ctx); err != nil {
-		return nil, fmt.Errorf("prepare the checker: %w", err)
-	}
-	b.checks, _, failed, err = b.checker.build(ctx)
-	if err == nil && failed == nil {
-		return nil, nil
-	}
-	os.RemoveAll(b.checker.dir)
-	if failed != nil {
-		failed.Verdict, failed.Reason = api.CheckerError, "the checker: "+failed.Reason
-	}
-	return failed, err
-}
-
-// check runs the checker on an output.
-func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File, out []byte, expected runtime.File) error {
-	input.Path, expected.Path = checkInput, checkExpected
-	files := append(slices.Clip(b.checks), input, runtime.File{Path: checkOutput, Mode: 0o644, Content: append([]byte{}, out...)}, expected)
-	limits := b.checker.limits()
-	stdout, stderr := &head{most: caseStderr}, &head{most: heardStderr}
-	res, err := b.checker.launch(ctx, runtime.Spec{
-		Argv: append(b.checker.argv(b.checker.lang.Run, limits), checkInput, checkOutput, checkExpected),
-		Env:  b.checker.env(nil, limits), Mounts: b.checker.mounts(), Files: files, Limits: limits, Stdout: stdout, Stderr: stderr,
-	})
-	if err != nil {
-		return fmt.Errorf("run the checker: %w", err)
-	}
-	said := strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimSpace(stdout.kept), []byte{0}, nil)), "")
-	if said == "" {
-		said = lastLine(stderr.kept)
-	}
-	accept, reject := payload.ExitCodes(b.code.Compare.Checker)
-	ended := res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit
-	switch {
-	case res.Verdict == runtime.InfraError:
-		return fmt.Errorf("run the checker: %s", res.Reason)
-	case res.Verdict == runtime.Killed:
-		r.Verdict, r.Message = string(runtime.Killed), res.Reason
-	case !ended:
-		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with %s: %s", res.Verdict, res.Reason)
-	case slices.Contains(accept, res.ExitCode):
-		r.Message = said
-	case res.ExitCode == 1 && len(b.code.Compare.Checker.Reject) == 0 && b.checker.lang.uncaught(stderr.kept):
-		r.Verdict, r.Message = api.CheckerError, "the checker was ended by an error that it does not catch"+withColon(lastLine(stderr.kept))
-	case slices.Contains(reject, res.ExitCode):
-		if r.Verdict, r.Message = api.WrongAnswer, said; said == "" {
-			r.Message = "the checker rejected the output"
-		}
-	default:
-		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which means neither accepted (%s) nor rejected (%s)%s",
-			res.ExitCode, listed(accept), listed(reject), withColon(said))
-	}
-	return nil
-}
-
-func listed(codes []int) string { return strings.Trim(fmt.Sprint(codes), "[]") }

@@ -219,6 +219,60 @@ func TestCheckerThatThrows(t *testing.T) {
 	}
 }
 
+// A checker that dies of what a program wrote, and accepts what is expected, has found a wrong answer; a broken one has not.
+func TestCheckerThatStumbles(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, c := range []struct{ name, language, source, want, say string }{
+		{"python", "python", "import json, sys\nsys.exit(json.load(open('output.txt')) != json.load(open('expected.txt')))",
+			"right=ok wrong=wrong_answer garbage=wrong_answer nothing=wrong_answer unknown=checker_error", "could not read the output, and accepts the expected one: it was ended by an error that it does not catch: json.decoder.JSONDecodeError: "},
+		{"signal", "bash", "read x < output.txt; [[ $x == [0-9]* ]] || { echo 'cannot read this' >&2; kill -ABRT $$; }; cmp -s output.txt expected.txt",
+			"right=ok wrong=wrong_answer garbage=wrong_answer nothing=wrong_answer unknown=checker_error", "ended with signal: "},
+		{"limit", "bash", "read x < output.txt; [[ $x == [0-9]* ]] || while :; do :; done; cmp -s output.txt expected.txt",
+			"right=ok wrong=wrong_answer garbage=wrong_answer nothing=wrong_answer unknown=checker_error", "ended with timeout: "},
+		{"broken", "python", "1/0", "right=checker_error wrong=checker_error garbage=checker_error nothing=checker_error unknown=checker_error", "ZeroDivisionError: division by zero"},
+		{"a code of its own", "bash", "grep -q '[0-9]' output.txt || { echo 'the jury is wrong' >&2; exit 3; }; cmp -s output.txt expected.txt",
+			"right=ok wrong=wrong_answer garbage=checker_error nothing=checker_error unknown=checker_error", "exit code 3, which means neither accepted (0) nor rejected (1): the jury is wrong"},
+	} {
+		for _, rt := range runtimes(t) {
+			t.Run(c.name+"/"+rt.Name(), func(t *testing.T) {
+				t.Parallel()
+				need(t, c.language)
+				program := api.Code{Language: "bash", Source: "cat", Compare: &api.Comparison{Checker: &api.Checker{Language: c.language, Source: c.source, Limits: api.CodeLimits{Wall: api.Duration(2 * time.Second)}}},
+					Cases: []api.Case{
+						{Name: "right", Stdin: api.Text("7\n"), Expect: expect("7\n")}, {Name: "wrong", Stdin: api.Text("8\n"), Expect: expect("7\n")},
+						{Name: "garbage", Stdin: api.Text("x{\n"), Expect: expect("7\n")}, {Name: "nothing", Expect: expect("7\n")}, {Name: "unknown", Stdin: api.Text("x\n")},
+					}}
+				r := evaluate(t, t.Context(), rt, nil, code(t, program))
+				if verdicts(r.result) != c.want || !strings.Contains(r.result.Cases[2].Message, c.say) {
+					t.Errorf("%s, %q\nwant %s: %v", verdicts(r.result), r.result.Cases[2].Message, c.want, r.err)
+				}
+			})
+		}
+	}
+}
+
+// A validator of Kattis gets the output on stdin, and a directory for what it has to say.
+func TestCheckerOfKattis(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	need(t, "python")
+	validator := `import sys
+team, judge, feedback = sys.stdin.read(), open(sys.argv[2]).read(), sys.argv[3]
+assert feedback.endswith('/') and open(sys.argv[1]).read() in ('7', '8', 'x') and len(sys.argv) == 4
+open(feedback + 'teammessage.txt', 'w').write('for the team')
+with open(feedback + 'judgemessage.txt', 'a') as f: print('read', int(team), file=f)
+sys.exit(42 if team == judge else 43)`
+	for _, rt := range runtimes(t) {
+		program := api.Code{Language: "bash", Source: "cat", Compare: &api.Comparison{Checker: &api.Checker{Language: "python", Source: validator, Style: "kattis"}},
+			Cases: []api.Case{{Name: "right", Stdin: api.Text("7"), Expect: expect("7")}, {Name: "wrong", Stdin: api.Text("8"), Expect: expect("7")}, {Name: "garbage", Stdin: api.Text("x"), Expect: expect("7")}}}
+		r := evaluate(t, t.Context(), rt, nil, code(t, program))
+		if verdicts(r.result) != "right=ok wrong=wrong_answer garbage=wrong_answer" || r.result.Cases[0].Message != "read 7" || r.result.Cases[1].Message != "read 8" || !strings.Contains(r.result.Cases[2].Message, "ValueError: ") {
+			t.Errorf("%s: %s: %+v, %v", rt.Name(), verdicts(r.result), r.result.Cases, r.err)
+		}
+	}
+}
+
 // The exit codes of a checker may be named, as those of testlib (1 and 2 reject) or of Kattis (42 and 43) are.
 func TestCheckerCodes(t *testing.T) {
 	t.Parallel()

@@ -367,6 +367,9 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	})
 	res := run.Wait()
 	stop()
+	if stderr, ok := spec.Stderr.(*head); ok {
+		e.lang.outOfMemory(&res, stderr.end())
+	}
 	span.Set(slog.String(telemetry.Verdict, string(res.Verdict)))
 	if res.Verdict != runtime.OK {
 		span.Fail(string(res.Verdict))
@@ -405,7 +408,7 @@ func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run
 // result turns a runtime's result into one of the API.
 func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runtime.Limits, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
-		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Cause: string(res.Cause), Refused: res.Refused,
+		Verdict: string(res.Verdict), Signal: res.Signal, Reason: e.lang.ended(res, stderr.end()), Cause: string(res.Cause), Refused: res.Refused,
 		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
 		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
 		LimitsHit: res.LimitsHit, Limits: inForce(limits), PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,

@@ -35,7 +35,7 @@ func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {
 		} else if line := firstError(compile.Out()); line != "" {
 			r.Reason = line
 		} else {
-			r.Reason = summary(compile)
+			r.Reason = exitCode(*compile.ExitCode)
 		}
 	}
 	r.Reason = "compile: " + r.Reason
@@ -100,8 +100,8 @@ func lineOf(file string, said []byte) string {
 	return string(found[1])
 }
 
-// uncaught reports whether an error that the program did not catch ended it with exit code 1, according to the message that the
-// language's tool writes then.
+// uncaught reports whether an error that the program did not catch ended it, according to the message that the language's tool writes
+// then.
 func (p *Profile) uncaught(stderr []byte) bool {
 	return p.Uncaught != "" && regexp.MustCompile("(?m)"+p.Uncaught).Match(stderr)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -55,12 +54,6 @@ func detailsOf(r *api.CodeResult) json.RawMessage {
 // summary says in one line how a program ended.
 func summary(r *api.CodeResult) string {
 	switch {
-	case r.Verdict == string(runtime.NonzeroExit) && r.ExitCode != nil:
-		s := fmt.Sprintf("exit code %d", *r.ExitCode)
-		if line := lastLine(r.Err()); line != "" {
-			s += ": " + line
-		}
-		return s + alsoHit(r.LimitsHit)
 	case r.Reason != "":
 		return r.Reason + alsoHit(r.LimitsHit)
 	case r.Signal != "":
@@ -69,6 +62,8 @@ func summary(r *api.CodeResult) string {
 	return r.Verdict
 }
 
+func exitCode(code int) string { return fmt.Sprintf("exit code %d", code) }
+
 // alsoHit names a limit that the verdict does not name. A program that may not start another process fails with an error of its
 // own, or waits for ever.
 func alsoHit(limits []string) string {
@@ -76,34 +71,6 @@ func alsoHit(limits []string) string {
 		return ""
 	}
 	return " (it was refused a process or thread: raise limits.pids)"
-}
-
-// stackLine is a line that Node.js or Java writes below the message of an uncaught error.
-var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
-
-// lastLine is the last line of a program's output that is text, and neither blank nor part of a stack trace of Node.js or Java.
-func lastLine(b []byte) string {
-	for b = bytes.TrimSpace(b); len(b) > 0; {
-		i := bytes.LastIndexByte(b, '\n')
-		line := bytes.TrimSpace(b[i+1:])
-		if len(line) > 0 && api.IsText(line) && (i < 0 || !stackLine.Match(b[i+1:])) {
-			return clipped(line)
-		}
-		if i < 0 {
-			break
-		}
-		b = b[:i]
-	}
-	return ""
-}
-
-// clipped is a line of a program's output, shortened for a message.
-func clipped(line []byte) string {
-	const most = 200
-	if len(line) > most {
-		line = append(bytes.Clone(line[:most]), "…"...)
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(string(line), ""), "\x00", "")
 }
 
 // collect adds the files that the program left to the result, small ones inline, others through the blob store. If the blob

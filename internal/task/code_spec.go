@@ -170,15 +170,35 @@ func (l live) Close() error {
 type head struct {
 	kept []byte
 	most int
+	last []byte    // what came last, where not all is kept
 	then io.Writer // nil: none
 }
 
+// lastKept is how many of the last bytes of a stream are kept at least: a program that logs much says at its end why it failed.
+const lastKept = 16 << 10
+
 func (h *head) Write(p []byte) (int, error) {
-	if room := h.most - len(h.kept); room > 0 {
-		h.kept = append(h.kept, p[:min(room, len(p))]...)
+	room := min(max(0, h.most-len(h.kept)), len(p))
+	h.kept = append(h.kept, p[:room]...)
+	if rest := p[room:]; len(rest) > 0 {
+		h.last = append(h.last, rest[max(0, len(rest)-2*lastKept):]...)
+		if len(h.last) > 2*lastKept {
+			h.last = append(h.last[:0], h.last[len(h.last)-lastKept:]...)
+		}
 	}
 	if h.then == nil {
 		return len(p), nil
 	}
 	return h.then.Write(p)
+}
+
+// end is the stream's end, or all of it where that is kept.
+func (h *head) end() []byte {
+	switch {
+	case len(h.last) == 0:
+		return h.kept
+	case len(h.last) >= lastKept:
+		return h.last
+	}
+	return slices.Concat(h.kept[max(0, len(h.kept)-lastKept):], h.last)
 }

@@ -22,6 +22,8 @@ func (p *Profile) inherit(base *Profile) {
 	if p.CheckSource = either(p.CheckSource, base.CheckSource); p.compiled() {
 		p.CheckSource = nil // the compile step finds syntax errors
 	}
+	p.Message = either(p.Message, base.Message)
+	p.OutOfMemory = cmp.Or(p.OutOfMemory, base.OutOfMemory)
 	p.Mounts = either(p.Mounts, base.Mounts)
 	p.File, p.Uncaught, p.Install = cmp.Or(p.File, base.File), cmp.Or(p.Uncaught, base.Uncaught), cmp.Or(p.Install, base.Install)
 	p.Files, p.Env = over(base.Files, p.Files), over(base.Env, p.Env)

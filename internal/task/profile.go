@@ -39,10 +39,15 @@ type Profile struct {
 	CheckSource []string `json:"check,omitempty"`
 	// Uncaught is a regular expression for the line of stderr by which the tool says that an error which the program did
 	// not catch ended it with exit code 1.
-	Uncaught string            `json:"uncaught,omitempty"`
-	Mounts   []string          `json:"mounts,omitempty"` // host paths, read-only, beside those that the tool itself needs
-	Env      map[string]string `json:"env,omitempty"`
-	Limits   api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
+	Uncaught string `json:"uncaught,omitempty"`
+	// Message are regular expressions for what the tool writes to stderr about an error that has ended the program. What the groups of the
+	// first that fits have found, at its last place, is the message; without one it is the last line.
+	Message []string `json:"message,omitempty"`
+	// OutOfMemory is a regular expression for the line of stderr by which the tool says that it had no more memory: the verdict is oom.
+	OutOfMemory string            `json:"out_of_memory,omitempty"`
+	Mounts      []string          `json:"mounts,omitempty"` // host paths, read-only, beside those that the tool itself needs
+	Env         map[string]string `json:"env,omitempty"`
+	Limits      api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
 	// CompileLimits are the limits of the compile step.
 	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
 	// Like is the built-in language that supplies the fields which this profile leaves out.
@@ -195,8 +200,15 @@ func (p *Profile) Check() []api.FieldError {
 			fault(fmt.Sprintf("tools[%d]", i), t, fmt.Sprintf("it is no program's name: %q", t), "write a name that PATH finds, or an absolute path")
 		}
 	}
-	if _, err := regexp.Compile(p.Uncaught); err != nil {
-		fault("uncaught", p.Uncaught, fmt.Sprintf("it is not a regular expression: %q", p.Uncaught), `write one such as "^Traceback "`)
+	pattern := func(at, text string) {
+		if _, err := regexp.Compile(text); err != nil {
+			fault(at, text, fmt.Sprintf("it is not a regular expression: %q", text), `write one such as "^Traceback "`)
+		}
+	}
+	pattern("uncaught", p.Uncaught)
+	pattern("out_of_memory", p.OutOfMemory)
+	for i, m := range p.Message {
+		pattern(fmt.Sprintf("message[%d]", i), m)
 	}
 	if len(p.Compile) > 0 && len(p.CheckSource) > 0 {
 		fault("check", "", "the compile step finds errors of syntax", "leave check or compile out")

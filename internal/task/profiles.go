@@ -15,13 +15,13 @@ func builtIn() []*Profile {
 	return []*Profile{
 		{
 			Name: "python", File: "main.py", Tools: []string{"python3", "python"}, Install: "install python3 (Debian: apt install python3)",
-			find: (*finder).python, Uncaught: `^Traceback \(most recent call last\):|^\w*(Syntax|Indentation|Tab)Error: `,
+			find: (*finder).python, Uncaught: `^Traceback \(most recent call last\):|^\w*(Syntax|Indentation|Tab)Error: `, Message: pythonMessage,
 			CheckSource: []string{"{tool}", "-c", "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')", "{file}"},
 			Env:         map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
 		},
 		{
 			Name: "javascript", File: "main.js", Tools: []string{"node", "nodejs"}, Install: "install Node.js (Debian: apt install nodejs)",
-			find: (*finder).node, Uncaught: nodeUncaught, CheckSource: []string{"{tool}", "--check", "{file}"},
+			find: (*finder).node, Uncaught: nodeUncaught, Message: nodeMessage, OutOfMemory: nodeOutOfMemory, CheckSource: []string{"{tool}", "--check", "{file}"},
 			Limits: api.CodeLimits{Pids: 128},
 		},
 		{
@@ -39,24 +39,27 @@ func builtIn() []*Profile {
 		},
 		{
 			Name: "go", File: "main.go", Tools: []string{"go"}, Install: "install Go from https://go.dev/dl",
-			find:    (*finder).golang,
-			Compile: []string{"/bin/sh", "-c", goBuild, "go-build", "{tool}", "{std}", "{program}", "{sources}"},
-			Limits:  api.CodeLimits{Pids: 128},
+			find:     (*finder).golang,
+			Compile:  []string{"/bin/sh", "-c", goBuild, "go-build", "{tool}", "{std}", "{program}", "{sources}"},
+			Uncaught: `^(panic|fatal error): `, Message: goMessage, Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "c", File: "main.c", Tools: []string{"cc", "gcc", "clang"}, Install: "install gcc or clang, and the C library's headers (Debian: apt install gcc libc6-dev)",
 			find:    (*finder).compiler,
 			Compile: []string{"{tool}", "-O2", "-o", "{program}", "{sources}", "-lm"},
+			Message: nativeMessage,
 		},
 		{
 			Name: "c++", File: "main.cpp", Tools: []string{"c++", "g++", "clang++"}, Install: "install g++ or clang++ (Debian: apt install g++)",
 			find:    (*finder).compiler,
 			Compile: []string{"{tool}", "-O2", "-std=c++17", "-o", "{program}", "{sources}"},
+			Message: nativeMessage,
 		},
 		{
 			Name: "rust", File: "main.rs", Tools: []string{"rustc"}, Install: "install Rust from https://rustup.rs, and a C linker (Debian: apt install rustc gcc)",
-			find:    (*finder).rust,
-			Compile: []string{"{tool}", "--edition=2021", "-Copt-level=2", "-Cdebuginfo=0", "-o", "{program}", "{file}"},
+			find:     (*finder).rust,
+			Compile:  []string{"{tool}", "--edition=2021", "-Copt-level=2", "-Cdebuginfo=0", "-o", "{program}", "{file}"},
+			Uncaught: `^thread .* panicked at `, Message: rustMessage,
 		},
 		{
 			Name: "java", File: "Main.java", Tools: []string{"javac"}, Install: "install a JDK, 11 or later (Debian: apt install default-jdk-headless)",
@@ -69,13 +72,13 @@ func builtIn() []*Profile {
 			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@" + javaArguments},
-			Uncaught: `^Exception in thread "main" |^Error: `, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
+			Uncaught: `^Exception in thread "main" |^Error: `, Message: javaMessage, OutOfMemory: javaOutOfMemory, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
 		},
 		{
 			Name: "ruby", File: "main.rb", Tools: []string{"ruby"}, Install: "install ruby (Debian: apt install ruby)",
 			find: (*finder).ruby, CheckSource: []string{"{tool}", "-c", "{file}"},
-			Uncaught: `^\S+:\d+:in .*\(([A-Z]\w*::)*[A-Z]\w*\)$|^\S+:\d+: .*syntax error|\(SyntaxError\)$`,
-			Env:      map[string]string{"RUBYOPT": "--disable-did_you_mean"},
+			Uncaught: `^\S+:\d+:in .*\(([A-Z]\w*::)*[A-Z]\w*\)$|^\S+:\d+: .*syntax error|\(SyntaxError\)$`, Message: rubyMessage,
+			Env: map[string]string{"RUBYOPT": "--disable-did_you_mean"},
 		},
 	}
 }
@@ -89,6 +92,13 @@ if (strip) {
 	try { new vm.Script('(function(exports, require, module, __filename, __dirname) {' + js + '\n})') }
 	catch { new vm.SourceTextModule(js, {identifier: file}) }
 }`
+
+// What a JVM and Node.js write when their heap is full: it is smaller than the limit on memory, so the kernel ends nothing. A JVM that cannot
+// start another thread writes of memory too, and means the limit pids.
+const (
+	javaOutOfMemory = `^.*\bjava\.lang\.OutOfMemoryError: (Java heap space|GC overhead limit exceeded|Metaspace|Compressed class space|Direct buffer memory|Cannot reserve).*|^# There is insufficient memory for the Java Runtime Environment.*`
+	nodeOutOfMemory = `^FATAL ERROR: .*heap out of memory.*`
+)
 
 // nodeUncaught is the last line that Node.js writes below an error that has ended a program.
 const nodeUncaught = `^Node\.js v\d`

@@ -33,6 +33,8 @@ The configuration file may add languages, which this machine's workers then offe
       run: ["{tool}", "{file}"]
       check: [luac5.4, -p, "{file}"]  # looks at the source of a failed program: another code than 0 is syntax_error
       uncaught: "^lua: "           # a line of stderr that tells an uncaught error from a checker's exit code 1
+      message: ["^lua: (.*)"]      # what stderr says of the error that ended a program; groups are joined by ": "
+      out_of_memory: "not enough memory"   # a line of stderr for which the verdict is oom
       mounts: [/opt/lua]           # of this machine, read-only, beside the tool's own directory
       env: {LUA_PATH: "./?.lua"}
       limits: {wall: 10s, memory: 128MB}

@@ -29,6 +29,7 @@ type caseOptions struct {
 	compare       string
 	tolerance     string // "": not given, which zero is not
 	checker       string
+	style         string
 	stopOnFailure bool
 	noExpect      bool
 	accept        []int
@@ -40,6 +41,7 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
 	f.StringVar(&o.tolerance, "tolerance", "", "how far numbers that are not both integers may be from what is expected, absolutely or relatively, such as 1e-6; means --compare numeric")
 	f.StringVar(&o.checker, "checker", "", "program that decides instead: it is given the names of input, output and what is expected")
+	f.StringVar(&o.style, "checker-style", "", "how the checker is called: kattis means input, answer and feedback directory as arguments, the output on stdin, 42 for right and 43 for wrong")
 	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
 	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
 	f.BoolVar(&o.noExpect, "no-expect", false, "a case without an expected output is meant: it passes when the program ends with 0")
@@ -69,6 +71,10 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 	switch modes := api.CompareModes()[:4]; {
 	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
 		return exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
+	case o.checker == "" && o.style != "":
+		return exit.Usagef("--checker-style %s is about a checker: name it with --checker", o.style)
+	case o.style != "" && o.style != api.CheckerKattis:
+		return exit.Usagef("--checker-style %q: write %s, or leave it out", o.style, api.CheckerKattis)
 	case o.checker != "" && (o.compare != "" || o.tolerance != ""):
 		return exit.Usagef("--checker decides by itself: leave --compare and --tolerance out")
 	case o.compare != "" && !slices.Contains(modes, o.compare):
@@ -90,7 +96,7 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 		if err != nil {
 			return fmt.Errorf("--checker: %w", err)
 		}
-		by.Mode, by.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source), Accept: o.accept, Reject: o.reject}
+		by.Mode, by.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source), Style: o.style, Accept: o.accept, Reject: o.reject}
 	}
 	if by != (api.Comparison{}) {
 		e.Compare = &by

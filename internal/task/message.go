@@ -1,0 +1,130 @@
+package task
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// said is what a program wrote to stderr about its end: what the first of the profile's patterns that fits finds, at its last place, or
+// else the last line. The text that follows such a message is of no use to people: a stack trace, a hint of the runtime.
+func (p *Profile) said(stderr []byte) string {
+	if found := p.fault(stderr); found != "" {
+		return found
+	}
+	return lastLine(stderr)
+}
+
+// fault is what the profile's patterns find; "" if none fits.
+func (p *Profile) fault(stderr []byte) string {
+	for _, pattern := range p.Message {
+		all := regexp.MustCompile("(?m)"+pattern).FindAllSubmatch(stderr, -1)
+		if len(all) == 0 {
+			continue
+		}
+		last := all[len(all)-1]
+		groups := last[1:]
+		if len(groups) == 0 {
+			groups = last
+		}
+		groups = slices.DeleteFunc(slices.Clone(groups), func(g []byte) bool { return len(bytes.TrimSpace(g)) == 0 })
+		for i := range groups {
+			groups[i] = bytes.TrimSpace(groups[i])
+		}
+		if text := bytes.Join(groups, []byte(": ")); api.IsText(text) {
+			line, _, _ := bytes.Cut(text, []byte{'\n'})
+			return clipped(line)
+		}
+	}
+	return ""
+}
+
+// ended says of a run that a program ended by itself, or a signal, how it did, with what it said about that.
+func (p *Profile) ended(r runtime.Result, stderr []byte) string {
+	switch r.Verdict {
+	case runtime.NonzeroExit:
+		return exitCode(r.ExitCode) + withColon(p.said(stderr))
+	case runtime.Signal:
+		said := p.fault(stderr)
+		if said == "" && r.Signal == "SIGABRT" { // what calls abort says why in its last line
+			said = lastLine(stderr)
+		}
+		return r.Reason + withColon(said)
+	}
+	return r.Reason
+}
+
+// outOfMemory gives a run the verdict oom that ended by itself because its language's runtime had no more memory to give: the limit is
+// the runtime's own share of the run's, and the kernel has counted nothing.
+func (p *Profile) outOfMemory(r *runtime.Result, stderr []byte) {
+	if p.OutOfMemory == "" || r.Verdict != runtime.NonzeroExit && r.Verdict != runtime.Signal {
+		return
+	}
+	found := regexp.MustCompile("(?m)" + p.OutOfMemory).Find(stderr)
+	if found == nil {
+		return
+	}
+	r.Verdict, r.Signal, r.Reason = runtime.OOM, "", "the program ran out of memory: "+clipped(bytes.TrimSpace(found))
+	if !slices.Contains(r.LimitsHit, runtime.HitMemory) {
+		r.LimitsHit = append(r.LimitsHit, runtime.HitMemory)
+	}
+}
+
+// stackLine is a line that Node.js or Java writes below the message of an uncaught error.
+var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
+
+// lastLine is the last line of a program's output that is text, and neither blank nor part of a stack trace of Node.js or Java.
+func lastLine(b []byte) string {
+	for b = bytes.TrimSpace(b); len(b) > 0; {
+		i := bytes.LastIndexByte(b, '\n')
+		line := bytes.TrimSpace(b[i+1:])
+		if len(line) > 0 && api.IsText(line) && (i < 0 || !stackLine.Match(b[i+1:])) {
+			return clipped(line)
+		}
+		if i < 0 {
+			break
+		}
+		b = b[:i]
+	}
+	return ""
+}
+
+// clipped is a line of a program's output, shortened for a message.
+func clipped(line []byte) string {
+	const most = 200
+	if len(line) > most {
+		line = append(bytes.Clone(line[:most]), "…"...)
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(line), ""), "\x00", "")
+}
+
+// What the tools of languages write about an error that has ended a program (see Profile.Message). A pattern that ends in (?s:.*) takes
+// in all that follows, so that its first place is its last: what comes later there is a consequence of it.
+var (
+	pythonMessage = []string{
+		`^Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(\S.*)`,
+		`^  \+ Exception Group Traceback .*\n(?:  \|  .*\n)+  \| (\S.*)`,
+	}
+	nodeMessage = []string{
+		`^\S+:\d+\n(?:.*\n)?[ \t]*\^+[ \t]*\n\s*(\S.*)`, // the place, the line of source and carets stand above it
+		`^(FATAL ERROR: .*)`,
+		`^(\S.*)\n\s+at .*`,
+	}
+	goMessage   = []string{`^((?:panic|fatal error): .*)(?:\n.*)*?\n(?:runtime stack:|goroutine \d+ )(?s:.*)`}
+	rustMessage = []string{
+		`^(thread .* panicked at .*):\n(.*)(?s:.*)`,
+		`^(thread .* (?:panicked at|has overflowed) .*)(?s:.*)`,
+	}
+	javaMessage   = []string{`^(Exception in thread .*)`, `^(Error: .*)(?s:.*)`}
+	rubyMessage   = []string{`^(\S+:\d+:in .* \((?:[A-Z]\w*::)*[A-Z]\w*\))$(?s:.*)`, `^(\S+:\d+:in .*)(?s:.*)`}
+	nativeMessage = []string{
+		`^==\d+==ERROR: (\w+Sanitizer: .*)(?s:.*)`,
+		`^(\S+:\d+:\d+: runtime error: .*)(?s:.*)`,
+		`^(terminate called .*)\n  what\(\): (.*)`,
+		`^(terminate called .*)`,
+	}
+)
