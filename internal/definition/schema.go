@@ -16,20 +16,24 @@ import (
 
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/problem"
-	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Schema is a JSON Schema (2020-12 unless it says otherwise). It is immutable
 // and safe for concurrent use.
 type Schema struct {
 	text    json.RawMessage
-	compile func() (*jsonschema.Schema, error)
+	compile func() (*compiledSchema, error)
 	// defaults says whether the text mentions any.
 	defaults bool
 }
 
-// The bounds of a schema: the work of compiling one is in its values, above
-// all in its patterns.
+// compiledSchema is a schema within its bounds.
+type compiledSchema struct {
+	*jsonschema.Schema
+	graph *graph
+}
+
+// The bounds of a schema's text; schemabounds.go has those of what it means.
 const (
 	maxSchema       = 256 << 10 // bytes
 	maxSchemaValues = 5_000
@@ -50,11 +54,11 @@ func newSchema(text json.RawMessage) *Schema {
 	return &Schema{
 		text:     text,
 		defaults: strings.Contains(string(text), `"default"`),
-		compile:  sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(text) }),
+		compile:  sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(text) }),
 	}
 }
 
-func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
+func compileSchema(text json.RawMessage) (*compiledSchema, error) {
 	doc, err := jsonvalue.Decode(text)
 	if err != nil {
 		return nil, err
@@ -62,14 +66,22 @@ func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	c.AssertFormat()
+	c.UseRegexpEngine((&patterns{known: map[string]*pattern{}}).compile)
 	if err := c.AddResource(schemaURL, doc); err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
-	compiled, err := c.Compile(schemaURL)
+	s, err := c.Compile(schemaURL)
 	if err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
-	return compiled, nil
+	g, err := newGraph(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDefaults(g); err != nil {
+		return nil, err
+	}
+	return &compiledSchema{s, g}, nil
 }
 
 // validateInput checks the input of an execution against the definition's
@@ -89,7 +101,7 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
-	if jsonvalue.KindOf(input) == "null" && wantsObject(s) {
+	if jsonvalue.KindOf(input) == "null" && wantsObject(s.Schema) {
 		input = json.RawMessage("{}")
 	}
 	val, err := jsonvalue.Decode(input)
@@ -97,7 +109,8 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 		return nil, Problems{{Path: root, Message: err.Error(), Fix: "send one valid JSON value"}}
 	}
 	if c.defaults {
-		filled, changed, err := fill(s, input, 0)
+		f := filler{steps: budgetFor(input)}
+		filled, changed, err := f.fill(s.Schema, input, 0)
 		if err != nil {
 			return nil, Problems{{Path: root, Message: err.Error()}}
 		}
@@ -107,6 +120,9 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 				return nil, Problems{{Path: root, Message: err.Error()}}
 			}
 		}
+	}
+	if err := s.graph.affordable(s.Schema, val, input); err != nil {
+		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
 	if err := s.Validate(val); err != nil {
 		return nil, violations(err, root)
@@ -126,8 +142,8 @@ func checkJSON(input json.RawMessage, root string) (json.RawMessage, error) {
 }
 
 func wantsObject(s *jsonschema.Schema) bool {
-	if s.Ref != nil {
-		return wantsObject(s.Ref)
+	for s.Ref != nil { // no chain of references returns to itself: newGraph has refused those
+		s = s.Ref
 	}
 	if s.Types != nil {
 		return slices.Equal(s.Types.ToStrings(), []string{"object"})
@@ -163,113 +179,6 @@ func violations(err error, root string) Problems {
 	return ps.Sorted()
 }
 
-// fill returns raw with the defaults of absent members added.
-func fill(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
-	if depth > strictjson.MaxDepth || s == nil {
-		return raw, false, nil
-	}
-	changed := false
-	for _, sub := range append([]*jsonschema.Schema{s.Ref}, s.AllOf...) {
-		next, c, err := fill(sub, raw, depth+1)
-		if err != nil {
-			return nil, false, err
-		}
-		raw, changed = next, changed || c
-	}
-	var next json.RawMessage
-	var c bool
-	var err error
-	switch kind := jsonvalue.KindOf(raw); {
-	case kind == "object" && len(s.Properties) > 0:
-		next, c, err = fillObject(s, raw, depth)
-	case kind == "list":
-		next, c, err = fillList(s, raw, depth)
-	default:
-		return raw, changed, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return next, changed || c, nil
-}
-
-func fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
-	out := []byte{'{'}
-	seen := map[string]bool{}
-	changed := false
-	member := func(key string, value json.RawMessage) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(jsonvalue.AppendText(out, key), ':'), value...)
-	}
-	err := strictjson.Members(raw, func(key string, value []byte) error {
-		value, c, err := fill(s.Properties[key], value, depth+1)
-		if err != nil {
-			return err
-		}
-		changed = changed || c
-		seen[key] = true
-		member(key, value)
-		return nil
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	for _, name := range sortedKeys(s.Properties) {
-		def := defaultOf(s.Properties[name], 0)
-		if def == nil || seen[name] {
-			continue
-		}
-		value, err := json.Marshal(*def)
-		if err != nil {
-			return nil, false, fmt.Errorf("write default of %q: %w", name, err)
-		}
-		member(name, value)
-		changed = true
-	}
-	if !changed {
-		return raw, false, nil
-	}
-	return append(out, '}'), true, nil
-}
-
-func defaultOf(s *jsonschema.Schema, depth int) *any {
-	if s == nil || s.Default != nil || depth > strictjson.MaxDepth {
-		if s == nil {
-			return nil
-		}
-		return s.Default
-	}
-	return defaultOf(s.Ref, depth+1)
-}
-
-func fillList(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
-	items := s.Items2020
-	if items == nil {
-		items, _ = s.Items.(*jsonschema.Schema)
-	}
-	if items == nil {
-		return raw, false, nil
-	}
-	list, err := jsonvalue.Elements(raw)
-	if err != nil {
-		return nil, false, err
-	}
-	changed := false
-	for i := range list {
-		next, c, err := fill(items, list[i], depth+1)
-		if err != nil {
-			return nil, false, err
-		}
-		list[i], changed = next, changed || c
-	}
-	if !changed {
-		return raw, false, nil
-	}
-	return joinItems(list), true, nil
-}
-
 // schemaProblem is one reason why a text is not a JSON Schema.
 type schemaProblem struct {
 	steps   []string // where in the schema
@@ -279,6 +188,10 @@ type schemaProblem struct {
 }
 
 func schemaProblems(err error) []schemaProblem {
+	var bounds *schemaError
+	if errors.As(err, &bounds) {
+		return []schemaProblem{{steps: bounds.steps, message: bounds.message, fix: bounds.fix}}
+	}
 	var invalid *jsonschema.SchemaValidationError
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &ve) {
