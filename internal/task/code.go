@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -324,13 +325,25 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	if err := os.Mkdir(spec.CollectInto, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make a directory for files: %w", err)
 	}
-	stdout, stderr := &head{most: blob.InlineLimit, then: e.task.Log("stdout")}, &head{most: blob.InlineLimit, then: e.task.Log("stderr")}
+	stdout, stderr := e.logged("stdout", spec.Limits), e.logged("stderr", spec.Limits)
 	spec.Stdout, spec.Stderr = stdout, stderr
 	res, err := e.launch(ctx, spec)
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := cmp.Or(stdout.err, stderr.err); errors.Is(err, ErrSpool) {
+		return nil, nil, err
+	}
 	return e.result(ctx, res, spec.Limits, stdout, stderr), res.Files, nil
+}
+
+// logged keeps the beginning of a stream, and sends all of it to the log by way of the local disk.
+func (e *evaluation) logged(stream string, limits runtime.Limits) *head {
+	log := e.task.Log(stream)
+	if s, ok := log.(Spooler); ok {
+		s.Spool(filepath.Join(e.Dir, "runs"), limits.Or(runtime.DefaultLimits()).Output)
+	}
+	return &head{most: blob.InlineLimit, then: log}
 }
 
 // launch runs one program to its end.

@@ -172,6 +172,7 @@ type head struct {
 	most int
 	last []byte    // what came last, where not all is kept
 	then io.Writer // nil: none
+	err  error     // of then
 }
 
 // lastKept is how many of the last bytes of a stream are kept at least: a program that logs much says at its end why it failed.
@@ -189,7 +190,9 @@ func (h *head) Write(p []byte) (int, error) {
 	if h.then == nil {
 		return len(p), nil
 	}
-	return h.then.Write(p)
+	n, err := h.then.Write(p)
+	h.err = err
+	return n, err
 }
 
 // end is the stream's end, or all of it where that is kept.

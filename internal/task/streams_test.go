@@ -1,10 +1,19 @@
 package task_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/nobody"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // byName are programs that open their streams by the names of files, in the idiom of each language. Each writes what it has read to
@@ -52,6 +61,36 @@ func streamsByName(t *testing.T, languages ...string) {
 		close(k.say)
 		if r := <-k.done; r.err != nil || r.result.Stdout != "typed\n" || r.result.Stderr != "err" {
 			t.Errorf("interactive in %s: %v, %+v", rt.Name(), r.err, r.result)
+		}
+	}
+}
+
+// fullDisk is a worker whose disk keeps nothing.
+type fullDisk struct{ *desk }
+
+func (d fullDisk) Log(stream string) io.Writer { return fullLog{} }
+
+type fullLog struct{}
+
+func (fullLog) Spool(string, int64) {}
+
+func (fullLog) Write(p []byte) (int, error) {
+	return 0, fmt.Errorf("%w: %w", task.ErrSpool, syscall.ENOSPC)
+}
+
+// Output that the worker cannot keep is the worker's failure, whatever the program has done.
+func TestNoDiskForTheOutput(t *testing.T) {
+	for _, rt := range runtimes(t) {
+		h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range []string{"echo hello", "echo hello >&2; exit 3"} {
+			_, err = h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Host: fullDisk{newDesk()},
+				Payload: json.RawMessage(code(t, api.Code{Language: "bash", Source: source}))})
+			if end, ok := errors.AsType[*task.Error](err); !ok || end.Code != "infra_error" || !strings.Contains(end.Message, "no space left") {
+				t.Errorf("%s in %s: %v", source, rt.Name(), err)
+			}
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (t *Task) SetChain(h http.Header) {
 
 // Log returns a writer for output that people may read while the handler works: "stdout" and "stderr" for those of a program,
 // "log" for anything else. Readers see bytes after about a tenth of a second. Only one goroutine at a time may write to a
-// stream. A write waits while too many bytes are on their way to the engine, and fails once the worker does not own the attempt
+// stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails once the worker does not own the attempt
 // any more.
 func (t *Task) Log(stream string) io.Writer { return t.Host.Log(stream) }
 
@@ -105,6 +105,17 @@ type Host interface {
 	Input(ctx context.Context) io.Reader
 	Progress(ctx context.Context, data json.RawMessage) error
 }
+
+// Spooler is implemented by writers of a Log that can keep what a program writes on the local disk: the program then never waits for
+// the engine, and the time in which the engine takes its output is not the program's.
+type Spooler interface {
+	// Spool allows most bytes more to lie in files in dir, which have no names and so are gone with the process. A Write fails when the
+	// disk cannot keep them.
+	Spool(dir string, most int64)
+}
+
+// ErrSpool is wrapped by the error of a Write that a Spooler could not keep.
+var ErrSpool = errors.New("the worker's disk cannot keep the program's output (free space there, or lower limits.output)")
 
 // Error is the end of an attempt that did not complete.
 type Error struct {

@@ -104,6 +104,12 @@ func (a *attempt) run() {
 	a.mu.Unlock()
 	log.flush()
 	a.finish(output, err)
+	a.mu.Lock()
+	gone := a.gone
+	a.mu.Unlock()
+	if gone { // what is left of the log is for no engine
+		log.release()
+	}
 	a.session.reports.add(a)
 }
 

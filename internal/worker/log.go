@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 const (
 	// chunkMost is the most bytes of a chunk.
 	chunkMost = 64 << 10
-	// pendingMost is how many bytes of one attempt may be on their way. Beyond it a writer waits, and so does the program
-	// at the other end of its pipe.
+	// pendingMost is how many bytes of one attempt may be in memory, on their way. Beyond it the output of a program goes to a
+	// spool on the local disk, and any other writer waits.
 	pendingMost = 2 * chunkMost
 	// linger is how long the first byte waits for more to go with it. Together with the time of a commit it stays well
 	// below the tenth of a second after which readers are to see it.
@@ -59,6 +60,8 @@ type logStream struct {
 	skip   int64 // bytes to come that the engine has already
 	buf    []byte
 	since  time.Time // when the first byte of buf was written
+	spool  spool     // what was written after buf
+	failed error     // why the spool could not keep or return what was written
 }
 
 func newLogWriter(a *attempt) *logWriter {
@@ -91,6 +94,14 @@ func (w *logWriter) stream(name string) io.Writer {
 	return s
 }
 
+// Spool implements task.Spooler.
+func (s *logStream) Spool(dir string, most int64) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	s.spool.dir = dir
+	s.spool.most += most
+}
+
 // Write implements io.Writer.
 func (s *logStream) Write(p []byte) (int, error) {
 	all := len(p)
@@ -104,17 +115,15 @@ func (s *logStream) Write(p []byte) (int, error) {
 			defer w.mu.Unlock()
 			return all - len(p), w.closed
 		}
-		room := pendingMost - w.pending
-		if room <= 0 {
+		n, err := s.keep(p)
+		if err != nil {
+			defer w.mu.Unlock()
+			return all - len(p) + n, err
+		}
+		if n == 0 {
 			w.await()
 			continue
 		}
-		n := min(room, len(p))
-		if len(s.buf) == 0 {
-			s.since = time.Now()
-		}
-		s.buf = append(s.buf, p[:n]...)
-		w.pending += n
 		p = p[n:]
 		urgent := len(s.buf) >= chunkMost
 		urgent = w.hasten() || urgent
@@ -124,6 +133,30 @@ func (s *logStream) Write(p []byte) (int, error) {
 	}
 	w.mu.Unlock()
 	return all, nil
+}
+
+// keep takes as much of p as there is room for: in memory, or else in the spool. The caller holds w.mu.
+func (s *logStream) keep(p []byte) (int, error) {
+	if s.failed != nil {
+		return 0, s.failed
+	}
+	w := s.log
+	if room := pendingMost - w.pending; room > 0 && s.spool.waiting() == 0 {
+		n := min(room, len(p))
+		if len(s.buf) == 0 {
+			s.since = time.Now()
+		}
+		s.buf = append(s.buf, p[:n]...)
+		w.pending += n
+		return n, nil
+	}
+	room := min(s.spool.room(), int64(len(p)))
+	if room <= 0 {
+		return 0, nil
+	}
+	n, err := s.spool.add(p[:room])
+	s.failed = err
+	return n, err
 }
 
 // hasten reports whether the bytes just written are to be sent at once. If not, it arranges that they are sent soon. For a log
@@ -192,47 +225,84 @@ func (w *logWriter) flush() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.pending > 0 && w.closed == nil {
+	for w.unsent() && w.closed == nil {
 		w.mu.Unlock()
 		w.attempt.session.logs.add(w, true)
 		w.mu.Lock()
-		if w.pending > 0 {
+		if w.unsent() {
 			w.await()
 		}
 	}
 }
 
-// cut turns the bytes written so far into chunks.
+// unsent reports whether the engine has not taken all that was written. The caller holds w.mu.
+func (w *logWriter) unsent() bool { return w.pending > 0 || w.spooled() }
+
+// spooled reports whether a part of what was written is on disk. The caller holds w.mu.
+func (w *logWriter) spooled() bool {
+	return slices.ContainsFunc(w.streams, func(s *logStream) bool { return s.spool.waiting() > 0 })
+}
+
+// cut turns the bytes written so far into chunks; of what is on disk it takes the oldest spoolLoad bytes of each stream.
 func (w *logWriter) cut() []flow.LogChunk {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []flow.LogChunk
 	w.cutAt, w.hurried = time.Now(), false
 	for _, s := range w.streams {
-		buf := s.buf
+		out = append(out, s.chunks(s.buf, []time.Time{s.since})...)
 		s.buf = nil
-		for len(buf) > 0 {
-			n := min(len(buf), chunkMost)
-			w.seq++
-			out = append(out, flow.LogChunk{
-				Execution: w.attempt.task.Execution, Attempt: w.attempt.task.Attempt, Seq: w.seq, Stream: s.name,
-				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: w.prompt,
-			})
-			s.offset += int64(n)
-			buf = buf[n:]
+		if s.spool.waiting() == 0 {
+			continue
 		}
+		loaded, times, err := s.spool.load()
+		if err != nil {
+			w.attempt.session.w.Log.Error("a part of a log cannot be read from the local disk: a note is sent in its place", telemetry.Execution, w.attempt.task.Execution,
+				telemetry.Attempt, w.attempt.task.Attempt, "stream", s.name, "offset", s.offset, "bytes", len(loaded), telemetry.Err, err)
+		}
+		w.pending += len(loaded)
+		out = append(out, s.chunks(loaded, times)...)
 	}
 	return out
 }
 
-// taken notes that the engine has taken n bytes.
-func (w *logWriter) taken(n int) {
+// chunks are the next bytes of the stream, which were written at the given times: one for each chunkMost bytes, or one for all.
+func (s *logStream) chunks(buf []byte, times []time.Time) (out []flow.LogChunk) {
+	w := s.log
+	for i := 0; len(buf) > 0; i++ {
+		n := min(len(buf), chunkMost)
+		w.seq++
+		out = append(out, flow.LogChunk{
+			Execution: w.attempt.task.Execution, Attempt: w.attempt.task.Attempt, Seq: w.seq, Stream: s.name, Offset: s.offset,
+			At: times[min(i, len(times)-1)].UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: w.prompt,
+		})
+		s.offset += int64(n)
+		buf = buf[n:]
+	}
+	return out
+}
+
+// taken notes that the engine has taken n bytes, and reports whether more of the log is on disk.
+func (w *logWriter) taken(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pending -= n
 	if w.moved != nil {
 		close(w.moved)
 		w.moved = nil
+	}
+	return w.spooled()
+}
+
+// release frees the disk. It is safe on a nil logWriter.
+func (w *logWriter) release() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.streams {
+		s.spool.close()
 	}
 }
 
@@ -322,7 +392,9 @@ func (s *logUploader) upload(line []*logWriter) bool {
 			return false
 		}
 		for i, n := range sizes {
-			line[i].taken(n)
+			if line[i].taken(n) {
+				s.add(line[i], true)
+			}
 		}
 		line = line[len(sizes):]
 	}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +245,115 @@ func TestWriterIsFreedWhenTheSessionIsLost(t *testing.T) {
 		g.update(func() { g.noLogs = false })
 		if d := g.ended(t, id); d.Attempt != 2 || d.Stage != flow.Completed {
 			t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
+		}
+	})
+}
+
+// A program's output goes to the disk while the engine takes none, so that the program does not wait. All of it is sent, in order,
+// before the end is reported.
+func TestSpooledOutputWaitsForNoEngine(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		dir, wrote := t.TempDir(), make(chan time.Duration, 1)
+		g.noLogs = true
+		defer serve(t, g, worker.Options{Handlers: writes(func(_ context.Context, t *task.Task) {
+			stdout, stderr := t.Log("stdout"), t.Log("stderr")
+			stdout.(task.Spooler).Spool(dir, 1_200_000)
+			stderr.(task.Spooler).Spool(dir, 1_200_000)
+			began := time.Now()
+			for i := range 100_000 {
+				fmt.Fprintf(stdout, "line %6d\n", i)
+				if i%1000 == 0 {
+					fmt.Fprintf(stderr, "%d\n", i)
+				}
+			}
+			wrote <- time.Since(began)
+		})})()
+		id := g.submit(flow.Request{Kind: "x"})
+		if d := <-wrote; d > 0 {
+			t.Errorf("the program waited for %s", d)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("a killed worker would leave %v, %v", left, err)
+		}
+		time.Sleep(time.Minute) // of the bubble
+		g.update(func() { g.noLogs = false })
+		g.ended(t, id)
+		var want, wantErr strings.Builder
+		for i := range 100_000 {
+			fmt.Fprintf(&want, "line %6d\n", i)
+			if i%1000 == 0 {
+				fmt.Fprintf(&wantErr, "%d\n", i)
+			}
+		}
+		if text(t, g.logs, "stdout", nil) != want.String() || text(t, g.logs, "stderr", nil) != wantErr.String() {
+			t.Error("what arrived is not what was written")
+		}
+		for _, c := range g.logs {
+			if c.At.After(time.Now().Add(-time.Minute)) {
+				t.Errorf("the chunk at %d says that it was written at %s, when it was sent", c.Offset, c.At)
+			}
+		}
+		if last := g.reportAt[len(g.reportAt)-1]; g.logAt[len(g.logAt)-1].After(last) {
+			t.Error("the end was reported before the last of the log")
+		}
+	})
+}
+
+// A spool holds as much as it was allowed to; then the writer waits.
+func TestSpoolIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		var mu sync.Mutex
+		written := 0
+		dir := t.TempDir()
+		g.noLogs = true
+		defer serve(t, g, worker.Options{Handlers: writes(func(_ context.Context, t *task.Task) {
+			w := t.Log("stdout")
+			w.(task.Spooler).Spool(dir, 300_000)
+			for range 1000 {
+				n, _ := w.Write(make([]byte, 1000))
+				mu.Lock()
+				written += n
+				mu.Unlock()
+			}
+		})})()
+		id := g.submit(flow.Request{Kind: "x"})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		synctest.Wait()
+		mu.Lock()
+		if written < 300_000 || written > 600_000 {
+			t.Errorf("%d bytes were written", written)
+		}
+		mu.Unlock()
+		g.update(func() { g.noLogs = false })
+		g.ended(t, id)
+		if n := len(text(t, g.logs, "stdout", nil)); n != 1_000_000 {
+			t.Errorf("%d bytes arrived", n)
+		}
+	})
+}
+
+// A disk that cannot keep the output fails the write, and what it has kept before is sent.
+func TestSpoolWithoutDisk(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		dir, failed := filepath.Join(t.TempDir(), "gone"), make(chan error, 1)
+		g.noLogs = true
+		defer serve(t, g, worker.Options{Handlers: writes(func(_ context.Context, t *task.Task) {
+			w := t.Log("stdout")
+			w.(task.Spooler).Spool(dir, 1<<20)
+			var err error
+			for err == nil {
+				_, err = w.Write(make([]byte, 1000))
+			}
+			failed <- err
+		})})()
+		id := g.submit(flow.Request{Kind: "x"})
+		if err := <-failed; !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+		g.update(func() { g.noLogs = false })
+		g.ended(t, id)
+		if n := len(text(t, g.logs, "stdout", nil)); n < 100_000 {
+			t.Errorf("%d bytes arrived", n)
 		}
 	})
 }

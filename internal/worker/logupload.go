@@ -78,10 +78,15 @@ func (s *logUploader) sendNote(ctx context.Context, c flow.LogChunk, why error) 
 
 // noteFor is a chunk whose bytes are replaced by a note. It has the same length, so the offsets behind it stay right.
 func noteFor(c flow.LogChunk) flow.LogChunk {
-	note := fmt.Sprintf("\n[%d bytes of the log were refused by the server]", c.Size)
-	note += strings.Repeat(" ", int(max(0, c.Size-int64(len(note))-1))) + "\n"
-	c.Blob, c.Data = "", []byte(note)[:min(int64(len(note)), c.Size)]
+	c.Blob, c.Data = "", note(c.Size, "of the log were refused by the server")
 	return c
+}
+
+// note is a line of the given size that says what has become of that many bytes.
+func note(size int64, what string) []byte {
+	line := fmt.Sprintf("\n[%d bytes %s]", size, what)
+	line += strings.Repeat(" ", int(max(0, size-int64(len(line))-1))) + "\n"
+	return []byte(line)[:min(int64(len(line)), size)]
 }
 
 // keepUnsent remembers chunks for sendUnsent.
@@ -98,14 +103,27 @@ func (s *logUploader) sendUnsent(ctx context.Context, as []*attempt) bool {
 	chunks := s.unsent
 	s.unsent = nil
 	s.mu.Unlock()
+	if !s.sendAll(ctx, chunks) {
+		return false
+	}
 	for _, a := range as {
 		a.mu.Lock()
 		w := a.log
 		a.mu.Unlock()
-		if w != nil {
-			chunks = append(chunks, w.cut()...)
+		if w == nil {
+			continue
+		}
+		for chunks := w.cut(); len(chunks) > 0; chunks = w.cut() {
+			if !s.sendAll(ctx, chunks) {
+				return false
+			}
 		}
 	}
+	return true
+}
+
+// sendAll sends chunks for a session that has ended. It returns false if the engine does not take them any more.
+func (s *logUploader) sendAll(ctx context.Context, chunks []flow.LogChunk) bool {
 	var tries backoff
 	refused := 0       // refusals of the first chunk alone
 	most := uploadMost // bytes in one call

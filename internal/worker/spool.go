@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// spoolLoad is the most bytes that one call takes from a spool, a multiple of chunkMost.
+const spoolLoad = 8 * chunkMost
+
+// spool keeps on the local disk what a program has written and the engine has not been sent yet. The bytes are read in the order in
+// which they were written. The file has no name, so that the kernel frees it when the process dies.
+type spool struct {
+	dir     string
+	most    int64 // bytes that it may hold; 0: it is not used
+	file    *os.File
+	written int64
+	read    int64
+	times   []time.Time // of the first byte of each chunkMost bytes
+}
+
+// waiting is how many bytes are in the spool.
+func (s *spool) waiting() int64 { return s.written - s.read }
+
+// room is how many bytes may be added.
+func (s *spool) room() int64 { return s.most - s.waiting() }
+
+// add appends p, and returns how many of its bytes are kept.
+func (s *spool) add(p []byte) (int, error) {
+	if s.file == nil {
+		f, err := os.CreateTemp(s.dir, ".output-")
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", task.ErrSpool, err)
+		}
+		s.file = f
+		if err := os.Remove(f.Name()); err != nil {
+			return 0, fmt.Errorf("%w: %w", task.ErrSpool, err)
+		}
+	}
+	n, err := s.file.WriteAt(p, s.written)
+	s.written += int64(n)
+	for int64(len(s.times))*chunkMost < s.written {
+		s.times = append(s.times, time.Now())
+	}
+	if err != nil {
+		return n, fmt.Errorf("%w: %w", task.ErrSpool, err)
+	}
+	return n, nil
+}
+
+// load takes the oldest bytes out of the spool, and the time at which each chunkMost of them began. If the disk fails, a note of the
+// same length stands in their place, so that the offsets behind it stay right.
+func (s *spool) load() ([]byte, []time.Time, error) {
+	p, times := make([]byte, min(spoolLoad, s.waiting())), s.times[s.read/chunkMost:]
+	n, err := s.file.ReadAt(p, s.read)
+	if n == len(p) {
+		err = nil
+	} else {
+		copy(p, note(int64(len(p)), "of the log could not be read from the worker's disk"))
+	}
+	if s.read += int64(len(p)); s.waiting() == 0 {
+		s.close()
+	}
+	return p, times, err
+}
+
+// close frees the disk.
+func (s *spool) close() {
+	if s.file != nil {
+		_ = s.file.Close() // it has no name any more
+	}
+	s.file, s.written, s.read, s.times = nil, 0, 0, nil
+}
