@@ -16,6 +16,8 @@ import (
 type Code struct {
 	Language string             `json:"language" check:"language" doc:"A built-in language, an alias of it, or one that a profile adds"`
 	Source   string             `json:"source" check:"source" doc:"The program"`
+	Std      string             `json:"std,omitempty" doc:"Of C and C++: the standard, such as c11 or gnu++17; gnu17 and gnu++20 by default"`
+	Flags    []string           `json:"flags,omitempty" doc:"Of C and C++: further flags of the compiler, such as -O3, -DLOCAL=1 or -fsanitize=address"`
 	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the working directory, by relative path"`
 	Args     []string           `json:"args,omitempty" doc:"Arguments, after the program's name"`
 	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment, beside what the language needs"`

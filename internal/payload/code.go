@@ -32,6 +32,7 @@ func wholeCode(r *strictjson.Reader, c *api.Code) {
 	if c.Interactive && !c.Stdin.IsZero() {
 		r.ProblemAt("stdin", "", "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")
 	}
+	checkCompiler(r, c)
 	checkFits(r, c.Limits.Disk, len(c.Source), c.Files)
 	if len(c.Cases) == 0 {
 		if c.Compare != nil {

@@ -162,3 +162,31 @@ func FuzzCode(f *testing.F) {
 		}
 	})
 }
+
+// What a request may say to a compiler of C or C++.
+func TestCompilerFlags(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`"language":"c","std":"gnu17"`:             "",
+		`"language":"cpp","std":"c++20"`:           "",
+		`"language":"zig","std":"c++20"`:           "",
+		`"language":"c","std":"c++17"`:             `std: it is not a standard of c: "c++17" (write one such as "c11" or "gnu17")`,
+		`"language":"c++","std":"17"`:              `std: it is not a standard of c++: "17" (write one such as "c++17" or "gnu++20")`,
+		`"language":"rust","flags":["-O3"]`:        "flags: rust takes neither a standard nor flags",
+		`"language":"python","std":"3"`:            "std: python takes neither",
+		`"language":"c","flags":["-std=c11"]`:      `flags[0]: the standard has a field of its own: "-std=c11" (write "std": "c11")`,
+		`"language":"c","flags":["-O3","-o","x"]`:  `flags[1]: it is not a flag that a request may give to a compiler: "-o"`,
+		`"language":"c","flags":["-fplugin=x.so"]`: "flags[0]: ",
+		`"language":"c","flags":["-Wl,-rpath=/"]`:  "flags[0]: ",
+		`"language":"c","flags":["-fsyntax-only"]`: "flags[0]: ",
+		`"language":"c","flags":["@args"]`:         "flags[0]: ",
+		`"language":"c","flags":["-I/etc"]`:        "flags[0]: ",
+		`"language":"c","flags":["-O2 -Wall"]`:     "flags[0]: ",
+		`"language":"c","flags":["-O2","-Wno-unused-result","-DN=1 2","-march=native","-fsanitize=address,undefined","-lm","-Iinclude","-fno-strict-aliasing","-fconstexpr-ops-limit=9","-pthread","-g"]`: "",
+	} {
+		_, err := Code([]byte(`{"source":"x",` + in + `}`))
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+	}
+}

@@ -184,6 +184,9 @@ func (e *evaluation) ready(ctx context.Context) (err error) {
 			return Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", taken)
 		}
 	}
+	if (e.code.Std != "" || len(e.code.Flags) > 0) && !slices.Contains(e.lang.Compile, "{flags}") {
+		return Errorf(flow.CodeInvalidInput, "std and flags: the profile of %s takes none (its compile has no {flags})", e.lang.Name)
+	}
 	if e.runtime, err = e.pick(e.code.Runtime); err != nil {
 		return err
 	}

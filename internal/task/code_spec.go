@@ -70,13 +70,21 @@ func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 		"{processors}", strconv.Itoa(e.processors(l)))
 	var out []string
 	for _, arg := range list {
+		if arg == "{flags}" {
+			if std := cmp.Or(e.code.Std, e.tools.dialect); std != "" {
+				out = append(out, "-std="+std)
+			}
+			out = append(out, e.code.Flags...)
+			continue
+		}
 		if arg != "{sources}" {
 			out = append(out, fill.Replace(arg))
 			continue
 		}
 		out = append(out, e.file)
 		for _, f := range e.files {
-			if ext := strings.TrimPrefix(path.Ext(f.Path), "."); !strings.Contains(f.Path, "/") && slices.Contains(e.lang.Extensions, ext) {
+			ext := strings.TrimPrefix(path.Ext(f.Path), ".")
+			if slices.Contains(e.lang.Extensions, ext) && (e.lang.compiles == nil || e.lang.compiles(f)) {
 				out = append(out, "./"+f.Path)
 			}
 		}

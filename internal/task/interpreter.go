@@ -104,6 +104,9 @@ func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err erro
 		default:
 			tc, err = p.ordinary(ctx, path)
 		}
+		if err == nil && len(p.dialects) > 0 {
+			tc.dialect, err = dialect(ctx, tc.tool, p.dialects)
+		}
 		if s, stopped := Stopped(ctx); err != nil && stopped {
 			return toolchain{}, s
 		} else if _, lacks := errors.AsType[*missing](err); lacks {
@@ -300,6 +303,22 @@ func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
 		return toolchain{}, err
 	}
 	return toolchain{tool: path, mounts: mounts(filepath.Dir(filepath.Dir(path))), version: lines[0]}, nil
+}
+
+// dialect is the first of the standards that a compiler of C or C++ knows. One that knows none of them keeps its own default.
+func dialect(ctx context.Context, tool string, dialects []string) (string, error) {
+	for _, d := range dialects {
+		source := "c"
+		if strings.Contains(d, "++") {
+			source = "c++"
+		}
+		if _, err := ask(ctx, nil, "", tool, "-std="+d, "-fsyntax-only", "-x", source, os.DevNull); err == nil {
+			return d, nil
+		} else if _, ran := errors.AsType[*exec.ExitError](err); !ran {
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // golang asks where Go is installed, and prepares the compiled standard library.

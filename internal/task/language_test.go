@@ -84,6 +84,55 @@ func TestJava(t *testing.T) {
 	}
 }
 
+// The standard of C and C++ is a recent one with extensions, unless the request names another, and flags reach the compiler.
+func TestStandards(t *testing.T) {
+	t.Parallel()
+	need(t, "c")
+	need(t, "c++")
+	rt := runtimes(t)[0]
+	const ask = "#include <stdio.h>\nint main() { typeof(1L) v = VERSION; printf(\"%ld\\n\", v); }"
+	for _, c := range []struct {
+		language, std, version, want string
+		flags                        []string
+	}{
+		{"c", "", "__STDC_VERSION__", "201710\n", nil},
+		{"c", "gnu99", "__STDC_VERSION__", "199901\n", nil},
+		{"c", "c11", "__STDC_VERSION__", "compile_error", nil}, // typeof is an extension of GNU
+		{"c", "", "N", "7\n", []string{"-O0", "-DN=7", "-Wall", "-fsanitize=undefined"}},
+		{"c++", "", "__cplusplus > 201703L", "1\n", nil},
+		{"c++", "gnu++14", "__cplusplus", "201402\n", nil},
+		{"c++", "", "sizeof(N)", "4\n", []string{"-DN=\"x y\""}},
+	} {
+		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: c.language, Source: strings.Replace(ask, "VERSION", c.version, 1), Std: c.std, Flags: c.flags}))
+		if got := r.result.Stdout; got != c.want && r.result.Verdict != c.want {
+			t.Errorf("%s %s %v: %q, want %q: %v", c.language, c.std, c.flags, got, c.want, r.err)
+		}
+	}
+}
+
+// All sources that belong to the program are compiled, those in folders too; files of Go that are for another system, and tests, are not.
+func TestSourcesBeside(t *testing.T) {
+	t.Parallel()
+	rt := runtimes(t)[0]
+	for _, c := range []api.Code{
+		{Language: "c", Source: "#include \"lib/u.h\"\n#include <stdio.h>\nint main() { printf(\"%d\\n\", f(3)); }",
+			Files: map[string]api.Content{"lib/u.h": api.Text("int f(int);"), "lib/u.c": api.Text("#include \"u.h\"\nint f(int x) { return x + 1; }")}},
+		{Language: "go", Source: "package main\nfunc main() { println(f()); print(\"\") }\nfunc init() { _ = f }",
+			Files: map[string]api.Content{"f.go": api.Text("package main\nfunc f() int { return 4 }"), "f_windows.go": api.Text("package main\nfunc f() int { return 5 }"),
+				"g.go": api.Text("//go:build darwin || !linux\n\npackage main\nfunc f() int { return 6 }"), "f_test.go": api.Text("package main_test"), "lib/lib.go": api.Text("package lib")}},
+		{Language: "java", Source: "class Main { public static void main(String[] a) throws Exception { System.out.println(Class.forName(\"lib.Four\").getDeclaredConstructor().newInstance()); } }",
+			Files: map[string]api.Content{"lib/Four.java": api.Text("package lib;\npublic class Four { public String toString() { return \"4\"; } }")}},
+	} {
+		t.Run(c.Language, func(t *testing.T) {
+			t.Parallel()
+			need(t, c.Language)
+			if r := evaluate(t, t.Context(), rt, nil, code(t, c)); r.err != nil || r.result.Stdout+r.result.Stderr != "4\n" {
+				t.Errorf("%v, %q %q", r.err, r.result.Stdout, r.result.Stderr)
+			}
+		})
+	}
+}
+
 // A node that is new enough is told to take the types away; this one only takes the flag away, and the real one is given
 // a program without types.
 func TestTypeScript(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // Profile describes a language: how its tool is found, and how its programs are built and run. In the argument lists, {tool}
 // stands for the interpreter or compiler, {file} for the source, {program} for the output of the compile step, {memory} for the
 // memory limit in bytes, {processors} for the number of processors that a run may use, {std} for the prepared standard library,
-// and {sources}, an argument of its own, for all sources.
+// and {sources} and {flags}, arguments of their own, for all sources, and for the standard and the flags that a request gives.
 type Profile struct {
 	Name       string            `json:"name"`
 	Aliases    []string          `json:"aliases,omitempty"`
@@ -57,6 +57,10 @@ type Profile struct {
 
 	// find asks a built-in language's tool for its path and its needs.
 	find func(f *finder, ctx context.Context, path string) (toolchain, error)
+	// dialects are the standards of C or C++, best first, of which the first is used that the compiler knows.
+	dialects []string
+	// compiles says which files with the language's extensions are among {sources}; nil: all.
+	compiles func(runtime.File) bool
 	// file is the name that a source must have; nil: File.
 	file func(source, file string) string
 	// built looks at what the compile step has built of the source in the named file, and returns what is to be added to it. A
@@ -94,6 +98,9 @@ func (p *Profile) inImage() (toolchain, error) {
 		}
 	}
 	tc := toolchain{types: stripTypes}
+	if len(p.dialects) > 0 {
+		tc.dialect = p.dialects[0]
+	}
 	if len(p.Tools) > 0 {
 		tc.tool = path.Base(p.Tools[0])
 	}
@@ -140,7 +147,7 @@ func inForce(l runtime.Limits) *api.CodeLimits {
 }
 
 // placeholders are the names that argument lists may hold in braces.
-var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std", "types"}
+var placeholders = []string{"tool", "file", "sources", "flags", "program", "memory", "processors", "std", "types"}
 
 // Check finds all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
@@ -230,11 +237,11 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 		if !open || !closed {
 			return
 		}
-		if rest = behind; name == "sources" && arg != "{sources}" {
-			fault(at, arg, "{sources} stands for several arguments", "make it an argument of its own")
+		if rest = behind; (name == "sources" || name == "flags") && arg != "{"+name+"}" {
+			fault(at, arg, "{"+name+"} stands for several arguments", "make it an argument of its own")
 		}
 		if name == "std" || name == "types" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
-			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {program}, {memory} or {processors}")
+			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {flags}, {program}, {memory} or {processors}")
 		}
 	}
 }

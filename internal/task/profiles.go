@@ -2,8 +2,12 @@ package task
 
 import (
 	"cmp"
+	"go/build"
+	"io"
 	"os"
 	"path"
+	goruntime "runtime"
+	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -39,21 +43,23 @@ func builtIn() []*Profile {
 		},
 		{
 			Name: "go", File: "main.go", Tools: []string{"go"}, Install: "install Go from https://go.dev/dl",
-			find:     (*finder).golang,
+			find: (*finder).golang, compiles: goCompiles,
 			Compile:  []string{"/bin/sh", "-c", goBuild, "go-build", "{tool}", "{std}", "{program}", "{sources}"},
 			Uncaught: `^(panic|fatal error): `, Message: goMessage, Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "c", File: "main.c", Tools: []string{"cc", "gcc", "clang"}, Install: "install gcc or clang, and the C library's headers (Debian: apt install gcc libc6-dev)",
-			find:    (*finder).compiler,
-			Compile: []string{"{tool}", "-O2", "-o", "{program}", "{sources}", "-lm"},
-			Message: nativeMessage,
+			find:     (*finder).compiler,
+			Compile:  []string{"{tool}", "-O2", "-o", "{program}", "{sources}", "{flags}", "-lm"},
+			dialects: []string{"gnu17", "gnu11"},
+			Message:  nativeMessage,
 		},
 		{
 			Name: "c++", File: "main.cpp", Tools: []string{"c++", "g++", "clang++"}, Install: "install g++ or clang++ (Debian: apt install g++)",
-			find:    (*finder).compiler,
-			Compile: []string{"{tool}", "-O2", "-std=c++17", "-o", "{program}", "{sources}"},
-			Message: nativeMessage,
+			find:     (*finder).compiler,
+			Compile:  []string{"{tool}", "-O2", "-o", "{program}", "{sources}", "{flags}"},
+			dialects: []string{"gnu++20", "gnu++2a", "gnu++17"},
+			Message:  nativeMessage,
 		},
 		{
 			Name: "rust", File: "main.rs", Tools: []string{"rustc"}, Install: "install Rust from https://rustup.rs, and a C linker (Debian: apt install rustc gcc)",
@@ -110,6 +116,17 @@ const goBuild = `tools=$1 std=$2 program=$3; shift 3
 "$tools/compile" -p main -importcfg "$std/importcfg" -o main.pkg -pack "$@" &&
 exec "$tools/link" -s -w -importcfg "$std/importcfg" -o "$program" main.pkg`
 
+// goCompiles says whether a file belongs to the package in the working directory, as the go command decides: a directory beneath is another
+// package, and tests and files for other systems are left out by name or by a constraint in their first lines.
+func goCompiles(f runtime.File) bool {
+	linux := build.Default
+	linux.GOOS, linux.GOARCH, linux.CgoEnabled = "linux", goruntime.GOARCH, false
+	linux.OpenFile = func(string) (io.ReadCloser, error) { return open(f) }
+	// A file that cannot be read or is not Go is the compiler's to refuse.
+	fits, err := linux.MatchFile("", f.Path)
+	return !strings.Contains(f.Path, "/") && !strings.HasSuffix(f.Path, "_test.go") && (fits || err != nil)
+}
+
 // javaArguments is the file that tells java which class to start. It is made by Pawl, and no other file may have this name.
 const javaArguments = "main.args"
 
@@ -145,6 +162,7 @@ type toolchain struct {
 	tool    string // the program to run
 	named   string // the path that people know, if it is another one
 	std     string
+	dialect string // the standard of C or C++ that its programs are compiled as
 	types   string // the option with which node reads TypeScript
 	mounts  []runtime.Mount
 	version string

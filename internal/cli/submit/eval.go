@@ -30,6 +30,8 @@ import (
 type evalOptions struct {
 	language string
 	stdin    string
+	std      string
+	flags    []string
 	args     []string
 	env      map[string]string
 	files    []string
@@ -91,6 +93,8 @@ The language is that of --language, or of the file's extension, or of its first 
 	o.cases.declare(f)
 	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
 	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
+	f.StringVar(&o.std, "std", "", "of C and C++: the standard, such as c11 or gnu++17")
+	f.StringArrayVar(&o.flags, "compiler-flag", nil, "of C and C++: a further flag of the compiler, such as -O3 or -DLOCAL; may be repeated")
 	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, with the directories of its path, as PATH or NAME=PATH; may be repeated")
 	f.StringArrayVar(&o.dirs, "dir", nil, "a directory to place beside the program with all that is in it, as PATH or NAME=PATH (.=PATH: what is in it alone); may be repeated")
 	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
@@ -183,7 +187,7 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	}
 	program := files[0].Content
 	c.inline = len(program)
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Std: o.std, Flags: o.flags, Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
 	if e.Cache, err = o.cache.read(); err != nil {
 		return nil, nil, err
