@@ -25,10 +25,11 @@ NEIGHBOUR ?= 5m
 # What make test-all adds to make test, in parts that CI takes in turn: scripts/tests says what is in each, scripts/later.txt why.
 SLICES := simulation page chaos cluster fuzz long
 
-.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page soak-ui kubernetes calendar fuzz chaos cross bench bench-guard bench-peers picture
+.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page vulncheck soak-ui kubernetes calendar fuzz chaos cross bench bench-guard bench-peers picture
 
+# With the flags of go run and of the tests, so that nothing is compiled twice: -trimpath changes each package and the standard library with them.
 build: ## bin/pawl
-	$(GO) build -trimpath -o bin/pawl ./cmd/pawl
+	$(GO) build -o bin/pawl ./cmd/pawl
 
 check: vet lint lint-page bin/gotestsum ## while working: vet, lint, the rules, SQLite and the page's modules, in 2 minutes
 	scripts/tests check
@@ -54,8 +55,8 @@ vet:
 	cd e2e/browser && $(GO) vet ./...
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
 
-lint: bin/staticcheck lint-page
-	bin/staticcheck ./...
+lint: bin/golangci-lint lint-page
+	bin/golangci-lint run ./...
 
 # The types and the tests of the page's modules. TypeScript is no dependency of the build: npm brings the version of web/package.json, which
 # needs no other package, where there is npm and it reaches its registry.
@@ -69,8 +70,8 @@ lint-page:
 	else echo "no tsc here (npm install in web/ brings it): the types of the web page are NOT TESTED"; fi
 
 # The programs that check and test are dependencies of tools/go.mod, so that every machine builds the same versions of them.
-bin/staticcheck: tools/go.mod tools/go.sum
-	cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+bin/golangci-lint: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 bin/gotestsum: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../bin/gotestsum gotest.tools/gotestsum

@@ -40,7 +40,7 @@ func TestBinariesForKubernetes(t *testing.T) {
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w -dumpdep", "-o", path, "../cmd/pawl")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w -dumpdep", "-o", path, "../cmd/pawl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	edges, err := cmd.StderrPipe()
 	if err != nil {

@@ -179,7 +179,7 @@ func database(t *testing.T, node string) string {
 func images(t *testing.T, tools []byte) (first, second, sandbox string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pawl")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/pawl-kubernetes")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "./cmd/pawl-kubernetes")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -98,11 +98,16 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
-	add(a, root, "work", submit.RunCommand(a), submit.EvalCommand(a), submit.UploadCommand(a), observe.ExportCommand(a), observe.ImportCommand(a), define.ApplyCommand(a), define.ValidateCommand(a), define.DiffCommand(a), define.CompareCommand(a), define.AliasCommand(a), define.RetireCommand(a))
+	add(a, root, "work", submit.RunCommand(a), submit.EvalCommand(a), submit.UploadCommand(a),
+		observe.ExportCommand(a), observe.ImportCommand(a), define.ApplyCommand(a), define.ValidateCommand(a), define.DiffCommand(a),
+		define.CompareCommand(a), define.AliasCommand(a), define.RetireCommand(a))
 	add(a, root, "look", observe.GetCommand(a), observe.DescribeCommand(a), observe.LogsCommand(a), observe.EventsCommand(a), observe.FilesCommand(a), observe.WaitCommand(a), observe.WhyCommand(a),
-		steer.CancelCommand(a), steer.KillCommand(a), steer.RetryCommand(a), steer.RerunCommand(a), debug.ReplayCommand(a), debug.DebugCommand(a), submit.AttachCommand(a), automate.EmitCommand(a), automate.AnswerCommand(a), define.PauseCommand(a), define.ResumeCommand(a), automate.SchedulesCommand(a), automate.RulesCommand(a), automate.HooksCommand(a))
+		steer.CancelCommand(a), steer.KillCommand(a), steer.RetryCommand(a), steer.RerunCommand(a), debug.ReplayCommand(a), debug.DebugCommand(a),
+		submit.AttachCommand(a), automate.EmitCommand(a), automate.AnswerCommand(a), define.PauseCommand(a), define.ResumeCommand(a),
+		automate.SchedulesCommand(a), automate.RulesCommand(a), automate.HooksCommand(a))
 	add(a, root, "serve", operate.ServerCommand(a), operate.WorkerCommand(a), operate.UICommand(a))
-	add(a, root, "setup", operate.Verifying(a, operate.DoctorCommand(a)), operate.MigrateCommand(a), operate.BackupCommand(a), operate.RestoreCommand(a), operate.BrokerCommand(a), operate.LanguagesCommand(a), operate.BenchCommand(a), configCommand(a), versionCommand(a))
+	add(a, root, "setup", operate.Verifying(a, operate.DoctorCommand(a)), operate.MigrateCommand(a), operate.BackupCommand(a), operate.RestoreCommand(a),
+		operate.BrokerCommand(a), operate.LanguagesCommand(a), operate.BenchCommand(a), configCommand(a), versionCommand(a))
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")

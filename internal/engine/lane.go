@@ -61,7 +61,9 @@ func (e *Engine) assign(r *flow.Request) error {
 	e.lanes.mu.Lock()
 	defer e.lanes.mu.Unlock()
 	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
-		return fault.New(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
+		return fault.New(selectorField, "",
+			fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit),
+			"ask for labels of kinds of machines, which are few, not for names of single things")
 	}
 	return nil
 }

@@ -39,7 +39,6 @@ func TestGrow(t *testing.T) {
 	held := make([]byte, 2*room)
 	becomes(100)
 	runtime.KeepAlive(held)
-	held = nil
 	becomes(400)
 }
 

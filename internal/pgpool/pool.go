@@ -201,7 +201,7 @@ func (c *Conn) judge(caller, bounded context.Context, err error) error {
 	if n := markOf(c.Conn.Conn()).resets; c.pool.resets.CompareAndSwap(n, n+1) {
 		c.pool.pool.Reset()
 	}
-	return fmt.Errorf("%w: %v", ErrNoAnswer, err)
+	return fmt.Errorf("%w: %v", ErrNoAnswer, err) //nolint:errorlint // the deadline is not one of the caller's
 }
 
 // Release gives the connection back. A broken one is closed by asking the server, over a new connection, to end what the old

@@ -157,7 +157,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		done := s.metrics.Request(r)
 		defer func() {
 			v := recover()
-			if v != nil && v != http.ErrAbortHandler {
+			if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http compares the recovered value itself
 				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, string(debug.Stack()))
 				if seen.status == 0 {
 					s.refuse(seen, r, fmt.Errorf("panic: %v", v))

@@ -114,10 +114,10 @@ var errEmpty = errors.New("the text is empty")
 
 // syntax places the reason why the text cannot be read.
 func (r *Reader) syntax(err error) problem.Problem {
-	switch err {
-	case errEmpty:
+	switch {
+	case errors.Is(err, errEmpty):
 		return r.placed(problem.Problem{Message: "the JSON is empty", Fix: "send a JSON object"}, 0)
-	case errTooDeep:
+	case errors.Is(err, errTooDeep):
 		return r.placed(problem.Problem{Message: err.Error(), Fix: "flatten it, or send it as a string"}, DeeperThan(r.src, MaxDepth))
 	}
 	p, at := Syntax(r.src, r.dec, err)

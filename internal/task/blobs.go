@@ -33,7 +33,7 @@ func persist(ctx context.Context, do func() error) error {
 		select {
 		case <-time.After(time.Duration(float64(pause) * rand.Float64())):
 		case <-ctx.Done():
-			return fmt.Errorf("%w (%s)", context.Cause(ctx), err) // not ErrUnavailable, which would be tried again
+			return fmt.Errorf("%w (%s)", context.Cause(ctx), err) //nolint:errorlint // ErrUnavailable would be tried again
 		}
 		pause = min(2*pause, blobPauseMost)
 	}

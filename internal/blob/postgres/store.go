@@ -72,7 +72,7 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader) (int64, error
 	}
 	piece := make([]byte, pieceSize)
 	n, err := blob.ReadFull(r, piece)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return int64(n), s.query(ctx, s.sql.putWhole, []any{name, piece[:n], keepLoose.Seconds()}, new(int64))
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) write(ctx context.Context, name string, content int64, piece []b
 			return 0, err
 		}
 		size += int64(n)
-		if n, err = blob.ReadFull(r, piece); err != nil && err != io.EOF {
+		if n, err = blob.ReadFull(r, piece); err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 	small := smalls.Get().(*[smallSize]byte)
 	defer smalls.Put(small)
 	n, err := blob.ReadFull(r, small[:])
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return s.putWhole(ctx, key, small[:n])
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 		return s.putParts(ctx, key, part, r)
 	}
 	defer parts.Put(part)
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	return s.putWhole(ctx, key, part[:smallSize+n])
@@ -173,7 +173,7 @@ func (u *upload) send(ctx context.Context, part *[partSize]byte, r io.Reader) er
 			return u.cause(ctx, within)
 		}
 		var err error
-		if n, err = blob.ReadFull(r, part[:]); err != nil && err != io.EOF {
+		if n, err = blob.ReadFull(r, part[:]); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 	}

@@ -340,7 +340,7 @@ func openShell(ctx context.Context, a *app.App, r *attempt.Recorded) error {
 	}
 	var result api.CodeResult
 	if e := end.Error; e != nil && (json.Unmarshal(end.Output, &result) != nil || result.ExitCode == nil) {
-		return fmt.Errorf("the shell ended: %s", e)
+		return fmt.Errorf("the shell ended: %w", e)
 	}
 	return nil
 }

@@ -108,7 +108,8 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
-		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
+		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
+		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
 	})
 	if err != nil {
 		return nil, err
@@ -156,7 +157,11 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	if err != nil {
 		return fmt.Errorf("webhook_secrets: %w", err)
 	}
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Broker: r.brokerFigures(), Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here}); err != nil {
+	r.server, err = server.New(server.Options{
+		Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers,
+		Broker: r.brokerFigures(), Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here,
+	})
+	if err != nil {
 		return err
 	}
 	l, remove, err := ListenState(dir)

@@ -79,7 +79,11 @@ func (l *Selection) Filter() (client.Filter, error) {
 	if err := CheckLimit(l.Limit); err != nil {
 		return client.Filter{}, err
 	}
-	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, Digest: l.Digest, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
+	f := client.Filter{
+		Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, RetryOf: l.RetryOf, Labels: l.Labels, Verdicts: l.Verdicts,
+		Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, Digest: l.Digest, TopLevel: !l.Tasks && l.Workflow == "",
+		Limit: min(l.Limit, 1000),
+	}
 	for _, s := range l.Status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
 			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))

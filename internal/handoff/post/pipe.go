@@ -61,7 +61,7 @@ func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key [
 	for {
 		for to != "" && !ending && len(sent) < window {
 			n, err := blob.ReadFull(r, buf)
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
 			ending = err != nil
@@ -187,7 +187,7 @@ func (p *receiver) Read(b []byte) (int, error) {
 // Close implements io.Closer. It tells a sender that has not finished to stop, because the sender would wait for
 // acknowledgements.
 func (p *receiver) Close() error {
-	if p.over == errTwice {
+	if errors.Is(p.over, errTwice) {
 		return nil
 	}
 	p.d.forget(p.pipe)

@@ -28,7 +28,8 @@ func (f *Office) check(ctx context.Context) error {
 		return err
 	}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		return fmt.Errorf("the broker's maxmemory-policy is %s: when its memory is full it would delete what servers and workers say to each other, and all work would wait; set maxmemory-policy noeviction in redis.conf, or by redis-cli CONFIG SET maxmemory-policy noeviction", policy)
+		return fmt.Errorf("the broker's maxmemory-policy is %s: when its memory is full it would delete what servers and workers say to each other, "+
+			"and all work would wait; set maxmemory-policy noeviction in redis.conf, or by redis-cli CONFIG SET maxmemory-policy noeviction", policy)
 	}
 	return f.claimNamespace(ctx)
 }

@@ -197,7 +197,7 @@ type faulty struct {
 
 func (f *faulty) Read(p []byte) (int, error) {
 	n, err := f.from.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		f.err = err
 	}
 	return n, err
@@ -234,7 +234,7 @@ type arriving struct {
 // Read implements io.Reader.
 func (a *arriving) Read(p []byte) (int, error) {
 	n, err := a.pieces.Read(p)
-	if err != nil && err != io.EOF && a.ctx.Err() != nil {
+	if err != nil && !errors.Is(err, io.EOF) && a.ctx.Err() != nil {
 		err = a.ctx.Err()
 	}
 	return n, err

@@ -24,7 +24,7 @@ func sendPieces(w io.Writer, r io.Reader, moved func()) error {
 	sum := sha256.New()
 	for {
 		n, err := blob.ReadFull(r, buf[4:])
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if n > 0 {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -230,7 +231,7 @@ func startTime(pid int) (uint64, error) {
 		return 0, fmt.Errorf("read the start time of process %d: %w", pid, err)
 	}
 	// The command in parentheses may hold anything, so count from the last one; the start time is field 22.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("read the start time of process %d: short line", pid)
 	}

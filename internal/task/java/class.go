@@ -50,10 +50,11 @@ func Main(classes []Class, file string) (string, error) {
 	}
 	message := "no class has a method `public static void main(String[] args)`, with which a program starts"
 	for _, c := range classes {
-		for _, m := range c.mains {
-			if m.descriptor != "([Ljava/lang/String;)V" {
-				return "", fmt.Errorf("%s: main of %s has other parameters or returns something", message, c.Name)
-			}
+		switch {
+		case len(c.mains) == 0:
+		case c.mains[0].descriptor != "([Ljava/lang/String;)V":
+			return "", fmt.Errorf("%s: main of %s has other parameters or returns something", message, c.Name)
+		default:
 			return "", fmt.Errorf("%s: main of %s is not public and static", message, c.Name)
 		}
 	}

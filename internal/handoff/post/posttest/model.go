@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -200,8 +201,8 @@ func (m *Model) settle(l *modelLetter, err error) {
 	m.lock()
 	defer m.mu.Unlock()
 	l.held = false
-	switch buried, is := err.(*post.Buried); {
-	case is:
+	switch buried, ok := errors.AsType[*post.Buried](err); {
+	case ok:
 		m.bury(l, buried.Reason)
 	case err == nil:
 		m.remove(l)

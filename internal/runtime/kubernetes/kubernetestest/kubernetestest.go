@@ -151,7 +151,7 @@ var helper = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "pawl-pod")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/pawl-run/pawl/cmd/pawl-pod")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/pawl-run/pawl/cmd/pawl-pod")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build pawl-pod: %w\n%s", err, out)

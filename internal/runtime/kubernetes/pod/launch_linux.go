@@ -50,7 +50,7 @@ func (p *first) launch() (pid int, failure *wire.Failure) {
 	err = wire.WriteMessage(orderIn, wire.Order, &wire.Launch{Command: p.command, Dir: p.dir, Own: threads()})
 	_ = orderIn.Close()
 	said, readErr := wire.Read(answerOut)
-	if err == nil && readErr == io.EOF {
+	if err == nil && errors.Is(readErr, io.EOF) {
 		return pid, nil
 	}
 	_, _ = unix.Wait4(pid, nil, 0, nil)

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +56,7 @@ func receive(from *os.File, call func(fd int) error) error {
 	}
 	if raw.Read(func(fd uintptr) bool {
 		err = call(int(fd))
-		return err != unix.EAGAIN
+		return !errors.Is(err, unix.EAGAIN)
 	}) != nil {
 		return os.ErrClosed
 	}
