@@ -144,6 +144,7 @@ var arrows = []arrow{
 	{"pawltest", []string{"api", "client", "handler", "internal/engine", "internal/server", "internal/store/sqlite", "internal/blob/file", "internal/worker", "internal/task", "internal/task/outgoing", "internal/runtime",
 		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow", "internal/payload"}, "a whole Pawl in a test's process: it wires, as internal/cli/instance does, and only tests import it (decision 22)"},
 	{"scripts/testreport", nil, "reads go test -json; it imports nothing of Pawl"},
+	{"internal/exampletest", nil, "stands for the test of an example"},
 	{"examples", []string{"client", "handler", "api"}, "what a user would import"},
 }
 
