@@ -37,7 +37,7 @@ var arrows = []arrow{
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
 	{"internal/definition/compute", []string{"internal/jsonvalue", "internal/strictjson"}, "pure: functions and prices of expressions; it knows no document"},
 	{"internal/definition", []string{"internal/definition/compute", "internal/jsonvalue", "internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
-	{"internal/query", []string{"internal/flow", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},
+	{"internal/query", []string{"internal/flow", "internal/jsonvalue", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition", "internal/strictjson"}, "pure: rows become a plan; the texts of changes are read without reflection"},
 	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/jsonvalue", "internal/orchestration", "internal/strictjson"}, "pure: recorded histories become findings, by the rules; events are read without reflection"},

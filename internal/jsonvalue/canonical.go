@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -161,30 +160,19 @@ func appendCanonicalText(b, quoted []byte) []byte {
 // appendCanonicalNumber writes a number as its digits without zeros at either
 // end and a power of ten: 1200 and 1.2e3 are 12e2.
 func appendCanonicalNumber(b []byte, text string) []byte {
-	rest, negative := strings.CutPrefix(text, "-")
-	power := int64(0)
-	if e := strings.IndexAny(rest, "eE"); e >= 0 {
-		const most = 1 << 40 // far beyond every number that is computed with, and no sum below overflows
-		p, err := strconv.ParseInt(rest[e+1:], 10, 64)
-		if err != nil || p > most || p < -most {
-			return append(b, text...) // two ways to write such a number stay two
-		}
-		power, rest = p, rest[:e]
+	d, ok := DecimalOf(text)
+	if !ok {
+		return append(b, text...) // two ways to write such a number stay two
 	}
-	whole, fraction, _ := strings.Cut(rest, ".")
-	power -= int64(len(fraction))
-	digits := strings.TrimLeft(whole+fraction, "0")
-	short := strings.TrimRight(digits, "0")
-	power += int64(len(digits) - len(short))
-	if short == "" {
+	if d.digits == "" {
 		return append(b, '0')
 	}
-	if negative {
+	if d.negative {
 		b = append(b, '-')
 	}
-	b = append(b, short...)
-	if power != 0 {
-		b = strconv.AppendInt(append(b, 'e'), power, 10)
+	b = append(b, d.digits...)
+	if d.power != 0 {
+		b = strconv.AppendInt(append(b, 'e'), d.power, 10)
 	}
 	return b
 }

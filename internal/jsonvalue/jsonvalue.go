@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -51,8 +49,9 @@ func KindOf(raw []byte) string {
 }
 
 // Decode reads one JSON value into what expressions compute with: whole
-// numbers that fit become int64, others float64; objects are map[string]any.
-// Of a name that occurs twice it takes the last value.
+// numbers that fit become int64, or else uint64; others float64 where that has
+// all their digits, and json.Number where it has not; objects are
+// map[string]any. Of a name that occurs twice it takes the last value.
 func Decode(raw []byte) (v any, err error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -112,23 +111,6 @@ func decodeValue(dec *jsontext.Decoder) (any, error) {
 		return nil, nil
 	}
 	return number(tok.String())
-}
-
-// number gives 5, 5.0 and 5e0 the same value, the integer: a producer's way of
-// writing a whole number must not decide whether `x + 1` is well typed.
-func number(text string) (any, error) {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return i, nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nil, fmt.Errorf("number %.40s is out of range", text)
-	}
-	const exact = 1 << 53 // above it a float no longer tells neighbours apart
-	if f == math.Trunc(f) && math.Abs(f) <= exact {
-		return int64(f), nil
-	}
-	return f, nil
 }
 
 // AppendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.

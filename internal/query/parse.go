@@ -327,12 +327,15 @@ func (p *parser) value(t *term) {
 		p.fail(at, "a value is missing here", "write one; put a text with blanks or signs in quotes")
 		return
 	}
-	v := value{text: at.text}
+	v := value{text: at.text, quoted: at.kind == quoted}
 	v.number, v.numeric = readNumber(at.text)
+	if v.quoted && t.field.about == ofMember && t.op == is {
+		v.numeric = false // '7' is a text, as 007 is
+	}
 	switch {
 	case t.field.about == ofStatus:
 		p.status(at)
-	case t.field.about == ofVersion && (!v.numeric || v.number != float64(int(v.number))):
+	case t.field.about == ofVersion && !(v.numeric && isVersion(at.text)):
 		p.fail(at, fmt.Sprintf("%q is not the number of a version", problem.Clip(at.text, 60)), "write a whole number, such as 3")
 	case t.field.about == ofMember && t.op != is && !v.numeric:
 		p.fail(at, fmt.Sprintf("%q is not a number, and only numbers are less or more than one another", problem.Clip(at.text, 60)), "write a number, or compare by = or in (…)")
@@ -343,6 +346,12 @@ func (p *parser) value(t *term) {
 	}
 	t.values = append(t.values, v)
 	p.advance()
+}
+
+// isVersion reports whether a text is a whole number.
+func isVersion(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil
 }
 
 func (p *parser) status(at token) {

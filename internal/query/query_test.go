@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -88,9 +89,12 @@ func TestMatches(t *testing.T) {
 		"input.customer != a":                                    false,
 		"input.customer exists":                                  true,
 		"input.items[1].id = 7":                                  true,
-		`input.items[1].id = "7"`:                                true,
-		`input.items[1].id != '7'`:                               false,
-		`input.items[1].id in ("6", "7.0")`:                      true,
+		`input.items[1].id = "7"`:                                false, // what is in quotes is a text
+		`input.items[1].id != '7'`:                               true,
+		`input.items[1].id in ("7", 7.0)`:                        true,
+		`input.items[1].id in (6, 0.7e1)`:                        true,
+		`input.items[1].id = 007`:                                false,
+		`input.items[1].id in ("7", "7.0")`:                      false,
 		`input.items[1].id = "seven"`:                            false,
 		`input.items[1].id > "6.5"`:                              true,
 		"input.text > 6 and input.text <= 7":                     true,
@@ -100,7 +104,7 @@ func TestMatches(t *testing.T) {
 		"input.customer > 0":                                     false, // it is no number
 		"input.customer = inf":                                   false,
 		`version = "3"`:                                          true,
-		`output.ok = "true"`:                                     true,
+		`output.ok = "true"`:                                     false,
 		"input.text = 7":                                         true,
 		"input.tags = x and input.tags = 2":                      true,
 		"input.tags = y":                                         false,
@@ -319,4 +323,25 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Numbers are compared by all their digits: a float64 has 17 of them.
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	numbers := []string{
+		"-18446744073709551616", "-9223372036854775809", "-9007199254740993", "-1", "-0.1", "0", "5e-324", "0.1", "0.10000000000000000001", "1", "9007199254740992", "9007199254740993",
+		"9223372036854775807", "9223372036854775808", "18446744073709551614", "18446744073709551615", "18446744073709551616", "123456789012345678901234567890.5", "1e308", "1e400",
+	}
+	for i, a := range numbers {
+		r := failed()
+		r.Input = json.RawMessage(`{"customer":` + a + `,"tags":["` + a + `"]}`)
+		for j, b := range numbers {
+			for op, want := range map[string]bool{"=": i == j, "!=": i != j, "<": i < j, "<=": i <= j, ">": i > j, ">=": i >= j} {
+				for _, field := range []string{"input.customer", "input.tags"} {
+					if got := parse(t, field+" "+op+" "+b).Matches(r); (got == Yes) != want {
+						t.Errorf("%s %s %s of %s: %d, want %v", a, op, b, field, got, want)
+					}
+				}
+			}
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -62,8 +63,9 @@ const (
 // value is a constant of a term.
 type value struct {
 	text    string
-	number  float64
-	numeric bool // the text reads as a number, with or without quotes: numbers of members equal it
+	quoted  bool // it is a text, whatever it looks like
+	number  jsonvalue.Decimal
+	numeric bool // the text reads as a number
 	at      time.Time
 }
 
@@ -113,7 +115,7 @@ func (t *term) holds(r *Record) bool {
 		v, has := r.Labels[t.field.name]
 		return has && (t.op == exists || t.text(v))
 	case ofVersion:
-		return r.Version > 0 && (t.op == exists || t.number(float64(r.Version)))
+		return r.Version > 0 && (t.op == exists || t.number(versionNumber(r.Version)))
 	case ofCreated:
 		return t.time(r.CreatedAt)
 	case ofFinished:
@@ -128,19 +130,24 @@ func (t *term) text(s string) bool {
 	return s != "" && (t.op == exists || slices.ContainsFunc(t.values, func(v value) bool { return v.text == s }))
 }
 
-func (t *term) number(n float64) bool {
+func versionNumber(n int) jsonvalue.Decimal {
+	d, _ := readNumber(strconv.Itoa(n))
+	return d
+}
+
+func (t *term) number(n jsonvalue.Decimal) bool {
 	return slices.ContainsFunc(t.values, func(v value) bool {
-		switch t.op {
+		switch c := n.Compare(v.number); t.op {
 		case is:
-			return n == v.number
+			return v.numeric && c == 0
 		case less:
-			return n < v.number
+			return c < 0
 		case atMost:
-			return n <= v.number
+			return c <= 0
 		case more:
-			return n > v.number
+			return c > 0
 		case atLeast:
-			return n >= v.number
+			return c >= 0
 		}
 		return false
 	})
@@ -235,23 +242,12 @@ func (t *term) scalar(raw []byte) bool {
 		return slices.ContainsFunc(t.values, func(v value) bool { return v.text == s })
 	case c == '-' || c >= '0' && c <= '9':
 		n, numeric := readNumber(string(raw))
-		if !numeric {
-			return false
-		}
-		only := *t
-		only.values = slices.DeleteFunc(slices.Clone(t.values), func(v value) bool { return !v.numeric })
-		return only.number(n)
+		return numeric && t.number(n)
 	case c == 't' || c == 'f':
-		return t.op == is && slices.ContainsFunc(t.values, func(v value) bool { return v.text == string(raw) })
+		return t.op == is && slices.ContainsFunc(t.values, func(v value) bool { return !v.quoted && v.text == string(raw) })
 	}
 	return false
 }
 
-// readNumber reads a number in digits. A text such as "infinity", which Go would read as one too, is a text.
-func readNumber(s string) (n float64, numeric bool) {
-	if digits := strings.TrimPrefix(s, "-"); digits == "" || digits[0] < '0' || digits[0] > '9' || strings.ContainsAny(s, "xX_") {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(s, 64)
-	return n, err == nil
-}
+// readNumber reads a number as JSON writes them, with all its digits. A text such as 007 or infinity is not one.
+func readNumber(s string) (n jsonvalue.Decimal, numeric bool) { return jsonvalue.DecimalOf(s) }

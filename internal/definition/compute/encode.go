@@ -79,6 +79,8 @@ func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
 		return strconv.AppendUint(b, uint64(v), 10), nil
 	case types.Double:
 		return appendFloat(b, float64(v))
+	case longNumber:
+		return append(b, v...), nil
 	case types.String:
 		if len(b)+len(v) > e.most {
 			return nil, e.tooLarge()
@@ -196,7 +198,7 @@ func (e *encoder) decoded(b []byte, v any, depth int) ([]byte, error) {
 	case int64:
 		return e.value(b, types.Int(v), depth)
 	}
-	return e.value(b, types.DefaultTypeAdapter.NativeToValue(v), depth)
+	return e.value(b, native(v), depth)
 }
 
 func (e *encoder) decodedObject(b []byte, m map[string]any, depth int) ([]byte, error) {

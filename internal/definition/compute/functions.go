@@ -2,7 +2,9 @@
 package compute
 
 import (
+	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"cel.dev/cel-go/cel"
@@ -26,7 +28,8 @@ func Functions() []cel.EnvOption {
 	of := func(id string, args []*cel.Type, result *cel.Type, f func(...ref.Val) (ref.Val, error)) cel.FunctionOpt {
 		return cel.Overload(id, args, result, cel.FunctionBinding(checked(f)))
 	}
-	return []cel.EnvOption{
+	return append(conversions(), []cel.EnvOption{
+		cel.CustomTypeAdapter(adapter{}),
 		cel.Function("json", of("json_dyn", []*cel.Type{cel.DynType}, text, toText)),
 		cel.Function("parse_json", of("parse_json_string", []*cel.Type{text}, cel.DynType, fromText)),
 		cel.Function("default", cel.Overload("default_dyn_dyn", []*cel.Type{cel.DynType, cel.DynType}, cel.DynType,
@@ -62,7 +65,7 @@ func Functions() []cel.EnvOption {
 		cel.Function("join", on("list_join", []*cel.Type{cel.ListType(text)}, text, joinTexts),
 			on("list_join_string", []*cel.Type{cel.ListType(text), text}, text, joinTexts)),
 		cel.Function("format", on("string_format", []*cel.Type{text, list}, text, format)),
-	}
+	}...)
 }
 
 // checked turns errors into CEL's, and arguments of other types than the
@@ -77,7 +80,7 @@ func checked(f func(...ref.Val) (ref.Val, error)) func(...ref.Val) ref.Val {
 	}
 }
 
-func native(v any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(v) }
+func native(v any) ref.Val { return adapter{}.NativeToValue(v) }
 
 // listOf takes the elements out of a list that is not too long to work on.
 func listOf(v ref.Val) ([]ref.Val, error) {
@@ -116,29 +119,41 @@ func sum(args ...ref.Val) (ref.Val, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sum: %w", err)
 	}
-	var whole int64
-	var total float64
-	exact := true
+	whole, total, exact := new(big.Int), 0.0, true
+	var long ref.Val // a whole number that a float has not
 	for _, el := range list {
-		switch n := el.(type) {
+		n := new(big.Int)
+		switch el := el.(type) {
 		case types.Int:
-			total += float64(n)
-			if next := whole + int64(n); (next > whole) == (n > 0) {
-				whole = next
-				continue
-			}
-			return nil, fmt.Errorf("sum: the total does not fit into a whole number; use double()")
+			n.SetInt64(int64(el))
+		case types.Uint:
+			n.SetUint64(uint64(el))
 		case types.Double:
 			exact = false
-			total += float64(n)
+			total += float64(el)
+			continue
+		case longNumber:
+			return nil, fmt.Errorf("sum: %w", el.fault())
 		default:
-			return nil, fmt.Errorf("sum: a value of type %s is not a number", n.Type().TypeName())
+			return nil, fmt.Errorf("sum: a value of type %s is not a number", el.Type().TypeName())
+		}
+		whole.Add(whole, n)
+		f, accuracy := new(big.Float).SetInt(n).Float64()
+		if total += f; accuracy != big.Exact {
+			long = el
 		}
 	}
-	if exact {
-		return types.Int(whole), nil
+	switch {
+	case !exact && long != nil:
+		return nil, fmt.Errorf("sum: the whole number %v is added to one that is not whole, and would lose digits; use double()", long.Value())
+	case !exact:
+		return types.Double(total), nil
+	case whole.IsInt64():
+		return types.Int(whole.Int64()), nil
+	case whole.IsUint64():
+		return types.Uint(whole.Uint64()), nil
 	}
-	return types.Double(total), nil
+	return nil, errors.New("sum: the total does not fit into a whole number; use double()")
 }
 
 func countTo(args ...ref.Val) (ref.Val, error) {

@@ -3,6 +3,7 @@ package compute
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
@@ -258,14 +260,24 @@ func format(args ...ref.Val) (ref.Val, error) {
 func formattable(v ref.Val, verb byte) (any, error) {
 	switch verb {
 	case 's':
-		if s, ok := v.(types.String); ok {
+		switch s := v.(type) {
+		case types.String:
 			return string(s), nil
+		case types.Timestamp, types.Duration, types.Bytes:
+			text, err := encodeUpTo(v, maxText)
+			if err == nil {
+				text, err = jsontext.AppendUnquote(nil, text)
+			}
+			return string(text), err
 		}
 		raw, err := encodeUpTo(v, maxText)
 		return string(raw), err
 	case 'd', 'x':
-		if n, ok := v.(types.Int); ok {
+		switch n := v.(type) {
+		case types.Int:
 			return int64(n), nil
+		case types.Uint:
+			return uint64(n), nil
 		}
 		return nil, fmt.Errorf("a value of type %s is not a whole number", v.Type().TypeName())
 	case 'e', 'f':
@@ -273,7 +285,9 @@ func formattable(v ref.Val, verb byte) (any, error) {
 		case types.Double:
 			return float64(n), nil
 		case types.Int:
-			return float64(n), nil
+			return new(big.Float).SetInt64(int64(n)), nil
+		case types.Uint:
+			return new(big.Float).SetUint64(uint64(n)), nil
 		}
 		return nil, fmt.Errorf("a value of type %s is not a number", v.Type().TypeName())
 	}

@@ -35,7 +35,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads},
 		{"Kept", keptOutcomes}, {"KeptViolations", keptViolations}, {"RacingKept", racingKept}, {"Reruns", reruns}, {"Retries", retries}, {"RerunViolations", rerunViolations}, {"Imports", imports},
 		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
-		{"List", list}, {"Reach", reach}, {"Ranges", ranges}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"EndData", endData}, {"Submitted", submitted}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
+		{"List", list}, {"Digits", digits}, {"Reach", reach}, {"Ranges", ranges}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"EndData", endData}, {"Submitted", submitted}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
 		{"Feeding", feeding}, {"FeedingWithin", feedingWithin}, {"FeedingPages", feedingPages}, {"RacingFeeds", racingFeeds},
 		{"Uploads", uploads}, {"RacingUploads", racingUploads},
