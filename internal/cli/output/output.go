@@ -13,7 +13,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/strictjson"
@@ -73,48 +72,6 @@ func WriteData(w io.Writer, f Format, v any) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-// WriteYAML writes JSON as YAML, its members in their order. JSON is YAML, so it is only a matter of style.
-func WriteYAML(w io.Writer, raw []byte) error {
-	var doc yaml.Node
-	if err := yaml.Load(raw, &doc); err != nil {
-		return fmt.Errorf("write as YAML: %w", err)
-	}
-	block(&doc)
-	b, err := yaml.Dump(&doc, yaml.WithIndent(2))
-	if err != nil {
-		return fmt.Errorf("write as YAML: %w", err)
-	}
-	_, err = w.Write(b)
-	return err
-}
-
-func block(n *yaml.Node) {
-	if len(n.Content) > 0 {
-		n.Style &^= yaml.FlowStyle
-	}
-	if n.Kind == yaml.ScalarNode {
-		n.Style = 0
-		if strings.Contains(n.Value, "\n") {
-			n.Style = yaml.LiteralStyle
-		} else if n.Tag == "!!str" && wantsQuotes(n.Value) {
-			n.Style = yaml.DoubleQuotedStyle
-		}
-	}
-	for _, c := range n.Content {
-		block(c)
-	}
-}
-
-// wantsQuotes reports whether a string would be read as something else without quotes.
-func wantsQuotes(s string) bool {
-	var v any
-	if err := yaml.Load([]byte(s), &v); err != nil {
-		return true
-	}
-	text, ok := v.(string)
-	return !ok || text != s
 }
 
 // Table writes columns of text for people. What programs wrote is made harmless first.

@@ -1,0 +1,90 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v4"
+)
+
+// WriteYAML writes JSON as YAML, its members in their order. The text is read as JSON: YAML has no escaped surrogates, with which many
+// programs write an emoji. Numbers stay as they are written.
+func WriteYAML(w io.Writer, raw []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	doc, err := yamlNode(dec)
+	if err != nil {
+		return fmt.Errorf("write as YAML: %w", err)
+	}
+	b, err := yaml.Dump(doc, yaml.WithIndent(2))
+	if err != nil {
+		return fmt.Errorf("write as YAML: %w", err)
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// yamlNode reads the next value.
+func yamlNode(dec *jsontext.Decoder) (*yaml.Node, error) {
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch tok.Kind() {
+	case '{':
+		return yamlNodes(dec, &yaml.Node{Kind: yaml.MappingNode}, '}')
+	case '[':
+		return yamlNodes(dec, &yaml.Node{Kind: yaml.SequenceNode}, ']')
+	case '"':
+		return yamlText(tok.String()), nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: tok.String()}, nil
+}
+
+// yamlNodes reads what an object or a list has, up to its closing bracket.
+func yamlNodes(dec *jsontext.Decoder, n *yaml.Node, closing jsontext.Kind) (*yaml.Node, error) {
+	for dec.PeekKind() != closing {
+		el, err := yamlNode(dec)
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, el)
+	}
+	if len(n.Content) == 0 {
+		n.Style = yaml.FlowStyle
+	}
+	_, err := dec.ReadToken()
+	return n, err
+}
+
+// yamlText writes text in lines where a block of lines keeps it, and in quotes where it would be read as something else without.
+func yamlText(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	switch {
+	case strings.ContainsFunc(s, inBlocks), strings.Trim(s, " \n") == "":
+		n.Style = yaml.DoubleQuotedStyle
+	case strings.Contains(s, "\n") && !strings.HasPrefix(s, " ") && !strings.HasPrefix(s, "\n"):
+		n.Style = yaml.LiteralStyle
+	case wantsQuotes(s):
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// inBlocks reports whether a block of lines does not keep a character: YAML reads other line ends as \n there, and no control characters.
+func inBlocks(r rune) bool {
+	return r != '\n' && (unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF)
+}
+
+// wantsQuotes reports whether a string would be read as something else without quotes.
+func wantsQuotes(s string) bool {
+	var v any
+	if err := yaml.Load([]byte(s), &v); err != nil {
+		return true
+	}
+	text, ok := v.(string)
+	return !ok || text != s
+}

@@ -1,0 +1,65 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+	"pgregory.net/rapid"
+)
+
+// JSON is read as JSON: what YAML has not, such as an emoji written as two escapes, is written so that YAML reads it.
+func TestWriteYAMLOfAnyJSON(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"text":"\ud83d\ude00 done"}`: "😀 done", `{"text":"\ud83d"}`: "\ufffd", `{"text":"a\udc00\ud83d b"}`: "a\ufffd\ufffd b", `{"text":"\u0000"}`: "\x00", `{"text":"a\/b"}`: "a/b",
+		`{"text":"x\r\ny"}`: "x\r\ny", `{"text":"\u2028"}`: "\u2028", `{"text":"0123"}`: "0123", `{"text":"1_000"}`: "1_000", `{"text":"yes"}`: "yes", `{"text":"\ufeffx"}`: "\ufeffx",
+		`{"text":"a\n\n"}`: "a\n\n", `{"text":" a\nb"}`: " a\nb", `{"text":"\n"}`: "\n", `{"text":""}`: "", `{"text":"# a\n- b\n"}`: "# a\n- b\n", `{"text":"é\u0085ñ"}`: "é\u0085ñ", `{"text":"<<"}`: "<<",
+		`{"text":"a\tb\n\tc"}`: "a\tb\n\tc", `{"text":"a \nb "}`: "a \nb ",
+	} {
+		var b bytes.Buffer
+		if err := WriteYAML(&b, []byte(raw)); err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		var got struct{ Text string }
+		if err := yaml.Load(b.Bytes(), &got); err != nil || got.Text != want {
+			t.Errorf("%s: %q reads as %q %v, want %q", raw, b.String(), got.Text, err, want)
+		}
+	}
+	for _, n := range []string{"1e400", "9007199254740993", "123456789012345678901234567890", "1.50", "-0", "1E3", "1e-999", "true", "null"} {
+		var b bytes.Buffer
+		if err := WriteYAML(&b, []byte(`{"n":`+n+`}`)); err != nil || b.String() != "n: "+n+"\n" {
+			t.Errorf("%s: %q %v", n, b.String(), err)
+		}
+	}
+}
+
+// What YAML readers read is the value that was written.
+func TestWriteYAMLKeepsTexts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a \n\t\r:#-'\"{}[]&*!|>%@`~0,.\\😀\u0085\u2028\ufeff"))))).Draw(t, "texts")
+		object := map[string]string{}
+		for i, s := range texts {
+			object[fmt.Sprint(i, s)] = s
+		}
+		raw, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got map[string]string
+		var b bytes.Buffer
+		if err := WriteYAML(&b, raw); err != nil {
+			t.Fatal(err)
+		}
+		if json.Unmarshal(raw, &want) != nil {
+			t.Skip()
+		}
+		if err := yaml.Load(b.Bytes(), &got); err != nil || len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v\n%s\nread as %q, want %q", err, strings.ToValidUTF8(b.String(), "?"), got, want)
+		}
+	})
+}
