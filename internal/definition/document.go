@@ -3,7 +3,6 @@ package definition
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,12 +47,15 @@ func (k valueKind) String() string { return kindNames[k] }
 
 // value is a node of a document, YAML or JSON alike, with its place.
 type value struct {
-	kind   valueKind
-	text   string // of a string, or a number or boolean in JSON's spelling
-	list   []*value
-	fields []field
-	line   int // from 1, 0 if unknown
-	column int // from 1, in characters
+	kind valueKind
+	text string // of a string, or a number or boolean in JSON's spelling
+	// written is a number or boolean as it stands in YAML, where JSON writes it otherwise; misread is why it has to be quoted: not all who read YAML
+	// take it for the same value. It is a text then, and refused unless a text is wanted.
+	written, misread string
+	list             []*value
+	fields           []field
+	line             int // from 1, 0 if unknown
+	column           int // from 1, in characters
 }
 
 type field struct {
@@ -212,7 +214,7 @@ func (r *reading) yaml() []*value {
 		}
 		return nil
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(r.src), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthFunc(tooDeep))))
+	loader, err := yaml.NewLoader(bytes.NewReader(versionless(r.src)), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthFunc(tooDeep))))
 	if err != nil {
 		r.fail(0, 0, "", "%v", err)
 		return nil
@@ -294,6 +296,10 @@ func (r *reading) node(n *yaml.Node, depth int) *value {
 	if depth > maxNesting {
 		r.tooDeep(n.Line, n.Column)
 		r.stop = true
+		return nil
+	}
+	if tag := n.ShortTag(); n.Style&yaml.TaggedStyle != 0 && (n.Kind == yaml.SequenceNode && tag != "!!seq" || n.Kind == yaml.MappingNode && tag != "!!map") {
+		r.fail(n.Line, n.Column, "remove the tag", "the tag %s is not supported", problem.Clip(n.Tag, 60))
 		return nil
 	}
 	switch n.Kind {
@@ -386,23 +392,35 @@ func (r *reading) merge(v *value, n *yaml.Node, depth int) {
 
 func (r *reading) scalar(n *yaml.Node) *value {
 	v := &value{kind: textValue, text: n.Value, line: n.Line, column: n.Column}
-	switch n.ShortTag() {
+	tag := n.ShortTag()
+	if n.Style&yaml.TaggedStyle == 0 {
+		if n.Style != 0 {
+			return v // in quotes, or a block of lines
+		}
+		if tag, v.misread = coreTag(n.Value); v.misread != "" {
+			v.written = n.Value
+			return v
+		}
+	}
+	switch tag {
 	case "!!null":
 		v.kind, v.text = nullValue, ""
 	case "!!bool":
-		v.kind, v.text = boolValue, strings.ToLower(n.Value)
-	case "!!int", "!!float":
-		v.kind = numberValue
-		if jsonvalue.ValidNumber(n.Value) {
-			break
+		v.kind, v.text, v.written = boolValue, strings.ToLower(n.Value), n.Value
+		if v.text != "true" && v.text != "false" {
+			r.fail(n.Line, n.Column, "write true or false", "%s is not a boolean", problem.Clip(n.Value, 60))
+			return nil
 		}
-		text, err := respell(n)
-		if err != nil {
-			r.fail(n.Line, n.Column, "write a plain decimal number, or quote it to make it text", "the number %s cannot be kept: %v", problem.Clip(n.Value, 60), err)
+	case "!!int", "!!float":
+		v.kind, v.written = numberValue, n.Value
+		text, fits := jsonNumber(n.Value)
+		if _, why := coreTag(n.Value); why != "" || !fits {
+			r.fail(n.Line, n.Column, "write a plain decimal number, or quote it to make it text", "the number %s cannot be kept: %s", problem.Clip(n.Value, 60),
+				cmp.Or(why, "JSON has no such number"))
 			return nil
 		}
 		v.text = text
-	case "!!str", "!!timestamp", "!!binary", "!!merge":
+	case "!!str":
 	default:
 		r.fail(n.Line, n.Column, "remove the tag", "the tag %s is not supported", problem.Clip(n.Tag, 60))
 		return nil
@@ -410,15 +428,22 @@ func (r *reading) scalar(n *yaml.Node) *value {
 	return v
 }
 
-// respell writes a number of YAML's in JSON's spelling: 0x1F, 0o17, 1_000, .5
-func respell(n *yaml.Node) (string, error) {
-	var x any
-	if err := n.Decode(&x); err != nil {
-		return "", err
+// asWritten makes a text of a number or boolean of a place that wants text: 0012345670, 1_000 and 0x1F keep their digits there.
+func (v *value) asWritten() {
+	if v.written != "" && (v.misread != "" || v.written != v.text) {
+		v.kind, v.text, v.misread = textValue, v.written, ""
 	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		return "", errors.New("JSON has no such number")
+}
+
+// misreadings reports what has to be quoted.
+func (b *builder) misreadings(v *value, path string) {
+	if v.misread != "" {
+		b.fail(v, path, fmt.Sprintf("quote it to make it text: %q; or write the number in decimal digits", v.written), "%s is ambiguous: %s", problem.Clip(v.written, 60), v.misread)
 	}
-	return string(b), nil
+	for _, el := range v.list {
+		b.misreadings(el, path)
+	}
+	for _, f := range v.fields {
+		b.misreadings(f.value, problem.Join(path, f.name))
+	}
 }

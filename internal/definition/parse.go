@@ -30,6 +30,7 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 	lines := map[namespaced]int{}
 	for _, doc := range docs {
 		d := b.document(doc)
+		b.misreadings(doc, "")
 		if d.Name == "" {
 			continue
 		}
@@ -318,6 +319,7 @@ func (b *builder) labels(v *value, path string) map[string]string {
 			b.failAt(Position{b.file, f.line, f.column}, path, "use up to 63 letters, digits, '.', '_', '/' and '-'", "%q is not a label's name", problem.Clip(f.name, 60))
 			continue
 		}
+		f.value.asWritten()
 		switch f.value.kind {
 		case textValue, numberValue, boolValue:
 			if strings.Contains(f.value.text, opening) || len(f.value.text) > 256 {
@@ -351,6 +353,7 @@ func (b *builder) workerLabels(v *value, path, action string) map[string]string 
 	m := make(map[string]string, len(v.fields))
 	for _, f := range v.fields {
 		at := problem.Join(path, f.name)
+		f.value.asWritten()
 		switch k := f.value.kind; {
 		case flow.BadLabelKey(f.name):
 			b.failAt(Position{b.file, f.line, f.column}, path, flow.LabelKeyForm, "%q is not the key of a worker's label", problem.Clip(f.name, 80))
@@ -393,6 +396,7 @@ func (b *builder) variables(v *value, path string) bool {
 		if !envName.MatchString(f.name) {
 			b.failAt(Position{b.file, f.line, f.column}, path, "use letters, digits and '_', beginning with a letter", "%q is not a variable's name", problem.Clip(f.name, 60))
 		}
+		f.value.asWritten()
 		if k := f.value.kind; k == listValue || k == objectValue {
 			b.fail(f.value, problem.Join(path, f.name), "write text; ${{ json(x) }} makes text of anything", "want a string, not %s", k)
 		}

@@ -1,0 +1,65 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// misread are plain scalars that not all who read YAML take for the same value.
+var misread = []string{
+	"0012345670", "-012", "00", "08", "09.5", "1_000", "1__0", "1_0.5", "0.1_0", "0b101", "0B1", "-0b1", "0x_1", "0X1F", "0O17", "+0x1", "-0o7", "1e400", "-1e309", "1e-400", ".inf", "-.Inf", ".NaN", "2026_11_28", "0x1_F",
+}
+
+func TestPlainScalarsAreThoseOfTheCoreSchema(t *testing.T) {
+	for text, want := range map[string]string{
+		"5": "5", "+5": "5", "-5": "-5", "0x1F": "31", "0xFFFFFFFFFFFFFFFF": "18446744073709551615", "0o17": "15", ".5": "0.5", "-.5e3": "-0.5e3", "5.": "5", "5.e3": "5e3", "1e3": "1e3", "0": "0", "0.50": "0.50",
+		"9007199254740993": "9007199254740993", "123456789012345678901234567890": "123456789012345678901234567890", "True": "true", "FALSE": "false", "~": "null", "NULL": "null", "''": `""`, "'0012'": `"0012"`,
+		"yes": `"yes"`, "on": `"on"`, "1:30": `"1:30"`, "190:20:30": `"190:20:30"`, "2026-01-02": `"2026-01-02"`, "0o8": `"0o8"`, "1e": `"1e"`, "=": `"="`, "!!str 0012": `"0012"`, "!!int '12'": "12", "!!float 1": "1", "1.2.3": `"1.2.3"`,
+		"09:30": `"09:30"`, "v1_0": `"v1_0"`, "deadbeef": `"deadbeef"`, "|\n        0012": `"0012\n"`, "123-456": `"123-456"`,
+	} {
+		d, err := Parse("w.yaml", fmt.Appendf(nil, "%%YAML 1.2\n---\nname: w\ntasks:\n  t:\n    action: noop\n    with:\n      v: %s\n", text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := d[0].Workflow.Tasks[0].With.Eval(&Vars{}); err != nil || string(got) != `{"v":`+want+`}` {
+			t.Errorf("%s: %s %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+// Where a text is wanted, a scalar is kept as it is written; everywhere else one that is misread is refused, with its place and the fix.
+func TestWhatIsMisreadIsRefusedOrKept(t *testing.T) {
+	for _, text := range misread {
+		for _, place := range []string{
+			"name: w\naction: noop\nwith: {a: [1, {v: %s}]}\n", "name: w\ninput: {type: object, properties: {v: {default: %s}}}\ntasks: {t: {action: noop}}\n", "name: w\ntasks: {t: {action: noop, with: {v: %s}}}\n",
+			"name: w\ntasks: {t: {action: noop, timeout: %s}}\n", "name: w\ntasks: {t: {action: noop, foreach: [%s]}}\n", "name: w\ntasks: {t: {action: noop}}\noutputs: {v: %s}\n", "name: w\naction: noop\npriority: %s\n",
+			"name: w\naction: code\nwith: {language: bash, source: %s}\n", "kind: schedule\nname: s\ncron: 0 7 * * *\nrun: {action: noop, input: {v: %s}}\n", "name: w\naction: &a {x: %s}\nwith: *a\n",
+		} {
+			_, err := Parse("w.yaml", fmt.Appendf(nil, place, text))
+			if err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "quote it") {
+				t.Errorf("%s in %q: %v", text, place, err)
+			}
+		}
+		d, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\nlabels: {a: %s}\nenv: {A: %[1]s}\ntasks:\n  t: {action: code, env: {B: %[1]s}, with: {language: bash, source: x, env: {C: %[1]s}}}\n", text))
+		if err != nil {
+			t.Errorf("%s as text: %v", text, err)
+			continue
+		}
+		env, err := d[0].Workflow.Env.Eval(&Vars{})
+		own, err2 := d[0].Workflow.Tasks[0].Settings.Env.Eval(&Vars{})
+		with, err3 := d[0].Workflow.Tasks[0].With.Eval(&Vars{})
+		quoted, _ := json.Marshal(text)
+		if err != nil || err2 != nil || err3 != nil || d[0].Settings.Labels["a"] != text || string(env) != `{"A":`+string(quoted)+`}` || string(own) != `{"B":`+string(quoted)+`}` ||
+			!strings.Contains(string(with), `"C":`+string(quoted)) {
+			t.Errorf("%s: %v %s %s %s %v %v %v", text, d[0].Settings.Labels, env, own, with, err, err2, err3)
+		}
+	}
+	for _, tagged := range []string{"!!binary aGk=", "!!timestamp 2026-01-01", "!foo x", "!!set {a}", "!!omap [a: 1]", "!!int 0012", "!!bool yes", "!!float .inf"} {
+		if _, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\naction: noop\nwith: {v: %s}\n", tagged)); err == nil {
+			t.Errorf("%s is accepted", tagged)
+		}
+	}
+}
