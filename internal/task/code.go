@@ -107,7 +107,7 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write result: %w", err)
 	}
-	if result.Verdict == string(runtime.OK) {
+	if result.Verdict == string(runtime.OK) && result.ResultError == "" {
 		return output, nil
 	}
 	end := failure(result, output)

@@ -25,9 +25,13 @@ const resultMost = 1 << 20
 const ResultDepth = 100
 
 // failure is the error of an attempt whose program ended with an exit code other than 0, by a signal or at a limit, or was
-// stopped.
+// stopped, or left a result that cannot be taken.
 func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	e := &Error{As: flow.Failed, Code: r.Verdict, Message: summary(r), Output: output}
+	if r.Verdict == string(runtime.OK) {
+		e.Code, e.Message = flow.CodeInvalidOutput, r.ResultError
+		return e
+	}
 	switch runtime.Verdict(r.Verdict) {
 	case runtime.Timeout, runtime.CPUTimeout:
 		e.As = flow.TimedOut
@@ -119,6 +123,9 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 	return nil
 }
 
+// byteOrderMark stands at the beginning of what some programs of Windows write.
+const byteOrderMark = "\uFEFF"
+
 // readResult reads the value that a program wrote to the file of $PAWL_OUTPUT.
 func readResult(f runtime.Collected) (json.RawMessage, string) {
 	if f.Size > resultMost {
@@ -128,6 +135,7 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 	if err != nil {
 		return nil, err.Error()
 	}
+	b = bytes.TrimPrefix(b, []byte(byteOrderMark))
 	var out bytes.Buffer
 	switch {
 	case !utf8.Valid(b) || bytes.Contains(b, []byte(`\u0000`)):
@@ -140,7 +148,8 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 	return out.Bytes(), ""
 }
 
-// inline makes a result's field from b, the first bytes of a stream of "all" bytes: text, or bytes if it is not UTF-8.
+// inline makes a result's fields from b, the first bytes of a stream of "all" bytes. Where they are not text, raw has them, and text has U+FFFD for
+// what is none, so that it is not taken for empty.
 func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	truncated = int64(len(b)) < all
 	if truncated {
@@ -149,7 +158,7 @@ func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	if api.IsText(b) {
 		return string(b), nil, truncated
 	}
-	return "", b, truncated
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD"), b, truncated
 }
 
 // wholeRunes removes a character that the cut at the end of b has split.

@@ -14,7 +14,7 @@ func TestResultStreams(t *testing.T) {
 		t.Errorf("a split character must not turn text into base64: %+v", r)
 	}
 	r.Stderr, r.StderrBase64, r.StderrTruncated = inline([]byte("a\x00b"), 3)
-	if r.Stderr != "" || string(r.Err()) != "a\x00b" || r.StderrTruncated {
-		t.Errorf("bytes that are not text belong in base64: %+v", r)
+	if r.Stderr != "a\uFFFDb" || string(r.Err()) != "a\x00b" || r.StderrTruncated {
+		t.Errorf("bytes that are not text belong in base64, and are no empty text: %+v", r)
 	}
 }

@@ -421,7 +421,7 @@ func TestBadResults(t *testing.T) {
 		`for i in {1..200}; do printf '['; done > $PAWL_OUTPUT; for i in {1..200}; do printf ']'; done >> $PAWL_OUTPUT`: "deeper than 100 levels",
 	} {
 		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: source}))
-		if r.err != nil || r.result.Result != nil || !strings.Contains(r.result.ResultError, say) {
+		if e, failed := errors.AsType[*task.Error](r.err); !failed || e.Code != flow.CodeInvalidOutput || !strings.Contains(e.Message, say) || r.result.Result != nil || r.result.ResultError != e.Message {
 			t.Errorf("%s: %v, %s, %q", source, r.err, r.result.Result, r.result.ResultError)
 		}
 	}

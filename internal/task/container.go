@@ -65,7 +65,7 @@ func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write result: %w", err)
 	}
-	if result.Verdict == string(runtime.OK) {
+	if result.Verdict == string(runtime.OK) && result.ResultError == "" {
 		return output, nil
 	}
 	return nil, failure(result, output)

@@ -27,13 +27,17 @@ func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 			}
 		}
 	}
-	if fault := check(output, flow.MostOutput); err == nil && fault != nil {
+	fault := check(output, flow.MostOutput)
+	if fault == nil && !bytes.Equal(storable(output), output) {
+		fault = errors.New("it has a NUL character (\\u0000) or bytes that are not UTF-8: write such bytes as base64")
+	}
+	if err == nil && fault != nil {
 		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output cannot be recorded: %v", fault)
 	}
 	if ok {
 		e.Output, e.Details = storable(e.Output), storable(e.Details)
 	}
-	return storable(output), err
+	return output, err
 }
 
 // storable replaces characters that not every database can keep in a text: NUL, and bytes that are not UTF-8.

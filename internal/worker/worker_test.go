@@ -640,6 +640,7 @@ func TestHalfAWorker(t *testing.T) {
 	}
 }
 
+// An output that not every store can keep is a failure that says so; the output of a failure is kept with U+FFFD in place of what cannot.
 func TestOutputsThatCannotBeStored(t *testing.T) {
 	for in, want := range map[string]string{
 		"\"a\xffb\"":           "\"a\uFFFDb\"",
@@ -649,10 +650,19 @@ func TestOutputsThatCannotBeStored(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			bubble(t, func(t *testing.T, g *ledger) {
-				defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
-					return json.RawMessage(in), nil
-				})}})()
-				if d := g.ended(t, g.submit(flow.Request{Kind: "x"})); d.Stage != flow.Completed || string(d.Outcome.Output) != want {
+				defer serve(t, g, worker.Options{Handlers: task.Handlers{
+					"x": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) { return json.RawMessage(in), nil }),
+					"bad": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
+						return nil, &task.Error{As: flow.Failed, Code: "bad", Output: json.RawMessage(in)}
+					}),
+				}})()
+				d := g.ended(t, g.submit(flow.Request{Kind: "x"}))
+				kept := d.Stage == flow.Completed && string(d.Outcome.Output) == in
+				refused := d.Stage == flow.Failed && d.Outcome.Error.Code == flow.CodeHandlerError && strings.Contains(d.Outcome.Error.Message, "base64")
+				if in == want && !kept || in != want && !refused {
+					t.Errorf("%s with output %q %+v", d.Stage, d.Outcome.Output, d.Outcome.Error)
+				}
+				if d := g.ended(t, g.submit(flow.Request{Kind: "bad"})); d.Stage != flow.Failed || string(d.Outcome.Output) != want {
 					t.Errorf("%s with output %q", d.Stage, d.Outcome.Output)
 				}
 			})

@@ -21,7 +21,9 @@ func digits(b *bench) {
 		if !json.Valid(value) {
 			value = json.RawMessage(fmt.Sprintf(`{"t":%q}`, text))
 		}
-		id := b.ended(text, value, func(r *flow.Request) { r.Labels, r.Action, r.Input = map[string]string{"id": text, text: "as a name"}, "a"+text, value })
+		id := b.ended(text, value, func(r *flow.Request) {
+			r.Labels, r.Action, r.Input = map[string]string{"id": text, text: "as a name"}, "a"+text, value
+		})
 		ids[text] = id
 		x, err := b.s.Get(b.ctx(), id)
 		must(b, err)

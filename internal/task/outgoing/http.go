@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/html/charset"
+
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
@@ -36,7 +38,7 @@ const responseTimeout = time.Minute
 type response struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"` // names in lower case
-	// Body is a JSON value or a string; bytes that are not text are in BodyBase64.
+	// Body is a JSON value or a string. BodyBase64 has the bytes of one that is not text.
 	Body       any    `json:"body"`
 	BodyBase64 []byte `json:"body_base64,omitempty"`
 }
@@ -140,23 +142,35 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, ", "), "\uFFFD")
 	}
 	asJSON := r.Response == "json"
+	media, parameters, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	body, exact := decoded(body, parameters["charset"])
 	if r.Response == "auto" {
-		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
+	if asJSON && json.Valid(body) && utf8.Valid(body) && !bytes.Contains(body, []byte(`\u0000`)) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}
-	if api.IsText(body) {
-		out.Body = string(body)
-	} else {
-		out.BodyBase64 = body
+	// What is not text is not taken for empty: the body has U+FFFD in its place, and body_base64 has the bytes.
+	out.Body = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	if out.Body != string(body) {
+		out.BodyBase64 = exact
 	}
 	if r.Response == "json" && r.Expect.Has(res.StatusCode) {
-		return out, task.Errorf("invalid_response", "the response is not JSON of at most %d levels: %.60q", task.ResultDepth, body)
+		return out, task.Errorf("invalid_response", "the response is not JSON of at most %d levels without NUL characters: %.60q", task.ResultDepth, body)
 	}
 	return out, nil
+}
+
+// decoded is the text of a body in UTF-8, by the charset that its Content-Type declares, and the bytes that came. A byte order mark is no part of it.
+func decoded(body []byte, declared string) (text, exact []byte) {
+	text = body
+	if e, name := charset.Lookup(declared); e != nil && name != "utf-8" {
+		if utf, err := e.NewDecoder().Bytes(body); err == nil {
+			text = utf
+		}
+	}
+	return bytes.TrimPrefix(text, []byte("\uFEFF")), body
 }
 
 // errTooLarge means that a response is larger than allowed.

@@ -100,6 +100,23 @@ func TestHTTP(t *testing.T) {
 			fmt.Fprint(w, "plain")
 		case "/bytes":
 			w.Write([]byte{0xff, 0})
+		case "/latin":
+			w.Header().Set("Content-Type", "text/plain; charset=ISO-8859-1")
+			w.Write([]byte("Z\xfcrich"))
+		case "/undeclared":
+			w.Header().Set("Content-Type", "text/plain")
+			w.Write([]byte("Z\xfcrich"))
+		case "/utf16":
+			w.Header().Set("Content-Type", "application/json; charset=utf-16le")
+			for _, c := range `{"a":"ü"}` {
+				w.Write([]byte{byte(c), byte(c >> 8)})
+			}
+		case "/bom":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, "\uFEFF{\"a\":1}")
+		case "/nul":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"a":"\u0000"}`)
 		case "/big":
 			io.WriteString(w, strings.Repeat("x", 2000))
 		case "/hang":
@@ -130,7 +147,13 @@ func TestHTTP(t *testing.T) {
 		{"text", obj{"url": "/text"}, "", func(o obj) bool { return o["body"] == "plain" && o["status"] == 200.0 }},
 		{"JSON as text", obj{"url": "/echo", "response": "text"}, "", func(o obj) bool { _, ok := o["body"].(string); return ok }},
 		{"not JSON", obj{"url": "/text", "response": "json"}, "invalid_response", func(o obj) bool { return o["body"] == "plain" }},
-		{"bytes", obj{"url": "/bytes"}, "", func(o obj) bool { return o["body"] == nil && o["body_base64"] == "/wA=" }},
+		{"bytes", obj{"url": "/bytes"}, "", func(o obj) bool { return o["body"] == "\uFFFD\uFFFD" && o["body_base64"] == "/wA=" }},
+		{"declared charset", obj{"url": "/latin"}, "", func(o obj) bool { return o["body"] == "Zürich" && o["body_base64"] == nil }},
+		{"JSON in UTF-16", obj{"url": "/utf16"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == "ü" }},
+		{"wrong charset", obj{"url": "/undeclared"}, "", func(o obj) bool { return o["body"] == "Z\uFFFDrich" && o["body_base64"] == "WvxyaWNo" }},
+		{"byte order mark", obj{"url": "/bom"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == 1.0 }},
+		{"NUL in JSON", obj{"url": "/nul"}, "", func(o obj) bool { return o["body"] == `{"a":"\u0000"}` }},
+		{"NUL in JSON that is wanted", obj{"url": "/nul", "response": "json"}, "invalid_response", nil},
 		{"status", obj{"url": "/busy"}, "http_429", func(o obj) bool { return o["status"] == 429.0 && o["body"] == "slow down" }},
 		{"expected status", obj{"url": "/busy", "expect": []any{200, "420-430"}}, "", func(o obj) bool { return o["status"] == 429.0 }},
 		{"class", obj{"url": "/text", "expect": "4xx"}, "http_200", nil},
