@@ -104,6 +104,10 @@ type content struct {
 	Base64 *string `json:"base64,omitempty" check:"base64"`
 	Blob   *string `json:"blob,omitempty"`
 	Mode   string  `json:"mode,omitempty" check:"mode"`
+	// A file that a program left, as results name it, is a file that another one is given.
+	Content *string `json:"content,omitempty"`
+	Path    *string `json:"path,omitempty"`
+	Size    *int64  `json:"size,omitempty"`
 }
 
 func readContent(r *strictjson.Reader, into reflect.Value) {
@@ -128,6 +132,9 @@ func readContent(r *strictjson.Reader, into reflect.Value) {
 	if o.Text != nil {
 		c.Bytes, given = []byte(*o.Text), given+1
 	}
+	if o.Content != nil {
+		c.Bytes, given = []byte(*o.Content), given+1
+	}
 	if o.Base64 != nil {
 		c.Bytes, _ = decodeBase64(*o.Base64) // has been checked
 		given++
@@ -135,7 +142,9 @@ func readContent(r *strictjson.Reader, into reflect.Value) {
 	if o.Blob != nil {
 		c.Blob, given = *o.Blob, given+1
 	}
-	if o.Mode != "" {
+	// What a program reads has no mode; the mode of a file object is left out there.
+	inStdin := o.Path != nil && !strings.Contains(r.Path(), "files")
+	if o.Mode != "" && !inStdin {
 		mode, _ := strconv.ParseUint(o.Mode, 8, 32) // has been checked
 		c.Mode = uint32(mode)
 	}
