@@ -141,3 +141,14 @@ func TestSchemasKeepDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestURLEncode(t *testing.T) {
+	w, err := Parse("w.yaml", []byte(`{"name": "w", "tasks": {"t": {"action": "noop", "with": {"v": "${{ urlencode(input.q) }}"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w[0].Workflow.Tasks[0].With.Eval(&Vars{Input: json.RawMessage(`{"q":"a b&c=d#e/f?ü+'()*!~-_.%"}`)})
+	if want := `{"v":"a%20b%26c%3Dd%23e%2Ff%3F%C3%BC%2B'()*!~-_.%25"}`; err != nil || string(got) != want {
+		t.Errorf("%s %v, want %s", got, err, want)
+	}
+}

@@ -35,7 +35,7 @@ var rules = strictjson.Rules{
 		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
-		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
+		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "query": checkQuery, "event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
 	},
 	Whole: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[api.Code](): func(r *strictjson.Reader, v reflect.Value) { wholeCode(r, v.Addr().Interface().(*api.Code)) },

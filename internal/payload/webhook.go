@@ -28,6 +28,7 @@ func Webhook(payload []byte) (*Notice, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.URL = EncodedURL(n.URL)
 	return &n, nil
 }
 

@@ -64,6 +64,7 @@ func Functions() []cel.EnvOption {
 			on("string_split_string_int", []*cel.Type{text, text, cel.IntType}, cel.ListType(text), split)),
 		cel.Function("join", on("list_join", []*cel.Type{cel.ListType(text)}, text, joinTexts),
 			on("list_join_string", []*cel.Type{cel.ListType(text), text}, text, joinTexts)),
+		cel.Function("urlencode", of("urlencode_string", []*cel.Type{text}, text, urlEncode)),
 		cel.Function("format", on("string_format", []*cel.Type{text, list}, text, format)),
 	}...)
 }

@@ -26,7 +26,7 @@ func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 		n += textWeight(a)
 	}
 	switch function {
-	case "json":
+	case "json", "urlencode":
 		n *= 4
 	case operators.Equals, operators.NotEquals:
 		n += compareCost(args[0]) + compareCost(args[1])

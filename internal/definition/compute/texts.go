@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"net/url"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -36,6 +37,17 @@ func fromText(args ...ref.Val) (ref.Val, error) {
 	}
 	return native(val), nil
 }
+
+// urlEncode encodes a text for a part of a URL's path or query, as encodeURIComponent of browsers does.
+func urlEncode(args ...ref.Val) (ref.Val, error) {
+	s := url.QueryEscape(string(args[0].(types.String)))
+	if len(s) > maxText {
+		return nil, fmt.Errorf("urlencode: the text would have more than %d bytes", maxText)
+	}
+	return types.String(asComponent.Replace(s)), nil
+}
+
+var asComponent = strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
 
 func reverseText(args ...ref.Val) (ref.Val, error) {
 	runes := []rune(string(args[0].(types.String)))

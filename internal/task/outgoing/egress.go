@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/payload"
 )
 
 // EgressOptions says where these tasks may connect beside the public internet. The operator sets it; nothing in a task can
@@ -67,14 +70,27 @@ func NewEgress(o EgressOptions) (*Egress, error) {
 			ExpectContinueTimeout:  time.Second,
 			MaxResponseHeaderBytes: 256 << 10,
 		},
-		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if len(via) >= mostRedirects {
-				return fmt.Errorf("stopped after %d redirects", mostRedirects)
-			}
-			return nil
-		},
+		CheckRedirect: redirected,
 	}
 	return e, nil
+}
+
+// kept are the headers that follow a redirect to another host. Any other may be a key, as X-Api-Key is, and was meant for the host that the task named.
+var kept = []string{"Accept", "Accept-Language", "Content-Type", "Idempotency-Key", "Traceparent", "User-Agent", "Referer", "Pawl-Chain"}
+
+// redirected prepares the request that follows a redirect.
+func redirected(req *http.Request, via []*http.Request) error {
+	if len(via) >= mostRedirects {
+		return fmt.Errorf("stopped after %d redirects", mostRedirects)
+	}
+	req.URL.RawQuery = payload.EncodedQuery(req.URL.RawQuery) // servers write spaces and other texts into Location as they are
+	first := via[0].URL
+	if slices.ContainsFunc(append(slices.Clip(via), req), func(r *http.Request) bool {
+		return r.URL.Host != first.Host || r.URL.Scheme != first.Scheme && r.URL.Scheme == "http"
+	}) {
+		maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return !slices.Contains(kept, name) })
+	}
+	return nil
 }
 
 func (e *Egress) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -139,7 +139,11 @@ func build(ctx context.Context, r *payload.Request, t *task.Task) (*http.Request
 func read(r *payload.Request, res *http.Response, body []byte) (*response, *task.Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {
-		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, ", "), "\uFFFD")
+		between := ", "
+		if k == "Set-Cookie" {
+			between = "\n" // a cookie may have a comma of its own
+		}
+		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, between), "\uFFFD")
 	}
 	asJSON := r.Response == "json"
 	media, parameters, err := mime.ParseMediaType(res.Header.Get("Content-Type"))

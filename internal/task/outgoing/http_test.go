@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,5 +255,47 @@ func TestEgress(t *testing.T) {
 	}
 	if _, err := outgoing.NewEgress(outgoing.EgressOptions{Allow: []string{"http://x"}}); err == nil {
 		t.Error("a URL is no place")
+	}
+}
+
+// A redirect's URL is encoded, and keys do not follow it to another host.
+func TestRedirectsLeaveKeysBehind(t *testing.T) {
+	t.Parallel()
+	type seen struct{ query, key, auth, accept string }
+	var got atomic.Pointer[seen]
+	note := func(w http.ResponseWriter, r *http.Request) {
+		got.Store(&seen{r.URL.RawQuery, r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), r.Header.Get("Accept")})
+		w.Header().Add("Set-Cookie", "a=1; Expires=Wed, 01 Jan 2031 00:00:00 GMT")
+		w.Header().Add("Set-Cookie", "b=2")
+	}
+	other := httptest.NewServer(http.HandlerFunc(note))
+	t.Cleanup(other.Close)
+	var first *httptest.Server
+	first = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			w.Header().Set("Location", other.URL+"/?q=two words&u=ü")
+		case "/there-and-back":
+			w.Header().Set("Location", first.URL+"/away")
+		case "/here":
+			w.Header().Set("Location", "/there?q=two words")
+		default:
+			note(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(first.Close)
+	h := outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true})}
+	for path, want := range map[string]seen{
+		"/away": {"q=two%20words&u=%C3%BC", "", "", "text/x"}, "/there-and-back": {"q=two%20words&u=%C3%BC", "", "", "text/x"}, "/here": {"q=two%20words", "secret", "Bearer secret", "text/x"},
+	} {
+		out, _, err := call(t.Context(), h, obj{"url": first.URL + path, "headers": obj{"X-Api-Key": "secret", "Authorization": "Bearer secret", "Accept": "text/x"}})
+		if err != nil || *got.Load() != want {
+			t.Errorf("%s: %+v %v, want %+v", path, got.Load(), err, want)
+		}
+		if cookies := out["headers"].(obj)["set-cookie"]; cookies != "a=1; Expires=Wed, 01 Jan 2031 00:00:00 GMT\nb=2" {
+			t.Errorf("%q", cookies)
+		}
 	}
 }
