@@ -34,7 +34,7 @@ var arrows = []arrow{
 	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
 	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
 	{"internal/jsonvalue", []string{"internal/strictjson"}, "pure: texts of JSON values become what is computed with, and one text of each"},
-	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
+	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/jsonvalue", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
 	{"internal/definition/compute", []string{"internal/jsonvalue", "internal/strictjson"}, "pure: functions and prices of expressions; it knows no document"},
 	{"internal/definition", []string{"internal/definition/compute", "internal/jsonvalue", "internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
 	{"internal/query", []string{"internal/flow", "internal/jsonvalue", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},

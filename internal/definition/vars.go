@@ -26,8 +26,9 @@ type Vars struct {
 	Answer      json.RawMessage // to a question
 	Vars        json.RawMessage // of a wait
 	// Body, Headers and Query are those of a request to a webhook.
-	Body           json.RawMessage
-	Headers, Query map[string]string
+	Body    json.RawMessage
+	Headers map[string]string
+	Query   json.RawMessage
 	// Task returns the result of an upstream task; nil for one it does not
 	// have. It is asked for the tasks that Refs names.
 	Task func(name string) *Result
@@ -143,6 +144,8 @@ func (v *Vars) text(name string) (raw json.RawMessage, is bool) {
 		return v.Vars, true
 	case "body":
 		return v.Body, true
+	case "query":
+		return v.Query, true
 	}
 	return nil, false
 }
@@ -156,8 +159,6 @@ func (v *Vars) texts(name string) (m map[string]string, is bool) {
 		return v.Env, true
 	case "headers":
 		return v.Headers, true
-	case "query":
-		return v.Query, true
 	case "workflow":
 		return map[string]string{"id": v.ID, "name": v.Name}, true
 	}

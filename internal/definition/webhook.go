@@ -1,14 +1,17 @@
 package definition
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	slashed "path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
@@ -48,7 +51,7 @@ const (
 // WebhookRequest is a request as the expressions of a webhook see it.
 type WebhookRequest struct {
 	Headers map[string]string // names in lower case; several values of one are joined by commas
-	Query   map[string]string // the first value of each
+	Query   json.RawMessage
 	Body    json.RawMessage
 }
 
@@ -63,14 +66,15 @@ var hiddenHeaders = []string{"authorization", "cookie", "proxy-authorization"}
 
 // RequestOf reads a request. A body is JSON or a form; the error is of a body that is neither.
 func RequestOf(header map[string][]string, query url.Values, body []byte) (*WebhookRequest, error) {
-	r := &WebhookRequest{Headers: make(map[string]string, len(header)), Query: make(map[string]string, len(query))}
+	r := &WebhookRequest{Headers: make(map[string]string, len(header))}
 	for name, values := range header {
 		if name = strings.ToLower(name); !slices.Contains(hiddenHeaders, name) {
 			r.Headers[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
 		}
 	}
-	for name, values := range query {
-		r.Query[name] = values[0]
+	var err error
+	if r.Query, err = formObject(query, "query"); err != nil {
+		return nil, err
 	}
 	kind, _, _ := strings.Cut(r.Headers["content-type"], ";")
 	if strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
@@ -78,18 +82,47 @@ func RequestOf(header map[string][]string, query url.Values, body []byte) (*Webh
 		if err != nil {
 			return nil, fmt.Errorf("the body is not the form that its content type says: %w", err)
 		}
-		fields := make(map[string]string, len(form))
-		for name, values := range form {
-			fields[strings.ToValidUTF8(name, "\uFFFD")] = strings.ToValidUTF8(values[0], "\uFFFD")
+		if r.Body, err = formObject(form, "form"); err != nil {
+			return nil, err
 		}
-		r.Body = textObject(fields)
 		return r, nil
 	}
+	body = bytes.TrimPrefix(body, []byte("\uFEFF")) // a byte order mark, which is no part of JSON
 	if _, err := jsonvalue.Decode(body); err != nil || len(body) == 0 {
 		return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q", body)
 	}
 	r.Body = body
 	return r, nil
+}
+
+// formObject writes the fields of a form. One that is there several times, or whose name ends in [], is a list: tag=x&tag=y is {"tag":["x","y"]}.
+func formObject(form url.Values, what string) (json.RawMessage, error) {
+	b := []byte{'{'}
+	for i, name := range slices.Sorted(maps.Keys(form)) {
+		values := form[name]
+		for _, text := range append([]string{name}, values...) {
+			if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+				return nil, fmt.Errorf("the field %.60q of the %s is not text in UTF-8", name, what)
+			}
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsonvalue.AppendText(b, name), ':')
+		if len(values) == 1 && !strings.HasSuffix(name, "[]") {
+			b = jsonvalue.AppendText(b, values[0])
+			continue
+		}
+		b = append(b, '[')
+		for i, text := range values {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = jsonvalue.AppendText(b, text)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}'), nil
 }
 
 // Signal evaluates what a request says. An error is an *EvalError.

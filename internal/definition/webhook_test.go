@@ -72,12 +72,23 @@ func TestWebhook(t *testing.T) {
 	if _, err := w.Signal("github", r); err == nil || !strings.Contains(err.Error(), "trigger") {
 		t.Errorf("without the header: %v", err)
 	}
-	r, err = RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, url.Values{"part": {"2", "3"}}, []byte("order=a%2B7&order=b&bad=%ff"))
-	if err != nil || string(r.Body) != `{"bad":"�","order":"a+7"}` {
+	r, err = RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, url.Values{"part": {"2"}, "x": {"a", "b"}}, []byte("order=a%2B7&tag[]=x&tag[]=y&only[]=z&c=1&c=2&e="))
+	if err != nil || string(r.Body) != `{"c":["1","2"],"e":"","only[]":["z"],"order":"a+7","tag[]":["x","y"]}` || string(r.Query) != `{"part":"2","x":["a","b"]}` {
 		t.Fatalf("%s, %v", r.Body, err)
 	}
 	if s, err := defs[1].Webhook.Signal("shop", r); err != nil || s.Key != "a+7/2" || s.Trigger != "shop.order" {
 		t.Errorf("%+v, %v", s, err)
+	}
+	for _, form := range []string{"a=%ff", "%ff=a", "a=%zz", "a=%", "a=%00", "a=1;b=2"} {
+		if r, err := RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, nil, []byte(form)); err == nil {
+			t.Errorf("%s was read as %s", form, r.Body)
+		}
+	}
+	if r, err := RequestOf(nil, url.Values{"a": {"\xff"}}, []byte("{}")); err == nil {
+		t.Errorf("%s", r.Query)
+	}
+	if r, err := RequestOf(nil, nil, []byte("\uFEFF{\"a\":1}")); err != nil || string(r.Body) != `{"a":1}` {
+		t.Errorf("with a byte order mark: %v", err)
 	}
 	for _, body := range []string{"", "<xml/>", `{"a":1} {}`, strings.Repeat("[", 10_000), "\xff"} {
 		if _, err := RequestOf(nil, nil, []byte(body)); err == nil {

@@ -111,6 +111,9 @@ func BadTrigger(name string) string {
 	case len(name) > triggerLimit:
 		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(name), triggerLimit)
 	}
+	if strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+		return "has an empty part at a dot"
+	}
 	for i, r := range name {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
