@@ -336,6 +336,9 @@ func (e *expression) eval(v *Vars) (json.RawMessage, error) {
 		if err != nil {
 			return nil, e.failed(err)
 		}
+		if err := v.Work.add(1 + e.path.searched(v)/bytesPerOperation); err != nil {
+			return nil, e.failed(err)
+		}
 		return raw, nil
 	}
 	val, err := e.run(v)
@@ -361,7 +364,10 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 			a.refs[i] = TaskRef{Task: name, Output: true}
 		}
 	}
-	val, err := e.program.Run(&a)
+	val, cost, err := e.program.Run(&a)
+	if err := v.Work.add(cost); err != nil {
+		return nil, e.failed(err)
+	}
 	if a.err != nil {
 		return nil, e.failed(a.err)
 	}

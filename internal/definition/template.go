@@ -53,7 +53,9 @@ func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
 	if t.root.expr != nil {
 		return t.root.expr.eval(v)
 	}
+	before, counted := v.bound()
 	b, err := t.root.append(nil, v)
+	v.unbound(before, counted)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +78,8 @@ func (t *Template) Text(v *Vars) (string, error) {
 func (t *Template) Texts(v *Vars) (map[string]string, error) {
 	m := make(map[string]string, len(t.root.fields))
 	if t.root.constant == nil && t.root.expr == nil {
+		before, counted := v.bound()
+		defer v.unbound(before, counted)
 		for _, f := range t.root.fields {
 			raw, err := f.value.eval(v)
 			if err != nil {

@@ -34,6 +34,8 @@ type Vars struct {
 	Task func(name string) *Result
 	// Upstream names all upstream tasks, for what uses `tasks` as a whole.
 	Upstream []string
+	// Work counts what is computed with these variables and their copies; nil: nothing counts it, but each template is bounded.
+	Work *Work
 	// Success, Failed and Cancelled answer the functions of `if`.
 	Success, Failed, Cancelled bool
 
@@ -185,6 +187,22 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
 	}
 	return p.evalRound(v)
+}
+
+// searched is about how many bytes of JSON the path is looked up in.
+func (p *path) searched(v *Vars) int {
+	if raw, ok := v.text(p.root); ok {
+		return len(raw)
+	}
+	switch p.root {
+	case "item":
+		return len(v.item)
+	case "tasks":
+		if r := v.result(p.steps[0].name); r != nil {
+			return len(r.Output)
+		}
+	}
+	return 0
 }
 
 // evalTask evaluates tasks.NAME.FIELD…; parsePath leaves shorter ones to CEL.

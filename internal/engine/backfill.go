@@ -120,7 +120,7 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*plannedStart, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
-	left := budget{most, e.budget.bytes}
+	left := budget{most, e.budget.bytes, e.budget.work}
 	for ; comes && at.Before(b.To); at, comes = d.Schedule.Next(at) {
 		if left.spent() {
 			return starts, at, nil

@@ -161,7 +161,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts:          o,
-		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes)},
+		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes), work: budgetWork},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),

@@ -67,7 +67,7 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 
 // nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes.
 func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
-	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
+	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes, e.budget.work}
 	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
 		s := e.planStart(ctx, f.d, f.rest[0], last)
 		var refused *fault.Invalid

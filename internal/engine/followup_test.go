@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +102,37 @@ func (t *writesTx) Apply(ctx context.Context, d store.Delta) error {
 		}
 	}
 	return t.Tx.Apply(ctx, d)
+}
+
+// A value of a document may take a second to compute. The transaction that computes one creates that child and ends its turn, so that other
+// callers wait for one value and not for all of a workflow.
+func TestTransactionsComputeLittle(t *testing.T) {
+	w := &writes{}
+	onEachStore(t, func(r *rig) {
+		w.created = nil
+		costly := "${{ input.items.map(a, input.items.map(b, a + b)).size() }}" // 0.9 million operations, of 0.2 million for a transaction
+		source := "name: w\ninput: {type: object, properties: {items: {type: array}}}\ntasks:\n"
+		for i := range 5 {
+			source += fmt.Sprintf("  t%d: {action: noop, with: {n: %q}}\n", i, costly)
+		}
+		source += fmt.Sprintf("  each: {foreach: [1, 2, 3], action: noop, with: {n: %q}}\n", costly)
+		r.define(source)
+		id := r.submit(Submission{Action: "w", Input: ints(230)})
+		all := func() (n int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, c := range w.created {
+				n += len(c)
+			}
+			return n
+		}
+		r.within(time.Minute, "the children are not created", func() bool { return all() == 1+5+3 })
+		for i, c := range w.created {
+			if delete(c, id); len(c) > 1 {
+				r.Errorf("transaction %d created %d children whose inputs take 0.1 s each", i, len(c))
+			}
+		}
+	}, func(o *Options) { w.Store, o.Store = o.Store, w })
 }
 
 // The transaction of a caller's request creates few children of a workflow, because other callers wait for it; follow-ups create the

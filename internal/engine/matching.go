@@ -126,7 +126,7 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	}
 	var all []*matching
 	handled := 0
-	for i, left := 0, (budget{newStarts, e.budget.bytes}); i < len(found) && !left.spent(); i++ {
+	for i, left := 0, (budget{newStarts, e.budget.bytes, e.budget.work}); i < len(found) && !left.spent(); i++ {
 		m, err := e.askRules(ctx, &found[i])
 		switch {
 		case err == nil:

@@ -30,7 +30,7 @@ func (p *pace) of(b budget) budget {
 	if p.share == 0 {
 		return b
 	}
-	return budget{max(1, int(p.share*float64(b.rows))), max(1, int(p.share*float64(b.bytes)))}
+	return budget{max(1, int(p.share*float64(b.rows))), max(1, int(p.share*float64(b.bytes))), max(1, int(p.share*float64(b.work)))}
 }
 
 // took takes in how long the transaction of follow-ups was under way, and whether it used its budget.

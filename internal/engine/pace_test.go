@@ -7,7 +7,7 @@ import (
 
 // Follow-ups that take long are followed by smaller ones, and by larger ones again once they are quick.
 func TestPaceOfFollowUps(t *testing.T) {
-	full := budget{rows: 1000, bytes: 4000}
+	full := budget{rows: 1000, bytes: 4000, work: 2000}
 	for _, c := range []struct {
 		name  string
 		took  []time.Duration
@@ -32,7 +32,7 @@ func TestPaceOfFollowUps(t *testing.T) {
 			t.Errorf("after %s a transaction may use %+v, not %d rows", c.name, got, c.rows)
 		}
 	}
-	if got := (&pace{share: leastShare}).of(budget{3, 3}); got != (budget{1, 1}) {
+	if got := (&pace{share: leastShare}).of(budget{3, 3, 3}); got != (budget{1, 1, 1}) {
 		t.Errorf("of a budget of 3 rows %+v are left: a transaction must get on", got)
 	}
 }

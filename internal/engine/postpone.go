@@ -30,6 +30,7 @@ import (
 type budget struct {
 	rows  int // executions that are created, admitted or ended
 	bytes int // of what they are handed
+	work  int // operations of users' expressions (definition.Work)
 }
 
 // A transaction creates, admits and ends so many executions beyond those of its requests, which takes 10 to 30 ms, with about
@@ -37,6 +38,8 @@ type budget struct {
 const (
 	budgetRows  = 1000
 	budgetBytes = 4 << 20
+	// budgetWork is 20 ms of a processor. One value of a document may take 50 times as much: it is then the only one of its transaction.
+	budgetWork = 200_000
 	// callersRows is what a transaction of callers' requests does beyond them, and as many more as it has requests: what each
 	// caller waits for is not the fan-out of another one's workflow. A fifth of budgetRows, so 2 to 6 ms: chosen, not measured.
 	callersRows = 200
@@ -61,7 +64,9 @@ func areFollowUps(ops []op) bool { return len(ops) > 0 && ops[0].class() == clas
 
 func (b *budget) spend(rows, bytes int) { b.rows, b.bytes = b.rows-rows, b.bytes-bytes }
 
-func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 }
+func (b *budget) compute(operations int) { b.work -= operations }
+
+func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 || b.work <= 0 }
 
 // goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
 const goOnLeast = 5 * time.Second

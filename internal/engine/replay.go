@@ -225,7 +225,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *Past) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*enforcing{}
-	for left := (budget{replayAtOnce, e.budget.bytes}); n < len(all) && !left.spent(); n++ {
+	for left := (budget{replayAtOnce, e.budget.bytes, e.budget.work}); n < len(all) && !left.spent(); n++ {
 		left.spend(1, 0)
 		s, err := e.opts.Store.Signal(ctx, all[n].ID)
 		if errors.Is(err, store.ErrNotFound) {

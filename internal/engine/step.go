@@ -73,7 +73,7 @@ func (s *step) decide(ctx context.Context) (err error) {
 		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
 	}
-	rows, bytes := s.t.budget.rows, s.t.budget.bytes
+	rows, bytes, work := s.t.budget.rows, s.t.budget.bytes, s.t.budget.work
 	for {
 		next := s.p.tracker.Next()
 		if next.Empty() {
@@ -88,12 +88,12 @@ func (s *step) decide(ctx context.Context) (err error) {
 		if facts.Upto, err = s.loadReusable(ctx, &next, rows-len(s.plan.Children), bytes-s.payloadBytes()); err != nil {
 			return err
 		}
-		facts.Most, facts.MostBytes = rows-len(s.plan.Children), bytes-s.payloadBytes()
+		facts.Most, facts.MostBytes, facts.MostWork = rows-len(s.plan.Children), bytes-s.payloadBytes(), work-s.plan.Work
 		again := orchestration.Take(s.def, st, next, facts, &s.plan)
 		if !again || s.plan.Stage != 0 {
 			return nil
 		}
-		if rows <= len(s.plan.Children) || bytes <= s.payloadBytes() {
+		if rows <= len(s.plan.Children) || bytes <= s.payloadBytes() || work <= s.plan.Work {
 			s.more = true
 			return nil
 		}
@@ -250,6 +250,7 @@ func (s *step) carryOut(ctx context.Context) error {
 		}
 	}
 	s.t.budget.spend(len(s.plan.Children), s.payloadBytes())
+	s.t.budget.compute(s.plan.Work)
 	s.p.created += len(s.plan.Children)
 	if err := s.createChildren(ctx); err != nil {
 		return err

@@ -115,7 +115,7 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 		return false, err
 	}
 	all := make([]*firing, 0, len(due))
-	for i, left := 0, (budget{startsAtOnce, e.budget.bytes}); i < len(due) && !left.spent(); i++ {
+	for i, left := 0, (budget{startsAtOnce, e.budget.bytes, e.budget.work}); i < len(due) && !left.spent(); i++ {
 		f, err := e.plan(ctx, due[i], documents[due[i].Name], now)
 		if err != nil {
 			return false, err

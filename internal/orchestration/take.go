@@ -22,6 +22,7 @@ type Plan struct {
 	Children []Child
 	Recall   []int
 	Cancel   []int
+	Work     int // operations that expressions have computed
 	// Stage and Outcome are set when the workflow is over.
 	Stage   flow.Stage
 	Outcome flow.Outcome
@@ -83,6 +84,8 @@ type Facts struct {
 	// handed: the child that goes beyond it is the last. 0 is no bound. What is
 	// left over is in the next Step.
 	Most, MostBytes int
+	// MostWork bounds what the expressions of one Take compute: the one that goes beyond it is the last that is looked at. 0 is no bound.
+	MostWork int
 	// Upto has, of tasks of which Take may not create all items, the index of the first that it leaves to the next Step.
 	Upto map[int]int
 }
@@ -96,6 +99,7 @@ type taking struct {
 	failing bool
 	left    int // children that may still be created
 	bytes   int // that these may be handed
+	work    definition.Work
 	vars    definition.Vars
 	scoped  definition.Vars // of the task that is looked at
 	env     map[string]string
@@ -110,6 +114,7 @@ type taking struct {
 func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
 	k := begin(w, st, f)
 	defer k.end()
+	defer func() { plan.Work += k.work.Done }()
 	k.plan = plan
 	if f.Most == 0 {
 		k.left = -1
@@ -130,19 +135,19 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 		return false
 	}
 	for _, start := range s.Start {
-		if k.left == 0 {
+		if k.full() {
 			return true
 		}
 		again = k.start(start) || again
 	}
 	for _, i := range s.More {
-		if k.left == 0 {
+		if k.full() {
 			return true
 		}
 		again = k.more(w.Tasks[i], k.scope(w.Tasks[i])) || again
 	}
 	for _, i := range s.Judge {
-		if k.left == 0 {
+		if k.full() {
 			return true
 		}
 		again = k.judge(w.Tasks[i]) || again
@@ -153,7 +158,7 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 func begin(w *definition.Workflow, st *State, f *Facts) *taking {
 	k := takings.Get().(*taking)
 	k.w, k.st, k.f, k.failing, k.left, k.bytes = w, st, f, st.failing(w), f.Most, f.MostBytes
-	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.results}
+	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.results, Work: &k.work}
 	return k
 }
 
@@ -165,6 +170,9 @@ var takings = sync.Pool{New: func() any {
 }}
 
 // end gives a taking back.
+// full reports whether nothing more may be looked at in this Take.
+func (k *taking) full() bool { return k.left == 0 || k.f.MostWork > 0 && k.work.Done >= k.f.MostWork }
+
 func (k *taking) end() {
 	*k = taking{results: k.results}
 	takings.Put(k)
@@ -343,7 +351,7 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 		k.plan.Children = slices.Grow(k.plan.Children, max(0, n))
 	}
 	for ; n > 0; n-- {
-		if upto, bounded := k.f.Upto[t.Index]; k.left == 0 || bounded && p.Created >= upto {
+		if upto, bounded := k.f.Upto[t.Index]; k.full() || bounded && p.Created >= upto {
 			return true
 		}
 		if k.create(t, p.Created, v.At(items[p.Created], p.Created)) {

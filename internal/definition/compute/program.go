@@ -54,22 +54,31 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// Run evaluates the program. Its errors say what to do where CEL's do not.
-func (p *Program) Run(vars cel.Activation) (ref.Val, error) {
-	val, _, err := p.program.ContextEval(ended, vars)
-	if err == nil {
-		return val, nil
+// Run evaluates the program and returns what that has cost, which is positive also with an error. Its errors say what to do where CEL's do not.
+func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
+	val, details, err := p.program.ContextEval(ended, vars)
+	cost = 1
+	if details != nil && details.ActualCost() != nil {
+		cost += int(min(*details.ActualCost(), costLimit))
 	}
+	if err == nil {
+		return val, cost, nil
+	}
+	return nil, cost, p.explained(err)
+}
+
+// explained is an error of CEL with what to do about it.
+func (p *Program) explained(err error) error {
 	msg := err.Error()
 	switch {
 	case strings.Contains(msg, "operation interrupted"):
-		return nil, fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns)
+		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns)
 	case strings.Contains(msg, "cost limit exceeded"):
-		return nil, fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
+		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
 	case strings.Contains(msg, "no such overload"):
-		return nil, fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
+		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return nil, fmt.Errorf("%w: default(x, y) gives y where x is absent", err)
+		return fmt.Errorf("%w: default(x, y) gives y where x is absent", err)
 	}
-	return nil, err
+	return err
 }

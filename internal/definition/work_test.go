@@ -1,0 +1,66 @@
+package definition
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// costly is an expression that takes a tenth of a second or so, and is allowed.
+const costly = `${{ input.l.map(a, input.l.map(b, a + b)).size() }}`
+
+func costlyVars() *Vars {
+	return &Vars{Input: []byte(`{"l": [` + strings.Repeat("1, ", 230) + `1]}`)}
+}
+
+// One expression is bounded, and so are all of a value together, however many it holds: what they take is counted, so a template of 10,000
+// ends after as many as the bound allows.
+func TestManyExpressionsOfOneValue(t *testing.T) {
+	t.Parallel()
+	var parts []string
+	for i := range 10_000 {
+		parts = append(parts, fmt.Sprintf("    m%d: %q\n", i, costly))
+	}
+	defs, err := Parse("w.yaml", []byte("name: w\ninput: {type: object}\ntasks:\n  t:\n   action: noop\n   with:\n"+strings.Join(parts, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := defs[0].Workflow.Tasks[0].With
+	v := costlyVars()
+	began := time.Now()
+	_, err = with.Eval(v)
+	if err == nil || !strings.Contains(err.Error(), "more than 2000000 operations together") {
+		t.Errorf("without a count: %.200v", err)
+	}
+	v.Work = &Work{}
+	for i := range 2 { // the bound is that of each evaluation
+		before := v.Work.Done
+		_, err = with.Eval(v)
+		if err == nil || !strings.Contains(err.Error(), "more than 10000000 operations together") {
+			t.Errorf("%.200v", err)
+		}
+		if took := v.Work.Done - before; took < maxTemplateWork || took > maxTemplateWork+1_100_000 {
+			t.Errorf("evaluation %d took %d operations", i, took)
+		}
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("three evaluations took %v", took)
+	}
+}
+
+// What an evaluation takes in time is charged: a path that is looked up in megabytes counts by their number.
+func TestWorkOfPaths(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("w.yaml", []byte("name: w\ninput: {type: object}\ntasks: {t: {action: noop, with: {a: \"${{ input.z }}\", b: \"${{ input.z }}\"}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &Vars{Input: []byte(`{"a": "` + strings.Repeat("x", 1<<20) + `", "z": 1}`), Work: &Work{}}
+	if _, err := defs[0].Workflow.Tasks[0].With.Eval(v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Work.Done < 2*(1<<20)/bytesPerOperation {
+		t.Errorf("two paths through 1 MB took %d operations", v.Work.Done)
+	}
+}
