@@ -77,7 +77,7 @@ func builtIn() []*Profile {
 			// The JVM is told the memory and processors that the run may use, since it would otherwise see the
 			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@" + javaArguments},
+				"-XX:ReservedCodeCacheSize=32m", "-Xss64m", "-XX:-UsePerfData", "@" + javaArguments},
 			Uncaught: `^Exception in thread "main" |^Error: `, Message: javaMessage, OutOfMemory: javaOutOfMemory, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
 		},
 		{

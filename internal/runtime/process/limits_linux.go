@@ -18,19 +18,23 @@ const (
 	maxrssUnit  = 1 << 10 // kilobytes
 )
 
+// mostStack is the largest stack: threads reserve as much address space.
+const mostStack = 1 << 30
+
 // attributes put a program into a session of its own and let it die with Pawl.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limitProcess bounds CPU time and file size of each process by itself. It is best effort: what a program does in the
-// first microseconds is not bounded, and trusted programs do not race for that.
+// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell that has started Pawl. It
+// is best effort: what a program does in the first microseconds is not bounded, and trusted programs do not race for that.
 func limitProcess(pid int, l runtime.Limits) {
 	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
 	for resource, limit := range map[int]unix.Rlimit{
 		unix.RLIMIT_CPU:   {Cur: seconds, Max: seconds + 1},
 		unix.RLIMIT_FSIZE: {Cur: uint64(l.Disk), Max: uint64(l.Disk)},
 		unix.RLIMIT_CORE:  {},
+		unix.RLIMIT_STACK: {Cur: min(uint64(l.Memory), mostStack), Max: unix.RLIM_INFINITY},
 	} {
 		_ = unix.Prlimit(pid, resource, &limit, nil) // the program may have ended already
 	}

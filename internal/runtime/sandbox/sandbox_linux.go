@@ -10,10 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pawl-run/pawl/internal/runtime"
-	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
@@ -70,6 +67,7 @@ func New(o Options) (runtime.Runtime, error) {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	r.thread = spawn.NewThread()
+	ownPriority(r.thread)
 	if o.Warm > 0 {
 		keep := cmp.Or(o.KeepWarm, defaultKeepWarm)
 		r.pool = newPool(r, o.Warm, keep)
@@ -247,34 +245,4 @@ func (rs ranges) last() int {
 		highest = max(highest, r[0]+r[1]-1)
 	}
 	return highest
-}
-
-// rlimits returns the limits that every process of a run has by itself, none above what we may give.
-func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
-	limits := []pid1.Rlimit{
-		// A limit of 0 would not keep the kernel from handing a crash to a core_pattern that is a pipe; 1 does (the kernel's fs/coredump.c).
-		{Resource: unix.RLIMIT_CORE, Value: 1},
-		{Resource: unix.RLIMIT_NOFILE, Value: 4096},
-		{Resource: unix.RLIMIT_MEMLOCK, Value: 1 << 20},
-		{Resource: unix.RLIMIT_MSGQUEUE, Value: 0},
-		{Resource: unix.RLIMIT_RTPRIO, Value: 0},
-		{Resource: unix.RLIMIT_NICE, Value: 0},
-		// A backstop; the host's budget is exact and counts all processes together.
-		{Resource: unix.RLIMIT_CPU, Value: uint64(l.EndCPU().Seconds()) + 2},
-	}
-	if cgroups == nil {
-		limits = append(limits,
-			// The init's threads are the same user's tasks in the same namespace.
-			pid1.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Pids) + initTasks},
-			// The watchdog is exact; this is what one process can take between two of its looks.
-			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + 128<<20},
-		)
-	}
-	for i, limit := range limits {
-		var own unix.Rlimit
-		if err := unix.Getrlimit(int(limit.Resource), &own); err == nil {
-			limits[i].Value = min(limit.Value, own.Max)
-		}
-	}
-	return limits
 }

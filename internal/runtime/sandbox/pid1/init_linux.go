@@ -37,6 +37,8 @@ func serve() *failure {
 	// The host's death must be ours even if it happened between the clone and here: the host armed this signal before
 	// it let us execute, and a configuration that ends early covers the moment before that.
 	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
+	// When the machine itself runs out of memory, a program dies before the server does. The file is out of reach once we cannot be dumped.
+	preferForOOM()
 	// The program runs as the same user; without this it could open our memory and descriptors in /proc/1.
 	prctl(syscall.PR_SET_DUMPABLE, 0)
 	if err := closeOnExecFrom(ControlFD); err != nil {

@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// What a program is limited to does not depend on the shell that has started Pawl.
+func TestLimitsAreNotInherited(t *testing.T) {
+	if os.Getenv("PAWL_TEST_SHELL") == "" {
+		binary := copyTestBinary(t, publicDir(t))
+		const other = "ulimit -S -s 1024 -n 256 -f 100000 -i 100 -v 100000000; "
+		var said []string
+		for _, shell := range []string{"", other, other + "exec nice -n 7 "} {
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", shell+`"$0" -test.run '^TestLimitsAreNotInherited$' -test.v`, binary)
+			cmd.Env = append(os.Environ(), "PAWL_TEST_SHELL=yes")
+			out, err := cmd.CombinedOutput()
+			_, limits, ok := strings.Cut(string(out), "<<<")
+			limits, _, _ = strings.Cut(limits, ">>>")
+			if err != nil || !ok {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			said = append(said, limits)
+		}
+		for _, limits := range said[1:] {
+			if os.Geteuid() == 0 && limits != said[0] {
+				t.Errorf("under other limits:\n%s\nand otherwise:\n%s", limits, said[0])
+			}
+		}
+		return
+	}
+	r := factory(Options{})(t)
+	defer r.Close()
+	var text strings.Builder
+	run, err := r.Start(t.Context(), runtime.Spec{
+		Argv: []string{"bash", "-c", "ulimit -aH; ulimit -a; nice; cat /proc/self/oom_score_adj"}, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: &text,
+		Limits: runtime.Limits{Memory: 256 << 20},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := run.Wait(); result.Verdict != runtime.OK {
+		t.Fatalf("%+v", result)
+	}
+	if r.(*Runtime).cgroups != nil && !strings.Contains(text.String(), "(kbytes, -s) 262144") {
+		t.Errorf("the stack is not bounded by the memory limit:\n%s", text.String())
+	}
+	if !strings.HasSuffix(text.String(), "\n0\n1000\n") {
+		t.Errorf("nice value and oom_score_adj:\n%s", text.String())
+	}
+	t.Logf("<<<%s>>>", text.String())
+}
+
+// Recursion needs the stack of its language and no more than the memory limit.
+func TestDeepRecursion(t *testing.T) {
+	r := factory(Options{})(t)
+	defer r.Close()
+	if r.(*Runtime).cgroups == nil {
+		t.Skip("without cgroups the stack is small, since threads reserve as much")
+	}
+	for depth, want := range map[string]runtime.Verdict{"1000000": runtime.OK, "100000000": runtime.OOM} {
+		source := "int f(int n, volatile char *up) { volatile char here[32]; here[0] = *up; return n ? f(n - 1, here) + here[0] : 0; }\n" +
+			"int main(void) { char c = 0; return f(" + depth + ", &c); }\n"
+		run, err := r.Start(t.Context(), runtime.Spec{
+			Argv: []string{"sh", "-c", "cc -O1 -o deep deep.c && exec ./deep"}, Env: []string{"PATH=/usr/bin:/bin"},
+			Files:  []runtime.File{{Path: "deep.c", Content: []byte(source)}},
+			Limits: runtime.Limits{Memory: 256 << 20},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result := run.Wait(); result.Verdict != want {
+			t.Errorf("depth %s: %+v", depth, result)
+		}
+	}
+}
