@@ -50,10 +50,20 @@ var (
 	onStatement = &struct {
 		f func(tls *libc.TLS, event uint32, db, statement, text uintptr) int32
 	}{func(tls *libc.TLS, _ uint32, db, _, text uintptr) int32 {
-		sqlite.ran(tls, db, libc.GoString(text))
+		sqlite.ran(tls, db, beginning(text))
 		return 0
 	}}
 )
+
+// beginning is as much of a text of SQLite as tells what a statement is. A copy of all of it would be most of what is allocated.
+func beginning(text uintptr) string {
+	b := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&text))), len("COMMIT"))
+	n := 0
+	for n < len(b) && b[n] != 0 {
+		n++
+	}
+	return unsafe.String(&b[0], n)
+}
 
 func (t *traced) ran(tls *libc.TLS, db uintptr, text string) {
 	if strings.HasPrefix(text, "--") {

@@ -152,8 +152,13 @@ func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 	return nil
 }
 
-// definition is Catalog.Resolve, whose answer it remembers for this transaction.
+// definition is Catalog.Resolve, whose answer it remembers for this transaction unless the catalog has it for good.
 func (t *transaction) definition(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+	if version != 0 {
+		if d := t.e.catalog.Known(name, version); d != nil {
+			return d, version, nil
+		}
+	}
 	key := catalog.VersionKey(name, version) + " " + by
 	r, have := t.loaded.definitions[key]
 	if !have {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -133,10 +134,7 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 	if newest {
 		version, _ = c.latest.get(name)
 	}
-	c.mu.Lock()
-	d := c.versions[VersionKey(name, version)]
-	c.mu.Unlock()
-	if d != nil {
+	if d := c.Known(name, version); d != nil {
 		r.Definition, r.Version = d, version
 		return r, nil
 	}
@@ -191,7 +189,14 @@ func (c *Catalog) Remember(r Resolved) {
 	}
 }
 
-func VersionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
+// Known returns a version that the catalog has already, or nil. A version never changes, so it is what Resolve returns.
+func (c *Catalog) Known(name string, version int) *definition.Definition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.versions[VersionKey(name, version)]
+}
+
+func VersionKey(name string, version int) string { return name + "@" + strconv.Itoa(version) }
 
 func (c *Catalog) Put(d *definition.Definition, version int) { c.keep(VersionKey(d.Name, version), d) }
 

@@ -54,8 +54,10 @@ var parts = []func(*tx, *store.Delta) error{
 
 // Apply implements store.Tx.
 func (t *tx) Apply(_ context.Context, d store.Delta) error {
+	t.delta = d // the address of d itself would put a kilobyte on the heap for each call
+	defer func() { t.delta = store.Delta{} }()
 	for _, put := range parts {
-		if err := put(t, &d); err != nil {
+		if err := put(t, &t.delta); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -16,6 +17,7 @@ type tx struct {
 	last    time.Time            // the time that Now returned last
 	numbers map[flow.ID]int64    // of the executions that this transaction has read or written
 	met     map[flow.ID]struct{} // scratch of Lock
+	delta   store.Delta          // what Apply writes now
 }
 
 // encoder is a buffer for encodings: each one overwrites the previous.
