@@ -2,7 +2,7 @@ package definition
 
 import "fmt"
 
-// Work counts what the evaluation of expressions has taken, in operations: CEL's cost of an expression, and a fiftieth of the bytes that a
+// Work counts what the evaluation of expressions has taken, in operations: CEL's cost of an expression, and a hundredth of the bytes that a
 // path was looked up in. 10 million take about a second of a processor. It is counted and never timed, so that the same values always give
 // the same result. The zero value counts without a bound.
 type Work struct {
@@ -14,12 +14,12 @@ type Work struct {
 const (
 	// maxTemplateWork bounds the evaluation of one value of a document, such as the `with` of a task, however many expressions are in it: each
 	// alone may take a tenth of a second, and 4 MB of document hold 70,000 of them.
-	maxTemplateWork = 10_000_000
+	maxTemplateWork = 5_000_000
 	// maxSharedWork bounds it where nothing counts the work, as for the inputs of rules and schedules: the loops that evaluate these are shared by
 	// all users, who wait for a fifth of a second then.
 	maxSharedWork = 2_000_000
 	// bytesPerOperation is how many bytes of JSON are skipped in the time of an operation.
-	bytesPerOperation = 50
+	bytesPerOperation = 100
 )
 
 // add counts operations. It fails beyond the bound.

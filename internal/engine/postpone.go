@@ -38,7 +38,7 @@ type budget struct {
 const (
 	budgetRows  = 1000
 	budgetBytes = 4 << 20
-	// budgetWork is 20 ms of a processor. One value of a document may take 50 times as much: it is then the only one of its transaction.
+	// budgetWork is 20 ms of a processor. One value of a document may take 25 times as much: it is then the only one of its transaction.
 	budgetWork = 200_000
 	// callersRows is what a transaction of callers' requests does beyond them, and as many more as it has requests: what each
 	// caller waits for is not the fan-out of another one's workflow. A fifth of budgetRows, so 2 to 6 ms: chosen, not measured.
