@@ -99,7 +99,7 @@ calendar: ## nominal times against the clocks of every zone, minute by minute, 2
 chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, and twice more with Redis and with RabbitMQ between them, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK) -chaos.beats $(BEATS) -chaos.hooks $(HOOKS)
 	for broker in redis rabbitmq; do scripts/with-services $(GO) test ./e2e/chaos -run 'TestChaos$$' -v -timeout 2h -chaos.long -chaos.broker $$broker -chaos.cycles $(CYCLES) -chaos.seed $(SEED) || exit 1; done
-	scripts/with-services $(GO) test ./internal/handoff/handofftest -run TestKilledAgainAndAgain -v -timeout 1h -broker.noops 100000 -broker.kills 10 -broker.again 3s
+	scripts/with-services $(GO) test ./internal/handoff/handofftest -run TestBrokerKilledAgainAndAgain -v -timeout 1h -broker.noops 100000 -broker.kills 10 -broker.again 3s
 	scripts/with-services $(GO) test ./e2e/neighbour -v -timeout 1h -neighbour.for $(NEIGHBOUR) -neighbour.late 1s -neighbour.seed $(SEED)
 
 fuzz: ## every fuzz target over some thousands of new inputs

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	noops = flag.Int("broker.noops", 5000, "how many executions there are while TestKilledAgainAndAgain kills a broker")
+	noops = flag.Int("broker.noops", 5000, "how many executions there are while TestBrokerKilledAgainAndAgain kills a broker")
 	kills = flag.Int("broker.kills", 2, "how often it is killed")
 	again = flag.Duration("broker.again", time.Minute, "how soon after the broker answers something has to end again")
 )
@@ -38,7 +38,7 @@ func (r *runs) Run(_ context.Context, tk *task.Task) (json.RawMessage, error) {
 }
 
 // A broker is killed again and again while many executions run: each of them runs and ends once, and work goes on soon after the broker answers.
-func TestKilledAgainAndAgain(t *testing.T) {
+func TestBrokerKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	type broker interface {
 		Kill()
