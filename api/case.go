@@ -6,7 +6,7 @@ import "github.com/pawl-run/pawl/internal/comparison"
 type Case struct {
 	Name   string     `json:"name,omitempty" check:"case_name" doc:"Name of the case; by default its number, from 1"`
 	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"What the program reads"`
-	Args   []string   `json:"args,omitempty" doc:"Appended to those of the program"`
+	Args   []string   `json:"args,omitempty" check:"args" doc:"Appended to those of the program"`
 	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"What it should write to stdout; without it the case passes when the program ends with 0"`
 	Limits CodeLimits `json:"limits,omitzero" doc:"Replace those of the program"`
 }

@@ -12,14 +12,14 @@ import (
 
 // Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`.
 // The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
-// check of a field, and "also" another name under which it is read.
+// check of a field, "also" another name under which it is read, and "hint" names of other systems for it, which are refused with its own.
 type Code struct {
 	Language string             `json:"language" check:"language" doc:"A built-in language, an alias of it, or one that a profile adds"`
-	Source   string             `json:"source" check:"source" doc:"The program"`
+	Source   string             `json:"source" check:"source" hint:"code,source_code,program,script" doc:"The program"`
 	Std      string             `json:"std,omitempty" doc:"Of C and C++: the standard, such as c11 or gnu++17; gnu17 and gnu++20 by default"`
 	Flags    []string           `json:"flags,omitempty" doc:"Of C and C++: further flags of the compiler, such as -O3, -DLOCAL=1 or -fsanitize=address"`
 	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the working directory, by relative path"`
-	Args     []string           `json:"args,omitempty" doc:"Arguments, after the program's name"`
+	Args     []string           `json:"args,omitempty" check:"args" doc:"Arguments, after the program's name"`
 	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment, beside what the language needs"`
 	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"What the program reads; an end of file at once by default"`
 	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; the language's by default"`
@@ -157,7 +157,7 @@ type CodeResult struct {
 	ResultError string          `json:"result_error,omitempty"`
 
 	Files   []ResultFile `json:"files,omitempty"`   // what Collect matched
-	Refused []string     `json:"refused,omitempty"` // what it matched and was not taken, and why
+	Refused []string     `json:"refused,omitempty"` // what it matched and was not taken, or what matched nothing, and why
 
 	// Cases are the ends of the cases, in their order, and Summary their count; then the times are sums, the memory is
 	// the most of any, and Stdout and Stderr are empty.

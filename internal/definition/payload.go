@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func (v *value) fixed() bool {
 
 func (b *builder) codePayload(with *value, path string) {
 	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
-		fix := problem.Nearest(l.text, language.BuiltIn().All())
+		fix := cmp.Or(language.BuiltIn().Suggest(l.text), problem.Nearest(l.text, language.BuiltIn().All()))
 		if fix == "" {
 			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
 		}

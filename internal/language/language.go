@@ -17,13 +17,13 @@ type Name struct {
 
 // builtIn are the languages that need no configuration.
 var builtIn = []Name{
-	{"python", []string{"python3", "py"}, []string{"py"}},
-	{"javascript", []string{"js", "node"}, []string{"js", "mjs", "cjs"}},
+	{"python", []string{"python3", "py", "py3"}, []string{"py"}},
+	{"javascript", []string{"js", "node", "nodejs"}, []string{"js", "mjs", "cjs"}},
 	{"typescript", []string{"ts"}, []string{"ts", "mts"}},
 	{"bash", []string{"sh", "shell"}, []string{"sh", "bash"}},
 	{"go", []string{"golang"}, []string{"go"}},
-	{"c", nil, []string{"c"}},
-	{"c++", []string{"cpp", "cxx"}, []string{"cpp", "cc", "cxx"}},
+	{"c", []string{"gcc"}, []string{"c"}},
+	{"c++", []string{"cpp", "cxx", "cplusplus", "g++"}, []string{"cpp", "cc", "cxx"}},
 	{"rust", []string{"rs"}, []string{"rs"}},
 	{"java", nil, []string{"java"}},
 	{"ruby", []string{"rb"}, []string{"rb"}},
@@ -78,6 +78,29 @@ func (s Set) Resolve(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// implementations are names of implementations and dialects that people give for a language.
+var implementations = map[string]string{"pypy": "python", "cpython": "python", "deno": "typescript", "bun": "typescript", "tsx": "typescript", "openjdk": "java", "jdk": "java", "zsh": "bash", "clang": "c", "clang++": "c++", "rustc": "rust"}
+
+// Suggest says what to write for a name that is not known: a language whose name stands before a version, or of which it is an
+// implementation. It is empty where nothing is alike.
+func (s Set) Suggest(name string) string {
+	bare := strings.TrimRight(strings.ToLower(name), "0123456789._-")
+	if other, ok := implementations[bare]; ok {
+		bare = other
+	}
+	if bare == strings.ToLower(name) {
+		return ""
+	}
+	proper, ok := s.Resolve(bare)
+	switch {
+	case !ok:
+		return ""
+	case (proper == "c" || proper == "c++") && strings.TrimLeft(name[len(name)-1:], "0123456789") == "":
+		return fmt.Sprintf("write %q, and the standard in std", proper)
+	}
+	return fmt.Sprintf("write %q for the version that the worker has; a profile in the configuration adds another", proper)
 }
 
 // OfExtension is the language of sources with the given extension, without its dot.

@@ -2,6 +2,7 @@ package language
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,6 +58,19 @@ func TestCheckName(t *testing.T) {
 	for _, good := range []string{"c", "c++", "f#", "objective-c", "python3.12", "a_b"} {
 		if err := CheckName(good); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"pypy3": `write "python" for the version that the worker has`, "python3.11": `write "python"`, "Java17": `write "java"`, "node20": `write "javascript"`,
+		"cpp17": `write "c++", and the standard in std`, "c++20": `write "c++", and the standard`, "c11": `write "c", and the standard`, "clang": `write "c" `, "ruby-3": `write "ruby"`,
+		"kotlin": "", "python": "", "17": "", "": "", "-": "",
+	} {
+		if got := BuiltIn().Suggest(in); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

@@ -190,3 +190,23 @@ func TestCompilerFlags(t *testing.T) {
 		}
 	}
 }
+
+// What the kernel would not take is refused before anything is stored, and the names of other systems lead to Pawl's.
+func TestRefusedWithTheWayOut(t *testing.T) {
+	t.Parallel()
+	long := func(n int) string { return strings.Repeat("x", n) }
+	for in, want := range map[string]string{
+		`"source":"x","env":{"RESULTS":"` + long(131_063) + `"}`:    "",
+		`"source":"x","env":{"RESULTS":"` + long(131_064) + `"}`:    "env.RESULTS: it has 131072 bytes with its name, and Linux takes 131071 in one variable at most (give it as stdin, or as a file of files)",
+		`"source":"x","args":["` + long(131_071) + `"]`:             "",
+		`"source":"x","args":["a","` + long(131_072) + `"]`:         "args[1]: it has 131072 bytes, and Linux takes 131071 in one argument at most",
+		`"source":"x","cases":[{"args":["` + long(131_072) + `"]}]`: "cases[0].args[0]: it has 131072 bytes",
+		`"code":"x"`:        `did you mean "source"?`,
+		`"source_code":"x"`: `did you mean "source"?`,
+	} {
+		_, err := Code([]byte(`{"language":"python",` + in + `}`))
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60s: %.300v, want %q", in, err, want)
+		}
+	}
+}

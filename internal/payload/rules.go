@@ -31,7 +31,7 @@ var rules = strictjson.Rules{
 		reflect.TypeFor[Statuses]():       strictjson.Own,
 	},
 	Checks: map[string]strictjson.Check{
-		"language": checkLanguage, "source": checkSource, "env": checkEnv, "files": checkFiles, "patterns": checkPatterns,
+		"language": checkLanguage, "source": checkSource, "env": checkEnv, "args": checkArgs, "files": checkFiles, "patterns": checkPatterns,
 		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
@@ -209,6 +209,23 @@ func checkEnv(r *strictjson.Reader, at string, v reflect.Value) {
 	for _, name := range sortedKeys[string](v) {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			r.ProblemAt(problem.Join(at, name), "", "it is not the name of a variable", `use a name without "=" and NUL`)
+			continue
+		}
+		if size := len(name) + len("=") + len(v.MapIndex(reflect.ValueOf(name)).String()); size > longestArgument {
+			r.ProblemAt(problem.Join(at, name), "", fmt.Sprintf("it has %d bytes with its name, and Linux takes %d in one variable at most", size, longestArgument),
+				"give it as stdin, or as a file of files")
+		}
+	}
+}
+
+// longestArgument is how long one argument or environment variable of a program may be on Linux, in bytes: 32 pages, the closing NUL included.
+const longestArgument = 32*4096 - 1
+
+func checkArgs(r *strictjson.Reader, at string, v reflect.Value) {
+	for i, arg := range v.Interface().([]string) {
+		if len(arg) > longestArgument {
+			r.ProblemAt(fmt.Sprintf("%s[%d]", at, i), "", fmt.Sprintf("it has %d bytes, and Linux takes %d in one argument at most", len(arg), longestArgument),
+				"give it as stdin, or as a file of files")
 		}
 	}
 }

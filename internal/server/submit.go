@@ -77,10 +77,10 @@ func inBody(err error) error {
 
 // unknownLanguage refuses code in a language that has no profile.
 func (c *call) unknownLanguage(code *api.Code) error {
-	for at, language := range payload.LanguagesUsed(code) {
-		if !c.knowsLanguage(language) {
-			return invalid(api.FieldError{Path: at, Value: language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", language),
-				Fix: problem.NearestOr(language, api.Languages(), "one of") + "; a profile in the configuration, of the server or of a worker, adds another"})
+	for at, name := range payload.LanguagesUsed(code) {
+		if !c.knowsLanguage(name) {
+			return invalid(api.FieldError{Path: at, Value: name, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", name),
+				Fix: c.Engine.Languages().Meant(c.ctx(), name)})
 		}
 	}
 	return nil

@@ -201,7 +201,7 @@ func (r *Reader) Struct(into reflect.Value) bool {
 		}
 		f, known := plan.byName[string(name)]
 		if !known {
-			r.add(r.Path(), nil, fmt.Sprintf("there is no such field: %.60q", name), problem.NearestOr(string(name), plan.names, "one of"))
+			r.add(r.Path(), nil, fmt.Sprintf("there is no such field: %.60q", name), plan.meant(string(name)))
 			r.Raw()
 			continue
 		}
@@ -255,7 +255,16 @@ func (r *Reader) complete(into reflect.Value, plan *plan, seen uint64, problems 
 type plan struct {
 	byName   map[string]*field
 	names    []string
+	hints    map[string]string // names that others have for a field, and its own
 	required []*field
+}
+
+// meant says which field a name that is unknown may stand for.
+func (p *plan) meant(name string) string {
+	if own := p.hints[name]; own != "" {
+		return fmt.Sprintf("did you mean %q?", own)
+	}
+	return problem.NearestOr(name, p.names, "one of")
 }
 
 type field struct {
@@ -281,12 +290,15 @@ func (rules *Rules) planOf(t reflect.Type) *plan {
 	if reflect.PointerTo(t).Implements(unmarshalerType) {
 		panic(fmt.Sprintf("strictjson: %s reads itself and is not among the rules' types", t))
 	}
-	p := &plan{byName: map[string]*field{}}
+	p := &plan{byName: map[string]*field{}, hints: map[string]string{}}
 	for i, name := range Names(t) {
 		sf := t.FieldByIndex(name.Index)
 		f := &field{names: []string{name.Name}, number: i, index: name.Index}
 		if also := sf.Tag.Get("also"); also != "" {
 			f.names = append(f.names, also)
+		}
+		for hint := range strings.FieldsFuncSeq(sf.Tag.Get("hint"), func(r rune) bool { return r == ',' }) {
+			p.hints[hint] = name.Name
 		}
 		if enum := sf.Tag.Get("enum"); enum != "" {
 			f.enum = strings.Split(enum, ",")

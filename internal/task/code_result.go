@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -75,6 +76,24 @@ func alsoHit(limits []string) string {
 		return ""
 	}
 	return " (it was refused a process or thread: raise limits.pids)"
+}
+
+// unmatched says which of the patterns no file fits that was taken.
+func unmatched(patterns []string, files []runtime.Collected) (all []string) {
+	for _, p := range patterns {
+		fits := func(f runtime.Collected) bool {
+			for name := f.Path; name != "."; name = path.Dir(name) {
+				if ok, _ := path.Match(path.Clean(p), name); ok || path.Clean(p) == "." {
+					return true
+				}
+			}
+			return false
+		}
+		if !slices.ContainsFunc(files, fits) {
+			all = append(all, p+": no file that the run left was taken for it")
+		}
+	}
+	return all
 }
 
 // collect adds the files that the program left to the result, small ones inline, others through the blob store. If the blob

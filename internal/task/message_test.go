@@ -23,6 +23,7 @@ func TestMessages(t *testing.T) {
 		{"javascript", "throw 'just text'", "nonzero_exit exit code 1: just text"},
 		{"javascript", "Promise.reject(new RangeError('later'))", "nonzero_exit exit code 1: RangeError: later"},
 		{"javascript", "try { null.x } catch (e) { console.error(Object.assign(e, {code: 7})); process.exit(3) }", "nonzero_exit exit code 3: TypeError: Cannot read properties of null (reading 'x')"},
+		{"typescript", "throw Object.assign(new Error('with more' as string), {code: 7})", "nonzero_exit exit code 1: Error: with more"},
 		{"typescript", "const x: any = null; x.y", "nonzero_exit exit code 1: TypeError: Cannot read properties of null (reading 'y')"},
 		{"ruby", "def f = nil.upcase\nf", "(NoMethodError)"},
 		{"ruby", "begin; Integer('x'); rescue => e; raise \"outer\\nlines\"; end", ": outer (RuntimeError)"},

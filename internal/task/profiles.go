@@ -35,7 +35,7 @@ func builtIn() []*Profile {
 			// warning that this is experimental.
 			Run:         []string{"{tool}", "{types}", "--disable-warning=ExperimentalWarning", "{file}"},
 			CheckSource: []string{"{tool}", "--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "-e", typesCheck, "{file}", "{types}"},
-			Uncaught:    nodeUncaught, Limits: api.CodeLimits{Pids: 128},
+			Uncaught:    nodeUncaught, Message: nodeMessage, OutOfMemory: nodeOutOfMemory, Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "bash", File: "main.sh", Tools: []string{"bash"}, Install: "install bash (Debian: apt install bash)",

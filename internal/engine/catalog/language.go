@@ -3,10 +3,13 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -25,6 +28,30 @@ func NewLanguages(s store.Store, configured []string) *Languages {
 		l.known[name] = true
 	}
 	return l
+}
+
+// mostNamed is how many languages that profiles add are named to users.
+const mostNamed = 24
+
+// Meant says what to write for the name of a language that no profile has. It names the languages that profiles of this server and of workers
+// add too; where the store cannot be read, those that this server knows.
+func (l *Languages) Meant(ctx context.Context, name string) string {
+	if fix := language.BuiltIn().Suggest(name); fix != "" {
+		return fix
+	}
+	added, err := l.store.Names(ctx, store.LanguageNames, "", mostNamed)
+	if err != nil {
+		added = nil
+	}
+	l.mu.Lock()
+	added = slices.AppendSeq(added, maps.Keys(l.known))
+	l.mu.Unlock()
+	slices.Sort(added)
+	added = slices.Compact(added)
+	if fix := problem.Nearest(name, append(language.BuiltIn().All(), added...)); fix != "" {
+		return fix
+	}
+	return problem.OneOf(append(language.BuiltIn().Names(), added...)) + "; a profile in the configuration, of the server or of a worker, adds another"
 }
 
 func (l *Languages) has(name string) bool {
