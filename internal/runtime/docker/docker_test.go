@@ -31,11 +31,10 @@ func factory(t testing.TB) runtime.Runtime { return openRuntime(t, Options{Image
 
 // What the engine's own init is for and does.
 const (
-	codes    = "the engine's init tells of a signal by an exit code of 128 and its number, and of a program that cannot be executed by 126 and 127"
-	disk     = "the working directory is a volume, whose size is watched: the run is ended instead of a write that fails"
-	init1    = "process 1 is the engine's init, which runs as the program's user, so what the program may look at in itself it may there"
-	loopback = "it is the container's own loopback, where nobody listens"
-	sysfs    = "the engine mounts /sys and a /dev of its own, read-only or empty, because programs look for their limits there"
+	codes = "the engine's init tells of a signal by an exit code of 128 and its number, and of a program that cannot be executed by 126 and 127"
+	disk  = "the working directory is a volume, whose size is watched: the run is ended instead of a write that fails"
+	init1 = "process 1 is the engine's init, which runs as the program's user, so what the program may look at in itself it may there"
+	sysfs = "the engine mounts /sys and a /dev of its own, read-only or empty, because programs look for their limits there"
 )
 
 // differs is what containers of the Docker engine answer otherwise.
@@ -73,8 +72,6 @@ var differs = runtimetest.Differs{
 	"26/follow /proc/1/root":                  init1,
 	"26/follow /proc/1/ns/mnt":                init1,
 	"28/write /proc/1/oom_score_adj":          init1,
-	"30/reach the host's resolver by TCP":     loopback,
-	"30/reach the host's resolver by UDP":     loopback,
 	"30/open /etc/resolv.conf of the host":    "the engine puts a file of its own there",
 	"31/open a NETLINK socket":                "the engine's profile allows what looks at a container's own network, which has nothing in it",
 	"31/open a NETLINK netfilter socket":      "the engine's profile allows what looks at a container's own network, which has nothing in it",

@@ -42,7 +42,7 @@ int network(int count, char **arguments) {
 	};
 	char name[128];
 	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-		int loopback = strstr(targets[i].what, "loopback") != NULL;
+		int loopback = strncmp(targets[i].address, "127.", 4) == 0 || strcmp(targets[i].address, "::1") == 0;
 		int port = loopback && count > 0 ? atoi(arguments[0]) : 80;
 		snprintf(name, sizeof name, "reach %s", targets[i].what);
 		/* Its own loopback, where it is up, refuses a connection later; an answer at once is what counts there. */

@@ -49,6 +49,9 @@ func serve() *failure {
 		return f
 	}
 	defaultSignals()
+	if err := raiseLoopback(); err != nil {
+		return failed("set up the loopback device", "lo", err)
+	}
 	syscall.Umask(0)
 	if f := buildRoot(cfg); f != nil {
 		return f

@@ -107,3 +107,20 @@ func moveMount(tree int, target string) error {
 	return fault(syscall.Syscall6(sysMoveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)),
 		atCwd, uintptr(unsafe.Pointer(p)), moveMountEmptyPath, 0))
 }
+
+// raiseLoopback sets the loopback device of the sandbox's own network namespace up, which a new namespace has down: a program can then talk to
+// itself by 127.0.0.1 and ::1. No other device is there.
+func raiseLoopback() error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	request := struct { // struct ifreq
+		name  [syscall.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{flags: syscall.IFF_UP}
+	copy(request.name[:], "lo")
+	return fault(syscall.RawSyscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))))
+}
