@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// CaseDigest says how each case of an evaluation ended, by one letter, and what all cases together took. It has no output of the cases, so that
-// 1,000 of them, the most that there may be, need 1.2 KB. The last event of the evaluation has it, as the member "cases" of its data; lists have it
-// with digest=true.
+// CaseDigest says how each case of an evaluation ended, by one letter, and what all cases together took. It has no
+// output of the cases, so that 1,000 of them, the most that there may be, need 1.2 KB. The last event of the evaluation
+// has it, as the member "cases" of its data; lists have it with digest=true.
 type CaseDigest struct {
 	Passed int    `json:"passed" doc:"Cases with the verdict ok"`
 	Total  int    `json:"total" doc:"All of them"`

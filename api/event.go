@@ -105,8 +105,8 @@ type End struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
-// Change says that executions may have changed, or that there may be new ones. It does not say which: the list does. It is also sent when a worker
-// comes or goes, when something is paused or resumed, and for new signals.
+// Change says that executions may have changed, or that there may be new ones. It does not say which: the list does. It
+// is also sent when a worker comes or goes, when something is paused or resumed, and for new signals.
 type Change struct {
 	At   time.Time `json:"at"`             // when the server sent it
 	Idle bool      `json:"idle,omitempty"` // a sign of life: the server has heard of no change since the message before

@@ -75,9 +75,10 @@ type Task struct {
 	Error      *Error         `json:"error,omitempty" doc:"Why it could not start"`
 	StartedAt  time.Time      `json:"started_at,omitzero" doc:"When the first of its executions began to run"`
 	FinishedAt time.Time      `json:"finished_at,omitzero" doc:"When the last of its executions ended"`
-	// Executions are in the order of their index; of a long foreach or repeat only the open ones and the latest are here, as many
-	// as ?items= allows (100 by default; with 0 only tasks that have no more than one list it), and fewer where the foreach tasks of the workflow would have more than 20,000 together.
-	// More says that there are others; GET …/tasks/{task}/items lists them all.
+	// Executions are in the order of their index; of a long foreach or repeat only the open ones and the latest are here,
+	// as many as ?items= allows (100 by default; with 0 only tasks that have no more than one list it), and fewer where
+	// the foreach tasks of the workflow would have more than 20,000 together. More says that there are others; GET
+	// …/tasks/{task}/items lists them all.
 	Executions []TaskExecution `json:"executions,omitempty" doc:"In the order of their index; of many, the open ones and the latest"`
 	More       bool            `json:"more,omitempty" doc:"There are executions of the task that are not listed here; the counts and times are of all"`
 }

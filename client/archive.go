@@ -26,8 +26,8 @@ func (c *Client) Export(ctx context.Context, ids []string, f Filter) (io.ReadClo
 	return res.Body, nil
 }
 
-// Import stores the executions of an archive. Importing one again is harmless. The call lasts as long as it takes: the answer comes when all
-// is stored.
+// Import stores the executions of an archive. Importing one again is harmless. The call lasts as long as it takes: the
+// answer comes when all is stored.
 func (c *Client) Import(ctx context.Context, archive io.Reader) (*api.Import, error) {
 	patient := *c
 	if t, ok := c.http.Transport.(*http.Transport); ok {

@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// submitBatch submits items to /FIELD:batch, each under an idempotency key. If the server could not say what became of an item
-// (its Problem has the status 503), the item is submitted again under that key, as a single submission is; if it had been accepted after all, the answer names its execution.
+// submitBatch submits items to /FIELD:batch, each under an idempotency key. If the server could not say what became of
+// an item (its Problem has the status 503), the item is submitted again under that key, as a single submission is; if
+// it had been accepted after all, the answer names its execution.
 func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, key func(*T) *string) (*api.BatchResult, error) {
 	items := slices.Clone(all)
 	left := make([]int, len(items)) // which items are to be submitted

@@ -113,8 +113,9 @@ func New(baseURL string, options ...Option) (*Client, error) {
 }
 
 // NewInProcess makes a client of a server in the same process, without a socket. Streams flow as they do over one.
-// Submissions get no idempotency keys of their own: no answer can be lost on the way. On PostgreSQL an answer can say that it is not known what became of a
-// submission (a Problem with the status 503): a caller that wants to repeat it then gives it a key.
+// Submissions get no idempotency keys of their own: no answer can be lost on the way. On PostgreSQL an answer can say
+// that it is not known what became of a submission (a Problem with the status 503): a caller that wants to repeat it
+// then gives it a key.
 func NewInProcess(h http.Handler, options ...Option) *Client {
 	c := &Client{
 		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},

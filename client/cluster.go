@@ -48,13 +48,14 @@ func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []
 	return workers, lost, err
 }
 
-// QueueLine returns the first executions that wait in a queue, or the first with labels, with their places. A limit of 0 is the server's own.
+// QueueLine returns the first executions that wait in a queue, or the first with labels, with their places. A limit of
+// 0 is the server's own.
 func (c *Client) QueueLine(ctx context.Context, queue string, labels map[string]string, limit int) (*api.QueueLine, error) {
 	return fetch[api.QueueLine](ctx, c, get("/queues/"+url.PathEscape(queue)+"/line", lineQuery(labels, limit)))
 }
 
-// KeyLine returns the executions that hold a concurrency key, and the first that wait for it, or the first with labels, with their places. A limit
-// of 0 is the server's own.
+// KeyLine returns the executions that hold a concurrency key, and the first that wait for it, or the first with labels,
+// with their places. A limit of 0 is the server's own.
 func (c *Client) KeyLine(ctx context.Context, key string, labels map[string]string, limit int) (*api.KeyLine, error) {
 	q := lineQuery(labels, limit)
 	q.Set("key", key)
@@ -83,7 +84,8 @@ func (c *Client) Activity(ctx context.Context, step time.Duration, steps int) (*
 	return fetch[api.Activity](ctx, c, get("/activity", url.Values{"step": {step.String()}, "limit": {strconv.Itoa(steps)}}))
 }
 
-// LastVerification returns what the server found when it verified its store the last time. IsNotFound reports that it has not since it started.
+// LastVerification returns what the server found when it verified its store the last time. IsNotFound reports that it
+// has not since it started.
 func (c *Client) LastVerification(ctx context.Context) (*api.Verification, error) {
 	return fetch[api.Verification](ctx, c, get("/verify", url.Values{"last": {"true"}}))
 }

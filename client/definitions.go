@@ -46,14 +46,14 @@ func (c *Client) Definition(ctx context.Context, name string, version int) (*api
 	return fetch[api.Definition](ctx, c, get("/definitions/"+url.PathEscape(name), q))
 }
 
-// Retire lets nothing new of a definition be accepted, or brings it back. When it returns every server goes by it; workflows that have begun
-// go on, with tasks that run it too.
+// Retire lets nothing new of a definition be accepted, or brings it back. When it returns every server goes by it;
+// workflows that have begun go on, with tasks that run it too.
 func (c *Client) Retire(ctx context.Context, name string, o api.RetireOrder) (*api.Definition, error) {
 	return fetch[api.Definition](ctx, c, post("/definitions/"+url.PathEscape(name)+"/retire", o))
 }
 
-// Graph loads a version of a workflow laid out as a graph; version 0 is the latest. With another version in since, the graph has what that one had as well,
-// and says what was added, changed and removed.
+// Graph loads a version of a workflow laid out as a graph; version 0 is the latest. With another version in since, the
+// graph has what that one had as well, and says what was added, changed and removed.
 func (c *Client) Graph(ctx context.Context, name string, version, since int) (*api.Graph, error) {
 	q := url.Values{}
 	setInt(q, "version", int64(version))

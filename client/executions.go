@@ -274,8 +274,8 @@ func (c *Client) TaskItems(ctx context.Context, id, task string, statuses []api.
 	return fetch[api.TaskItems](ctx, c, get(execution(id, "/tasks/"+url.PathEscape(task)+"/items"), q))
 }
 
-// Timeline tells when attempts waited and ran, and which worker had each: of a workflow a page of those of its tasks, of any other execution
-// its own. limit is of executions; 0 is the server's default.
+// Timeline tells when attempts waited and ran, and which worker had each: of a workflow a page of those of its tasks,
+// of any other execution its own. limit is of executions; 0 is the server's default.
 func (c *Client) Timeline(ctx context.Context, id, cursor string, limit int) (*api.Timeline, error) {
 	q := url.Values{}
 	set(q, "cursor", cursor)

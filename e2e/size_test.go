@@ -17,7 +17,8 @@ const maxBinary = 44 << 20
 // maxKubernetes is how large pawl-kubernetes may be: it has 49 MB. With the typed client of the library it had 59.
 const maxKubernetes = 52 << 20
 
-// maxPod is how large pawl-pod may be: it has 2.2 MB, all of which both of its processes in a pod have in memory. With package net and JSON it had 2.7.
+// maxPod is how large pawl-pod may be: it has 2.2 MB, all of which both of its processes in a pod have in memory. With
+// package net and JSON it had 2.7.
 const maxPod = 5 << 19
 
 // The cluster's client costs pawl-kubernetes a few megabytes, and its pods' helper is small enough to be copied into each.

@@ -68,9 +68,10 @@ const DefaultServer = "http://127.0.0.1:7411"
 // nameForm is that of queues: each handler has one of its own.
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
-// Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back the
-// rest for others to run. A server that is away is waited for, and a broker that goes away later. An error means that nothing was
-// served, as with a broker that cannot be reached at the start, or that the server refuses the program, by its token or its version, and nothing is served any more.
+// Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back
+// the rest for others to run. A server that is away is waited for, and a broker that goes away later. An error means
+// that nothing was served, as with a broker that cannot be reached at the start, or that the server refuses the
+// program, by its token or its version, and nothing is served any more.
 func Serve(ctx context.Context, o Options, m Map) error {
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -56,7 +56,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The headers that keep other sites away, and what the page may ask of the browser, byte for byte: on documents, and on files and what is not found among them.
+// The headers that keep other sites away, and what the page may ask of the browser, byte for byte: on documents, and on
+// files and what is not found among them.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := site(t)

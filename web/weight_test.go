@@ -11,7 +11,8 @@ import (
 
 var imported = regexp.MustCompile(`(?m)^import .*from '(\.\.?/[a-z./]+)';$`)
 
-// needs adds a module and all that it imports, also by others, to those known. What is imported by a call is fetched when it is first shown.
+// needs adds a module and all that it imports, also by others, to those known. What is imported by a call is fetched
+// when it is first shown.
 func needs(t *testing.T, name string, known map[string]bool) {
 	t.Helper()
 	if known[name] {
@@ -27,7 +28,8 @@ func needs(t *testing.T, name string, known map[string]bool) {
 	}
 }
 
-// A screen fetches no more modules, when it is the first after the list, than its first view needs. The browser's tests count what comes over the wire.
+// A screen fetches no more modules, when it is the first after the list, than its first view needs. The browser's tests
+// count what comes over the wire.
 func TestWeightOfScreens(t *testing.T) {
 	t.Parallel()
 	first := map[string]bool{}

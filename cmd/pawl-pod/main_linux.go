@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// collectAt has garbage collected at 0.8 MB, where Go's own 100 does so at 4 MB first. There are two of these processes in each pod, and what they hold at once is
-// little. Process 1 that only watches its program makes no garbage.
+// collectAt has garbage collected at 0.8 MB, where Go's own 100 does so at 4 MB first. There are two of these processes
+// in each pod, and what they hold at once is little. Process 1 that only watches its program makes no garbage.
 const collectAt = 20
 
 func main() {
@@ -64,8 +64,9 @@ func main() {
 	}
 }
 
-// lean executes process 1 once more, with the variable that tells Go's runtime before main begins how many processors it may use: it takes 36 KB for
-// each, 2 MB on a node with 64, and one is enough. Where the image sets it, that stays, as the program is to see it; else the program sees none.
+// lean executes process 1 once more, with the variable that tells Go's runtime before main begins how many processors
+// it may use: it takes 36 KB for each, 2 MB on a node with 64, and one is enough. Where the image sets it, that stays,
+// as the program is to see it; else the program sees none.
 func lean() {
 	const name, done = "GOMAXPROCS", "lean"
 	if len(os.Args) > 2 {

@@ -174,15 +174,16 @@ func (a *archive) removed(id flow.ID, at time.Time) {
 	}
 }
 
-// listed reports whether a look has listed an execution. What it was is not known when retention removed it before its history was read, and when it
-// was still there after its retention: its history may then have been read in part, and is not judged.
+// listed reports whether a look has listed an execution. What it was is not known when retention removed it before its
+// history was read, and when it was still there after its retention: its history may then have been read in part, and
+// is not judged.
 func (a *archive) listed(execution string) bool {
 	id, err := flow.ParseID(flow.ExecutionPrefix, execution)
 	return err == nil && a.seen[id] != nil
 }
 
-// unseen reports whether an execution of which an attempt began at that moment may have been removed between two looks: the database may have been away
-// for longer than the retention.
+// unseen reports whether an execution of which an attempt began at that moment may have been removed between two looks:
+// the database may have been away for longer than the retention.
 func (a *archive) unseen(began time.Time) bool {
 	return a.retention > 0 && !slices.ContainsFunc(a.looks, func(l [2]time.Time) bool {
 		return l[0].After(began.Add(clockSlack)) && l[1].Add(clockSlack).Before(began.Add(a.retention))

@@ -163,8 +163,8 @@ func (l *load) deliver(i int) {
 	}
 }
 
-// hook sends requests to the webhook until stop is closed: each of them a second, also while earlier requests have no answer yet, as providers
-// send theirs. With 512 under way the next request waits until one of these is answered.
+// hook sends requests to the webhook until stop is closed: each of them a second, also while earlier requests have no
+// answer yet, as providers send theirs. With 512 under way the next request waits until one of these is answered.
 func (l *load) hook(stop <-chan struct{}, each int) {
 	const most = 512
 	var all sync.WaitGroup

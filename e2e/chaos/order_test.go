@@ -250,8 +250,8 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// allEnded waits until every execution of a store has ended, however long so many take on this machine: it gives up when for a minute the engines have
-// ended none.
+// allEnded waits until every execution of a store has ended, however long so many take on this machine: it gives up
+// when for a minute the engines have ended none.
 func allEnded(t *testing.T, s *postgres.Store, engines ...*engine.Engine) {
 	t.Helper()
 	for open, most := true, int64(-1); open; {

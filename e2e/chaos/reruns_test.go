@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// rerunPatience is how long a workflow may take to its end and still be run again. In a long run keys have long lines, and what waits in them is left
-// alone.
+// rerunPatience is how long a workflow may take to its end and still be run again. In a long run keys have long lines,
+// and what waits in them is left alone.
 const rerunPatience = 30 * time.Second
 
 // again is what a rerun was asked to be.

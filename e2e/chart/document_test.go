@@ -38,7 +38,8 @@ func blocks(t *testing.T, heading string) []string {
 	return all
 }
 
-// The first block of docs/kubernetes.md has the five commands that it promises, and the first of them makes the images that the chart names.
+// The first block of docs/kubernetes.md has the five commands that it promises, and the first of them makes the images
+// that the chart names.
 func TestFiveCommands(t *testing.T) {
 	first := blocks(t, "From an empty cluster to an evaluation")[0]
 	if n := strings.Count(first, "\n"); n != 5 {

@@ -1,5 +1,6 @@
-// Package counted counts what executions cost: commits, statements, round trips, notifications, bytes of the log that the database writes ahead, and
-// allocations of the process. Unlike times, counts say the same on a busy machine. testdata/counts.txt has each figure with its allowance.
+// Package counted counts what executions cost: commits, statements, round trips, notifications, bytes of the log that
+// the database writes ahead, and allocations of the process. Unlike times, counts say the same on a busy machine.
+// testdata/counts.txt has each figure with its allowance.
 package counted
 
 import (
@@ -24,8 +25,9 @@ var update = flag.Bool("update", false, "write the figures that were counted int
 
 const table = "testdata/counts.txt"
 
-// tries is how often each workload is counted. The least of each figure counts: on a slow machine the engine's own looks at the store, which come after
-// some seconds, and collections of garbage add to what the executions cost, and nothing takes from it.
+// tries is how often each workload is counted. The least of each figure counts: on a slow machine the engine's own
+// looks at the store, which come after some seconds, and collections of garbage add to what the executions cost, and
+// nothing takes from it.
 const tries = 3
 
 func TestMain(m *testing.M) {
@@ -232,8 +234,8 @@ func (d *database) position() (lsn string) {
 	return lsn
 }
 
-// written is how many bytes of the log behind a position are of this database. The images of whole pages are left out: they come after checkpoints.
-// So are the records of commits, which name no database.
+// written is how many bytes of the log behind a position are of this database. The images of whole pages are left out:
+// they come after checkpoints. So are the records of commits, which name no database.
 func (d *database) written(from string) (bytes float64) {
 	err := d.c.QueryRow(d.Context(), `SELECT coalesce(sum(i.record_length - i.fpi_length), 0)::float8
 		FROM pg_database d, pg_get_wal_records_info($1::pg_lsn, pg_current_wal_flush_lsn()) i

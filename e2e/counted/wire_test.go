@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// commitTakes is how long a COMMIT takes at least on both stores, as on a disk that takes so long to store it. With it the batches of clients that
-// submit at the same time depend on the rules of the batcher more than on the machine: tests run on servers without fsync, beside others.
+// commitTakes is how long a COMMIT takes at least on both stores, as on a disk that takes so long to store it. With it
+// the batches of clients that submit at the same time depend on the rules of the batcher more than on the machine:
+// tests run on servers without fsync, beside others.
 const commitTakes = time.Millisecond
 
 // wire counts what connections to PostgreSQL say. It passes on whole messages of clients, and answers as they come.
@@ -146,8 +147,8 @@ func (c *client) count(kind byte, body []byte) {
 // zero ends a text of the protocol.
 var zero = []byte{0}
 
-// ran counts a statement. How many notifications there are depends on how fast the machine is, for they are at least 5 ms apart: they are counted by
-// themselves.
+// ran counts a statement. How many notifications there are depends on how fast the machine is, for they are at least 5
+// ms apart: they are counted by themselves.
 func (c *client) ran(as class) {
 	if c.last = as; as == notify {
 		c.notified.Add(1)

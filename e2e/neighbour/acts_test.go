@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The workflows of the hostile client. poison makes a concurrency key with a NUL byte by way of an expression, behind a timer and
-// behind a report; bomb starts two of itself again and again, 16,000 in all when it is 13 levels deep; wide hands a large output to each of many children;
-// failing does the same with children that fail, and is tried again; heavy evaluates for as long as an expression may.
+// The workflows of the hostile client. poison makes a concurrency key with a NUL byte by way of an expression, behind a
+// timer and behind a report; bomb starts two of itself again and again, 16,000 in all when it is 13 levels deep; wide
+// hands a large output to each of many children; failing does the same with children that fail, and is tried again;
+// heavy evaluates for as long as an expression may.
 const definitions = `
 name: poison
 tasks:

@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pausing is the chance that a client pauses a queue or an action, and that one pauses a workflow, when a client begins. All pauses end by themselves, within mostPaused.
+// pausing is the chance that a client pauses a queue or an action, and that one pauses a workflow, when a client
+// begins. All pauses end by themselves, within mostPaused.
 const (
 	pausing    = 0.2
 	mostPaused = 20 * time.Second

@@ -32,9 +32,9 @@ func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 	return Wait
 }
 
-// Return decides about an execution that was admitted and gave its slot up while it was put aside. A free slot is its own before the line is
-// served. Where there is none it stands in the line: the slots that are freed go there, so it would find none however often it looked. With
-// cancel_oldest a newcomer has its slot, as if it had been a holder.
+// Return decides about an execution that was admitted and gave its slot up while it was put aside. A free slot is its
+// own before the line is served. Where there is none it stands in the line: the slots that are freed go there, so it
+// would find none however often it looked. With cancel_oldest a newcomer has its slot, as if it had been a holder.
 func Return(holders, limit int, when flow.WhenFull) Verdict {
 	switch {
 	case holders < limit:

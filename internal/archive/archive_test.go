@@ -136,8 +136,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// No byte of an archive can be another, and none can be missing. Each run looks at a fifth of them, another one each time: all of them took a
-// minute with the race detector.
+// No byte of an archive can be another, and none can be missing. Each run looks at a fifth of them, another one each
+// time: all of them took a minute with the race detector.
 func TestEveryByteCounts(t *testing.T) {
 	t.Parallel()
 	const part = 5
@@ -271,7 +271,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// What the writer writes, the reader reads, however long the name of a definition is: from 29 bytes on it does not fit into tar's own field.
+// What the writer writes, the reader reads, however long the name of a definition is: from 29 bytes on it does not fit
+// into tar's own field.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{20, 28, 29, 100} {

@@ -30,8 +30,8 @@ type Contents struct {
 // mostPending is how many blobs may come before their rows.
 const mostPending = 100_000
 
-// Read reads an archive, and refuses with ErrBroken what is cut off, was changed, or is none of this format. Another error is one in reading,
-// or of c.
+// Read reads an archive, and refuses with ErrBroken what is cut off, was changed, or is none of this format. Another
+// error is one in reading, or of c.
 func Read(from io.Reader, c Contents) error {
 	r := &reader{from: &lagging{from: bufio.NewReaderSize(from, 16<<10), sum: sha256.New()}, c: c, blobs: map[string]Blob{}}
 	r.tar = tar.NewReader(r.from)

@@ -60,8 +60,8 @@ func Of(needs [][]int) Layout {
 	return d.place(needs)
 }
 
-// With returns needs with those of also, such as those that another version of a workflow had. It leaves out each of also that leads from one node to
-// another which are both on a cycle, or between two of them: what is left has none.
+// With returns needs with those of also, such as those that another version of a workflow had. It leaves out each of
+// also that leads from one node to another which are both on a cycle, or between two of them: what is left has none.
 func With(needs, also [][]int) [][]int {
 	all, followers := make([][]int, len(needs)), make([][]int, len(needs))
 	for i := range needs {

@@ -35,8 +35,8 @@ func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
 	return slices.Collect(all), nil
 }
 
-// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. It leaves out the rules named in
-// except.
+// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. It leaves
+// out the rules named in except.
 func Verdicts(s *Set, signal *flow.Signal, except map[string]bool) (iter.Seq[Verdict], error) {
 	rules := s.On(signal.Trigger)
 	if len(rules) == 0 {

@@ -7,13 +7,15 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// indexFrom is how many rules a trigger needs to get an index. Chosen: an expression takes some microseconds, so fewer are evaluated as they are.
+// indexFrom is how many rules a trigger needs to get an index. Chosen: an expression takes some microseconds, so fewer
+// are evaluated as they are.
 const indexFrom = 8
 
-// ruleIndex finds the rules that may hold of a signal without evaluating each. A rule of whose condition one part is false does not hold: an &&
-// with a false part is false, whatever becomes of its other parts. So what the rules compare with constants is looked up once for all of
-// them, and compared without CEL; what only one rule computes is computed without CEL where that is possible; and rules that want one of a
-// few texts somewhere are found by the text that is there.
+// ruleIndex finds the rules that may hold of a signal without evaluating each. A rule of whose condition one part is
+// false does not hold: an && with a false part is false, whatever becomes of its other parts. So what the rules compare
+// with constants is looked up once for all of them, and compared without CEL; what only one rule computes is computed
+// without CEL where that is possible; and rules that want one of a few texts somewhere are found by the text that is
+// there.
 type ruleIndex struct {
 	operands []*definition.Operand
 	by       []byText
@@ -146,7 +148,8 @@ func (l *lookup) excludes(f *formula) bool {
 	return f.Excludes(l.scalars, f.operands)
 }
 
-// mayHold reports whether no part of the rule's condition is false. A part that has no value is not false: evaluating the rule reports the error.
+// mayHold reports whether no part of the rule's condition is false. A part that has no value is not false: evaluating
+// the rule reports the error.
 func (l *lookup) mayHold(s *indexedRule) bool {
 	for _, p := range s.parts {
 		if f := l.at(p.operand); f.err == nil && p.Excludes(f.value) {

@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// ClosesAt returns when a window closes, which holds n signals with so many bytes of data, the last of which has come now: now if it is full, else the
-// earlier of opened+AtMost and, where the window has a Quiet, now+Quiet. Another signal may change that.
+// ClosesAt returns when a window closes, which holds n signals with so many bytes of data, the last of which has come
+// now: now if it is full, else the earlier of opened+AtMost and, where the window has a Quiet, now+Quiet. Another
+// signal may change that.
 func ClosesAt(w *definition.Window, opened, now time.Time, n int, bytes int64) time.Time {
 	if n >= w.Size || w.All() && bytes >= int64(w.Bytes) {
 		return now
@@ -32,8 +33,8 @@ func Portion(w *definition.Window, held []flow.Signal) int {
 	return len(held)
 }
 
-// Gather says what a rule makes of the signals that it has held and runs for together. The chain of rules that have led to the execution is the
-// longest one among the signals.
+// Gather says what a rule makes of the signals that it has held and runs for together. The chain of rules that have led
+// to the execution is the longest one among the signals.
 func Gather(r *Rule, held []flow.Signal) (Verdict, error) {
 	v := Verdict{Rule: r, State: flow.EnforcementFailed}
 	vars, err := definition.SignalsVars(held)

@@ -24,7 +24,7 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 9 {
+	if !found || len(blocks) != 11 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	scratch, env, told := t.TempDir(), environment(t), false
@@ -53,7 +53,7 @@ func TestEvaluationCommands(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, out, stderr)
 			}
 		case "json":
-			if c, err := payload.Code([]byte(b[2])); err != nil || len(c.Cases) != 2 && c.RerunNearLimit != 2 {
+			if c, err := payload.Code([]byte(b[2])); err != nil || len(c.Cases) != 2 && c.RerunNearLimit != 2 && len(c.Flags) == 0 {
 				t.Errorf("%v\n%s", err, b[2])
 			}
 		}

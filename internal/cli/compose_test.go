@@ -16,8 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The profiles of compose.yaml work: their services, started on this machine with the commands and settings that the file has, the hosts of which are
-// replaced by what listens here. The worker is behind the broker and knows no server. What is not tried is what Docker adds to it: images and networks.
+// The profiles of compose.yaml work: their services, started on this machine with the commands and settings that the
+// file has, the hosts of which are replaced by what listens here. The worker is behind the broker and knows no server.
+// What is not tried is what Docker adds to it: images and networks.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")

@@ -65,8 +65,8 @@ func startReading(t *testing.T, env []string, stdin io.Reader, args ...string) *
 	return r
 }
 
-// patience is how long a test waits for what a program says or does when it has started, which takes seconds on a machine that is not busy. The programs
-// that are waited for sleep for 50 seconds.
+// patience is how long a test waits for what a program says or does when it has started, which takes seconds on a
+// machine that is not busy. The programs that are waited for sleep for 50 seconds.
 const patience = 45 * time.Second
 
 // within waits until ok holds.

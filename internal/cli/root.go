@@ -121,7 +121,8 @@ func add(a *app.App, root *cobra.Command, group string, commands ...*cobra.Comma
 		if group != "" {
 			c.GroupID = group
 		}
-		// Of a command that only has others cobra takes every argument, shows its help and reports success: pawl pause workflow ex_… would pause nothing.
+		// Of a command that only has others cobra takes every argument, shows its help and reports success: pawl pause
+		// workflow ex_… would pause nothing.
 		if c.HasSubCommands() && !c.Runnable() {
 			c.Args, c.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}

@@ -64,8 +64,8 @@ type conjunct struct {
 	sides []string
 }
 
-// tracking are the environments of the scopes with macro calls recorded as they were written: a part of a condition is shown as its author wrote it,
-// not as the comprehension that CEL made of has() or exists().
+// tracking are the environments of the scopes with macro calls recorded as they were written: a part of a condition is
+// shown as its author wrote it, not as the comprehension that CEL made of has() or exists().
 var tracking = [scopes]func() (*cel.Env, error){}
 
 func init() {

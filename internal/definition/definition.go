@@ -150,7 +150,8 @@ type Concurrency struct {
 	Key      *Template
 	Limit    int
 	WhenFull flow.WhenFull
-	// FairBy gives a value, such as a customer: while executions wait, the key's slots are shared among the values. nil: first come, first served.
+	// FairBy gives a value, such as a customer: while executions wait, the key's slots are shared among the values. nil:
+	// first come, first served.
 	FairBy *Template
 	Weight int
 }

@@ -49,8 +49,8 @@ func (k valueKind) String() string { return kindNames[k] }
 type value struct {
 	kind valueKind
 	text string // of a string, or a number or boolean in JSON's spelling
-	// written is a number or boolean as it stands in YAML, where JSON writes it otherwise; misread is why it has to be quoted: not all who read YAML
-	// take it for the same value. It is a text then, and refused unless a text is wanted.
+	// written is a number or boolean as it stands in YAML, where JSON writes it otherwise; misread is why it has to be
+	// quoted: not all who read YAML take it for the same value. It is a text then, and refused unless a text is wanted.
 	written, misread string
 	list             []*value
 	fields           []field
@@ -241,8 +241,8 @@ func (r *reading) yaml() []*value {
 	return docs
 }
 
-// yamlPlace is how the parser's messages begin: a place, or the first and the last, which is the fault's. Of two on one line the last has only a
-// column, as in L1.C398-C401.
+// yamlPlace is how the parser's messages begin: a place, or the first and the last, which is the fault's. Of two on one
+// line the last has only a column, as in L1.C398-C401.
 var yamlPlace = regexp.MustCompile(`^go-yaml load error in [a-z]+ (?:\([^)]*\) )?at (?:(?:L(\d+)[.:]C?\d+|<unknown position>)-)?(?:L(\d+)[.:])?C?(\d+): `)
 
 // syntax reports an error of the YAML parser at the place that it names. deep: the error is that of maxNesting.

@@ -247,7 +247,8 @@ func TestNoFunctionIsCheap(t *testing.T) {
 	}
 }
 
-// timed evaluates, and returns how long that took, or the processor's time where that is less: a busy machine makes others wait, and charges them nothing.
+// timed evaluates, and returns how long that took, or the processor's time where that is less: a busy machine makes
+// others wait, and charges them nothing.
 func timed(t *testing.T, e *expression, v *Vars) (out json.RawMessage, took time.Duration, err error) {
 	t.Helper()
 	start, spent := time.Now(), processorTime(t)

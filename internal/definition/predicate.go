@@ -98,9 +98,10 @@ func (o *Operand) Value(v *Vars) (any, error) {
 	return nil, errUncomparable
 }
 
-// Excludes reports whether the predicate is false for a value that Operand.Value returned; then the condition, of which the predicate is one operand of &&,
-// is false. It returns false where the comparison is an error, as of a text with a number: evaluating the whole condition reports that error. Numbers are
-// compared as float64. Rounding to it keeps their order but may make two numbers equal, so < is compared as <=, and > as >=.
+// Excludes reports whether the predicate is false for a value that Operand.Value returned; then the condition, of which
+// the predicate is one operand of &&, is false. It returns false where the comparison is an error, as of a text with a
+// number: evaluating the whole condition reports that error. Numbers are compared as float64. Rounding to it keeps
+// their order but may make two numbers equal, so < is compared as <=, and > as >=.
 func (p *Predicate) Excludes(value any) bool {
 	text, isText := value.(string)
 	number, isNumber := value.(float64)
@@ -230,7 +231,8 @@ func eitherOf(x ast.Expr) (all Predicate, of ast.Expr) {
 	return all, of
 }
 
-// constant takes a literal, or a computation with literals alone such as 24 * 3600, as a constant of the predicate, if it is a text or a number.
+// constant takes a literal, or a computation with literals alone such as 24 * 3600, as a constant of the predicate, if
+// it is a text or a number.
 func (p *Predicate) constant(x ast.Expr) bool {
 	if x.Kind() != ast.LiteralKind {
 		k, _ := computed(x)

@@ -30,8 +30,8 @@ func ownSteps(s *jsonschema.Schema) int {
 	return n
 }
 
-// costs finds out how many steps a check would take. The library checks a value once for each path along which a schema applies to it; costs
-// looks at each pair of schema and value once, so that it is quick where the check would not be.
+// costs finds out how many steps a check would take. The library checks a value once for each path along which a schema
+// applies to it; costs looks at each pair of schema and value once, so that it is quick where the check would not be.
 type costs struct {
 	left int // pairs that may still be looked at
 	most int // the steps that are allowed; larger sums are not distinguished

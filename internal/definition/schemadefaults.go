@@ -102,8 +102,8 @@ func defaultOf(s *jsonschema.Schema) *any {
 	return s.Default
 }
 
-// checkDefaults refuses a default of a member that the member's own schema does not allow: it would be filled in, and each input that relies
-// on it would be refused.
+// checkDefaults refuses a default of a member that the member's own schema does not allow: it would be filled in, and
+// each input that relies on it would be refused.
 func checkDefaults(g *graph) error {
 	for _, s := range g.nodes {
 		for _, name := range sortedKeys(s.Properties) {

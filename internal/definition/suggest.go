@@ -12,8 +12,8 @@ func offerName(name string, known []string, intro string) string {
 	return problem.NearestOr(name, slices.Sorted(slices.Values(known)), intro)
 }
 
-// elsewhere maps names of fields that other systems' workflows, or other documents of Pawl, have to the names here. Of several names, offerField
-// suggests the first that the object may have.
+// elsewhere maps names of fields that other systems' workflows, or other documents of Pawl, have to the names here. Of
+// several names, offerField suggests the first that the object may have.
 var elsewhere = map[string][]string{
 	"depends_on": {"needs"}, "dependsOn": {"needs"}, "depends": {"needs"}, "dependencies": {"needs"}, "after": {"needs"},
 	"uses": {"action"}, "type": {"action"}, "when": {"if"}, "condition": {"if"},

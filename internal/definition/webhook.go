@@ -95,7 +95,8 @@ func RequestOf(header map[string][]string, query url.Values, body []byte) (*Webh
 	return r, nil
 }
 
-// formObject writes the fields of a form. One that is there several times, or whose name ends in [], is a list: tag=x&tag=y is {"tag":["x","y"]}.
+// formObject writes the fields of a form. One that is there several times, or whose name ends in [], is a list:
+// tag=x&tag=y is {"tag":["x","y"]}.
 func formObject(form url.Values, what string) (json.RawMessage, error) {
 	b := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(form)) {
@@ -153,8 +154,8 @@ func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err e
 // DeliveryKey is the key of the signal of a request with an id, where the document says no other.
 func DeliveryKey(webhook, id string) string { return webhook + "/" + id }
 
-// Answer reports whether a request reports no event but only checks that the webhook exists, as GitHub's "ping" does, and returns the text that the
-// provider expects as its answer.
+// Answer reports whether a request reports no event but only checks that the webhook exists, as GitHub's "ping" does,
+// and returns the text that the provider expects as its answer.
 func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
 	switch w.Verify.Scheme {
 	case signature.GitHub:

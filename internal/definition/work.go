@@ -15,8 +15,8 @@ const (
 	// maxTemplateWork bounds the evaluation of one value of a document, such as the `with` of a task, however many expressions are in it: each
 	// alone may take a tenth of a second, and 4 MB of document hold 70,000 of them.
 	maxTemplateWork = 5_000_000
-	// maxSharedWork bounds it where nothing counts the work, as for the inputs of rules and schedules: the loops that evaluate these are shared by
-	// all users, who wait for a fifth of a second then.
+	// maxSharedWork bounds it where nothing counts the work, as for the inputs of rules and schedules: the loops that
+	// evaluate these are shared by all users, who wait for a fifth of a second then.
 	maxSharedWork = 2_000_000
 	// bytesPerOperation is how many bytes of JSON are skipped in the time of an operation.
 	bytesPerOperation = 100

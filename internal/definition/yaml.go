@@ -19,8 +19,8 @@ var (
 	oldTime   = regexp.MustCompile(`^[0-9]+(?::[0-9]{2})+$`)
 )
 
-// coreTag is the tag of a plain scalar by the core schema of YAML 1.2. misread says why other readers take it for something else, so that it has
-// to be quoted.
+// coreTag is the tag of a plain scalar by the core schema of YAML 1.2. misread says why other readers take it for
+// something else, so that it has to be quoted.
 func coreTag(s string) (tag, misread string) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -48,8 +48,8 @@ func coreTag(s string) (tag, misread string) {
 	return "!!str", ""
 }
 
-// jsonNumber writes a number of YAML as JSON writes it, with the same digits: 0x1F is 31, .5 is 0.5. It refuses what no number of JSON is, and
-// what is beyond all that is computed with.
+// jsonNumber writes a number of YAML as JSON writes it, with the same digits: 0x1F is 31, .5 is 0.5. It refuses what no
+// number of JSON is, and what is beyond all that is computed with.
 func jsonNumber(s string) (text string, fits bool) {
 	sign, digits := "", s
 	switch {

@@ -150,8 +150,8 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	return nil
 }
 
-// startByEngine carries out the start of an execution that the engine runs itself, by its kind: a workflow takes its first step, a sleep is timed,
-// a question is asked.
+// startByEngine carries out the start of an execution that the engine runs itself, by its kind: a workflow takes its
+// first step, a sleep is timed, a question is asked.
 func (t *transaction) startByEngine(ctx context.Context, d *flow.Draft) error {
 	switch d.Kind {
 	case flow.KindWorkflow:
@@ -221,8 +221,8 @@ func (t *transaction) postponeContended(lines []string) []string {
 	})
 }
 
-// admitLine admits executions from the head of one line, each by its own limit, until the next one does not fit. Those behind that one wait as well,
-// even where their limits are higher: a line is served in order.
+// admitLine admits executions from the head of one line, each by its own limit, until the next one does not fit. Those
+// behind that one wait as well, even where their limits are higher: a line is served in order.
 func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {

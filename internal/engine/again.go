@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Retry submits what a finished execution had asked for once more, as a new execution, which names the old one in RetryOf; the old one never
-// changes. With an idempotency key the same call again gives the same new execution; the key of another call is ErrIdempotencyMismatch. The
-// result tells which execution it is.
+// Retry submits what a finished execution had asked for once more, as a new execution, which names the old one in
+// RetryOf; the old one never changes. With an idempotency key the same call again gives the same new execution; the key
+// of another call is ErrIdempotencyMismatch. The result tells which execution it is.
 func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {

@@ -168,9 +168,10 @@ func (t *transaction) moveAlias(ctx context.Context, a catalog.Alias) (*catalog.
 	return &a, nil
 }
 
-// defineAliases moves aliases once a version has been defined: that of the order to it, and the latest. With an order the latest stays where
-// it is; without one a new version is what it stands for, and one that was there before changes nothing: who has moved the latest back
-// keeps it there, whatever is applied again. It returns what it has moved, and what the latest stands for (0: the newest version).
+// defineAliases moves aliases once a version has been defined: that of the order to it, and the latest. With an order
+// the latest stays where it is; without one a new version is what it stands for, and one that was there before changes
+// nothing: who has moved the latest back keeps it there, whatever is applied again. It returns what it has moved, and
+// what the latest stands for (0: the newest version).
 func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*catalog.Alias, latest int, err error) {
 	to := map[string][]catalog.AliasTarget{}
 	switch {

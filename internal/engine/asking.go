@@ -14,8 +14,9 @@ import (
 // mostAskers is how many workflows with open questions are looked at for those of their ancestors.
 const mostAskers = 10_000
 
-// Asking returns the ids of open inquiries by executions: as the store's Asking, and for those without one the oldest that a workflow beneath
-// them has, however deep. The search goes from what asks up to the ancestors: open questions are few, while a workflow may have 10,000 children.
+// Asking returns the ids of open inquiries by executions: as the store's Asking, and for those without one the oldest
+// that a workflow beneath them has, however deep. The search goes from what asks up to the ancestors: open questions
+// are few, while a workflow may have 10,000 children.
 func (e *Engine) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID, error) {
 	found, err := e.opts.Store.Asking(ctx, ids)
 	if err != nil {

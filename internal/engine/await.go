@@ -169,8 +169,8 @@ func (t *transaction) endWait(ctx context.Context, d *flow.Draft) error {
 		Message: fmt.Sprintf("no signal %s about %q came within %s", w.Trigger, w.Subject, w.Timeout)}}, t.now, t.e.opts.Random())
 }
 
-// EmitTo emits a signal about an execution that has not ended: waits of its tasks without a subject of their own are for such. The errors are
-// those of Emit, store.ErrNotFound and flow.ErrFinished.
+// EmitTo emits a signal about an execution that has not ended: waits of its tasks without a subject of their own are
+// for such. The errors are those of Emit, store.ErrNotFound and flow.ErrFinished.
 func (e *Engine) EmitTo(ctx context.Context, id flow.ID, m Emission) (Emitted, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {

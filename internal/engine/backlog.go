@@ -75,8 +75,9 @@ func (l *backlog) fill(x *batch) {
 	l.forget()
 }
 
-// moveOwed moves the first large call, where the batch before had none of it. In any case it marks that call as passed; move clears the mark when it
-// moves a request of the call into this batch. It returns how many bytes were moved, as the others do.
+// moveOwed moves the first large call, where the batch before had none of it. In any case it marks that call as passed;
+// move clears the mark when it moves a request of the call into this batch. It returns how many bytes were moved, as
+// the others do.
 func (l *backlog) moveOwed(x *batch, room int) int {
 	i := slices.IndexFunc(l.calls, func(c call) bool { return !c.small() })
 	if i < 0 {
@@ -99,8 +100,9 @@ func (l *backlog) moveSmall(x *batch, room int) (moved int) {
 	return moved
 }
 
-// move puts requests of a call into a batch, up to most and as long as those that are moved hold no more bytes than room. One that
-// holds more goes alone, but for what goes first: an output of 16 MB took 1 s beside four clients like it. It returns how many bytes were moved.
+// move puts requests of a call into a batch, up to most and as long as those that are moved hold no more bytes than
+// room. One that holds more goes alone, but for what goes first: an output of 16 MB took 1 s beside four clients like
+// it. It returns how many bytes were moved.
 func (l *backlog) move(c *call, to *batch, most, room int) (moved int) {
 	n := 0
 	for n < len(c.ops) && len(to.ops) < most {

@@ -100,8 +100,9 @@ func signalPace(b *testing.B, e *Engine, n, executions int, trigger, data string
 
 func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// BenchmarkBarRules is signals on whose trigger a thousand rules are of which none holds, told apart by an equality or by other
-// comparisons, or with nothing in common ("own", and "cel", which only CEL computes); and no-ops beside these rules, which nothing is about, as a ratio to no-ops without any.
+// BenchmarkBarRules is signals on whose trigger a thousand rules are of which none holds, told apart by an equality or
+// by other comparisons, or with nothing in common ("own", and "cel", which only CEL computes); and no-ops beside these
+// rules, which nothing is about, as a ratio to no-ops without any.
 func BenchmarkBarRules(b *testing.B) {
 	const n, rules = 10_000, 1000
 	kinds := []struct{ trigger, condition string }{
@@ -223,8 +224,9 @@ func BenchmarkBarSchedules(b *testing.B) {
 
 var opened = flag.Int("open", 0, "how many questions and waits BenchmarkBarOpen leaves open")
 
-// BenchmarkBarOpen compares, in turns, an engine on whose store many questions and waits are open with one on an empty store. A million take
-// minutes: go test ./internal/engine -run xxx -bench BarOpen/sqlite -benchtime 1x -open 1000000 -timeout 1h.
+// BenchmarkBarOpen compares, in turns, an engine on whose store many questions and waits are open with one on an empty
+// store. A million take minutes: go test ./internal/engine -run xxx -bench BarOpen/sqlite -benchtime 1x -open 1000000
+// -timeout 1h.
 func BenchmarkBarOpen(b *testing.B) {
 	if *opened == 0 {
 		b.Skip("needs -open 1000000")

@@ -37,7 +37,8 @@ type batcher struct {
 }
 
 const (
-	// pendingLimit and pendingBytes bound the requests that wait for a transaction; beyond them callers get ErrOverloaded. Chosen, not measured.
+	// pendingLimit and pendingBytes bound the requests that wait for a transaction; beyond them callers get ErrOverloaded.
+	// Chosen, not measured.
 	pendingLimit = 200_000
 	pendingBytes = 256 << 20
 

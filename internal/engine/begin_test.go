@@ -114,7 +114,8 @@ type probed struct {
 
 func (p *probed) Probe(context.Context) error { return p.err }
 
-// What waits is said to wait for the store while that takes nothing. A store that takes writes again makes the replica ready at once, though nothing has been submitted since a commit failed.
+// What waits is said to wait for the store while that takes nothing. A store that takes writes again makes the replica
+// ready at once, though nothing has been submitted since a commit failed.
 func TestReadyByProbe(t *testing.T) {
 	t.Parallel()
 	full := fmt.Errorf("%w: the disk is full", store.ErrUnavailable)

@@ -145,7 +145,8 @@ func TestScheduleOfAnUncommittedTransaction(t *testing.T) {
 	}
 }
 
-// A document that finds no room takes the place of one other: with one schedule more than are kept, all but one are known when they are due again.
+// A document that finds no room takes the place of one other: with one schedule more than are kept, all but one are
+// known when they are due again.
 func TestSchedulesKept(t *testing.T) {
 	t.Parallel()
 	s, d := newSchedules(), &definition.Definition{}

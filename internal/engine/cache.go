@@ -20,7 +20,8 @@ const (
 	keptMost = 200_000
 )
 
-// childRequest is the request of a child that a step creates. Where given, reuse or kept is set, the child ends with that output and does not run.
+// childRequest is the request of a child that a step creates. Where given, reuse or kept is set, the child ends with
+// that output and does not run.
 type childRequest struct {
 	request flow.Request
 	refusal *flow.Error     // why it cannot run
@@ -29,10 +30,11 @@ type childRequest struct {
 	kept    *store.Kept     // from the cache
 }
 
-// cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun compares:
-// what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one task of one version of a workflow
-// and of one version of the action: another version never has the outcome of this one. The definition refuses a cache for a built-in kind whose
-// outcome is about its moment; a task that names an action learns only here that the action asks, waits, sleeps or reruns, and is not kept either.
+// cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun
+// compares: what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one
+// task of one version of a workflow and of one version of the action: another version never has the outcome of this
+// one. The definition refuses a cache for a built-in kind whose outcome is about its moment; a task that names an
+// action learns only here that the action asks, waits, sleeps or reruns, and is not kept either.
 func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
 	if c.Task.Cache == nil || r.Kind.Momentary() {
 		return nil
@@ -59,8 +61,8 @@ func (c *Cache) of(r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
-// cacheHere is the cache entry that a retry or rerun of an execution uses: the original's own. An imported execution gives none: the name and
-// the version of its workflow stood for something else where it came from.
+// cacheHere is the cache entry that a retry or rerun of an execution uses: the original's own. An imported execution
+// gives none: the name and the version of its workflow stood for something else where it came from.
 func cacheHere(x *flow.Execution) *flow.Cache {
 	if x.Imported != nil {
 		return nil

@@ -122,8 +122,8 @@ func TestNoCacheOfWhatIsMomentary(t *testing.T) {
 	})
 }
 
-// A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either, at whatever depth, and
-// what it puts out is kept for others.
+// A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either,
+// at whatever depth, and what it puts out is kept for others.
 func TestCacheBeneathRerun(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define(`
@@ -243,8 +243,8 @@ func TestWhatIsCached(t *testing.T) {
 	run("it has expired", true)
 }
 
-// A submission with a cache ends with the outcome that is kept, of a task or of another submission with the same to do; what is submitted without
-// one runs.
+// A submission with a cache ends with the outcome that is kept, of a task or of another submission with the same to do;
+// what is submitted without one runs.
 func TestCacheOfSubmissions(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		c := r.crew()

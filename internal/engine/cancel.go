@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Cancel ends an execution: at once when no worker holds it. Otherwise it stores an order for the owner, and the execution ends when the owner
-// reports the end, or when recovery takes the attempt back. It returns the execution as it stands after that. An execution that a cancel has
-// ended before is returned as well: a caller whose answer was lost asks again. One that has ended otherwise gives flow.ErrFinished.
+// Cancel ends an execution: at once when no worker holds it. Otherwise it stores an order for the owner, and the
+// execution ends when the owner reports the end, or when recovery takes the attempt back. It returns the execution as
+// it stands after that. An execution that a cancel has ended before is returned as well: a caller whose answer was lost
+// asks again. One that has ended otherwise gives flow.ErrFinished.
 func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
 	if reason == "" {
 		reason = "cancelled by request"

@@ -26,8 +26,8 @@ const (
 	carryMost  = 1000            // how many are carried out at the same time: each has a goroutine, and 100,000 tasks of a foreach may be reruns
 )
 
-// rerunQueue holds the executions of kind rerun that are to be carried out. The sweep hands each over every 5 s until it has ended, also while it
-// waits to be planned: one that waits or is under way here is not taken a second time.
+// rerunQueue holds the executions of kind rerun that are to be carried out. The sweep hands each over every 5 s until
+// it has ended, also while it waits to be planned: one that waits or is under way here is not taken a second time.
 type rerunQueue struct {
 	mu      sync.Mutex
 	waiting []flow.ID
@@ -139,8 +139,8 @@ func (e *Engine) carryReruns(ctx context.Context) {
 	}
 }
 
-// carry submits the rerun that an execution asks for, unless it has been submitted, and ends the execution once the rerun has ended. A rerun
-// whose plan panics fails: it would do so again every time.
+// carry submits the rerun that an execution asks for, unless it has been submitted, and ends the execution once the
+// rerun has ended. A rerun whose plan panics fails: it would do so again every time.
 func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (err error) {
 	defer fault.Recovered(&err)
 	_, again, err := e.unendedRerun(ctx, id)
@@ -195,8 +195,8 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) (er
 	return e.endRerun(ctx, id, flow.Completed, flow.Outcome{Output: output})
 }
 
-// unendedRerun returns an execution of kind rerun, and the rerun that was submitted for it (zero: none yet), or flow.ErrFinished where the execution
-// has ended or was removed.
+// unendedRerun returns an execution of kind rerun, and the rerun that was submitted for it (zero: none yet), or
+// flow.ErrFinished where the execution has ended or was removed.
 func (e *Engine) unendedRerun(ctx context.Context, id flow.ID) (x *flow.Execution, again flow.ID, err error) {
 	x, err = e.opts.Store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {

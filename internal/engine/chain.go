@@ -14,9 +14,10 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// The chain of rules that have led to an execution leaves Pawl with what the execution sends, in the header Pawl-Chain, and comes back with a
-// signal or a submission. In the header a rule is a tag, made with a key of this Pawl: receivers cannot read the rule's name from it, and senders
-// cannot make up a tag. Another Pawl keeps it as the tag of a rule elsewhere, and sends it on.
+// The chain of rules that have led to an execution leaves Pawl with what the execution sends, in the header Pawl-Chain,
+// and comes back with a signal or a submission. In the header a rule is a tag, made with a key of this Pawl: receivers
+// cannot read the rule's name from it, and senders cannot make up a tag. Another Pawl keeps it as the tag of a rule
+// elsewhere, and sends it on.
 const (
 	// ChainHeader is the header's name.
 	ChainHeader = "Pawl-Chain"
@@ -25,7 +26,8 @@ const (
 	// chainMost is how many rules a chain may have that comes in: no rule runs at the end of more than definition.MostDepth.
 	chainMost = 64
 	tagBytes  = 8
-	// elsewhere marks the tag of a rule of another Pawl, or of one that is in force no more, among the names of a chain. No rule has such a name.
+	// elsewhere marks the tag of a rule of another Pawl, or of one that is in force no more, among the names of a chain.
+	// No rule has such a name.
 	elsewhere = "elsewhere:"
 )
 

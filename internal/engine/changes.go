@@ -27,8 +27,8 @@ type changes struct {
 	taken map[flow.ID]bool // scratch of take
 }
 
-// take removes what is to be written now and returns it; some is false where that is nothing. draft gives the draft of an execution. These stay
-// for a later call:
+// take removes what is to be written now and returns it; some is false where that is nothing. draft gives the draft of
+// an execution. These stay for a later call:
 //
 //   - executions that are deferred
 //   - marks, changes and reuses whose workflow is deferred

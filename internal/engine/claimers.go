@@ -53,9 +53,9 @@ const (
 	// claimersLimit is how many claimers one transaction serves. It need not be more: a queue that one of them finds empty is not read
 	// again for the others until something comes into it. Chosen, not measured.
 	claimersLimit = 100
-	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the claimer
-	// that they expect: that of a worker which never comes back must be free for its recovery. Chosen, not measured: a worker comes back within
-	// milliseconds, and a lease is many seconds.
+	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the
+	// claimer that they expect: that of a worker which never comes back must be free for its recovery. Chosen, not
+	// measured: a worker comes back within milliseconds, and a lease is many seconds.
 	returnsWithin = time.Second
 )
 
@@ -100,9 +100,10 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
-// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL has four committers, but more
-// than two transactions are seldom under way, because besideFrom and besideAfter keep a third from beginning. With one call the ends of executions would
-// wait for the commit of those before them (decision 2).
+// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL
+// has four committers, but more than two transactions are seldom under way, because besideFrom and besideAfter keep a
+// third from beginning. With one call the ends of executions would wait for the commit of those before them (decision
+// 2).
 const mostCalls = 2
 
 // Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one
@@ -169,9 +170,9 @@ func (c *claimers) claimable() (all []*claimer) {
 	return all
 }
 
-// pull takes out the first claimer, from an index on, that looks into one of the queues that are wanted; nil when there is none. It may have
-// come while the transaction was under way: a worker that was given something by the last transaction is often back before this one
-// knows what there is to hand over.
+// pull takes out the first claimer, from an index on, that looks into one of the queues that are wanted; nil when there
+// is none. It may have come while the transaction was under way: a worker that was given something by the last
+// transaction is often back before this one knows what there is to hand over.
 func (c *claimers) pull(from int, wanted func(queue string) bool) *claimer {
 	if c.stopped {
 		return nil
@@ -220,10 +221,10 @@ func (e *Engine) expected() (session flow.ID, queues []string) {
 	return e.claimers.expected(time.Now())
 }
 
-// deliver answers the claimers of a batch after its commit. A claimer without work waits on. When the commit failed, a claimer gets err if the batch
-// had no requests, or if any other batch would fail as well, because the database does not answer; where the requests were at fault
-// (batchAtFault) it waits on. queueClock is the count of queueHints when the transaction began: what it did not find in a queue may have
-// come since.
+// deliver answers the claimers of a batch after its commit. A claimer without work waits on. When the commit failed, a
+// claimer gets err if the batch had no requests, or if any other batch would fail as well, because the database does
+// not answer; where the requests were at fault (batchAtFault) it waits on. queueClock is the count of queueHints when
+// the transaction began: what it did not find in a queue may have come since.
 func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueClock uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,8 +18,9 @@ type clocks struct {
 	known bool         // there was a reading
 	last  clockReading // the latest
 	jumps int          // how many were noticed
-	// invalidUntil is when durations are valid again, by this process's clock: one lease after the leases were restarted for a jump. Until then a
-	// time that the database has written may be from before the jump, so that now less that time is no duration.
+	// invalidUntil is when durations are valid again, by this process's clock: one lease after the leases were restarted
+	// for a jump. Until then a time that the database has written may be from before the jump, so that now less that time
+	// is no duration.
 	invalidUntil time.Duration
 }
 
@@ -30,8 +31,8 @@ type clockReading struct {
 	from, to time.Duration
 }
 
-// jumped reports whether the database's clock has jumped since the last reading: it has moved by over most more, or over most less, than this
-// process's own clock can have moved in between.
+// jumped reports whether the database's clock has jumped since the last reading: it has moved by over most more, or
+// over most less, than this process's own clock can have moved in between.
 func (c *clocks) jumped(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +57,8 @@ func (c *clocks) keepLocked(l clockReading) {
 	}
 }
 
-// leasesRestarted notes that all leases were begun anew after a jump, which a reading showed. durationsValid is false for one lease from then on.
+// leasesRestarted notes that all leases were begun anew after a jump, which a reading showed. durationsValid is false
+// for one lease from then on.
 func (c *clocks) leasesRestarted(l clockReading, lease time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,15 +74,16 @@ func (c *clocks) noticed() int {
 	return c.jumps
 }
 
-// handled reports whether a jump that a reading has shown needs nothing more: the leases were begun anew since, or a later reading is known.
+// handled reports whether a jump that a reading has shown needs nothing more: the leases were begun anew since, or a
+// later reading is known.
 func (c *clocks) handled(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return l.from < c.last.from || !c.jumpedLocked(l)
 }
 
-// durationsValid reports whether a reading less a time that the database has written is how long ago that was. It is not where the reading shows a
-// jump, or the written time may be from before one.
+// durationsValid reports whether a reading less a time that the database has written is how long ago that was. It is
+// not where the reading shows a jump, or the written time may be from before one.
 func (c *clocks) durationsValid(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -230,16 +230,17 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 	})
 }
 
-// batchAtFault reports whether a transaction failed for what it was to write: the rules or the store refuse it, it panicked, or its rows have
-// changed (store.ErrConflict). Then other requests can be committed. False: the database does not answer, the caller has given up, or the
-// engine is full or ending, and other requests would fail as well.
+// batchAtFault reports whether a transaction failed for what it was to write: the rules or the store refuse it, it
+// panicked, or its rows have changed (store.ErrConflict). Then other requests can be committed. False: the database
+// does not answer, the caller has given up, or the engine is full or ending, and other requests would fail as well.
 func batchAtFault(err error) bool {
 	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !fault.Passing(err)
 }
 
-// outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again, signals all sessions and
-// all watchers, and starts the sweep. What else such a commit may have begun is found by looks at the store: steps of workflows by the sweep,
-// signals and windows by watchPending within 5 s, lines of keys within 10 s, ends of pauses within 15 s.
+// outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again,
+// signals all sessions and all watchers, and starts the sweep. What else such a commit may have begun is found by looks
+// at the store: steps of workflows by the sweep, signals and windows by watchPending within 5 s, lines of keys within
+// 10 s, ends of pauses within 15 s.
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()
 	e.sessions.orderAll()
@@ -247,8 +248,8 @@ func (e *Engine) outcomeUnknown() {
 	e.dueAt(time.Now())
 }
 
-// afterCommit does what may happen only after the commit: it wakes the goroutines that watch executions, signals sessions for which there are
-// orders, and notes the earliest moment at which something becomes due.
+// afterCommit does what may happen only after the commit: it wakes the goroutines that watch executions, signals
+// sessions for which there are orders, and notes the earliest moment at which something becomes due.
 func (e *Engine) afterCommit(t *transaction) {
 	for _, r := range t.loaded.definitions {
 		e.catalog.Remember(r)

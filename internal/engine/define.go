@@ -48,8 +48,8 @@ func (a oneAtATime) enter(ctx context.Context) error {
 
 func (a oneAtATime) leave() { <-a }
 
-// inBatchAlone is inBatch for a decision that writes definitions or switches. The next one goes to the committer when this one has been answered,
-// also where its caller has gone.
+// inBatchAlone is inBatch for a decision that writes definitions or switches. The next one goes to the committer when
+// this one has been answered, also where its caller has gone.
 func inBatchAlone[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (none T, err error) {
 	if err := e.defining.enter(ctx); err != nil {
 		return none, err
@@ -231,8 +231,8 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 	return nil
 }
 
-// checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the runnable definitions
-// that are checked together with it.
+// checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the
+// runnable definitions that are checked together with it.
 func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string) (*definition.Problem, error) {
 	kind := definition.Kind("")
 	base, of, _ := strings.Cut(ref.Name, "@")

@@ -156,8 +156,8 @@ func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, err
 	return nil, nil
 }
 
-// pull takes one more of the claimers that wait into this transaction, and reports whether there was one. wanted is called under the engine's
-// mutex.
+// pull takes one more of the claimers that wait into this transaction, and reports whether there was one. wanted is
+// called under the engine's mutex.
 func (t *transaction) pull(wanted func(queue string) bool) bool {
 	return t.join(func(c *claimers) *claimer { return c.pull(0, wanted) })
 }
@@ -269,9 +269,9 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	return all, nil
 }
 
-// takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room, and moves misplaced ones
-// to the lanes of their kinds, and those of paused actions to lanes of their own. more says that the queues may hold others: the limit was reached,
-// or the claimer had no room for all.
+// takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
+// and moves misplaced ones to the lanes of their kinds, and those of paused actions to lanes of their own. more says
+// that the queues may hold others: the limit was reached, or the claimer had no room for all.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (more bool, moved int, err error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
 	if err := t.flushExcept(ctx, newExecution); err != nil {

@@ -157,8 +157,8 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 	return err
 }
 
-// applyTrigger checks a signal by the document of its trigger, if it has one, and sets the defaults of the data, the key and the subject that
-// the document says.
+// applyTrigger checks a signal by the document of its trigger, if it has one, and sets the defaults of the data, the
+// key and the subject that the document says.
 func applyTrigger(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 	if t == nil {
 		return nil

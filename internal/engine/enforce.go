@@ -30,9 +30,10 @@ type enforcing struct {
 	once    *store.IdempotencyKey // of one of which there is one execution
 }
 
-// match says what the rules make of a signal, without the rules named in except, and makes the requests of the executions that they start. It ends
-// behind the enforcement with which these are as many, or have as many bytes, as one transaction carries out; more says that there are
-// others. An error is about the store, or about the signal as a whole: what is wrong with a rule is its own verdict.
+// match says what the rules make of a signal, without the rules named in except, and makes the requests of the
+// executions that they start. It ends behind the enforcement with which these are as many, or have as many bytes, as
+// one transaction carries out; more says that there are others. An error is about the store, or about the signal as a
+// whole: what is wrong with a rule is its own verdict.
 func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal, except map[string]bool) (all []*enforcing, more bool, err error) {
 	verdicts, err := automation.Verdicts(set, s, except)
 	if err != nil {

@@ -20,8 +20,8 @@ action: noop
 concurrency: {key: converters, limit: 1, fair_by: "${{ input.by }}", weight: 2}
 `
 
-// Those who wait for a key take turns by their weights, however many executions each has waiting, within a priority; the turns begin anew when
-// nobody waits.
+// Those who wait for a key take turns by their weights, however many executions each has waiting, within a priority;
+// the turns begin anew when nobody waits.
 func TestFairLine(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define(sharedFairly)

@@ -35,8 +35,8 @@ func (f *firing) bytes() (n int) {
 	return n
 }
 
-// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is made before the transaction
-// that submits it.
+// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is
+// made before the transaction that submits it.
 type plannedStart struct {
 	fire    schedule.Fire // zero where no tick starts it
 	id      flow.ID

@@ -124,7 +124,8 @@ func (f *followUps) isNext(callers bool) bool {
 	return f.startable() > 0 && !(f.last && callers)
 }
 
-// wideIsNext reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they alternate with these.
+// wideIsNext reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they
+// alternate with these.
 func (f *followUps) wideIsNext() bool {
 	others := len(f.ops) > 0 && !f.busy
 	return len(f.wide) > 0 && !f.busyWide && !(f.lastWide && others)

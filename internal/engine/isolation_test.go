@@ -86,8 +86,9 @@ func isolated(t *testing.T, test func(*rig, *refusing), change ...func(*Options)
 	})...)
 }
 
-// patience is how long tests wait for what the engine's loops bring about. What is due comes within seconds on any machine; what is forgotten, or was
-// refused, is looked at again after a minute at the earliest (windowsAside, scheduleAgain, purgeEvery).
+// patience is how long tests wait for what the engine's loops bring about. What is due comes within seconds on any
+// machine; what is forgotten, or was refused, is looked at again after a minute at the earliest (windowsAside,
+// scheduleAgain, purgeEvery).
 const patience = 50 * time.Second
 
 // within waits for something that the engine's loops bring about.

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, changed by what the transaction has
-// decided since. An execution may be decided about several times before it is written, and its Before shows only what is written. So freed and
-// given say which of these decisions use.Holders counts already.
+// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, changed by
+// what the transaction has decided since. An execution may be decided about several times before it is written, and its
+// Before shows only what is written. So freed and given say which of these decisions use.Holders counts already.
 type keyLedger struct {
 	all       map[string]*keyUse
 	freed     map[flow.ID]bool // executions that have given their slot back, and are not written yet

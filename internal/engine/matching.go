@@ -229,9 +229,9 @@ type matchResult struct {
 	done    []flow.Enforcement
 }
 
-// commitMatches carries out in one transaction what the rules make of new signals, and returns the number of these signals. What another server
-// has matched, or is about to, is left alone. A signal about which the decision is refused harms no other: its rules have failed, or it is put
-// aside.
+// commitMatches carries out in one transaction what the rules make of new signals, and returns the number of these
+// signals. What another server has matched, or is about to, is left alone. A signal about which the decision is refused
+// harms no other: its rules have failed, or it is put aside.
 func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error) {
 	if len(all) == 0 {
 		return 0, nil

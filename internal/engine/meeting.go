@@ -182,8 +182,9 @@ func (e *Engine) findFitting(ctx context.Context, l *waitResult) (err error) {
 	}
 }
 
-// giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has taken. A wait for which no signal
-// fits is noted as looked; one for which all that fit were taken looks at the signals behind them.
+// giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
+// taken. A wait for which no signal fits is noted as looked; one for which all that fit were taken looks at the signals
+// behind them.
 func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {

@@ -46,8 +46,8 @@ func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) erro
 	return nil
 }
 
-// meter draws a slot of its key's rate for a draft that is due. It reports whether the draft goes on now: otherwise it waits for its slot, or
-// has ended because it does not want to wait.
+// meter draws a slot of its key's rate for a draft that is due. It reports whether the draft goes on now: otherwise it
+// waits for its slot, or has ended because it does not want to wait.
 func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 	r := &d.Rate
 	begin, tat := admission.Reserve(t.loaded.meters[r.Key], t.now, r.Limit, r.Per, r.Burst)

@@ -18,7 +18,8 @@ import (
 // misplacedBatch is how many executions the sweep looks at in one transaction.
 const misplacedBatch = 100
 
-// relane moves the misplaced ones of executions that a look into lanes has found, and those whose actions are paused, and returns the others.
+// relane moves the misplaced ones of executions that a look into lanes has found, and those whose actions are paused,
+// and returns the others.
 func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		lane := flow.ForKind(x.Queue, x.Kind)

@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of lines, notes of what was put aside,
-// cached outcomes that have expired, and ticks that are older than retention. It does so once a minute, and less often while there are none.
+// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of lines,
+// notes of what was put aside, cached outcomes that have expired, and ticks that are older than retention. It does so
+// once a minute, and less often while there are none.
 func (e *Engine) sweepOutdated(ctx context.Context) {
 	rest := newTidying(purgeEvery, tidyAtMost)
 	for pause := rest.least; ; {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// pace is the share of its budget that each transaction may use now. It is measured by transactions of follow-ups, because callers wait for the
-// rows that these have locked: after one that took longer than followUpTime the share is smaller. Transactions of callers use the same share.
-// 1,000 rows take 10 to 30 ms on a quiet machine; where 2 processors had PostgreSQL, the server, a worker and five
-// hostile clients to run, they took 800 ms.
+// pace is the share of its budget that each transaction may use now. It is measured by transactions of follow-ups,
+// because callers wait for the rows that these have locked: after one that took longer than followUpTime the share is
+// smaller. Transactions of callers use the same share. 1,000 rows take 10 to 30 ms on a quiet machine; where 2
+// processors had PostgreSQL, the server, a worker and five hostile clients to run, they took 800 ms.
 type pace struct {
 	mu    sync.Mutex
 	share float64 // 0: nothing is measured yet, and the whole budget may be used

@@ -46,8 +46,8 @@ func (s *startled) HeldSignals(ctx context.Context, key store.WindowKey, n int) 
 	return s.Store.HeldSignals(ctx, key, n)
 }
 
-// A panic about one signal, wait or window in a loop of the engine leaves that one aside, and those beside it go on. It ended the server, and
-// after each restart again.
+// A panic about one signal, wait or window in a loop of the engine leaves that one aside, and those beside it go on. It
+// ended the server, and after each restart again.
 func TestPanicsInLoops(t *testing.T) {
 	s := &startled{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })

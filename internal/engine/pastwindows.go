@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution could be made if the signal
-// were the only one.
+// evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution
+// could be made if the signal were the only one.
 func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
 	x, err := e.evaluate(ctx, r, s)
 	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {

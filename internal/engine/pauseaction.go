@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that finds one elsewhere moves
-// it there, and what the engine runs itself goes there instead of beginning. Holding an execution back costs one write; after that it costs
-// claims nothing, however many are held back. When the pause is over, watchPauses moves them back to the lanes that they came from, where they
-// keep their turn.
+// Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that
+// finds one elsewhere moves it there, and what the engine runs itself goes there instead of beginning. Holding an
+// execution back costs one write; after that it costs claims nothing, however many are held back. When the pause is
+// over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
 
 // heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
 const heldBackBatch = 200
@@ -35,8 +35,9 @@ func (t *transaction) pausesAction(name string) bool {
 	return t.notePause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
 }
 
-// holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine runs itself this is the only
-// check. For the others the claim checks again, so an answer here that is out of date costs one move to another lane and starts nothing.
+// holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine
+// runs itself this is the only check. For the others the claim checks again, so an answer here that is out of date
+// costs one move to another lane and starts nothing.
 func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error) {
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil

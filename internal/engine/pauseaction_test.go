@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Nothing of a paused action begins: neither what waits, nor what is new and would be handed to a worker that waits, nor a task of a workflow.
-// Work of other actions in the same queue goes on, also behind hundreds that are held back, and when the action is resumed its executions begin
-// in their order.
+// Nothing of a paused action begins: neither what waits, nor what is new and would be handed to a worker that waits,
+// nor a task of a workflow. Work of other actions in the same queue goes on, also behind hundreds that are held back,
+// and when the action is resumed its executions begin in their order.
 func TestPausedAction(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("name: dial\nkind: action\naction: noop\n---\nname: w\ntasks: {a: {action: dial}}\n")
@@ -69,7 +69,8 @@ func TestPausedAction(t *testing.T) {
 	})
 }
 
-// However many actions have ever been paused, their lanes take nothing of what labels, handlers and runtimes may have, and no worker looks through them.
+// However many actions have ever been paused, their lanes take nothing of what labels, handlers and runtimes may have,
+// and no worker looks through them.
 func TestLanesOfPausedActionsCountNothing(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		for i := range lanesLimit {
@@ -83,8 +84,8 @@ func TestLanesOfPausedActionsCountNothing(t *testing.T) {
 	})
 }
 
-// What the engine runs itself does not begin while its action is paused: a workflow, and a sleep and a workflow among the tasks of another one. It
-// can be paused itself, cancelled, and times out as in a queue. The pause ends by itself.
+// What the engine runs itself does not begin while its action is paused: a workflow, and a sleep and a workflow among
+// the tasks of another one. It can be paused itself, cancelled, and times out as in a queue. The pause ends by itself.
 func TestPausedActionOfTheEngine(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("name: inner\ntasks: {s: {action: sleep, with: {for: 0s}}}\n---\nname: outer\ntasks: {in: {action: inner}}\n")
@@ -145,8 +146,8 @@ func TestHeldBackByADeadServer(t *testing.T) {
 	r.ended(id)
 }
 
-// Two servers claim and begin what either of them pauses and resumes. Between the moment of a pause and that of its end, by the database's clock,
-// nothing of the action begins, and when it is over everything is done.
+// Two servers claim and begin what either of them pauses and resumes. Between the moment of a pause and that of its
+// end, by the database's clock, nothing of the action begins, and when it is over everything is done.
 func TestPausedActionAmongReplicas(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks: {a: {action: dial}}\n---\nname: dial\nkind: action\naction: noop\n")

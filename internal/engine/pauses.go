@@ -15,10 +15,11 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A claim follows the pauses in four steps. (1) It locks the row of the claimer's session, with which the latest generation of pauses comes.
-// (2) Where this process knows another generation, the transaction reads the pauses. (3) It skips paused queues, gives a paused worker nothing,
-// and moves executions of paused actions to lanes of their own. (4) The store changes pauses while no transaction runs (store.Pausing): after
-// that commit no server claims what is paused.
+// A claim follows the pauses in four steps. (1) It locks the row of the claimer's session, with which the latest
+// generation of pauses comes. (2) Where this process knows another generation, the transaction reads the pauses. (3) It
+// skips paused queues, gives a paused worker nothing, and moves executions of paused actions to lanes of their own. (4)
+// The store changes pauses while no transaction runs (store.Pausing): after that commit no server claims what is
+// paused.
 
 const (
 	// pauseLimit bounds how long something may be paused for.
@@ -127,9 +128,9 @@ func (e *Engine) announceResume(t *transaction) {
 	}
 }
 
-// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back. It also looks when
-// watchPending says so, every 15 s, for the database's clock may have been set, and a server that has ended a pause may have died before it put
-// anything back.
+// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back.
+// It also looks when watchPending says so, every 15 s, for the database's clock may have been set, and a server that
+// has ended a pause may have died before it put anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
 	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(idleAtMost)); e.putBackResumed(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
@@ -146,8 +147,9 @@ type PauseOrder struct {
 	Stops  bool          // of an execution: its timers stand still
 }
 
-// PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server claims from the queue, for
-// the worker or of the action. Attempts that have begun go on. A second pause replaces the first. A subject that does not exist is *NoSuch.
+// PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server
+// claims from the queue, for the worker or of the action. Attempts that have begun go on. A second pause replaces the
+// first. A subject that does not exist is *NoSuch.
 func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err

@@ -70,8 +70,8 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) 
 	})
 }
 
-// changeOrder is in which order the levels of a workflow are changed. Where a server dies in between, the top shows as paused in both, and the
-// same order, given again, changes the rest.
+// changeOrder is in which order the levels of a workflow are changed. Where a server dies in between, the top shows as
+// paused in both, and the same order, given again, changes the rest.
 type changeOrder bool
 
 const (
@@ -137,7 +137,8 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 	return r, nil
 }
 
-// levelTasks are the open tasks of the workflows of one level: those that only wait for their time or a signal, and those that are workflows.
+// levelTasks are the open tasks of the workflows of one level: those that only wait for their time or a signal, and
+// those that are workflows.
 type levelTasks struct{ timed, workflows []flow.ID }
 
 // changeLevel carries an order out for a level, and counts its workflows.
@@ -184,7 +185,8 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 	})
 }
 
-// tasksBeneath are the open tasks of some workflows: those that are workflows themselves, and those that may only wait for their time or a signal.
+// tasksBeneath are the open tasks of some workflows: those that are workflows themselves, and those that may only wait
+// for their time or a signal.
 func (e *Engine) tasksBeneath(ctx context.Context, of []*flow.Execution) (workflows []*flow.Execution, timed []flow.ID, err error) {
 	for _, w := range of {
 		task, index := "", -1

@@ -188,8 +188,8 @@ func TestWorkflowPausedBeforeItBegins(t *testing.T) {
 	r.ended(id)
 }
 
-// While a workflow is paused so that its timers stop, neither its timeouts nor sleeps, waits and later rounds beneath it come to their ends;
-// when it is resumed they go on by as long as they stood still. Without that they run on.
+// While a workflow is paused so that its timers stop, neither its timeouts nor sleeps, waits and later rounds beneath
+// it come to their ends; when it is resumed they go on by as long as they stood still. Without that they run on.
 func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	r := newRig(t)
 	r.define(paid)
@@ -247,8 +247,9 @@ func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	}
 }
 
-// The total_timeout of a repeated task stands still with its workflow, also where a round ends meanwhile and the next one is made only when the
-// workflow is resumed. A retry or a rerun of a round has all of it, and not what was left to the round.
+// The total_timeout of a repeated task stands still with its workflow, also where a round ends meanwhile and the next
+// one is made only when the workflow is resumed. A retry or a rerun of a round has all of it, and not what was left to
+// the round.
 func TestTimersStandStillBetweenRounds(t *testing.T) {
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  poll: {action: noop, repeat: {until: \"false\", max: 2}, total_timeout: 1h, continue_on_error: true}\n")
@@ -381,8 +382,9 @@ func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
 	r.ended(third)
 }
 
-// An order goes on when its caller has gone. Where a server dies between its batches, the workflow still shows as paused: a resume changes it
-// last, and given again changes the rest. Otherwise tasks would stand still for good, in a workflow that is not paused.
+// An order goes on when its caller has gone. Where a server dies between its batches, the workflow still shows as
+// paused: a resume changes it last, and given again changes the rest. Otherwise tasks would stand still for good, in a
+// workflow that is not paused.
 func TestResumeIsInterrupted(t *testing.T) {
 	r := newRig(t)
 	const naps = pausedAtOnce + 20

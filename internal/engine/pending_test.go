@@ -91,8 +91,8 @@ func (s *asking) looks(r *rig, n int) map[string]int {
 	return s.others
 }
 
-// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of later on change nothing, nor do
-// a question and a wait that are open.
+// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of
+// later on change nothing, nor do a question and a wait that are open.
 func TestIdleLoopsRest(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		s := &asking{others: map[string]int{}}
@@ -222,7 +222,8 @@ func TestManySessionsLost(t *testing.T) {
 	}
 }
 
-// After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have finished meanwhile may be on their way.
+// After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have
+// finished meanwhile may be on their way.
 func TestRecoveryAfterFailedCommits(t *testing.T) {
 	s := &away{over: make(chan struct{})}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })

@@ -130,7 +130,8 @@ func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 	return nil
 }
 
-// recordUnknownEnds tells the replicas that follow a workflow that this transaction ended children of it without saying which: they count them anew.
+// recordUnknownEnds tells the replicas that follow a workflow that this transaction ended children of it without saying
+// which: they count them anew.
 func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) error {
 	of := attemptOf(w)
 	p := t.workflows.progress[of]
@@ -149,15 +150,16 @@ func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) 
 	return t.recordChange(p, &orchestration.Change{Unknown: true})
 }
 
-// requestedWork is what follow-ups ask for themselves: steps of workflows, or the line of a key. A transaction that postpones everything else
-// carries this out. What is postponed is what comes of it: the end of a workflow may admit another one to its key, or let the workflow
-// above it take a step, and it may be that step which the store refuses.
+// requestedWork is what follow-ups ask for themselves: steps of workflows, or the line of a key. A transaction that
+// postpones everything else carries this out. What is postponed is what comes of it: the end of a workflow may admit
+// another one to its key, or let the workflow above it take a step, and it may be that step which the store refuses.
 type requestedWork struct {
 	steps map[flow.ID]bool
 	line  bool
 }
 
-// collectRequested is what the requests of the transaction ask for themselves. It is called before they are decided: a decision adds to both.
+// collectRequested is what the requests of the transaction ask for themselves. It is called before they are decided: a
+// decision adds to both.
 func (t *transaction) collectRequested() (o requestedWork) {
 	o.steps = maps.Clone(t.workflows.due)
 	for _, k := range t.keys.all {

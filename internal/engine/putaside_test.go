@@ -69,8 +69,8 @@ func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 	return aside
 }
 
-// What was put aside in its queue has lost the slot of its key. Where the key is full when its time comes, it stands in the line as a newcomer
-// does: it goes before those that come later, though the line never empties.
+// What was put aside in its queue has lost the slot of its key. Where the key is full when its time comes, it stands in
+// the line as a newcomer does: it goes before those that come later, though the line never empties.
 func TestPutAsideWithAKey(t *testing.T) {
 	isolated(t, func(r *rig, s *refusing) {
 		keyed := Submission{Action: "noop", Key: "k", KeyLimit: 1}

@@ -4,13 +4,14 @@ package engine
 // and then, and a queue that nothing is known about may hold something.
 type queueHints struct {
 	empty map[string]bool // queues that were found empty
-	// A transaction finds a queue empty as of its begin, and says so after its commit. What came into the queue meanwhile must not be overlooked:
-	// clock counts arrivals, and came and all hold its value at the latest one.
+	// A transaction finds a queue empty as of its begin, and says so after its commit. What came into the queue meanwhile
+	// must not be overlooked: clock counts arrivals, and came and all hold its value at the latest one.
 	clock uint64
 	came  map[string]uint64 // arrivals in a queue
 	all   uint64            // arrivals anywhere: which queue is not known
-	// recheck has claimers.claimable check all that wait, and not only those that came since the last check. It is set by an arrival, and while
-	// some claimer may have something to claim; a check that finds none clears it. A new claimer does not set it.
+	// recheck has claimers.claimable check all that wait, and not only those that came since the last check. It is set by
+	// an arrival, and while some claimer may have something to claim; a check that finds none clears it. A new claimer
+	// does not set it.
 	recheck bool
 }
 

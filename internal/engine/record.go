@@ -110,8 +110,8 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	return nil
 }
 
-// reject takes an attempt back from the owner whose report was refused. That worker stops the attempt and reports no end, so the attempt would
-// otherwise stay running until the session ends. Reports of other sessions change nothing.
+// reject takes an attempt back from the owner whose report was refused. That worker stops the attempt and reports no
+// end, so the attempt would otherwise stay running until the session ends. Reports of other sessions change nothing.
 func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
 		if err := d.Lose("a report of its worker was refused: "+flow.Clipped(o.receipt.Reason, flow.AsideLimit), t.now, t.e.opts.Random()); err != nil {

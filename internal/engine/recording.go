@@ -51,8 +51,9 @@ type recordedPage struct {
 	err error
 }
 
-// recordedPages reads what an attempt recorded, page by page: the next one while the caller looks at the one before it, since to read and to
-// hash a page take about as long. The last one is empty or has an error; all of them must be received.
+// recordedPages reads what an attempt recorded, page by page: the next one while the caller looks at the one before it,
+// since to read and to hash a page take about as long. The last one is empty or has an error; all of them must be
+// received.
 func (e *Engine) recordedPages(ctx context.Context, of store.WorkflowAttempt) <-chan recordedPage {
 	pages := make(chan recordedPage)
 	read := func(task string, index int) (all []*flow.Execution, err error) {

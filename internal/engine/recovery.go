@@ -28,9 +28,9 @@ const (
 
 // sweepSessions recovers what expired sessions held, and hand-offs that never arrived, once after each look of watchPending.
 //
-// After a commit has failed, or while the store does not answer, a round recovers nothing and only checks that the store answers. Recovery
-// waits for a round after one in which it does. While the store was away leases ran out, and workers that live hold reports of what they have
-// finished: they deliver these first, or the work would be done again.
+// After a commit has failed, or while the store does not answer, a round recovers nothing and only checks that the
+// store answers. Recovery waits for a round after one in which it does. While the store was away leases ran out, and
+// workers that live hold reports of what they have finished: they deliver these first, or the work would be done again.
 func (e *Engine) sweepSessions(ctx context.Context) {
 	down := false           // the store did not answer in the last round
 	checked := false        // the last round has only checked the store, and it answered
@@ -80,8 +80,8 @@ func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 	return e.recoverExpired(ctx)
 }
 
-// awaitLate waits before a recovery for the reports that are on their way. If they have not come within a lease, the recoveries of the next lease
-// go on without waiting.
+// awaitLate waits before a recovery for the reports that are on their way. If they have not come within a lease, the
+// recoveries of the next lease go on without waiting.
 func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
 	if e.opts.Late == nil || time.Now().Before(*until) {
 		return
@@ -129,8 +129,9 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 	}
 }
 
-// recoverExpiredPage recovers the executions of some of these sessions, and reports whether there may be more. The transaction that finds them
-// ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
+// recoverExpiredPage recovers the executions of some of these sessions, and reports whether there may be more. The
+// transaction that finds them ends their leases, so that a worker that comes back late cannot renew one before its
+// recovery begins.
 func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) {
 	page := expiredPage + int(e.unrecovered.Load())
 	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (expired, error) { return t.endExpired(ctx, page) })

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Renewals are gathered for gatherRenewals, or for 1/gatherPart of a lease where that is shorter, and written together: otherwise a thousand
-// workers that have nothing to do would cost a hundred transactions a second.
+// Renewals are gathered for gatherRenewals, or for 1/gatherPart of a lease where that is shorter, and written together:
+// otherwise a thousand workers that have nothing to do would cost a hundred transactions a second.
 const (
 	gatherRenewals = 250 * time.Millisecond
 	gatherPart     = 100

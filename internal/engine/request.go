@@ -56,8 +56,8 @@ func namesNoExecution(o op) bool {
 	return is && r.namesNoExecution()
 }
 
-// fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A loop's that names an execution, such as those of
-// decideDueEach, counts as a caller's.
+// fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A loop's that names
+// an execution, such as those of decideDueEach, counts as a caller's.
 func fromCaller(o op) bool { return o.class() == classCall && !namesNoExecution(o) }
 
 // allFromSessions reports whether requests are of sessions alone, which go before calls.
@@ -79,8 +79,8 @@ func inBatch[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(c
 	return awaitAnswer(ctx, e, newRequest(ids, classCall, decide))
 }
 
-// inBatchFromSession is inBatch for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
-// waiting worker.
+// inBatchFromSession is inBatch for a decision that creates nothing that a worker could be given: its transaction does
+// not lock the session of a waiting worker.
 func inBatchFromSession[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
 	return awaitAnswer(ctx, e, newRequest(nil, classSession, decide))
 }

@@ -284,8 +284,8 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	return r, nil
 }
 
-// byDefinition is what an execution would have asked for by its definition alone, and those of its labels that the definition does not have.
-// Where the definition cannot be read, it is what the execution asked for.
+// byDefinition is what an execution would have asked for by its definition alone, and those of its labels that the
+// definition does not have. Where the definition cannot be read, it is what the execution asked for.
 func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.Request, own map[string]string) {
 	if x.Version == 0 {
 		return requests.BuiltIn(x.Kind, x.Input), x.Labels

@@ -40,7 +40,8 @@ func (r *rig) carried(id flow.ID) *flow.Execution {
 	return r.ended(r.submit(Submission{Action: "rerun", Input: json.RawMessage(fmt.Sprintf(`{"execution": %q}`, id))}))
 }
 
-// An imported workflow whose name and version stand for an action on this server cannot be run again: retry, rerun and the plan of a rerun refuse it.
+// An imported workflow whose name and version stand for an action on this server cannot be run again: retry, rerun and
+// the plan of a rerun refuse it.
 func TestRerunOfAWorkflowThatIsAnActionHere(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

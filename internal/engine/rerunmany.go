@@ -32,8 +32,8 @@ type RerunManyOptions struct {
 	IdempotencyKey string
 }
 
-// RerunMany starts an execution that runs each of these again, as Rerun does, so many at a time, and ends when all reruns have ended. What is
-// refused of one changes nothing for the others. Cancelled, it starts no more of them.
+// RerunMany starts an execution that runs each of these again, as Rerun does, so many at a time, and ends when all
+// reruns have ended. What is refused of one changes nothing for the others. Cancelled, it starts no more of them.
 func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOptions) (Submitted, error) {
 	switch {
 	case len(ids) == 0:

@@ -17,8 +17,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again, in parts: as an execution of the new workflow,
-// which repeats the one of the original as a rerun of it alone would. It is planned in the same way, level by level.
+// A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again, in parts: as an
+// execution of the new workflow, which repeats the one of the original as a rerun of it alone would. It is planned in
+// the same way, level by level.
 
 // Paths are read in requests, and again in the transaction in which an execution of kind rerun begins: they are few, short and not deep.
 const (
@@ -65,8 +66,8 @@ type RerunPart struct {
 	Plan    *orchestration.RerunPlan
 }
 
-// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from, only or outputs, of which
-// output is the value.
+// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from,
+// only or outputs, of which output is the value.
 func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	if err := o.naming.add(field, text); err != nil {
 		return err
@@ -233,8 +234,8 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	return plan, nil
 }
 
-// original answers what a plan asks about the original of a level. The children that paths lead into are put into inner, and the first error into
-// failed.
+// original answers what a plan asks about the original of a level. The children that paths lead into are put into
+// inner, and the first error into failed.
 func (p *planner) original(ctx context.Context, l *level, rec *recording, kids requests.Maker, inner map[orchestration.Item]*orchestration.Child, failed *error) *orchestration.Original {
 	return &orchestration.Original{
 		Past:  rec.past,

@@ -98,8 +98,8 @@ func paths(t testing.TB, field string, output string, all ...string) (o RerunOpt
 	return o
 }
 
-// A path leads into a workflow among the tasks: what it names there runs, with everything after it at each level, and nothing else does. The
-// plan says so before.
+// A path leads into a workflow among the tasks: what it names there runs, with everything after it at each level, and
+// nothing else does. The plan says so before.
 func TestRerunWithin(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		l, id := r.ranOn(Submission{Action: "rollout"})
@@ -250,8 +250,8 @@ func TestRerunWithinRefused(t *testing.T) {
 	}
 }
 
-// What names too much is refused when the first path too many is read, and not first read as a whole: in a request, and in the transaction in
-// which an execution of kind rerun begins.
+// What names too much is refused when the first path too many is read, and not first read as a whole: in a request, and
+// in the transaction in which an execution of kind rerun begins.
 func TestPathsAreBounded(t *testing.T) {
 	deep := strings.Repeat("a/", 999_999) + "a"
 	var items, workflows, long []string

@@ -19,10 +19,11 @@ func startedNothing(e *flow.Enforcement) bool {
 	return e.State == flow.EnforcementFailed || e.State == flow.EnforcementRefused
 }
 
-// RetryEnforcement asks the rule in force once more about a signal of which it, or an earlier version, has started nothing because it failed or
-// was refused. The answer is written into the row of the first try, so a rule has one enforcement of a signal, however often and from however
-// many servers this is called. Where the rule has run, or holds the signal, the row is returned as it is. A rule of which the condition does not
-// hold any more is an *Invalid, and the row stays as it is. ErrNotFound: there is no such signal or rule.
+// RetryEnforcement asks the rule in force once more about a signal of which it, or an earlier version, has started
+// nothing because it failed or was refused. The answer is written into the row of the first try, so a rule has one
+// enforcement of a signal, however often and from however many servers this is called. Where the rule has run, or holds
+// the signal, the row is returned as it is. A rule of which the condition does not hold any more is an *Invalid, and
+// the row stays as it is. ErrNotFound: there is no such signal or rule.
 func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule string) (*flow.Enforcement, error) {
 	s, err := e.opts.Store.Signal(ctx, signal)
 	if err != nil {
@@ -85,8 +86,9 @@ func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.
 	return e.enforcing(ctx, why.Verdict, s.ID)
 }
 
-// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something meanwhile. The keys of
-// what it starts are locked before the enforcement, as they are wherever a rule starts something.
+// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something
+// meanwhile. The keys of what it starts are locked before the enforcement, as they are wherever a rule starts
+// something.
 func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k enforceRetry, err error) {
 	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
 	if err != nil {

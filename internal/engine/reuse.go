@@ -22,12 +22,12 @@ type reuses struct {
 	bytes int // of their outputs
 }
 
-// reusableAtOnce bounds the outcomes that one step loads of a foreach whose concurrency is an expression: the limit is not known before the step
-// evaluates it.
+// reusableAtOnce bounds the outcomes that one step loads of a foreach whose concurrency is an expression: the limit is
+// not known before the step evaluates it.
 const reusableAtOnce = 64
 
-// loadReusable loads the outcomes that items of this step may reuse, as far as there is room. For a task of which not all were loaded, upto has the
-// index up to which the step may create items.
+// loadReusable loads the outcomes that items of this step may reuse, as far as there is room. For a task of which not
+// all were loaded, upto has the index up to which the step may create items.
 func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows, bytes int) (upto map[int]int, err error) {
 	if s.w.RerunOf.IsZero() {
 		return nil, nil
@@ -72,9 +72,9 @@ func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows,
 	return upto, nil
 }
 
-// reusable returns the outcome with which a child ends instead of running, and notes in the child's request which execution ran for it; nil: the
-// child runs. The work of the child is compared once more, because an action may have another version than when the rerun was planned. If it
-// differs, nothing that comes after the child is reused either.
+// reusable returns the outcome with which a child ends instead of running, and notes in the child's request which
+// execution ran for it; nil: the child runs. The work of the child is compared once more, because an action may have
+// another version than when the rerun was planned. If it differs, nothing that comes after the child is reused either.
 func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Request, refusal *flow.Error) (*store.Reusable, error) {
 	u := s.reuses.items[orchestration.Item{Task: c.Task.Name, Index: c.Index}]
 	if u == nil {
@@ -104,8 +104,8 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
 }
 
-// requestBeneath makes the request of a child that is a workflow of which parts run again, in the version that was planned. Where its work is not
-// what was planned, because a task before it has another output, it reuses nothing.
+// requestBeneath makes the request of a child that is a workflow of which parts run again, in the version that was
+// planned. Where its work is not what was planned, because a task before it has another output, it reuses nothing.
 func (s *step) requestBeneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
 	planned := *c
 	var alias string
@@ -125,9 +125,10 @@ func (s *step) requestBeneath(ctx context.Context, kids requests.Maker, c *orche
 	return r, nil, nil
 }
 
-// workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may run. A workflow's
-// labels are seen by the expressions of its tasks. Values are compared, not how they are written: a definition that is loaded from the store
-// has the members of its objects in another order than one that has just been applied.
+// workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may
+// run. A workflow's labels are seen by the expressions of its tasks. Values are compared, not how they are written: a
+// definition that is loaded from the store has the members of its objects in another order than one that has just been
+// applied.
 func workOf(r *flow.Request) orchestration.Work {
 	text := []byte(r.Kind)
 	if r.Kind == flow.KindWorkflow {

@@ -47,9 +47,9 @@ func (s *step) round(ctx context.Context, task string, index int, most int64) (*
 	return s.t.tx.Outcome(ctx, attemptOf(s.w), task, index, most)
 }
 
-// spaceRounds lets a round begin its delay after the end of the one before it, and gives it what is left of the task's total_timeout, which
-// is of all rounds together. It does not run while the workflow's timers stand still between two rounds. When nothing is left, the round times
-// out as soon as it is made.
+// spaceRounds lets a round begin its delay after the end of the one before it, and gives it what is left of the task's
+// total_timeout, which is of all rounds together. It does not run while the workflow's timers stand still between two
+// rounds. When nothing is left, the round times out as soon as it is made.
 func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.Request) error {
 	if c.Task.Repeat == nil || c.Index == 0 {
 		return nil
@@ -86,8 +86,8 @@ func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, err
 	if s.w.Stood == nil {
 		return 0, nil
 	}
-	// A workflow of 1,000 rounds has thousands of events. They are read from the end, until none of them since that moment is of a pause, or the
-	// pause in which it may lie is among them.
+	// A workflow of 1,000 rounds has thousands of events. They are read from the end, until none of them since that moment
+	// is of a pause, or the pause in which it may lie is among them.
 	events := s.w.Events
 	pauses := func() *flow.Event {
 		for i := range events {
@@ -111,8 +111,8 @@ func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, err
 	return flow.StoodSince(events, at)
 }
 
-// allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round had what was left of it. Where the workflow has
-// been removed, it keeps what was left.
+// allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round had what was left of
+// it. Where the workflow has been removed, it keeps what was left.
 func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Request) error {
 	if x.Parent.IsZero() || x.Index == 0 || x.TotalTimeout == 0 {
 		return nil

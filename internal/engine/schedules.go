@@ -63,7 +63,8 @@ func (e *Engine) schedule(ctx context.Context, name string, version int) (*defin
 	return d, nil
 }
 
-// scheduleDocument loads a version of a schedule's document. One that the transaction reads may be its own, and is kept once it is committed.
+// scheduleDocument loads a version of a schedule's document. One that the transaction reads may be its own, and is kept
+// once it is committed.
 func (t *transaction) scheduleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
 	key := catalog.VersionKey(name, version)
 	if d := t.e.schedules.known(key); d != nil {

@@ -26,8 +26,9 @@ type sessionCache struct {
 type sessionState struct {
 	session handoff.Session
 	reach   flow.Reach
-	// queues are the lanes that the session's claimers read: the queues of the session, if it runs built-in kinds, and the narrow lanes that it
-	// serves among lanes.all[:matched]; later lanes have not been checked yet. The lanes' mu guards both.
+	// queues are the lanes that the session's claimers read: the queues of the session, if it runs built-in kinds, and the
+	// narrow lanes that it serves among lanes.all[:matched]; later lanes have not been checked yet. The lanes' mu guards
+	// both.
 	queues  []string
 	matched int
 	since   time.Time     // when this replica learned of it, by this process's clock

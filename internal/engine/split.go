@@ -11,10 +11,11 @@ import (
 
 // splitBatch is a batch of plain calls that met a conflict, parted by what its requests need.
 //
-// A transaction may want rows that another one has locked, and may not wait for them because of the order of locks. Then it gives up all that it
-// has decided and is decided again, several times where both are about one workflow. A no-op that shared a batch with the cancellation of a
-// workflow of 400 tasks was accepted after 1.8 s, because the batch was decided 24 times. So the requests that need no such rows are committed
-// without the others, and the others join the contended calls, of which one batch is committed at a time.
+// A transaction may want rows that another one has locked, and may not wait for them because of the order of locks.
+// Then it gives up all that it has decided and is decided again, several times where both are about one workflow. A
+// no-op that shared a batch with the cancellation of a workflow of 400 tasks was accepted after 1.8 s, because the
+// batch was decided 24 times. So the requests that need no such rows are committed without the others, and the others
+// join the contended calls, of which one batch is committed at a time.
 type splitBatch struct {
 	independent []op // need the row of one execution at the most, which is no part of a workflow and holds no key
 	loops       []op // name no execution: requests of the engine's loops and of sessions
@@ -23,8 +24,8 @@ type splitBatch struct {
 
 func (*splitBatch) Error() string { return "the batch is committed in parts" }
 
-// split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict where the batch is to be decided again as it
-// is: any other batch, and the second try of a request alone.
+// split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict where the batch is
+// to be decided again as it is: any other batch, and the second try of a request alone.
 func (t *transaction) split(ops []op, of source, conflict error) error {
 	if !errors.Is(conflict, store.ErrConflict) || of != sourcePlain || t.postpones {
 		return conflict
@@ -58,9 +59,9 @@ func (t *transaction) independent(o op) bool {
 	}
 }
 
-// commitSplit commits the independent requests and the loops' requests, each as one batch, and hands the others in again as contended calls. An
-// engine that is ending commits the others too, as sourceContended, so that they are not split again. The claimers go with the first batch that is
-// committed here, or alone where there is none.
+// commitSplit commits the independent requests and the loops' requests, each as one batch, and hands the others in
+// again as contended calls. An engine that is ending commits the others too, as sourceContended, so that they are not
+// split again. The claimers go with the first batch that is committed here, or alone where there is none.
 func (e *Engine) commitSplit(ctx context.Context, s *splitBatch, claimers *roster) {
 	e.counters.conflicts.Add(1)
 	requeued := e.requeueContended(s.others)

@@ -41,8 +41,9 @@ func (t *earlyTx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) (
 	return t.Tx.LockWorkflows(ctx, of)
 }
 
-// Of two tasks that end in two transactions at once, the one that commits last may have read its clock first. Its step ends the workflow, and
-// that end is not earlier than the other task's. Replay, which each rig does at its end, would find that a task had not ended.
+// Of two tasks that end in two transactions at once, the one that commits last may have read its clock first. Its step
+// ends the workflow, and that end is not earlier than the other task's. Replay, which each rig does at its end, would
+// find that a task had not ended.
 func TestWorkflowEndsAfterItsTasks(t *testing.T) {
 	s := &earlyClock{}
 	onEachStore(t, func(r *rig) {

@@ -64,8 +64,8 @@ func (s *storms) giveBack(r *automation.Rule) {
 	}
 }
 
-// refuseStorm refuses a run of a rule that runs too often, and pauses the rule. A signal that is stored already runs nothing again, and does not
-// count: a provider that sends everything three times is no storm.
+// refuseStorm refuses a run of a rule that runs too often, and pauses the rule. A signal that is stored already runs
+// nothing again, and does not count: a provider that sends everything three times is no storm.
 func (e *Engine) refuseStorm(ctx context.Context, v *automation.Verdict, s *flow.Signal) error {
 	if v.State != flow.EnforcementRan || v.Rule.Storm == nil {
 		return nil

@@ -88,8 +88,8 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 	return out, nil
 }
 
-// CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is wrong with it. It changes
-// nothing, and is no promise: its definition may change before it is submitted.
+// CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is
+// wrong with it. It changes nothing, and is no promise: its definition may change before it is submitted.
 func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
 	return e.checkedRequest(ctx, &s, e.opts.NewID())
 }
@@ -261,8 +261,8 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	return r, e.commitLane(ctx, r.Queue)
 }
 
-// checkedRequest makes the request that a submission asks for, in its lane, or says everything that is wrong with it. It stores nothing: the store
-// may not have the lane yet.
+// checkedRequest makes the request that a submission asks for, in its lane, or says everything that is wrong with it.
+// It stores nothing: the store may not have the lane yet.
 func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// engineForSubpackages gives the packages in the directory of this one what they need of the engine. They cannot import it: it imports them.
+// engineForSubpackages gives the packages in the directory of this one what they need of the engine. They cannot import
+// it: it imports them.
 type engineForSubpackages struct{ *Engine }
 
 // Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.

@@ -10,14 +10,14 @@ import (
 const (
 	// linesPage is how many lines are read at once.
 	linesPage = 200
-	// linesPauseFactor is how long the next look waits at least: after a look of d for linesPauseFactor*d, so that looks take at most 5 % of the time.
-	// Chosen, not measured.
+	// linesPauseFactor is how long the next look waits at least: after a look of d for linesPauseFactor*d, so that looks
+	// take at most 5 % of the time. Chosen, not measured.
 	linesPauseFactor = 20
 )
 
-// sweepLines lets the lines of keys go on whose head may go. It looks at every second look of watchPending (linesRounds): every 8 to 10 s, and more
-// often where a sixth of a lease is less than 5 s. The transaction that frees a slot admits the next; what is found here was left over by one
-// that could not.
+// sweepLines lets the lines of keys go on whose head may go. It looks at every second look of watchPending
+// (linesRounds): every 8 to 10 s, and more often where a sixth of a lease is less than 5 s. The transaction that frees
+// a slot admits the next; what is found here was left over by one that could not.
 func (e *Engine) sweepLines(ctx context.Context) {
 	var rested time.Time
 	for {

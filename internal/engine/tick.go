@@ -130,9 +130,9 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 	return decided == len(all), err
 }
 
-// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. Where one
-// of them is refused the schedule is put off, and its rest with it. A server that ends meanwhile leaves them to the others, after restAgain;
-// these count anew how many ticks a schedule catches up with.
+// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their
+// own. Where one of them is refused the schedule is put off, and its rest with it. A server that ends meanwhile leaves
+// them to the others, after restAgain; these count anew how many ticks a schedule catches up with.
 func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
 	for _, f := range all {
 		for f.done && f.bad == nil && len(f.rest) > 0 {
@@ -346,8 +346,8 @@ func (f *firing) missed() (all []schedule.Missed) {
 	return all
 }
 
-// whyNotStarted says why a tick starts no execution: an earlier one of the schedule has not ended (busy), or the new one is refused. Both are empty
-// where the tick starts it.
+// whyNotStarted says why a tick starts no execution: an earlier one of the schedule has not ended (busy), or the new
+// one is refused. Both are empty where the tick starts it.
 func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definition, k *store.Schedule, s *plannedStart) (busy string, refusal, err error) {
 	if s.err != nil {
 		return "", s.err, nil

@@ -16,8 +16,8 @@ type tickData struct {
 	Execution flow.ID `json:"execution"` // that the tick has started
 }
 
-// recordTick keeps a signal of a tick that has started an execution, if some rule listens to the schedule: it is there exactly when the tick
-// is. The rules are asked about it in a transaction of its own, as about ends.
+// recordTick keeps a signal of a tick that has started an execution, if some rule listens to the schedule: it is there
+// exactly when the tick is. The rules are asked about it in a transaction of its own, as about ends.
 func (t *transaction) recordTick(ctx context.Context, d *definition.Definition, tick *store.Tick, previous time.Time) error {
 	set := t.e.rules.current.Load()
 	trigger := flow.TriggerTick + d.Name

@@ -85,7 +85,8 @@ type effects struct {
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
 
-// wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision changes the State that this write had.
+// wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision
+// changes the State that this write had.
 func (f *effects) wrote(d *flow.Draft) {
 	f.written = append(f.written, d)
 	switch {
@@ -226,8 +227,8 @@ func (t *transaction) flush(ctx context.Context) error {
 // newExecution defers every new execution: it is written together with what is decided about it next.
 func newExecution(d *flow.Draft) bool { return d.New }
 
-// beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows are not deferred, because
-// something reads their rows before that:
+// beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows
+// are not deferred, because something reads their rows before that:
 //
 //   - one with a key: the store counts who holds the key
 //   - a rerun: its first step reads what it reuses, which is written with it
@@ -276,9 +277,9 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	return nil
 }
 
-// announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads with its first statement:
-// the latest pause, and the session and the queues of the claimer that will probably be given something. A batch of sessions alone creates
-// nothing for a claimer, so no session is locked for it.
+// announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads
+// with its first statement: the latest pause, and the session and the queues of the claimer that will probably be given
+// something. A batch of sessions alone creates nothing for a claimer, so no session is locked for it.
 func (t *transaction) announceReads(ops []op) {
 	tx, is := t.tx.(store.Expecter)
 	if !is {

@@ -72,8 +72,8 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// HearsPeers reports whether watchers are told of what other replicas commit, or there are none. Without notifications of the store they are
-// not. A notification may come late, and is lost where its connection breaks.
+// HearsPeers reports whether watchers are told of what other replicas commit, or there are none. Without notifications
+// of the store they are not. A notification may come late, and is lost where its connection breaks.
 func (e *Engine) HearsPeers() bool { return e.opts.Exclusive || e.notified.Load() }
 
 // wakeAll wakes the watchers of all executions, for a change of something else: a session, a pause, a signal.

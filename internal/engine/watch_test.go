@@ -30,7 +30,8 @@ func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
 	}
 }
 
-// Those that watch every execution are told when a worker comes and goes, of pauses and of signals: screens of queues and workers wait for that.
+// Those that watch every execution are told when a worker comes and goes, of pauses and of signals: screens of queues
+// and workers wait for that.
 func TestWatchersHearOfWorkersPausesAndSignals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

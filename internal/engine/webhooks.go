@@ -26,9 +26,9 @@ type Webhook struct {
 	CreatedAt time.Time
 }
 
-// webhooks keeps the documents that were looked up lately, and the names of all webhooks. Requests to /hooks need no token, so that the
-// names in them are chosen by strangers: of names that there are not nothing is kept, and however many are asked for, the names are read from the
-// store once in latestFor.
+// webhooks keeps the documents that were looked up lately, and the names of all webhooks. Requests to /hooks need no
+// token, so that the names in them are chosen by strangers: of names that there are not nothing is kept, and however
+// many are asked for, the names are read from the store once in latestFor.
 type webhooks struct {
 	mu    sync.Mutex
 	all   map[string]knownWebhook
@@ -188,8 +188,9 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 	return all, nil
 }
 
-// Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first signal, as its
-// id says; the same content under another id, where ids are not signed, is kept as a replay. chain are the rules that have led to the request.
+// Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first
+// signal, as its id says; the same content under another id, where ids are not signed, is kept as a replay. chain are
+// the rules that have led to the request.
 func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {

@@ -151,8 +151,8 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	return led != nil, err
 }
 
-// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that those behind it close. It returns errors of
-// the store only.
+// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that those behind it
+// close. It returns errors of the store only.
 func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) error {
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
 	err := e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
@@ -209,8 +209,8 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 	return t.tx.Apply(ctx, store.Delta{Windows: []store.Window{now}})
 }
 
-// sameWindow reports whether a window is the one that was read before. It may hold more signals by now: a window that closes because it has been
-// open for at_most is joined until it closes.
+// sameWindow reports whether a window is the one that was read before. It may hold more signals by now: a window that
+// closes because it has been open for at_most is joined until it closes.
 func sameWindow(now, read store.Window) bool {
 	return now.Opened.Equal(read.Opened) && now.First == read.First
 }

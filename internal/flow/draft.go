@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Draft is an execution about which a transaction decides: its state as it was read, its state now, and the events that lead from one to the
-// other. Decisions change the draft only; the shell commits it under the condition that the stored state is still Before.
+// Draft is an execution about which a transaction decides: its state as it was read, its state now, and the events that
+// lead from one to the other. Decisions change the draft only; the shell commits it under the condition that the stored
+// state is still Before.
 type Draft struct {
 	*Execution
 	Before State // as read; the zero State for a new execution
@@ -102,14 +103,14 @@ func (d *Draft) Due(now time.Time) bool {
 		(d.Place != Delayed || !d.WakeAt.After(now) && (!d.StandsStill() || d.WaitsForSlot()))
 }
 
-// TakenOut reports whether the execution was in its queue when it was put aside: it was admitted, and is neither there nor holds a slot of its
-// key. It waits for its time, or in the line of its key.
+// TakenOut reports whether the execution was in its queue when it was put aside: it was admitted, and is neither there
+// nor holds a slot of its key. It waits for its time, or in the line of its key.
 func (x *Execution) TakenOut() bool {
 	return x.Stage == Scheduled && (x.Place == Delayed || x.Place == Waiting)
 }
 
-// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due. One that was put aside in its
-// queue waits there in the stage that it has, which is no event.
+// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due. One
+// that was put aside in its queue waits there in the stage that it has, which is no event.
 func (d *Draft) Wait(ticket int64, now time.Time) error {
 	if !d.TakenOut() {
 		if err := d.record(EvWaiting, now, object("key", d.Key)); err != nil {
@@ -139,7 +140,8 @@ func (d *Draft) enqueue(ticket int64, data json.RawMessage, now time.Time) error
 	return nil
 }
 
-// HoldBack is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for a worker, until Begin.
+// HoldBack is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for
+// a worker, until Begin.
 func (d *Draft) HoldBack(ticket int64, now time.Time) error {
 	return d.enqueue(ticket, object("paused", d.Action), now)
 }
@@ -410,8 +412,9 @@ func orderIn(data json.RawMessage) (at time.Time) {
 
 func errorData(e *Error) json.RawMessage { return EndData(e, nil) }
 
-// EndData is what the event says with which an attempt ends: the error's code and message and, where a host took the attempt away, the reason that
-// takenByHost reads; and, where the attempt's code had cases, how these ended, a JSON value. nil: there is neither.
+// EndData is what the event says with which an attempt ends: the error's code and message and, where a host took the
+// attempt away, the reason that takenByHost reads; and, where the attempt's code had cases, how these ended, a JSON
+// value. nil: there is neither.
 func EndData(e *Error, cases json.RawMessage) (data json.RawMessage) {
 	var pairs []string
 	if e != nil {

@@ -15,8 +15,8 @@ type Execution struct {
 	Outcome *Outcome
 }
 
-// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Relane moves the execution to another lane of
-// the same queue.
+// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Relane moves the
+// execution to another lane of the same queue.
 type Request struct {
 	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
 	// within an attempt of the parent is unique.
@@ -25,8 +25,8 @@ type Request struct {
 	Task          string
 	Index         int
 	Depth         int32 // workflows above this one
-	// NoCache says that no task of it, however deep, ends with an outcome from the cache. Outcomes of its tasks are put into the cache. It shares a word
-	// with Depth (TestExecutionsAreSmall).
+	// NoCache says that no task of it, however deep, ends with an outcome from the cache. Outcomes of its tasks are put
+	// into the cache. It shares a word with Depth (TestExecutionsAreSmall).
 	NoCache bool
 
 	Action  string // the registered name, or the kind for ad-hoc work
@@ -64,9 +64,11 @@ type Request struct {
 
 	// RerunOf is the execution that this one runs again; zero for all others.
 	RerunOf ID
-	// Rerun says more of a rerun, of an item of one, or of a retry; nil: nothing. Copies of the request share it, so it is replaced and never changed.
+	// Rerun says more of a rerun, of an item of one, or of a retry; nil: nothing. Copies of the request share it, so it is
+	// replaced and never changed.
 	Rerun *Rerun
-	// ReusedOf is the execution whose outcome this one ended with instead of running; zero: it ran. That execution ran itself: it has no ReusedOf.
+	// ReusedOf is the execution whose outcome this one ended with instead of running; zero: it ran. That execution ran
+	// itself: it has no ReusedOf.
 	ReusedOf ID
 
 	// Imported says where it ran, if an archive has brought it here; nil for all others. It has ended, and nothing happens to it here.
@@ -157,8 +159,9 @@ type State struct {
 	// them away (HostTook). The program did not cause these ends, so max_attempts does not count them.
 	HandedBack int
 
-	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end; rerun: the next look;
-	// ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was postponed is due, or its pause ends. Zero: no time is set.
+	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end;
+	// rerun: the next look; ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was
+	// postponed is due, or its pause ends. Zero: no time is set.
 	WakeAt time.Time
 	// QueuedAt is when the attempt became due. The wait in the line of a key counts from here too, so queue_timeout includes it.
 	QueuedAt   time.Time

@@ -223,7 +223,8 @@ func TestLostOwner(t *testing.T) {
 	}
 }
 
-// After an attempt that its host took away the next one begins, even with max_attempts 1, and the policy does not count it: ten times at most.
+// After an attempt that its host took away the next one begins, even with max_attempts 1, and the policy does not count
+// it: ten times at most.
 func TestTakenByHost(t *testing.T) {
 	reasons := []string{HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted}
 	end := func(d *Draft, details string) *Draft {

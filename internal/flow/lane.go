@@ -15,9 +15,9 @@ const DefaultQueue = "default"
 //	default@docker           what needs the runtime docker
 //	gpu@docker,gpu=a100      what needs that runtime, and a worker with the label gpu=a100
 //
-// A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers as key=value, a custom
-// kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one lane. A worker takes from the lanes that it can serve,
-// so what it cannot run costs it nothing and holds up no other work.
+// A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers
+// as key=value, a custom kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one lane.
+// A worker takes from the lanes that it can serve, so what it cannot run costs it nothing and holds up no other work.
 
 const (
 	// laneMark is in the name of no queue.

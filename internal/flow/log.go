@@ -13,6 +13,7 @@ type LogChunk struct {
 	Data      []byte    `json:"data,omitempty"`
 	Blob      string    `json:"blob,omitempty"` // name of the blob that holds the bytes, when Data does not
 	Size      int64     `json:"size"`           // bytes of the chunk, wherever they are
-	// Prompt asks that other processes be told of the chunk at once, since a person or a program may be waiting to answer it. It is not stored.
+	// Prompt asks that other processes be told of the chunk at once, since a person or a program may be waiting to answer
+	// it. It is not stored.
 	Prompt bool `json:"prompt,omitempty"`
 }

@@ -26,15 +26,17 @@ type Stood struct {
 // StandsStill reports whether the timers of the execution stand still.
 func (x *Execution) StandsStill() bool { return x.State.Pause != nil && x.State.Pause.Stops }
 
-// WaitsForSlot reports whether the execution waits for the slot that it has drawn of a rate. No pause puts that off: later slots are drawn by
-// others, and beside them more would begin than the rate allows. A workflow that is paused meanwhile begins in its slot and starts no tasks.
+// WaitsForSlot reports whether the execution waits for the slot that it has drawn of a rate. No pause puts that off:
+// later slots are drawn by others, and beside them more would begin than the rate allows. A workflow that is paused
+// meanwhile begins in its slot and starts no tasks.
 func (x *Execution) WaitsForSlot() bool {
 	return x.Place == Delayed && x.Attempt == 1 && !x.SlotAt.IsZero() && x.SlotAt.Equal(x.WakeAt)
 }
 
-// CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for nothing but its
-// time, or for a signal. What a worker runs cannot be held, and people have been told until when they can answer a question. Of a workflow that
-// has been ordered to end no timer is left: Pause lets its timers run on. A task that has drawn a slot of its rate begins in that slot.
+// CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for
+// nothing but its time, or for a signal. What a worker runs cannot be held, and people have been told until when they
+// can answer a question. Of a workflow that has been ordered to end no timer is left: Pause lets its timers run on. A
+// task that has drawn a slot of its rate begins in that slot.
 func (x *Execution) CanStandStill() bool {
 	switch {
 	case x.Kind == KindWorkflow:
@@ -90,8 +92,9 @@ func ResumedBy(e *Event) (by, reason string) {
 	return data.By, data.Reason
 }
 
-// StoodSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is not paused now, in order.
-// They begin with the pause in which the moment lies, if it lies in one. What comes between others is passed over.
+// StoodSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is
+// not paused now, in order. They begin with the pause in which the moment lies, if it lies in one. What comes between
+// others is passed over.
 func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
 	var p *Pause
 	for i := range events {
@@ -115,8 +118,8 @@ func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
 	return stood, nil
 }
 
-// Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it lets do that. A second
-// pause replaces the first. When it begins is now.
+// Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it
+// lets do that. A second pause replaces the first. When it begins is now.
 func (d *Draft) Pause(p Pause, now time.Time) error {
 	if d.Kind == KindWorkflow && d.State.Cancel != nil {
 		p.Stops = false // its timeout may be why: the end that follows was decided before the pause
@@ -163,8 +166,9 @@ func (d *Draft) Resume(by, reason string, now time.Time) error {
 	return nil
 }
 
-// shiftTimers adds the length of the pause that ends with the latest event to every timer. Of a wait that began during the pause, with the event
-// before that one, last, only the part since then counts. A pause ends at Until, even where the engine looks later.
+// shiftTimers adds the length of the pause that ends with the latest event to every timer. Of a wait that began during
+// the pause, with the event before that one, last, only the part since then counts. A pause ends at Until, even where
+// the engine looks later.
 func (d *Draft) shiftTimers(last time.Time) {
 	p := d.State.Pause
 	if p == nil || !p.Stops {

@@ -45,8 +45,8 @@ type Receipt struct {
 }
 
 // Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
-// applied events that the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil when there are none.
-// random is in [0, 1).
+// applied events that the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil
+// when there are none. random is in [0, 1).
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
@@ -108,9 +108,9 @@ func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 // may have bounds of its own (SQLite's key has room for four million).
 const progressLimit = 1_000_000
 
-// repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
-// means that the engine has written an event of its own under one of these numbers, because it took the attempt back before this report came:
-// the report is fenced then, and not refused.
+// repeats counts the events of r that are known already, and says what is wrong when one comes with other content.
+// taken means that the engine has written an event of its own under one of these numbers, because it took the attempt
+// back before this report came: the report is fenced then, and not refused.
 func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, reason string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {

@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// Rerun is the part of a request that only reruns, their items and retries have. Few requests are one of these: they point to it, so that all the
-// others are smaller by 176 bytes wherever they are loaded and copied.
+// Rerun is the part of a request that only reruns, their items and retries have. Few requests are one of these: they
+// point to it, so that all the others are smaller by 176 bytes wherever they are loaded and copied.
 type Rerun struct {
 	// First is the first execution of the chain of reruns; zero: it is RerunOf.
 	First ID
-	// Only are the tasks, or items of tasks, that alone run again, and LeftOut those that are skipped for that. Both nil: the whole workflow is
-	// run again.
+	// Only are the tasks, or items of tasks, that alone run again, and LeftOut those that are skipped for that. Both nil:
+	// the whole workflow is run again.
 	Only, LeftOut []string
 	// Outputs are outputs that a person has given to items of the rerun, which end with them and do not run. GivenBy names that person, in the
 	// rerun and in each of these items; it is empty for all others.
 	Outputs []GivenOutput
 	GivenBy string
-	// Beneath are the workflows among the tasks of the rerun, and among the tasks of those, of which only parts run again, because a path leads
-	// into them. Such a workflow has the id of the rerun in KeptWith, and its path from there in KeptAs: what its tasks reuse is stored with the rerun.
+	// Beneath are the workflows among the tasks of the rerun, and among the tasks of those, of which only parts run again,
+	// because a path leads into them. Such a workflow has the id of the rerun in KeptWith, and its path from there in
+	// KeptAs: what its tasks reuse is stored with the rerun.
 	Beneath  []Beneath
 	KeptWith ID
 	KeptAs   string
@@ -67,8 +68,8 @@ func (r *Request) RerunFirst() ID {
 	return r.Rerun.First
 }
 
-// MakeRerun makes this the request of a whole rerun of an execution. first is the first execution of its chain, which is the execution itself
-// unless that is a rerun.
+// MakeRerun makes this the request of a whole rerun of an execution. first is the first execution of its chain, which
+// is the execution itself unless that is a rerun.
 func (r *Request) MakeRerun(of, first ID) {
 	r.RerunOf, r.Rerun = of, nil
 	if first != of {
@@ -123,7 +124,8 @@ func (r *Request) BeneathAt(task string, index int) *Beneath {
 	return nil
 }
 
-// RunBeneath makes this the request of a workflow of which only parts run again, as b says. It is an item of the workflow above, whose request is w.
+// RunBeneath makes this the request of a workflow of which only parts run again, as b says. It is an item of the
+// workflow above, whose request is w.
 func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
 	again := &Rerun{First: b.First, Only: b.Only, LeftOut: b.LeftOut, Outputs: b.Outputs, GivenBy: b.GivenBy, KeptWith: w.KeptBy(above), KeptAs: b.Path}
 	if again.First == b.Of {

@@ -41,8 +41,8 @@ func (s Settings) Over(other Settings) Settings {
 	return s
 }
 
-// Keeping is s, except for the settings in which asked differs from was, which it takes from asked. was are the settings that a definition alone
-// gives, so these are the ones that a submitter chose.
+// Keeping is s, except for the settings in which asked differs from was, which it takes from asked. was are the
+// settings that a definition alone gives, so these are the ones that a submitter chose.
 func (s Settings) Keeping(asked, was Settings) Settings {
 	askeds, wases := asked.Spans(), was.Spans()
 	for i, span := range s.Spans() {

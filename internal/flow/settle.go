@@ -27,8 +27,9 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	d.dropInbox()
 }
 
-// takenByHost reports whether another attempt follows because a host took away the one that has just ended. It reads the reason from the recorded
-// event, because the outcome is kept of the last attempt only and pawl replay must come to the same decision.
+// takenByHost reports whether another attempt follows because a host took away the one that has just ended. It reads
+// the reason from the recorded event, because the outcome is kept of the last attempt only and pawl replay must come to
+// the same decision.
 func (d *Draft) takenByHost(e *Error, now time.Time) bool {
 	if e == nil || d.Stage != Failed || d.HandedBack >= freeLosses || HostTook(e.Code, d.Events[len(d.Events)-1].Data) == "" {
 		return false

@@ -20,7 +20,8 @@ type Signal struct {
 	At      time.Time
 	State   SignalState
 	Hash    [32]byte // of what was sent: the same key with another hash is a mistake of the sender
-	// Body is the hash of the signed part of a request whose id is not signed; zero: there is none. A signal whose Body came before is Replayed.
+	// Body is the hash of the signed part of a request whose id is not signed; zero: there is none. A signal whose Body
+	// came before is Replayed.
 	Body [32]byte
 	Data json.RawMessage
 	SignalDetail

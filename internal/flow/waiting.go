@@ -1,7 +1,7 @@
 package flow
 
-// WaitsFor is what an execution waits for by its own row; empty: it has ended. These words are those of pawl why, which looks at other rows as
-// well: it may say "worker" or "paused" where this says "queue".
+// WaitsFor is what an execution waits for by its own row; empty: it has ended. These words are those of pawl why, which
+// looks at other rows as well: it may say "worker" or "paused" where this says "queue".
 func (x *Execution) WaitsFor() string {
 	switch {
 	case x.Stage.Terminal():

@@ -17,8 +17,9 @@ import (
 // uid is the user and the group "nobody" on every Linux distribution.
 const uid = 65534
 
-// Runs runs the calling test alone, in a copy of the test binary, as the user nobody, and fails it when it fails there. It returns false when
-// the caller is not root and is to go on by itself. The copy has a directory of its own as working directory, HOME and TMPDIR.
+// Runs runs the calling test alone, in a copy of the test binary, as the user nobody, and fails it when it fails there.
+// It returns false when the caller is not root and is to go on by itself. The copy has a directory of its own as
+// working directory, HOME and TMPDIR.
 func Runs(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

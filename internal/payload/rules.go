@@ -35,7 +35,8 @@ var rules = strictjson.Rules{
 		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
-		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "query": checkQuery, "event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
+		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "query": checkQuery,
+		"event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
 	},
 	Whole: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[api.Code](): func(r *strictjson.Reader, v reflect.Value) { wholeCode(r, v.Addr().Interface().(*api.Code)) },
@@ -218,7 +219,8 @@ func checkEnv(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// longestArgument is how long one argument or environment variable of a program may be on Linux, in bytes: 32 pages, the closing NUL included.
+// longestArgument is how long one argument or environment variable of a program may be on Linux, in bytes: 32 pages,
+// the closing NUL included.
 const longestArgument = 32*4096 - 1
 
 func checkArgs(r *strictjson.Reader, at string, v reflect.Value) {

@@ -19,7 +19,8 @@ const (
 	encodedInQuery = "\"#<>'"
 )
 
-// EncodedURL encodes what may not stand in a URL as it is, as browsers do: spaces and characters that are not ASCII. What is encoded already stays.
+// EncodedURL encodes what may not stand in a URL as it is, as browsers do: spaces and characters that are not ASCII.
+// What is encoded already stays.
 func EncodedURL(text string) string {
 	begin := 0
 	if _, rest, found := strings.Cut(text, "://"); found {

@@ -1,6 +1,6 @@
-// Package query reads conditions on executions as people write them, such as `label.team = docs and status = failed and created > -7d`, and
-// decides of an execution whether it meets one. Bounds are what a condition says in terms that a store has indexes and columns for; the rest is decided
-// execution by execution. It is pure.
+// Package query reads conditions on executions as people write them, such as `label.team = docs and status = failed and
+// created > -7d`, and decides of an execution whether it meets one. Bounds are what a condition says in terms that a
+// store has indexes and columns for; the rest is decided execution by execution. It is pure.
 package query
 
 import (

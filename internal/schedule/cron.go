@@ -243,7 +243,8 @@ func (c *cron) means(d day, hour, minute, second int) bool {
 	return c.hour&(1<<hour) != 0 && c.minute&(1<<minute) != 0 && c.second&(1<<second) != 0 && c.month&(1<<d.month) != 0 && c.onDay(d)
 }
 
-// until is the end of the times that the line means without a break, from one of its times on: of the second, the minute, the hour or the day.
+// until is the end of the times that the line means without a break, from one of its times on: of the second, the
+// minute, the hour or the day.
 func (c *cron) until(civil time.Time) time.Time {
 	const all = 1<<60 - 1
 	year, month, day := civil.Date()

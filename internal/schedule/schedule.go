@@ -284,8 +284,8 @@ func (s *Schedule) Idle() error { return errors.Join(s.idle...) }
 // beginning is from when on a line is looked for that may never come.
 var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// exceptionsPassed is how many steps are made over what is excepted before nothing counts as coming any more. A step passes one time, or what one
-// exception means without a break: a minute, an hour, a day.
+// exceptionsPassed is how many steps are made over what is excepted before nothing counts as coming any more. A step
+// passes one time, or what one exception means without a break: a minute, an hour, a day.
 const exceptionsPassed = 50_000
 
 // next is the first time at or after civil that a line means and that is no exception.

@@ -144,7 +144,8 @@ func TestIdleExceptions(t *testing.T) {
 	}
 }
 
-// A line means exactly the times at which its next time is that time itself, and covers another one where it means all of its times of a day.
+// A line means exactly the times at which its next time is that time itself, and covers another one where it means all
+// of its times of a day.
 func TestMeans(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var lines []cron
@@ -201,7 +202,8 @@ func TestManyExceptions(t *testing.T) {
 	}
 }
 
-// BenchmarkExceptions is the next time of a schedule whose minutes of January are excepted, with 1,000 lines: by whole days, and each by itself.
+// BenchmarkExceptions is the next time of a schedule whose minutes of January are excepted, with 1,000 lines: by whole
+// days, and each by itself.
 func BenchmarkExceptions(b *testing.B) {
 	for name, then := range map[string][]string{"days": {"* * * 1 *"}, "minutes": {"*/2 * * 1 *", "1-59/2 * * 1 *"}, "none": nil} {
 		b.Run(name, func(b *testing.B) {

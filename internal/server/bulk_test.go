@@ -142,7 +142,8 @@ func TestBulkRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A panic over one execution of a bulk request is that one's problem: it is handled in a goroutine of its own, where a panic ends the process.
+// A panic over one execution of a bulk request is that one's problem: it is handled in a goroutine of its own, where a
+// panic ends the process.
 func TestBulkThatPanics(t *testing.T) {
 	t.Parallel()
 	c := &call{Server: &Server{log: slog.New(slog.DiscardHandler)}, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}

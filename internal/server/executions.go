@@ -51,8 +51,8 @@ func (c *call) getExecution() error {
 	return c.json(http.StatusOK, out)
 }
 
-// asking finds the open inquiries of executions. Only those are looked up that wait for an answer or for their tasks by their own rows: a list
-// without such rows costs no call.
+// asking finds the open inquiries of executions. Only those are looked up that wait for an answer or for their tasks by
+// their own rows: a list without such rows costs no call.
 func (c *call) asking(all []*flow.Execution) (map[flow.ID]flow.ID, error) {
 	var ids []flow.ID
 	for _, x := range all {

@@ -19,8 +19,9 @@ const (
 	changed = "changed"
 )
 
-// graph answers with the tasks of a workflow laid out, also beside those of another version. Only one layout is made at a time, so that requests for the widest
-// workflow (10,000 tasks with 200,000 needs take 0.2 s) occupy one core and leave the others.
+// graph answers with the tasks of a workflow laid out, also beside those of another version. Only one layout is made at
+// a time, so that requests for the widest workflow (10,000 tasks with 200,000 needs take 0.2 s) occupy one core and
+// leave the others.
 func (c *call) graph() error {
 	version, since := int(c.number("version", 0, 1, 1<<31-1)), int(c.number("since", 0, 1, 1<<31-1))
 	if err := c.checked(); err != nil {
@@ -61,7 +62,8 @@ func (c *call) defined(version int) (*definition.Definition, store.Definition, e
 	return d, row, nil
 }
 
-// sketch is the tasks of a workflow as they are drawn. changes are those of tasks, and needed those of needs, where two versions are compared.
+// sketch is the tasks of a workflow as they are drawn. changes are those of tasks, and needed those of needs, where two
+// versions are compared.
 type sketch struct {
 	tasks   []*definition.Task
 	places  map[string]int // of tasks, by name
@@ -81,8 +83,8 @@ func sketchOf(d *definition.Definition) *sketch {
 	return s
 }
 
-// compare adds the tasks and needs that only an earlier sketch has, and says what became of all. The documents are those of both: a task has changed where its text has,
-// which is canonical.
+// compare adds the tasks and needs that only an earlier sketch has, and says what became of all. The documents are
+// those of both: a task has changed where its text has, which is canonical.
 func (s *sketch) compare(document []byte, old *sketch, before []byte) error {
 	texts, err := taskTexts(document)
 	if err != nil {

@@ -74,8 +74,8 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// needsNoToken reports whether a request is let in without a token: probes send none, the page's files are the same for all, and a session begins
-// with a token in its body.
+// needsNoToken reports whether a request is let in without a token: probes send none, the page's files are the same for
+// all, and a session begins with a token in its body.
 func (s *Server) needsNoToken(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz", path == sessionPath:
@@ -98,7 +98,8 @@ func (s *Server) mayUse(r *http.Request) bool {
 	return ok || len(s.tokens) == 0
 }
 
-// bearer is the token in a request's header; "" if it has none. Credentials of another scheme (Basic) are for a proxy, which may pass them on.
+// bearer is the token in a request's header; "" if it has none. Credentials of another scheme (Basic) are for a proxy,
+// which may pass them on.
 func bearer(r *http.Request) (token string, given bool) {
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

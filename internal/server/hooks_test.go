@@ -226,7 +226,8 @@ func TestHookRefusals(t *testing.T) {
 	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
 		t.Errorf("refused requests left %+v, %v", page, err)
 	}
-	// A proxy on this machine hands on what comes from elsewhere: where the server has tokens, one is needed, and no proxy may say that it is one.
+	// A proxy on this machine hands on what comes from elsewhere: where the server has tokens, one is needed, and no proxy
+	// may say that it is one.
 	known := []string{"Authorization", "Bearer " + token}
 	if code, _, _ := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 403 {
 		t.Errorf("from this machine, without a token: %d", code)

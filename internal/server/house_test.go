@@ -130,9 +130,8 @@ func start(t testing.TB, o Options) *house {
 	return h
 }
 
-// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says), "echo" (write what it is
-// given to read), or
-// anything else, which is written to stdout.
+// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says),
+// "echo" (write what it is given to read), or anything else, which is written to stdout.
 func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	var code api.Code
 	if err := json.Unmarshal(t.Payload, &code); err != nil {

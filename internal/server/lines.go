@@ -201,8 +201,8 @@ func (c *call) workers() error {
 	return c.json(http.StatusOK, out)
 }
 
-// held adds the executions that workers hold. It reads those of all workers together: a tab that shows 200 workers asks every 3 s, which would be 200
-// queries each time.
+// held adds the executions that workers hold. It reads those of all workers together: a tab that shows 200 workers asks
+// every 3 s, which would be 200 queries each time.
 func (c *call) held(workers []api.Worker) error {
 	sessions := make([]flow.ID, len(workers))
 	for i := range workers {

@@ -88,7 +88,8 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 	}
 }
 
-// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether there was a hint and whether the request goes on.
+// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether there was a hint and
+// whether the request goes on.
 func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) (hint, goesOn bool) {
 	tick := time.NewTimer(most)
 	defer tick.Stop()
@@ -235,8 +236,9 @@ const (
 	changedAnyway = 5 * time.Second
 )
 
-// watchExecutions streams hints that executions may have changed: one at once, so that the client looks at the state before the
-// stream, and one after every change. A message without a hint says so, but where this server does not hear of what others commit. The parameters of the list are checked but do not narrow the stream, because hints name
+// watchExecutions streams hints that executions may have changed: one at once, so that the client looks at the state
+// before the stream, and one after every change. A message without a hint says so, but where this server does not hear
+// of what others commit. The parameters of the list are checked but do not narrow the stream, because hints name
 // executions and not their properties.
 func (c *call) watchExecutions() error {
 	if c.query.Has("wait") {
@@ -267,8 +269,8 @@ type shown struct {
 	digest  bool // the same by one letter for each
 }
 
-// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise code whose last event
-// has no digest; they are part of the rows only if asked for, as are the other columns.
+// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise
+// code whose last event has no digest; they are part of the rows only if asked for, as are the other columns.
 func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, error) {
 	digests, err := c.digests(found)
 	if err != nil {

@@ -117,8 +117,8 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// Retention may remove an execution, and its idempotency key with it, between the answer that the key is known and the look at what it stands for:
-// the submission is a new one then, as if it had come a moment later.
+// Retention may remove an execution, and its idempotency key with it, between the answer that the key is known and the
+// look at what it stands for: the submission is a new one then, as if it had come a moment later.
 func TestIdempotencyBesideRetention(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

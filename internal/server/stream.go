@@ -161,8 +161,8 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	return c.ended(err)
 }
 
-// ended is the result of a stream. The status line has been sent, so the client cannot be told of an error: the connection is closed, and the client,
-// which asks again, gets the error as the answer.
+// ended is the result of a stream. The status line has been sent, so the client cannot be told of an error: the
+// connection is closed, and the client, which asks again, gets the error as the answer.
 func (c *call) ended(err error) error {
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		c.log.Warn("stream broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)

@@ -97,8 +97,8 @@ func TestEventsStreamAndResume(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?after=x", "")
 }
 
-// A line that a program writes reaches who follows its log before anybody would notice a delay. The time is that of a synctest bubble: only what waits
-// for a timer takes any of it.
+// A line that a program writes reaches who follows its log before anybody would notice a delay. The time is that of a
+// synctest bubble: only what waits for a timer takes any of it.
 func TestLogsAreLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Options{})

@@ -92,8 +92,8 @@ func counts(states map[string]string) map[string]int {
 	return n
 }
 
-// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing has. The time is that of a
-// synctest bubble, in which a message comes exactly when it is due.
+// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing
+// has. The time is that of a synctest bubble, in which a message comes exactly when it is due.
 func TestListTellsOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Options{})

@@ -24,7 +24,8 @@ type InquiryReader interface {
 	// Asking returns the ids of open inquiries by executions: of a workflow one that its tasks wait for, the first by purpose; of a task that
 	// asks its own. An execution without one is left out. It reads no question: a list of executions calls it for each page.
 	Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error)
-	// Askers returns of up to n executions whose tasks ask, or that ask by themselves, the first open inquiry by purpose. It reads no question.
+	// Askers returns of up to n executions whose tasks ask, or that ask by themselves, the first open inquiry by purpose.
+	// It reads no question.
 	Askers(ctx context.Context, n int) (map[flow.ID]flow.ID, error)
 	// Inquiries returns up to f.Limit inquiries, newest first (by id). Ask for the next page with Before set to the last
 	// id. It returns fewer if a Page is full.

@@ -17,9 +17,9 @@ var (
 	ErrConflict = errors.New("changed since it was read")
 	// ErrNotFound means that the row does not exist, or not any more.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable means that the database cannot be reached or cannot write at the moment. Nothing of the transaction was written, and trying
-	// again later is safe. One exception, on SQLite: where the fsync of a COMMIT fails and the process ends before its next commit, the
-	// transaction may be there at the next start.
+	// ErrUnavailable means that the database cannot be reached or cannot write at the moment. Nothing of the transaction
+	// was written, and trying again later is safe. One exception, on SQLite: where the fsync of a COMMIT fails and the
+	// process ends before its next commit, the transaction may be there at the next start.
 	ErrUnavailable = errors.New("database unavailable")
 	// ErrUnknown means that a commit was sent and its answer was lost. The transaction may have been committed: repeat only
 	// idempotent work.

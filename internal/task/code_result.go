@@ -167,8 +167,8 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 	return out.Bytes(), ""
 }
 
-// inline makes a result's fields from b, the first bytes of a stream of "all" bytes. Where they are not text, raw has them, and text has U+FFFD for
-// what is none, so that it is not taken for empty.
+// inline makes a result's fields from b, the first bytes of a stream of "all" bytes. Where they are not text, raw has
+// them, and text has U+FFFD for what is none, so that it is not taken for empty.
 func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	truncated = int64(len(b)) < all
 	if truncated {

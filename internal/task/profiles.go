@@ -99,8 +99,8 @@ if (strip) {
 	catch { new vm.SourceTextModule(js, {identifier: file}) }
 }`
 
-// What a JVM and Node.js write when their heap is full: it is smaller than the limit on memory, so the kernel ends nothing. A JVM that cannot
-// start another thread writes of memory too, and means the limit pids.
+// What a JVM and Node.js write when their heap is full: it is smaller than the limit on memory, so the kernel ends
+// nothing. A JVM that cannot start another thread writes of memory too, and means the limit pids.
 const (
 	javaOutOfMemory = `^.*\bjava\.lang\.OutOfMemoryError: (Java heap space|GC overhead limit exceeded|Metaspace|Compressed class space|Direct buffer memory|Cannot reserve).*|^# There is insufficient memory for the Java Runtime Environment.*`
 	nodeOutOfMemory = `^FATAL ERROR: .*heap out of memory.*`

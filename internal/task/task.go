@@ -84,10 +84,10 @@ func (t *Task) SetChain(h http.Header) {
 	}
 }
 
-// Log returns a writer for output that people may read while the handler works: "stdout" and "stderr" for those of a program,
-// "log" for anything else. Readers see bytes after about a tenth of a second. Only one goroutine at a time may write to a
-// stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails once the worker does not own the attempt
-// any more.
+// Log returns a writer for output that people may read while the handler works: "stdout" and "stderr" for those of a
+// program, "log" for anything else. Readers see bytes after about a tenth of a second. Only one goroutine at a time may
+// write to a stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails
+// once the worker does not own the attempt any more.
 func (t *Task) Log(stream string) io.Writer { return t.Host.Log(stream) }
 
 // Input is the input of an interactive execution, from its beginning in every attempt. A read waits for input, and ends with

@@ -167,7 +167,8 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	a.addEvent(flow.EventType(as.String()), a.endData(o.Error, o.Output), o)
 }
 
-// endData is what the last event says beside the outcome where code has cases. nil: there are none; the engine then writes the error into the event.
+// endData is what the last event says beside the outcome where code has cases. nil: there are none; the engine then
+// writes the error into the event.
 func (a *attempt) endData(e *flow.Error, output json.RawMessage) json.RawMessage {
 	if a.task.Kind != flow.KindCode {
 		return nil

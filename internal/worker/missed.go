@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A call of Take that failed may have claimed work. The worker asks for it after 1.25 s, and then four times with doubling
-// pauses: over 38.75 s in all (1.25 s times 31), or over 31/24 of a lease if that is shorter. Once is not enough, because the engine may not have noticed
-// that the connection is broken, and may still claim work for the call.
+// A call of Take that failed may have claimed work. The worker asks for it after 1.25 s, and then four times with
+// doubling pauses: over 38.75 s in all (1.25 s times 31), or over 31/24 of a lease if that is shorter. Once is not
+// enough, because the engine may not have noticed that the connection is broken, and may still claim work for the call.
 const (
 	missedFirst = 1250 * time.Millisecond
 	missedLooks = 5

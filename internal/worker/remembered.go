@@ -7,9 +7,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// remembered recognises attempts that the session has finished, declined or lost, for at least a lease: the same hand-off may come twice, the
-// second time much later. It keeps the attempts of the current third of a lease and of the three thirds before, eight bytes of
-// each, because a worker that ends 46,000 attempts a second has 1.8 million of them.
+// remembered recognises attempts that the session has finished, declined or lost, for at least a lease: the same
+// hand-off may come twice, the second time much later. It keeps the attempts of the current third of a lease and of the
+// three thirds before, eight bytes of each, because a worker that ends 46,000 attempts a second has 1.8 million of
+// them.
 type remembered struct {
 	parts [4]map[uint64]struct{} // the current one first
 	since time.Time              // when the current one was begun

@@ -64,9 +64,10 @@ func (r *reporter) sent(as []*attempt) {
 
 func (r *reporter) wake() { signal(r.signal) }
 
-// run reports until ctx ends or the session is lost. Once the session has expired, which is when it could not be renewed in time, the ends of
-// its attempts are still reported, until none is held: an end that arrives before the engine has recovered the attempt saves a repetition.
-// The output of such an attempt is sent first, because the uploader of logs has ended with the session.
+// run reports until ctx ends or the session is lost. Once the session has expired, which is when it could not be
+// renewed in time, the ends of its attempts are still reported, until none is held: an end that arrives before the
+// engine has recovered the attempt saves a repetition. The output of such an attempt is sent first, because the
+// uploader of logs has ended with the session.
 func (r *reporter) run(ctx context.Context, expired bool) {
 	var tries backoff
 	for ctx.Err() == nil {

@@ -152,8 +152,8 @@ func (s *session) emptied() <-chan struct{} {
 	return s.empty
 }
 
-// abandonAll stops every attempt without reporting how it was stopped: the engine recovers the attempts. One whose handler completes all the same is
-// reported if the session still lives, as it does in drain.
+// abandonAll stops every attempt without reporting how it was stopped: the engine recovers the attempts. One whose
+// handler completes all the same is reported if the session still lives, as it does in drain.
 func (s *session) abandonAll(reason string) {
 	for _, a := range s.all() {
 		a.stop(&task.Stop{Reason: reason})

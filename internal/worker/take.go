@@ -61,8 +61,8 @@ func (s *session) takeFor(ctx context.Context, first bool, share int) {
 	}
 }
 
-// room reports whether the worker may take more. When the engine is slow, ended attempts wait for their acknowledgement: with 32 slots no call
-// of Take begins while 192 attempts (4·32+64) or more are held.
+// room reports whether the worker may take more. When the engine is slow, ended attempts wait for their
+// acknowledgement: with 32 slots no call of Take begins while 192 attempts (4·32+64) or more are held.
 func (s *session) room() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -592,7 +592,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// An attempt that its host took away is followed by the next one, although the policy gives one alone: the reason reaches the rule that reads it.
+// An attempt that its host took away is followed by the next one, although the policy gives one alone: the reason
+// reaches the rule that reads it.
 func TestTakenByHost(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		lost := &task.Error{Code: flow.CodeInfraError, Message: "the node was lost", Details: json.RawMessage(`{"reason":"node_lost"}`)}

@@ -1,6 +1,7 @@
-// Package postgres keeps blobs in a PostgreSQL database, where every server reaches them. A blob is written piece by piece,
-// each in a transaction of its own, and gets its name when it is whole: memory, statements and transactions stay small
-// whatever its size, and a deadline holds for each piece and not for the whole. The tables belong to the schema of the executions (store/postgres).
+// Package postgres keeps blobs in a PostgreSQL database, where every server reaches them. A blob is written piece by
+// piece, each in a transaction of its own, and gets its name when it is whole: memory, statements and transactions stay
+// small whatever its size, and a deadline holds for each piece and not for the whole. The tables belong to the schema
+// of the executions (store/postgres).
 package postgres
 
 import (

@@ -71,8 +71,8 @@ func (s *Store) diagnose(ctx context.Context, err error) (found error, curable b
 	return fmt.Errorf("%s: %s: %w", s.at, e.Code, err), false
 }
 
-// passes reports whether a request that got this error code may succeed when it is sent again. The HTTP status is not looked at, because services
-// send different ones for the same code. A body that was damaged on its way is such a case.
+// passes reports whether a request that got this error code may succeed when it is sent again. The HTTP status is not
+// looked at, because services send different ones for the same code. A body that was damaged on its way is such a case.
 func passes(code string) bool {
 	switch code {
 	case "QuotaExceeded", "RequestTimeout", "OperationAborted", minio.IncompleteBody, minio.BadDigest, minio.XAmzContentSHA256Mismatch:

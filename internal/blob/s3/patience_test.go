@@ -98,7 +98,8 @@ func (s slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// A body that is taken slowly is not ended while it is taken: only a silence of the service is. A request that was ended does not end another.
+// A body that is taken slowly is not ended while it is taken: only a silence of the service is. A request that was
+// ended does not end another.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	for pause, whole := range map[time.Duration]bool{bodyTimeout - time.Second: true, bodyTimeout + time.Second: false} {

@@ -20,8 +20,8 @@ import (
 const (
 	// smallSize is what is read of a blob before it takes a buffer of the size of a part: most blobs end within it.
 	smallSize = 128 << 10
-	// partSize is how much of a large blob is one request: no less is allowed, and at most 10,000 parts are, which makes 52 GB. Twice the buffers is what the
-	// heap grows to: with 8 MiB a put of 16 GB took a process 46 MB.
+	// partSize is how much of a large blob is one request: no less is allowed, and at most 10,000 parts are, which makes
+	// 52 GB. Twice the buffers is what the heap grows to: with 8 MiB a put of 16 GB took a process 46 MB.
 	partSize, maxParts = 5 << 20, 10_000
 	// inFlight is how many parts of one blob are under way at once, and how many buffers it takes.
 	inFlight = 2

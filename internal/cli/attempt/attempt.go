@@ -1,5 +1,5 @@
-// Package attempt runs one recorded attempt in this process. A worker is handed it, as by an engine: it prepares, runs and ends the attempt as
-// it does every other one. What the worker reports stays here.
+// Package attempt runs one recorded attempt in this process. A worker is handed it, as by an engine: it prepares, runs
+// and ends the attempt as it does every other one. What the worker reports stays here.
 package attempt
 
 import (

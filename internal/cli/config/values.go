@@ -54,8 +54,8 @@ func oneOf(values ...string) func(string) error {
 // RuntimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
 var RuntimeNames = []string{sandbox.Name, docker.Name, Kubernetes, process.Name}
 
-// Isolating is the runtime for an execution of a kind, of which only such are acceptable that isolate: the named one, where it is one of these;
-// for a container that names none, docker; else the first of the setting, or the sandbox.
+// Isolating is the runtime for an execution of a kind, of which only such are acceptable that isolate: the named one,
+// where it is one of these; for a container that names none, docker; else the first of the setting, or the sandbox.
 func (c *Config) Isolating(name string, kind flow.Kind) string {
 	isolates := func(name string) bool { return name != process.Name && slices.Contains(RuntimeNames, name) }
 	configured := c.List("runtime")

@@ -207,8 +207,8 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	return nil
 }
 
-// placeOf chooses the one runtime that is opened for an attempt: the first of --runtime, or one that isolates. A record may have been written
-// by anybody, as that of an archive: what it names only chooses among the runtimes that isolate.
+// placeOf chooses the one runtime that is opened for an attempt: the first of --runtime, or one that isolates. A record
+// may have been written by anybody, as that of an archive: what it names only chooses among the runtimes that isolate.
 func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	const setting = "runtime"
 	var fields map[string]json.RawMessage

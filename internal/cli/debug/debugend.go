@@ -90,8 +90,8 @@ func endText(s api.Status, e *api.Error) string {
 	return fmt.Sprintf("%s, %s", s, e)
 }
 
-// sameEnd reports whether an attempt ended as it was recorded: by status, by the error's code, and by the exit code as far as both are known.
-// Messages are not compared: they may name times and paths, which differ from run to run.
+// sameEnd reports whether an attempt ended as it was recorded: by status, by the error's code, and by the exit code as
+// far as both are known. Messages are not compared: they may name times and paths, which differ from run to run.
 func sameEnd(rec *api.Attempt, status api.Status, e *api.Error, output json.RawMessage) bool {
 	if rec.Status != status || (rec.Error == nil) != (e == nil) || e != nil && rec.Error.Code != e.Code {
 		return false

@@ -158,8 +158,8 @@ func problemsOf(err error) definition.Problems {
 	return ps
 }
 
-// undeclaredQueues lists the queues that definitions name and that neither they nor the settings declare. `pawl run` with an engine of its own
-// refuses these too.
+// undeclaredQueues lists the queues that definitions name and that neither they nor the settings declare. `pawl run`
+// with an engine of its own refuses these too.
 func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
 	known := append(a.Config.List("queues"), flow.DefaultQueue)
 	known = append(known, definition.DeclaredQueues(defs)...)

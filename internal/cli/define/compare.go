@@ -163,8 +163,8 @@ func (v *versionFigures) sum() {
 	}
 }
 
-// wilson is the 95% confidence interval of a rate when hits of n were observed: Wilson's score interval, which also holds for a small n and for rates
-// near 0 or 1.
+// wilson is the 95% confidence interval of a rate when hits of n were observed: Wilson's score interval, which also
+// holds for a small n and for rates near 0 or 1.
 func wilson(hits, n int) (low, high float64) {
 	const z = 1.959964 // the normal distribution's 97.5th percentile
 	p, m := float64(hits)/float64(n), float64(n)

@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// diffOutcomes shows what differs between two executions: what they were, what they were given and how they ended, and with logs what they wrote.
+// diffOutcomes shows what differs between two executions: what they were, what they were given and how they ended, and
+// with logs what they wrote.
 func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string, logs bool) error {
 	var sides [2]executionSide
 	for i, id := range ids {

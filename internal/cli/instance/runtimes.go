@@ -32,8 +32,8 @@ func Link(name string, open Opener) { linked[name] = open }
 // ImageSetting is the setting for the image in which a runtime of images runs code.
 func ImageSetting(name string) string { return name + "_image" }
 
-// OpenRuntime starts the runtime of the given name. o are the options of the sandbox; keeps is the file in which the worker keeps its session, or
-// nil.
+// OpenRuntime starts the runtime of the given name. o are the options of the sandbox; keeps is the file in which the
+// worker keeps its session, or nil.
 func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
 	if open, ok := linked[name]; ok {
 		return open(c, keeps.name())
@@ -63,7 +63,8 @@ func (rs runtimes) Close() error {
 	return all
 }
 
-// openRuntimes starts the configured runtimes, and returns which of them run code and which run containers. One with an image for code does both.
+// openRuntimes starts the configured runtimes, and returns which of them run code and which run containers. One with an
+// image for code does both.
 func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range c.List("runtime") {
 		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.Duration("keep_warm"), PinCPUs: c.Text("pin_cpus") == "true"}, keeps)
@@ -94,8 +95,8 @@ func nowhereForCode(c *config.Config) error {
 		c.Text("runtime"), c.List("runtime")[0])
 }
 
-// OpenHandler returns the handler of one built-in kind, for a command that runs one execution and ends. The caller closes the runtimes that the handler
-// needs. For kind container no runtime need be able to run code.
+// OpenHandler returns the handler of one built-in kind, for a command that runs one execution and ends. The caller
+// closes the runtimes that the handler needs. For kind container no runtime need be able to run code.
 func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ task.Handler, _ io.Closer, err error) {
 	if !kind.RunsCode() {
 		handlers, err := callers(c)

@@ -203,7 +203,8 @@ func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing.Options
 // unhinted is how long a watched list goes without a hint: the server sends one at least every 5 s, unless a proxy holds the stream back.
 const unhinted = 10 * time.Second
 
-// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when the stream of changes has ended: the list is then read at every interval.
+// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when the
+// stream of changes has ended: the list is then read at every interval.
 func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
 	defer close(hints)
 	for _, err := range c.FollowChanges(ctx) {
@@ -286,8 +287,8 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 	return t
 }
 
-// statusText is the status, with the start time of an execution that was submitted for later, whether it is paused, and what one that is running
-// waits for without a worker.
+// statusText is the status, with the start time of an execution that was submitted for later, whether it is paused, and
+// what one that is running waits for without a worker.
 func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + output.When(&x.NotBefore)

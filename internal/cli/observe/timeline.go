@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// describeTimeline lists attempts by the workers that had them, in the order in which they were claimed; those that no worker had come last.
+// describeTimeline lists attempts by the workers that had them, in the order in which they were claimed; those that no
+// worker had come last.
 func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	whole, err := wholeTimeline(ctx, s, id)
 	if err != nil {

@@ -73,8 +73,8 @@ code, processor time, memory, and the error's first line. Progress goes to stand
 // isLabel reports whether an argument is a label, as in run=17, where an id should stand.
 func isLabel(arg string) bool { return strings.Contains(arg, "=") }
 
-// waitForIDs prints how executions end, in the order of their ids. It looks all of them up first: a mistyped id is an error at once, not after the
-// hours that the ones before it take.
+// waitForIDs prints how executions end, in the order of their ids. It looks all of them up first: a mistyped id is an
+// error at once, not after the hours that the ones before it take.
 func waitForIDs(ctx context.Context, a *app.App, s *app.Session, ids []string, o *waitOptions) error {
 	found := make([]*api.Execution, len(ids))
 	for i, id := range ids {

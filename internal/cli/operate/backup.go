@@ -295,7 +295,8 @@ func lockEmpty(state string) (*os.File, error) {
 	return lock, err
 }
 
-// mustBeEmpty refuses a directory that holds anything except files of the given names. flag is the flag that named the directory; "": an argument did.
+// mustBeEmpty refuses a directory that holds anything except files of the given names. flag is the flag that named the
+// directory; "": an argument did.
 func mustBeEmpty(dir, flag string, except ...string) error {
 	fix := "name a directory that is empty or not there"
 	if flag != "" {
@@ -318,8 +319,8 @@ func mustBeEmpty(dir, flag string, except ...string) error {
 	return nil
 }
 
-// copyTree copies the regular files beneath from that are missing beneath to, and counts them. A file that is removed meanwhile is passed over; a
-// directory that does not exist has no files.
+// copyTree copies the regular files beneath from that are missing beneath to, and counts them. A file that is removed
+// meanwhile is passed over; a directory that does not exist has no files.
 func copyTree(ctx context.Context, from, to string) (n int, err error) {
 	made := map[string]bool{}
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {

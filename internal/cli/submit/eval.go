@@ -363,8 +363,8 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 	return &exit.Error{Code: code}
 }
 
-// writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there, since an output in which
-// something is left out has more bytes than are kept.
+// writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there,
+// since an output in which something is left out has more bytes than are kept.
 func writeCached(a *app.App, x *api.Execution, r *api.CodeResult) error {
 	a.Say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
 	_, err := a.Out.Write(append([]byte(r.Stdout), r.StdoutBase64...))

@@ -62,8 +62,8 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	return k, r, nil
 }
 
-// start reads --at and --in. Without them both results are zero, and the execution may start at once. A time that is past is accepted, because a
-// script may run late; a message says that it is past, in case it was mistyped.
+// start reads --at and --in. Without them both results are zero, and the execution may start at once. A time that is
+// past is accepted, because a script may run late; a message says that it is past, in case it was mistyped.
 func (o *flowControl) start(a *app.App) (at time.Time, in api.Duration, err error) {
 	switch {
 	case o.at != "" && o.in != 0:

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// longNumber is a number whose digits neither CEL's int and uint nor its double have, such as 123456789012345678901: as it is written. It can be
-// passed on, compared and written with all of them. Arithmetic with it is an error, as an overflow is.
+// longNumber is a number whose digits neither CEL's int and uint nor its double have, such as 123456789012345678901: as
+// it is written. It can be passed on, compared and written with all of them. Arithmetic with it is an error, as an
+// overflow is.
 type longNumber string
 
 var longNumberType = types.NewObjectType("number", traits.ComparerType, traits.AdderType, traits.SubtractorType, traits.MultiplierType, traits.DividerType, traits.ModderType,

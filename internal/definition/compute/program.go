@@ -54,7 +54,8 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// Run evaluates the program and returns what that has cost, which is positive also with an error. Its errors say what to do where CEL's do not.
+// Run evaluates the program and returns what that has cost, which is positive also with an error. Its errors say what
+// to do where CEL's do not.
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, details, err := p.program.ContextEval(ended, vars)
 	cost = 1

@@ -33,8 +33,8 @@ func NewLanguages(s store.Store, configured []string) *Languages {
 // mostNamed is how many languages that profiles add are named to users.
 const mostNamed = 24
 
-// Meant says what to write for the name of a language that no profile has. It names the languages that profiles of this server and of workers
-// add too; where the store cannot be read, those that this server knows.
+// Meant says what to write for the name of a language that no profile has. It names the languages that profiles of this
+// server and of workers add too; where the store cannot be read, those that this server knows.
 func (l *Languages) Meant(ctx context.Context, name string) string {
 	if fix := language.BuiltIn().Suggest(name); fix != "" {
 		return fix

@@ -23,7 +23,8 @@ const (
 	retiredKind   = "retired"
 )
 
-// Retirement is the latest decision about a definition: whether it is retired, the time, the author and the reason. The zero value is of one that never was.
+// Retirement is the latest decision about a definition: whether it is retired, the time, the author and the reason. The
+// zero value is of one that never was.
 type Retirement struct {
 	Name    string
 	Number  int // of the decision, from 1

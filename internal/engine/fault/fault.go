@@ -1,5 +1,5 @@
-// Package fault is the engine's refusal of a request: everything that is wrong with it, with the place, the value and the fix of each problem, and the
-// bounds that requests are checked against.
+// Package fault is the engine's refusal of a request: everything that is wrong with it, with the place, the value and
+// the fix of each problem, and the bounds that requests are checked against.
 package fault
 
 import (
@@ -119,7 +119,8 @@ func BadJSON(b json.RawMessage, limit int) string {
 	return ""
 }
 
-// Passing reports whether an error lies in the database or the caller, and not in what was read or to be written: the same call may succeed later.
+// Passing reports whether an error lies in the database or the caller, and not in what was read or to be written: the
+// same call may succeed later.
 func Passing(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

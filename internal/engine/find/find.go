@@ -104,8 +104,8 @@ func (k *Finder) searchable(ctx context.Context, q *query.Query) (declared map[s
 	return declared, false, nil
 }
 
-// Find finds executions that a filter selects and that meet a condition, as store.Reader.Search does: it looks at no more executions than the filter
-// reaches, and says where it gave up.
+// Find finds executions that a filter selects and that meet a condition, as store.Reader.Search does: it looks at no
+// more executions than the filter reaches, and says where it gave up.
 func (k *Finder) Find(ctx context.Context, f store.Filter, q *query.Query) (store.Found, error) {
 	b := q.Bounds()
 	if b.Never || !narrow(&f, &b) {
@@ -247,8 +247,8 @@ func (s *search) take(page []*flow.Execution) (over bool, err error) {
 // membersAtOnce is of how many executions inputs and outputs are read together.
 const membersAtOnce = 100
 
-// decide reads the inputs and outputs of the first of these, as many as there is room for, and decides about them. It returns how many: 0 where
-// enough has been read.
+// decide reads the inputs and outputs of the first of these, as many as there is room for, and decides about them. It
+// returns how many: 0 where enough has been read.
 func (s *search) decide(page []*flow.Execution, unknown []int, verdicts []query.Verdict, record func(*flow.Execution) query.Record) (n int, err error) {
 	if s.read >= MembersReach || s.bytes >= membersBytes {
 		return 0, nil

@@ -57,7 +57,8 @@ type Answer struct {
 	path string  // the names of the tasks down to Root
 }
 
-// Advice is one thing that would let an execution, schedule or rule go on, without the words of any program. What can be ordered of Pawl is named as well.
+// Advice is one thing that would let an execution, schedule or rule go on, without the words of any program. What can
+// be ordered of Pawl is named as well.
 type Advice struct {
 	Text    string
 	Do      string // resume, answer, cancel, why, retry; "": Pawl's API has no order for it

@@ -15,7 +15,8 @@ func (w *Answer) paused(p *store.Pause, then string) {
 	w.Unblock = []Advice{resumeIt(p.Of.String(), p.Name)}
 }
 
-// pauseText is a sentence about a pause: the queue, worker or action that is paused, since when, by which person, until when, and the reason.
+// pauseText is a sentence about a pause: the queue, worker or action that is paused, since when, by which person, until
+// when, and the reason.
 func pauseText(p *store.Pause) string {
 	text := fmt.Sprintf("%s %q is paused since %s", p.Of, p.Name, Clock(p.At))
 	if p.By != "" {

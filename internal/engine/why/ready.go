@@ -122,7 +122,8 @@ func (w *Answer) count(c *candidates) {
 	}
 }
 
-// noWorker says why no live worker can take an execution: those that could are paused, lack its handler or something else, or there are none.
+// noWorker says why no live worker can take an execution: those that could are paused, lack its handler or something
+// else, or there are none.
 func (w *Answer) noWorker(where string, needs []string, c *candidates) {
 	handler := w.Needs.Handler
 	switch {

@@ -252,7 +252,8 @@ func TestRedisIsKilled(t *testing.T) {
 	})
 }
 
-// The leader of several Redis is killed, another takes its place, and it comes back: work pauses and goes on, nothing is lost, nothing is done twice.
+// The leader of several Redis is killed, another takes its place, and it comes back: work pauses and goes on, nothing
+// is lost, nothing is done twice.
 func TestRedisLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, several := range map[string]func(*testing.T) *redistest.Several{"sentinel": redistest.Sentinel, "cluster": redistest.Cluster} {
@@ -302,7 +303,8 @@ func TestRabbitMQIsKilled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { // one after another: they share the server
 			url := s.URL() + "?namespace=" + c.name
-			// A RabbitMQ that is started takes longer than two thirds of the usual lease on a machine that does other things as well: up to three minutes.
+			// A RabbitMQ that is started takes longer than two thirds of the usual lease on a machine that does other things as
+			// well: up to three minutes.
 			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 				return behind(t, e, rabbit(t, url, "one"), rabbit(t, url, ""))
 			}), func() { c.trouble(c.name) })
@@ -310,8 +312,8 @@ func TestRabbitMQIsKilled(t *testing.T) {
 	}
 }
 
-// The node of a cluster of RabbitMQ that leads a line is killed, another one leads it, and the node comes back: work pauses and goes on, nothing is lost,
-// nothing is done twice.
+// The node of a cluster of RabbitMQ that leads a line is killed, another one leads it, and the node comes back: work
+// pauses and goes on, nothing is lost, nothing is done twice.
 func TestRabbitMQLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	c := rabbitmqtest.Cluster(t)

@@ -37,7 +37,8 @@ func (r *runs) Run(_ context.Context, tk *task.Task) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// A broker is killed again and again while many executions run: each of them runs and ends once, and work goes on soon after the broker answers.
+// A broker is killed again and again while many executions run: each of them runs and ends once, and work goes on soon
+// after the broker answers.
 func TestBrokerKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	type broker interface {

@@ -255,8 +255,8 @@ func TestRepeatedTake(t *testing.T) {
 	}
 }
 
-// An answer may come although the server gives it up, since the next call of its poller is there before the broker has confirmed the answer. That
-// call says whether it has come: if so it gets other work, and otherwise the same again.
+// An answer may come although the server gives it up, since the next call of its poller is there before the broker has
+// confirmed the answer. That call says whether it has come: if so it gets other work, and otherwise the same again.
 func TestAnswerCameAllTheSame(t *testing.T) {
 	t.Parallel()
 	first, second := handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, handoff.Assignment{Execution: flow.ID{2}, Attempt: 1}

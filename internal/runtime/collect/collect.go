@@ -60,7 +60,8 @@ type collection struct {
 	unlisted int // refusals beyond maxRefused
 }
 
-// refuse lists a refusal. Those that would not be listed are counted only: a program can leave 100,000 links of long names, whose refusals take 80 MB.
+// refuse lists a refusal. Those that would not be listed are counted only: a program can leave 100,000 links of long
+// names, whose refusals take 80 MB.
 func (c *collection) refuse(name, why string) {
 	if len(c.refused) == maxRefused {
 		c.unlisted++

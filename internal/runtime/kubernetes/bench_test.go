@@ -36,9 +36,10 @@ func (t times) report(b *testing.B, what string) {
 	b.ReportMetric(t[len(t)-1].Seconds()*1000, "ms-"+what+"-most")
 }
 
-// BenchmarkRun is a run beside a bare pod of the same image that does the same, one after the other: how long each takes until the first byte
-// of the program has come, for the bare pod as kubectl run and kubectl logs --follow have it; how long until the end of a run is known after its
-// last byte; and until a kill is confirmed of a program that ignores SIGTERM.
+// BenchmarkRun is a run beside a bare pod of the same image that does the same, one after the other: how long each
+// takes until the first byte of the program has come, for the bare pod as kubectl run and kubectl logs --follow have
+// it; how long until the end of a run is known after its last byte; and until a kill is confirmed of a program that
+// ignores SIGTERM.
 func BenchmarkRun(b *testing.B) {
 	r := openRuntime(b, Options{Image: tools(b)})
 	defer r.Close()
@@ -84,8 +85,8 @@ func alone(pod *v1.Pod) {
 	pod.Spec.Containers, pod.Spec.Volumes = []v1.Container{main}, nil
 }
 
-// bareFirstByte creates a pod of one container, waits until the API tells that it runs, follows its log, and deletes it. It returns when the
-// first byte came.
+// bareFirstByte creates a pod of one container, waits until the API tells that it runs, follows its log, and deletes
+// it. It returns when the first byte came.
 func bareFirstByte(b *testing.B, r *Runtime) time.Time {
 	b.Helper()
 	n := newRun(r, shell(r.options.Image, ""))
@@ -124,7 +125,8 @@ func bareFirstByte(b *testing.B, r *Runtime) time.Time {
 	return time.Now()
 }
 
-// BenchmarkBarePod is what the cluster takes for a pod of one container that does nothing: until the API tells that it runs, and that it has ended.
+// BenchmarkBarePod is what the cluster takes for a pod of one container that does nothing: until the API tells that it
+// runs, and that it has ended.
 func BenchmarkBarePod(b *testing.B) {
 	image, namespace := tools(b), kubernetestest.Namespace(b)
 	r := openRuntime(b, Options{Namespace: namespace})

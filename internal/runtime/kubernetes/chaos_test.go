@@ -176,8 +176,8 @@ func (n *noted) Len() int {
 	return n.buf.Len()
 }
 
-// beside gives the cluster a second node until the test ends, which takes no pods: where every node is silent, a cluster takes itself for cut
-// off and gives none up.
+// beside gives the cluster a second node until the test ends, which takes no pods: where every node is silent, a
+// cluster takes itself for cut off and gives none up.
 func beside(t *testing.T) {
 	t.Helper()
 	const name, lease = "pawl-test-beside", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -296,7 +296,8 @@ func cordon(t *testing.T, is bool) {
 	})
 }
 
-// A node that is drained, as kubectl drain does it, ends its runs by that cause; the next attempt is told that no node takes it, and runs when one does.
+// A node that is drained, as kubectl drain does it, ends its runs by that cause; the next attempt is told that no node
+// takes it, and runs when one does.
 func TestDrained(t *testing.T) {
 	const token = "drained-9753"
 	r := openRuntime(t, Options{Image: tools(t)})

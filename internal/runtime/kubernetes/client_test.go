@@ -189,8 +189,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// A request that is given up may still be carried out, after the DELETE that is to take the pod back: the pod stays then, until its keeper has
-// missed a worker for OrphanAfter. So a start that is given up while the API server makes the pod waits for the answer.
+// A request that is given up may still be carried out, after the DELETE that is to take the pod back: the pod stays
+// then, until its keeper has missed a worker for OrphanAfter. So a start that is given up while the API server makes
+// the pod waits for the answer.
 func TestCreateIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := &server{}

@@ -33,13 +33,13 @@ const (
 	pingEvery = 5 * time.Second
 	// silence is how long a stream may say nothing until another one is tried.
 	silence = 15 * time.Second
-	// firstAnswer is the same for a keeper that has never answered: on a node that starts 20 pods at once an exec itself may take more than silence, and
-	// each one that was given up was followed by another.
+	// firstAnswer is the same for a keeper that has never answered: on a node that starts 20 pods at once an exec itself
+	// may take more than silence, and each one that was given up was followed by another.
 	firstAnswer = 45 * time.Second
 )
 
-// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error. within is how long the first one may
-// take to come.
+// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error.
+// within is how long the first one may take to come.
 func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration, take func(wire.Frame) error) (*link, error) {
 	url := r.pods.rest.Post().Resource("pods").Namespace(r.options.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&v1.PodExecOptions{Container: keeperName, Command: []string{wire.Image, "attach"}, Stdin: true, Stdout: true, Stderr: true},
@@ -50,7 +50,8 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 	}
 	var ctx context.Context
 	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
-		// The library waits for the answer to its request without an end, also when ctx has ended: that of a node whose kubelet is stuck never comes.
+		// The library waits for the answer to its request without an end, also when ctx has ended: that of a node whose
+		// kubelet is stuck never comes.
 		GotConn: func(c httptrace.GotConnInfo) { context.AfterFunc(ctx, func() { _ = c.Conn.Close() }) },
 	}))
 	in, to := io.Pipe()

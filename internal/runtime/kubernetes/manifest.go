@@ -109,7 +109,8 @@ func (n *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// rename draws a nonce and the name that follows from it, for a pod that is made in the place of one that may still be ending under the old name.
+// rename draws a nonce and the name that follows from it, for a pod that is made in the place of one that may still be
+// ending under the old name.
 func (n *run) rename() {
 	n.nonce = strings.ToLower(rand.Text())
 	n.name = n.podName()
@@ -209,9 +210,9 @@ func (n *run) manifest() *v1.Pod {
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 			"karpenter.sh/do-not-disrupt":                    "true",
 		}},
-		// The kubelet starts containers in their order, and the next one when the hook behind the start of the one before has ended: so the helper is
-		// there when the program's container starts. A sidecar among the init containers would have the kubelet look at the pod once more in between,
-		// which it does once a second.
+		// The kubelet starts containers in their order, and the next one when the hook behind the start of the one before has
+		// ended: so the helper is there when the program's container starts. A sidecar among the init containers would have
+		// the kubelet look at the pod once more in between, which it does once a second.
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
 			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),

@@ -19,8 +19,9 @@ import (
 
 var playedPods = flag.Int("kubernetes.played", 50, "how many pods TestManyPlayedPods has at once")
 
-// A worker follows many pods with one watch, and a pod costs it three requests: create, exec and delete. The worker is a process of its own, beside
-// which the test plays the cluster, with a real keeper for each pod. What it grows by is printed only: under the race detector it is nine times as much.
+// A worker follows many pods with one watch, and a pod costs it three requests: create, exec and delete. The worker is
+// a process of its own, beside which the test plays the cluster, with a real keeper for each pod. What it grows by is
+// printed only: under the race detector it is nine times as much.
 func TestManyPlayedPods(t *testing.T) {
 	const marker = "PAWL_TEST_PLAYED_CLUSTER"
 	n := *playedPods

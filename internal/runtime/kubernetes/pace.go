@@ -12,29 +12,31 @@ const (
 	paceShare = 0.9
 	// paceWeight is the weight of the latest pod in the usual time.
 	paceWeight = 0.2
-	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the same time, since how
-	// long that takes then says little. paceRarely is the pause after the last of them, for a kubelet that never reports the keeper, and startsApart times
-	// the pods that start where that is longer: on a node that took minutes to start 20 at once each asked in vain every 20 s.
+	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the
+	// same time, since how long that takes then says little. paceRarely is the pause after the last of them, for a kubelet
+	// that never reports the keeper, and startsApart times the pods that start where that is longer: on a node that took
+	// minutes to start 20 at once each asked in vain every 20 s.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
-	// paceVain is how many of the pods that start beside others are tried early, and then every paceProbe-th, until one meets its keeper: of 20
-	// pods at once on one node hardly any does, which may be otherwise where each of many nodes starts one.
+	// paceVain is how many of the pods that start beside others are tried early, and then every paceProbe-th, until one
+	// meets its keeper: of 20 pods at once on one node hardly any does, which may be otherwise where each of many nodes
+	// starts one.
 	paceVain  = 5
 	paceProbe = 10
 	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second
-	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then every eventsEvery. Where
-	// n others start it is n times startsApart later, and no more often than one of all in startsApart: 500 pods on a slow node, which take ten
-	// minutes, would ask 5,000 times, and so they ask 200 times.
+	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and
+	// then every eventsEvery. Where n others start it is n times startsApart later, and no more often than one of all in
+	// startsApart: 500 pods on a slow node, which take ten minutes, would ask 5,000 times, and so they ask 200 times.
 	eventsAfter = 20 * time.Second
 	eventsEvery = time.Minute
 	startsApart = 3 * time.Second
 )
 
-// pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second late, and an exec that comes
-// too early costs a request that the API server and the kubelet refuse. So the first tries come when keepers of this cluster usually answer, and
-// the next one when the kubelet has reported the keeper.
+// pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second
+// late, and an exec that comes too early costs a request that the API server and the kubelet refuse. So the first tries
+// come when keepers of this cluster usually answer, and the next one when the kubelet has reported the keeper.
 type pace struct {
 	mu    sync.Mutex
 	usual time.Duration // from the pod's node to the keeper's answer

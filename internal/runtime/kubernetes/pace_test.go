@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A keeper is tried when keepers have usually answered: twice where one pod starts, once where several do, and then when the kubelet has told of it.
+// A keeper is tried when keepers have usually answered: twice where one pod starts, once where several do, and then
+// when the kubelet has told of it.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
@@ -103,7 +104,8 @@ func TestPaceOfManySlowPods(t *testing.T) {
 	}
 }
 
-// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than one pod in startsApart.
+// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than
+// one pod in startsApart.
 func TestPaceOfEvents(t *testing.T) {
 	t.Parallel()
 	placed := time.Now()

@@ -215,7 +215,8 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// An exec that starts slowly is waited for: another would only add to what the node has to do. Of a keeper that has answered, the silence is short.
+// An exec that starts slowly is waited for: another would only add to what the node has to do. Of a keeper that has
+// answered, the silence is short.
 func TestSlowFirstExec(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -349,8 +350,8 @@ func (g *gated) Write(p []byte) (int, error) {
 	return g.noted.Write(p)
 }
 
-// A program that is killed for its memory has run, though the worker, which still takes what it wrote before, has not been told that it began:
-// its end is its own, and not that of a start that may be tried again.
+// A program that is killed for its memory has run, though the worker, which still takes what it wrote before, has not
+// been told that it began: its end is its own, and not that of a start that may be tried again.
 func TestKilledWhileItsOutputComes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -206,8 +206,8 @@ func (n *run) resume(ctx context.Context) (err error) {
 			_ = n.outputs[i].in.Close()
 		}
 	}()
-	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the pod is read again. Its
-	// program runs, and would be lost for an API server that is being started as well.
+	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the
+	// pod is read again. Its program runs, and would be lost for an API server that is being started as well.
 	err = insist(ctx, func(ctx context.Context) (err error) {
 		pod, err = r.pods.get(ctx, n.name)
 		return err

@@ -82,8 +82,8 @@ func lastingSpec(image, name, script string) runtime.Spec {
 	return spec
 }
 
-// again opens the runtime as the worker's next process does, and resumes all runs that have outlived the process before. They must be those of
-// want.
+// again opens the runtime as the worker's next process does, and resumes all runs that have outlived the process
+// before. They must be those of want.
 func again(t *testing.T, namespace string, want ...string) *Runtime {
 	t.Helper()
 	r := openRuntime(t, Options{Namespace: namespace, Worker: "test"})

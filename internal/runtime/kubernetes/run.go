@@ -281,8 +281,8 @@ func (n *run) await(done func(wire.State) bool) error {
 	}
 }
 
-// reconnect tries once, and returns when the keeper has answered, or when it will not any more. A program that is to be ended is not waited for:
-// its pod can be deleted.
+// reconnect tries once, and returns when the keeper has answered, or when it will not any more. A program that is to be
+// ended is not waited for: its pod can be deleted.
 func (n *run) reconnect() error {
 	state, changed := n.now()
 	l, err := n.connect()

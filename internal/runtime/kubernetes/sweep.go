@@ -33,9 +33,9 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper waits for
-// one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up, and of this one what is over and
-// could not be deleted when its run ended. It returns how many it deleted.
+// sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper
+// waits for one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up,
+// and of this one what is over and could not be deleted when its run ended. It returns how many it deleted.
 func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
 	for _, which := range []metav1.ListOptions{

@@ -26,8 +26,9 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell that has started Pawl. It
-// is best effort: what a program does in the first microseconds is not bounded, and trusted programs do not race for that.
+// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell
+// that has started Pawl. It is best effort: what a program does in the first microseconds is not bounded, and trusted
+// programs do not race for that.
 func limitProcess(pid int, l runtime.Limits) {
 	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
 	for resource, limit := range map[int]unix.Rlimit{

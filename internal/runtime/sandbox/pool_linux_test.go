@@ -147,8 +147,9 @@ func TestPoolIsOutdated(t *testing.T) {
 	}
 }
 
-// TestPoolExpires leaves the pool alone until it is emptied, before and after a start, and then has a start fill it again. How long it is left alone is set for each step: two
-// sandboxes may take longer to build than a time that the test could wait for, and would never be there together.
+// TestPoolExpires leaves the pool alone until it is emptied, before and after a start, and then has a start fill it
+// again. How long it is left alone is set for each step: two sandboxes may take longer to build than a time that the
+// test could wait for, and would never be there together.
 func TestPoolExpires(t *testing.T) {
 	r := openPool(t, Options{Warm: 2, KeepWarm: time.Hour})
 	keep := func(d time.Duration) {

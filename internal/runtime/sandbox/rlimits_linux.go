@@ -8,15 +8,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// The largest stacks. A thread reserves as much address space as the limit on the stack says: with 1 GiB the threads of a program fit into what
-// the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16 MiB leave room for some 70 threads.
+// The largest stacks. A thread reserves as much address space as the limit on the stack says: with 1 GiB the threads of
+// a program fit into what the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16
+// MiB leave room for some 70 threads.
 const (
 	mostStack        = 1 << 30
 	mostStackWatched = 16 << 20
 )
 
-// rlimits returns the limits that every process of a run has by itself. All of them are set, so that a verdict does not depend on the shell that
-// has started Pawl; none is above what we may give.
+// rlimits returns the limits that every process of a run has by itself. All of them are set, so that a verdict does not
+// depend on the shell that has started Pawl; none is above what we may give.
 func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 	limits := []pid1.Rlimit{
 		// A limit of 0 would not keep the kernel from handing a crash to a core_pattern that is a pipe; 1 does (the kernel's fs/coredump.c).
@@ -54,7 +55,8 @@ func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 	return limits
 }
 
-// allowed is value, or the most that a process of ours may have. Root lifts its own hard limit first: the init has no privilege on the host.
+// allowed is value, or the most that a process of ours may have. Root lifts its own hard limit first: the init has no
+// privilege on the host.
 func allowed(resource int, value uint64) uint64 {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(resource, &own); err != nil || own.Max >= value {
@@ -66,8 +68,8 @@ func allowed(resource int, value uint64) uint64 {
 	return own.Max
 }
 
-// ownPriority gives what the thread creates a nice value of 0, whatever Pawl itself was started with. An unprivileged Pawl cannot lower its own,
-// and its programs then have that.
+// ownPriority gives what the thread creates a nice value of 0, whatever Pawl itself was started with. An unprivileged
+// Pawl cannot lower its own, and its programs then have that.
 func ownPriority(thread *spawn.Thread) {
 	thread.Do(func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) })
 }

@@ -182,7 +182,8 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 	return slices.Compact(allowed), guarded, nil
 }
 
-// program writes the filter: architecture, what is answered for some arguments, guarded calls, then the allowed numbers as ascending ranges.
+// program writes the filter: architecture, what is answered for some arguments, guarded calls, then the allowed numbers
+// as ascending ranges.
 func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32, watched bool) []bpf.Instruction {
 	var highest uint32
 	for _, n := range numbers {

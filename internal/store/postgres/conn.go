@@ -30,16 +30,17 @@ func sql(text string) *query {
 	return q
 }
 
-// is returns an equality to look up the rows that a statement writes, one for each row of its input, by the first column of an index: of two of
-// this form one may become a filter, so further columns have plain equalities, or none that an index fits. PostgreSQL may plan a
-// statement while a table is empty; it then prefers to read the whole table in the order of an index and to merge, and keeps
-// that plan when the table has become full. For this form of the equality it can use the index for a look-up, but not for an
-// order. Rows that are only read are looked up by LATERAL … OFFSET 0 or by a scalar subquery, because the planner may turn
-// EXISTS into a hash of the whole table.
+// is returns an equality to look up the rows that a statement writes, one for each row of its input, by the first
+// column of an index: of two of this form one may become a filter, so further columns have plain equalities, or none
+// that an index fits. PostgreSQL may plan a statement while a table is empty; it then prefers to read the whole table
+// in the order of an index and to merge, and keeps that plan when the table has become full. For this form of the
+// equality it can use the index for a look-up, but not for an order. Rows that are only read are looked up by LATERAL …
+// OFFSET 0 or by a scalar subquery, because the planner may turn EXISTS into a hash of the whole table.
 func is(column, value string) string { return column + ` = ANY (ARRAY[` + value + `])` }
 
-// from returns an equality for rows that are only read and are sorted by the same column first: only an index that begins with it has that order. For
-// a plain equality the planner may take, while a table is empty, an index of which the column is the second, and read it from end to end.
+// from returns an equality for rows that are only read and are sorted by the same column first: only an index that
+// begins with it has that order. For a plain equality the planner may take, while a table is empty, an index of which
+// the column is the second, and read it from end to end.
 func from(column, value string) string {
 	return column + ` >= ` + value + ` AND ` + column + ` <= ` + value
 }

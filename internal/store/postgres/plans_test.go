@@ -134,8 +134,8 @@ func TestPlansOfTallies(t *testing.T) {
 	execute(t, server(t), `TRUNCATE `+schema+`.ended, `+schema+`.labels`)
 }
 
-// A list asks for the open question of each workflow: a workflow that has asked 5,000 people, and has their answers, is not read through. What asks is read
-// from the index of open questions, which knows nothing of those 5,000.
+// A list asks for the open question of each workflow: a workflow that has asked 5,000 people, and has their answers, is
+// not read through. What asks is read from the index of open questions, which knows nothing of those 5,000.
 func TestPlanOfAsking(t *testing.T) {
 	t.Parallel()
 	schema, asker := emptySchema(t), "01000000-0000-0000-0000-000000000000"
@@ -238,8 +238,8 @@ func (p *plan) whole(first map[string]string) string {
 	return ""
 }
 
-// whole are the statements that are about whole tables, about the few rows of sessions, or about all open questions, which have an index of their own
-// (TestPlanOfAsking).
+// whole are the statements that are about whole tables, about the few rows of sessions, or about all open questions,
+// which have an index of their own (TestPlanOfAsking).
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
 		qQueues: true, qKeys: true, qUnfinished: true, qUnapplied: true, qFullKeys: true,

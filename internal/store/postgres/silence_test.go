@@ -28,8 +28,8 @@ func brief(quiet bool) pgpool.Limits {
 // within is what production promises for 45 s, at a tenth and with something for a busy machine.
 const within = 10 * time.Second
 
-// tenths of the limits of production are what tests try one after the other, until the machine is fast enough for them: to open a connection
-// in a second, for example.
+// tenths of the limits of production are what tests try one after the other, until the machine is fast enough for them:
+// to open a connection in a second, for example.
 var tenths = []time.Duration{1, 3, 10}
 
 // overSilence opens a store through a proxy and uses all its connections once.
@@ -104,9 +104,10 @@ func (s *Store) sampleCalls() map[string]func(context.Context) error {
 	}
 }
 
-// Connections that fall silent, as when the primary's host dies and a standby takes over, cost a quiet store nothing but a
-// short wait, and a busy one an error for what was under way. Afterwards everything works again. Where the machine is too busy for the limits of
-// production at a tenth, to open a connection in a second for example, they are tried at three tenths, and then whole.
+// Connections that fall silent, as when the primary's host dies and a standby takes over, cost a quiet store nothing
+// but a short wait, and a busy one an error for what was under way. Afterwards everything works again. Where the
+// machine is too busy for the limits of production at a tenth, to open a connection in a second for example, they are
+// tried at three tenths, and then whole.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, how := range pgpooltest.Silences() {

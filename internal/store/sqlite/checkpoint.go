@@ -36,7 +36,8 @@ const (
 	walSlower = 100
 	walRest   = 1000
 	slowest   = 50 * time.Millisecond
-	// checkpointTries is how often the store checkpoints its log while the writer goes on. After that it holds the writer for the rest of the log, however long that is.
+	// checkpointTries is how often the store checkpoints its log while the writer goes on. After that it holds the writer
+	// for the rest of the log, however long that is.
 	checkpointTries = 20
 	// idle is how often a log that is not empty is looked at. If nothing was written in between, it is moved to its end
 	// and emptied.

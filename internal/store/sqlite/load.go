@@ -16,8 +16,8 @@ import (
 // There is only one write transaction at a time, so a row that it has read is locked.
 
 var (
-	// Statements name places and stages by their numbers. Of places (flow.Place): 2 waits in its key's line, 3 is ready in its queue, 4 is held
-	// by a worker or the engine. A key's slots are those of 3 and 4.
+	// Statements name places and stages by their numbers. Of places (flow.Place): 2 waits in its key's line, 3 is ready in
+	// its queue, 4 is held by a worker or the engine. A key's slots are those of 3 and 4.
 
 	qReady = sql(`SELECT n, priority, ticket FROM live WHERE place = 3 AND queue = ? ORDER BY priority DESC, ticket LIMIT ?`)
 

@@ -311,9 +311,10 @@ func (c *conn) transact(work func() error) (err error) {
 	if err := work(); err != nil {
 		return err
 	}
-	// A COMMIT whose fsync failed is rolled back here, and its frames in the WAL are overwritten by the next one. Only if the process ends before
-	// that can SQLite find them when it opens the file, and keep the transaction although the answer was ErrUnavailable. A submission that is
-	// repeated then is found by its idempotency key; without one it is made twice.
+	// A COMMIT whose fsync failed is rolled back here, and its frames in the WAL are overwritten by the next one. Only if
+	// the process ends before that can SQLite find them when it opens the file, and keep the transaction although the
+	// answer was ErrUnavailable. A submission that is repeated then is found by its idempotency key; without one it is
+	// made twice.
 	if err := c.use(qCommit).run(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}

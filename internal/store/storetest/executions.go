@@ -367,8 +367,8 @@ func refused(b *bench) {
 	b.apply(aside) // it leaves its queue, scheduled as it is
 }
 
-// RefusedNumbers plants rows with attempts and numbers that cannot be. The database refuses them where the store leaves that to it and not to
-// Check.
+// RefusedNumbers plants rows with attempts and numbers that cannot be. The database refuses them where the store leaves
+// that to it and not to Check.
 func RefusedNumbers(t *testing.T, s store.Store) {
 	b := &bench{tester: t, tb: t, s: s, now: epoch}
 	mine := b.session(flow.ID{1}, time.Hour).ID

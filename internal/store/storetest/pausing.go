@@ -184,8 +184,8 @@ func racingPauses(b *bench) {
 	equal(b, "generations", answered.Load(), int64(40))
 }
 
-// actionPauseViolations plants attempts of a paused action, by a worker and by the engine, beside those from before and after the pause, of other
-// actions, and of what is rejected.
+// actionPauseViolations plants attempts of a paused action, by a worker and by the engine, beside those from before and
+// after the pause, of other actions, and of what is rejected.
 func actionPauseViolations(b *bench) {
 	begun := func(at time.Time, action string, kind flow.Kind) flow.ID {
 		d := b.submit(func(r *flow.Request) { r.Action, r.Kind, r.CreatedAt = action, kind, at })

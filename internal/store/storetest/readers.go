@@ -111,8 +111,8 @@ func bounded(b *bench, f store.Filter, reach int) (all []flow.ID) {
 	return nil
 }
 
-// ranges checks searches within ranges of ids, from both ends, by named ids, in pages and with a reach that are shorter than what there is: nothing is
-// left out between what has ended and what has not, and nothing comes twice.
+// ranges checks searches within ranges of ids, from both ends, by named ids, in pages and with a reach that are shorter
+// than what there is: nothing is left out between what has ended and what has not, and nothing comes twice.
 func ranges(b *bench) {
 	random := rand.New(rand.NewPCG(7, 11))
 	type one struct {

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// BenchmarkSearches measures lists by each kind of filter, as the API asks for them, on a store in which twenty executions have the action "rare" and
-// the label set=rare, half of the others the label set=half, a few are Graded, and none has ended badly or is under way.
+// BenchmarkSearches measures lists by each kind of filter, as the API asks for them, on a store in which twenty
+// executions have the action "rare" and the label set=rare, half of the others the label set=half, a few are Graded,
+// and none has ended badly or is under way.
 func BenchmarkSearches(b *testing.B, s store.Store) {
 	for say, f := range map[string]store.Filter{
 		"newest": {}, "top level": {TopLevel: true}, "action": {Action: "rare"}, "rare label": {Labels: map[string]string{"set": "rare"}},
@@ -66,7 +67,8 @@ func EndDataOf(k flow.Kind) json.RawMessage {
 	return nil
 }
 
-// BenchmarkDigests measures a page of 1,000 evaluations with digest=true, as the Batches page asks for it, on a store with at least as many that are Graded.
+// BenchmarkDigests measures a page of 1,000 evaluations with digest=true, as the Batches page asks for it, on a store
+// with at least as many that are Graded.
 func BenchmarkDigests(b *testing.B, s store.Store) {
 	b.Run("digests", func(b *testing.B) {
 		measured(b, func() error {

@@ -41,8 +41,9 @@ func (f *Findings) ReadPauses(ctx context.Context, r store.PauseReader) error {
 	return err
 }
 
-// Paused notes when queues and actions were paused, of each kind the latest first, as the history has it. It comes before the executions, and
-// once more behind them, for what was paused may have been resumed before the last of them was read: what is in both was claimed wrongly.
+// Paused notes when queues and actions were paused, of each kind the latest first, as the history has it. It comes
+// before the executions, and once more behind them, for what was paused may have been resumed before the last of them
+// was read: what is in both was claimed wrongly.
 func (f *Findings) Paused(histories ...[]store.Pause) {
 	defer f.judgeClaims(f.claims)
 	f.paused, f.claims = map[subject][]span{}, nil
@@ -60,8 +61,9 @@ func (f *Findings) Paused(histories ...[]store.Pause) {
 	}
 }
 
-// checkPaused looks whether the first attempt was claimed while its queue or action was paused. Of a later attempt the history does not tell:
-// its claim is not earlier than what a worker, with a clock of its own, has said of the one before.
+// checkPaused looks whether the first attempt was claimed while its queue or action was paused. Of a later attempt the
+// history does not tell: its claim is not earlier than what a worker, with a clock of its own, has said of the one
+// before.
 func checkPaused(f *Findings, x *flow.Execution, events []flow.Event) {
 	if len(f.paused) == 0 {
 		return

@@ -74,8 +74,8 @@ type Standing struct {
 	Times int // how many violations are of it
 }
 
-// Report says of each promise that was looked at whether it is kept. Where the rows broke so many that Check stopped looking, those that it has not
-// found broken are unknown.
+// Report says of each promise that was looked at whether it is kept. Where the rows broke so many that Check stopped
+// looking, those that it has not found broken are unknown.
 func Report(broken []store.Violation, looked ...By) (all []Standing) {
 	times := map[int]int{}
 	for _, b := range broken {

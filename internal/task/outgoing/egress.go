@@ -75,7 +75,8 @@ func NewEgress(o EgressOptions) (*Egress, error) {
 	return e, nil
 }
 
-// kept are the headers that follow a redirect to another host. Any other may be a key, as X-Api-Key is, and was meant for the host that the task named.
+// kept are the headers that follow a redirect to another host. Any other may be a key, as X-Api-Key is, and was meant
+// for the host that the task named.
 var kept = []string{"Accept", "Accept-Language", "Content-Type", "Idempotency-Key", "Traceparent", "User-Agent", "Referer", "Pawl-Chain"}
 
 // redirected prepares the request that follows a redirect.

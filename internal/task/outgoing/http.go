@@ -166,7 +166,8 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 	return out, nil
 }
 
-// decoded is the text of a body in UTF-8, by the charset that its Content-Type declares, and the bytes that came. A byte order mark is no part of it.
+// decoded is the text of a body in UTF-8, by the charset that its Content-Type declares, and the bytes that came. A
+// byte order mark is no part of it.
 func decoded(body []byte, declared string) (text, exact []byte) {
 	text = body
 	if e, name := charset.Lookup(declared); e != nil && name != "utf-8" {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Changed is the address of a way to a broker on which a function changes what the broker answers, piece by piece as it is read: so it may be taken
-// for another version.
+// Changed is the address of a way to a broker on which a function changes what the broker answers, piece by piece as it
+// is read: so it may be taken for another version.
 func Changed(t *testing.T, addr string, change func(piece []byte)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -141,8 +141,9 @@ func (s *Server) Do(words ...string) {
 // word is a word of a command line, which may be in quotes.
 var word = regexp.MustCompile(`'[^']*'|\S+`)
 
-// Rights gives it the users of docs/brokers.md, with the rights that are written there: servers and plant, a worker's, whose password is sesame.
-// What they may see is in the namespace prod. The test is of a package beneath internal/handoff.
+// Rights gives it the users of docs/brokers.md, with the rights that are written there: servers and plant, a worker's,
+// whose password is sesame. What they may see is in the namespace prod. The test is of a package beneath
+// internal/handoff.
 func (s *Server) Rights() {
 	s.t.Helper()
 	text, err := os.ReadFile("../../../docs/brokers.md")

@@ -18,13 +18,14 @@ type Several struct {
 	t     *testing.T
 	url   string
 	nodes []*Server
-	// leads says whether clients are sent to a server. A server that is a leader by its own word is not enough behind a sentinel: until the sentinel names it, the
-	// takeover can be given up, and then the old leader leads again when it is back.
+	// leads says whether clients are sent to a server. A server that is a leader by its own word is not enough behind a
+	// sentinel: until the sentinel names it, the takeover can be given up, and then the old leader leads again when it is
+	// back.
 	leads func(n *Server, key string) bool
 }
 
-// takeover bounds a change of the leader. A sentinel that got no processor for 2 s trusts no clock for the next 30 s, in which it does nothing, and begins again
-// after 10 s; a second such gap fits.
+// takeover bounds a change of the leader. A sentinel that got no processor for 2 s trusts no clock for the next 30 s,
+// in which it does nothing, and begins again after 10 s; a second such gap fits.
 const takeover = 2 * time.Minute
 
 // Sentinel starts a leader, a follower and the sentinel that watches them.
@@ -93,8 +94,9 @@ func (s *Several) Leader(key string) *Server {
 	return nil
 }
 
-// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until one follows the other. It may lead
-// once more: to a sentinel on a busy machine the new leader can be gone, which has not answered for a second.
+// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until one
+// follows the other. It may lead once more: to a sentinel on a busy machine the new leader can be gone, which has not
+// answered for a second.
 func (s *Several) Fail(key string) {
 	s.t.Helper()
 	old := s.Leader(key)

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// attachWithin is how long an exec waits for a keeper that does not listen yet. A container that runs for the kubelet may still be executing its
-// program: on a node that starts 20 pods at once for seconds, in which each exec that ended at once was followed by another. It is less than the time
-// after which the worker gives up a stream that says nothing.
+// attachWithin is how long an exec waits for a keeper that does not listen yet. A container that runs for the kubelet
+// may still be executing its program: on a node that starts 20 pods at once for seconds, in which each exec that ended
+// at once was followed by another. It is less than the time after which the worker gives up a stream that says nothing.
 const attachWithin = 10 * time.Second
 
 // Attach joins this process's streams to the keeper: it is what a worker executes in the keeper's container. The keeper ends

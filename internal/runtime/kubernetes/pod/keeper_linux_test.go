@@ -467,7 +467,8 @@ func TestKeeperAgain(t *testing.T) {
 	}
 }
 
-// A worker of another version, such as the first, whose messages were JSON, is told the keeper's, in a form that it reads, and nothing else.
+// A worker of another version, such as the first, whose messages were JSON, is told the keeper's, in a form that it
+// reads, and nothing else.
 func TestAnotherVersion(t *testing.T) {
 	b := newBench(t, time.Minute)
 	for name, hello := range map[string]wire.Frame{

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// The process that becomes the program is told what to do on descriptor 3. On descriptor 4 it says why it could not; that is closed when it has
-// become the program.
+// The process that becomes the program is told what to do on descriptor 3. On descriptor 4 it says why it could not;
+// that is closed when it has become the program.
 const (
 	orderFD  = 3
 	answerFD = 4

@@ -163,8 +163,9 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	return err
 }
 
-// tell sends the output and then the state, as often as either changes. Only that the program runs is told before the output that is there:
-// a worker that takes the output slowly would not know for so long whether its order was obeyed, or whether a stream that broke off is back.
+// tell sends the output and then the state, as often as either changes. Only that the program runs is told before the
+// output that is there: a worker that takes the output slowly would not know for so long whether its order was obeyed,
+// or whether a stream that broke off is back.
 func (l *link) tell() {
 	k := l.keeper
 	buffer := make([]byte, wire.Chunk)

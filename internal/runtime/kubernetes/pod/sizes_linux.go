@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sizes adds up what directories hold, until that is more than most. What it cannot see it does not count; the volume's own limit, which the kubelet
-// looks after, does.
+// sizes adds up what directories hold, until that is more than most. What it cannot see it does not count; the volume's
+// own limit, which the kubelet looks after, does.
 //
-// It looks five times a second as long as the program runs, and takes memory for the first look only. With filepath.WalkDir process 1 grew by 0.8 MB a
-// minute until that was collected, and a collection itself leaves 0.4 MB behind.
+// It looks five times a second as long as the program runs, and takes memory for the first look only. With
+// filepath.WalkDir process 1 grew by 0.8 MB a minute until that was collected, and a collection itself leaves 0.4 MB
+// behind.
 type sizes struct {
 	dirs []string // each with a zero byte at its end, for the kernel
 	most int64

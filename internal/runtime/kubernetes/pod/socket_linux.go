@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unix sockets are files here, since package net is large. Go's runtime waits for them as it does for that package's connections: deadlines hold, and
-// closing one ends what waits for it.
+// Unix sockets are files here, since package net is large. Go's runtime waits for them as it does for that package's
+// connections: deadlines hold, and closing one ends what waits for it.
 
 // socket makes one, and gives it to set before it becomes a file.
 func socket(path, doing string, set func(fd int, at *unix.SockaddrUnix) error) (*os.File, error) {
@@ -48,7 +48,8 @@ func accept(listener *os.File) (conn *os.File, err error) {
 	return conn, err
 }
 
-// receive makes a call on a socket, and once more when there is something to be received. The error is os.ErrClosed where the socket was closed.
+// receive makes a call on a socket, and once more when there is something to be received. The error is os.ErrClosed
+// where the socket was closed.
 func receive(from *os.File, call func(fd int) error) error {
 	raw, err := from.SyscallConn()
 	if err != nil {

@@ -52,8 +52,9 @@ func (w *watch) closed() bool {
 }
 
 const (
-	// closestLook and farthestLook bound the pause between two looks at the processor time that the program has used. Every 20 ms, and at all that the
-	// cgroup tells, 60 pods that slept kept two processors busy. tasksLook is the pause where processes are counted as well: they double in milliseconds.
+	// closestLook and farthestLook bound the pause between two looks at the processor time that the program has used.
+	// Every 20 ms, and at all that the cgroup tells, 60 pods that slept kept two processors busy. tasksLook is the pause
+	// where processes are counted as well: they double in milliseconds.
 	closestLook  = 5 * time.Millisecond
 	farthestLook = 250 * time.Millisecond
 	tasksLook    = 20 * time.Millisecond

@@ -30,8 +30,8 @@ func (f Frame) Decode(m Message) error {
 // Refusal is a State that tells a worker of another version of this one.
 func Refusal() Frame { return Frame{Kind: Status, Data: appendVersion(nil, Version)} }
 
-// coder carries fields into a frame's data or out of it. Numbers and lengths take 8 bytes. A length is believed only as far as there is data, so that
-// what a frame claims takes no more than twice its own memory.
+// coder carries fields into a frame's data or out of it. Numbers and lengths take 8 bytes. A length is believed only as
+// far as there is data, so that what a frame claims takes no more than twice its own memory.
 type coder struct {
 	data  []byte // that has been written, or that is left to be read
 	reads bool
@@ -110,7 +110,8 @@ func optional[T any](c *coder, v **T, fields func(*T, *coder)) {
 	}
 }
 
-// opening is what all versions begin a Greeting and a State with. Version 1 was JSON, so that it reads a Refusal, and its own version is found.
+// opening is what all versions begin a Greeting and a State with. Version 1 was JSON, so that it reads a Refusal, and
+// its own version is found.
 const opening = `{"Version":`
 
 func appendVersion(to []byte, version int) []byte {

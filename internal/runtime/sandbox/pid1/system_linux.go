@@ -108,8 +108,8 @@ func moveMount(tree int, target string) error {
 		atCwd, uintptr(unsafe.Pointer(p)), moveMountEmptyPath, 0))
 }
 
-// raiseLoopback sets the loopback device of the sandbox's own network namespace up, which a new namespace has down: a program can then talk to
-// itself by 127.0.0.1 and ::1. No other device is there.
+// raiseLoopback sets the loopback device of the sandbox's own network namespace up, which a new namespace has down: a
+// program can then talk to itself by 127.0.0.1 and ::1. No other device is there.
 func raiseLoopback() error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
