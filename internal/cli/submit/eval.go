@@ -187,7 +187,8 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	}
 	program := files[0].Content
 	c.inline = len(program)
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Std: o.std, Flags: o.flags, Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Std: o.std, Flags: o.flags, Args: o.args, Env: o.env, Collect: o.collect,
+		Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
 	if e.Cache, err = o.cache.read(); err != nil {
 		return nil, nil, err
