@@ -80,11 +80,12 @@ func TestFind(t *testing.T) {
 			"input.customer in (a, b) and status = completed": "[0 1]",
 			"output.score >= 0.5 or error = boom":             "[0 1 2 4]",
 			"input.items[0].id = 7":                           "[0]",
-			`input.items[0].id = "7"`:                         "[0]",
-			`input.items[0].id in ("7", x)`:                   "[0]",
+			`input.items[0].id = "7"`:                         "[]", // what is in quotes is text
+			`input.items[0].id = "8"`:                         "[1]",
+			`input.items[0].id in ("7", x)`:                   "[]",
 			`input.items[0].id < "8"`:                         "[0]",
 			"input.items[0].id >= 7":                          "[0 1]", // the second is a text
-			`input.items[0].id in ("7", 8)`:                   "[0 1]",
+			`input.items[0].id in ("7", 8)`:                   "[1]",
 			"action = order and input.customer not exists":    "[]",
 			"status = failed and created > -7d and input.customer in (a, b) and label.team = docs": "[2]",
 			"finished not exists": "[6]",
