@@ -125,6 +125,9 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		if left.spent() {
 			return starts, at, nil
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, next, err // the caller has gone
+		}
 		left.spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
 		if b.Dry {

@@ -83,6 +83,9 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 	}
 	all := []RuleWhy{}
 	for _, r := range rules {
+		if err := ctx.Err(); err != nil {
+			return nil, err // each of them is evaluated, and the caller has gone
+		}
 		w, err := whyRule(r, s, known[r.Name])
 		if err != nil {
 			return nil, err

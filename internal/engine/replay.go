@@ -85,6 +85,10 @@ func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Ti
 			if seen++; seen > pastSignals {
 				return true, nil
 			}
+			// One signal may take a second of a processor: a caller that has gone waits for none of the other thousands.
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
 			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed {
 				if err := look(s); err != nil {
 					return false, err

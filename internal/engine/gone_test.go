@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// A caller that has gone is asked for nothing more: a test of rules ends with the signal that it is at.
+func TestCallerOfRulesTestGoes(t *testing.T) {
+	t.Parallel()
+	ctx, leave := context.WithCancel(t.Context())
+	var made atomic.Int64
+	var leaves atomic.Bool
+	r := newRig(t, func(o *Options) {
+		o.NewID = func() flow.ID {
+			if made.Add(1); leaves.Load() {
+				leave() // while the first signal is looked at
+			}
+			return newID()
+		}
+	})
+	r.define("kind: trigger\nname: a.b\n")
+	for i := range 20 {
+		if _, err := r.e.Emit(r.ctx, []Emission{{Trigger: "a.b", Key: fmt.Sprint(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defs, err := definition.Parse("r.yaml", []byte("kind: rule\nname: r\non: [a.b]\nrun: {action: noop}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := made.Load()
+	leaves.Store(true)
+	if _, err := r.e.TestRules(ctx, defs, time.Time{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("test: %v, not that the caller has gone", err)
+	}
+	if n := made.Load() - before; n > 2 {
+		t.Errorf("%d signals were looked at after the caller had gone", n)
+	}
+}
