@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -124,6 +125,11 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 // open opens a session. In the same transaction inherit gives it attempts of another one, and returns which.
 func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
+	for _, q := range s.Queues {
+		if err := catalog.CheckQueue(q); err != nil {
+			return flow.ID{}, nil, fmt.Errorf("%w: %w: open session of %.100q: %w", handoff.ErrUnavailable, handoff.ErrBadCall, s.Name, err)
+		}
+	}
 	for _, q := range s.Queues {
 		if err := e.catalog.DeclareQueue(ctx, q); err != nil {
 			return flow.ID{}, nil, sessionError(err)

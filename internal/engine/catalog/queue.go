@@ -12,10 +12,18 @@ import (
 
 var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
-// Expect makes a queue known to this replica.
-func (c *Catalog) Expect(name string) error {
+// CheckQueue says what is wrong with the name of a queue.
+func CheckQueue(name string) error {
 	if !queueName.MatchString(name) {
 		return fmt.Errorf("queue %.100q: a queue's name is 1 to 100 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit", name)
+	}
+	return nil
+}
+
+// Expect makes a queue known to this replica.
+func (c *Catalog) Expect(name string) error {
+	if err := CheckQueue(name); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	c.queues[name] = true
