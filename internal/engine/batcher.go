@@ -31,7 +31,8 @@ type batcher struct {
 	followUps     followUps
 	underWay      []*batch // in the order in which they began
 	linger        linger
-	wokenWaiters  int // callers of Wait whose execution has ended in a commit since the last batch ended
+	ended         time.Time // when the latest batch ended, committed or not
+	wokenWaiters  int       // callers of Wait whose execution has ended in a commit since the last batch ended
 	contention    contention
 	keysKnown     int // how many keys contention had found when plain calls were last moved to contended
 }
@@ -174,7 +175,7 @@ func (b *batcher) begin(x *batch, now time.Time) {
 func (b *batcher) done(x *batch, now time.Time) (startable bool) {
 	i := slices.Index(b.underWay, x)
 	b.underWay = slices.Delete(b.underWay, i, i+1)
-	startable = b.followUps.done(x.of)
+	startable, b.ended = b.followUps.done(x.of), now
 	if x.of == sourceContended {
 		b.busyContended, startable = false, b.contended.requests > 0
 	}
@@ -195,6 +196,15 @@ func (b *batcher) ages(now time.Time) (commit, pending time.Duration) {
 		commit = now.Sub(b.underWay[0].began)
 	}
 	return commit, max(b.sessionCalls.age(now), b.plain.age(now), b.contended.age(now))
+}
+
+// stalled is how long requests have waited during which no transaction has ended, in the committers and before them; 0: they have not.
+func (b *batcher) stalled(now time.Time) time.Duration {
+	oldest := max(b.ages(now))
+	if b.ended.IsZero() {
+		return oldest
+	}
+	return min(oldest, now.Sub(b.ended))
 }
 
 // clear drops every request and returns those of callers.

@@ -205,7 +205,10 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
 		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !areFollowUps(ops)
-		if err := t.run(ctx, ops); err != nil {
+		decides := time.Now()
+		err = t.run(ctx, ops)
+		e.noteSlow(t, ops, time.Since(decides))
+		if err != nil {
 			return t.split(ops, of, err)
 		}
 		failpoint.Hit(failpoint.BeforeCommit)
@@ -218,6 +221,18 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		}
 	}
 	return t, queueClock, err
+}
+
+// slowDecision is how long the decision of one transaction may take before the log says what it was about: others have waited for it.
+const slowDecision = time.Second
+
+// noteSlow logs a decision that took long, with the document whose expressions cost most in it.
+func (e *Engine) noteSlow(t *transaction, ops []op, took time.Duration) {
+	if took < slowDecision {
+		return
+	}
+	e.opts.Log.Warn("a transaction took long, and other requests waited for it", "took", took.Round(time.Millisecond), telemetry.Requests, len(ops),
+		telemetry.Executions, named(ops), telemetry.Document, t.costliest.name, "operations", t.costliest.work)
 }
 
 // update repeats a transaction whose rows changed under it.

@@ -48,10 +48,20 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Closed(); err != nil {
 		return err
 	}
+	if d := e.stalled(); d > e.opts.Lease {
+		return fmt.Errorf("requests have waited for %s and no transaction has ended meanwhile: when one does, the log says what it was about", d.Round(time.Second))
+	}
 	if err := e.opts.Store.Ready(ctx); err != nil {
 		return fmt.Errorf("the store does not answer or cannot be written: %w", err)
 	}
 	return e.refusedWrite(ctx)
+}
+
+// stalled is for how long requests have waited while nothing was committed.
+func (e *Engine) stalled() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.batcher.stalled(time.Now())
 }
 
 // refusedWrite is why the store did not take what was last to be written; nil when it did, or is known to take writes again.

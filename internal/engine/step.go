@@ -251,6 +251,9 @@ func (s *step) carryOut(ctx context.Context) error {
 	}
 	s.t.budget.spend(len(s.plan.Children), s.payloadBytes())
 	s.t.budget.compute(s.plan.Work)
+	if s.plan.Work > s.t.costliest.work {
+		s.t.costliest = costliest{s.def.Name, s.plan.Work}
+	}
 	s.p.created += len(s.plan.Children)
 	if err := s.createChildren(ctx); err != nil {
 		return err

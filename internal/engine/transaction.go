@@ -43,6 +43,7 @@ type transaction struct {
 	inquiries inquiries
 	waits     waits
 	effects   effects
+	costliest costliest
 
 	budget    budget
 	postpones bool          // what follows from the requests is left to later transactions
@@ -98,6 +99,12 @@ func (f *effects) wrote(d *flow.Draft) {
 	if d.Aside != nil && d.Aside != d.Before.Aside {
 		f.aside = append(f.aside, d)
 	}
+}
+
+// costliest is the workflow whose step has computed most in a transaction, for the log of one that took long.
+type costliest struct {
+	name string
+	work int
 }
 
 // addFailpoint has the commit hit a point of package failpoint.

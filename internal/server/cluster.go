@@ -218,7 +218,7 @@ func (c *call) readyz() error {
 		}
 		detail := err.Error()
 		if !c.mayUse(c.r) { // the driver's message names the database's host and user
-			detail = "the database does not answer or takes no writes: the server's log says more, and this answer to a request with a token"
+			detail = "the database does not answer or takes no writes, or nothing is committed: the server's log says more, and this answer to a request with a token"
 		}
 		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, detail)
 	}

@@ -26,6 +26,7 @@ const (
 	Reports    = "reports"
 	Missed     = "missed"   // ticks, how many
 	Schedule   = "schedule" // its name
+	Document   = "document" // the name of a definition
 	Signal     = "signal"
 	Webhook    = "webhook"     // its name
 	Row        = "row"         // id of a signal, or of an execution that waits for one
