@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/observe"
 	"github.com/pawl-run/pawl/internal/cli/operate"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/cli/steer"
 	"github.com/pawl-run/pawl/internal/cli/submit"
 )
@@ -60,7 +61,7 @@ func execute(a *app.App, args []string) int {
 }
 
 func complain(a *app.App, cmd *cobra.Command, err error, code int) {
-	fmt.Fprintf(a.Err, "pawl: %s\n", strings.TrimSpace(a.Explained(err).Error()))
+	fmt.Fprintf(a.Err, "pawl: %s\n", output.CleanLines(strings.TrimSpace(a.Explained(err).Error())))
 	if code == exit.Misuse && cmd != nil {
 		fmt.Fprintf(a.Err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
 	}

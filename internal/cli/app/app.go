@@ -3,13 +3,13 @@
 package app
 
 import (
-	"fmt"
 	"io"
 	"net"
 
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // App is one call of the command line.
@@ -42,5 +42,5 @@ func (a *App) Configure(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Say writes a line for people.
-func (a *App) Say(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
+// Say writes a line for people. Texts among args are cleaned.
+func (a *App) Say(format string, args ...any) { output.Printf(a.Err, format+"\n", args...) }

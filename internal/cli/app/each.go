@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // EachNamed does something to everything named and prints the results. A failure for one does not keep it from the others.
@@ -18,7 +20,7 @@ func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Conte
 				failed = append(failed, fmt.Errorf("%s %s: %w", cmd.Name(), name, err))
 				continue
 			}
-			fmt.Fprintln(a.Out, say)
+			output.Printf(a.Out, "%s\n", say)
 		}
 		return errors.Join(failed...)
 	})

@@ -57,12 +57,12 @@ func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name stri
 	)
 	t.Write(a.Out)
 	for _, fact := range d.Why.Facts {
-		fmt.Fprintf(a.Out, "  - %s\n", fact)
+		output.Printf(a.Out, "  - %s\n", fact)
 	}
 	if len(d.Times) > 0 {
 		fmt.Fprintln(a.Out, "\nNext:")
 		for _, at := range d.Times {
-			fmt.Fprintf(a.Out, "  %s\n", at.Local)
+			output.Printf(a.Out, "  %s\n", at.Local)
 		}
 	}
 	if len(d.Ticks) > 0 {

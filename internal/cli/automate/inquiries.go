@@ -129,7 +129,7 @@ func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []s
 	if i.Answer.Declined {
 		say = "declined"
 	}
-	fmt.Fprintf(a.Out, "%s is %s by %s: %s\n", i.ID, say, i.Answer.By, i.Answer.Value)
+	output.Printf(a.Out, "%s is %s by %s: %s\n", i.ID, say, i.Answer.By, i.Answer.Value)
 	return nil
 }
 

@@ -23,13 +23,13 @@ func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string,
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, w)
 	}
-	fmt.Fprintf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
+	output.Printf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
 	for _, r := range w.Rules {
 		mark := "-"
 		if r.Fired {
 			mark = "+"
 		}
-		fmt.Fprintf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
+		output.Printf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
 		for _, k := range r.Clauses {
 			said := "does not hold"
 			switch {
@@ -45,7 +45,7 @@ func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string,
 			if len(values) > 0 && k.Error == "" {
 				said += " (" + strings.Join(values, ", ") + ")"
 			}
-			fmt.Fprintf(a.Out, "      %s: %s\n", k.Text, said)
+			output.Printf(a.Out, "      %s: %s\n", k.Text, said)
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ that differs from the versions in force. Nothing is started and nothing is store
 					if p.Held > 0 {
 						held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
 					}
-					fmt.Fprintf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+					output.Printf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
 						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
 					writeSamples(a, p)
 				}
@@ -143,7 +143,7 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
 				if p.Held > 0 {
 					held = fmt.Sprintf(" %s %d,", holds, p.Held)
 				}
-				fmt.Fprintf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
+				output.Printf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
 					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
 				writeSamples(a, p)
 				return nil

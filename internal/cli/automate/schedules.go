@@ -261,7 +261,7 @@ func documentsIn(ctx context.Context, a *app.App, arg string, kind definition.Ki
 }
 
 func writePreview(a *app.App, p *api.SchedulePreview, d *definition.Definition) {
-	fmt.Fprintf(a.Out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
+	output.Printf(a.Out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
 	t := &output.Table{}
 	head := []string{"NEXT", "UTC"}
 	if d.Schedule.Jitter > 0 {
@@ -280,7 +280,7 @@ func writePreview(a *app.App, p *api.SchedulePreview, d *definition.Definition) 
 		fmt.Fprintln(a.Out, "no time comes any more")
 	}
 	for _, c := range p.Changes {
-		fmt.Fprintf(a.Out, "\n%s: the clocks go from UTC%s to UTC%s\n", output.When(&c.At), c.Before, c.After)
+		output.Printf(a.Out, "\n%s: the clocks go from UTC%s to UTC%s\n", output.When(&c.At), c.Before, c.After)
 		for _, l := range c.Times {
 			does := "not fired"
 			if len(l.Fired) > 0 {
@@ -290,7 +290,7 @@ func writePreview(a *app.App, p *api.SchedulePreview, d *definition.Definition) 
 			if l.Is == "repeated" {
 				how = "comes twice"
 			}
-			fmt.Fprintf(a.Out, "  %s %s: %s\n", l.Local, how, does)
+			output.Printf(a.Out, "  %s %s: %s\n", l.Local, how, does)
 		}
 		if len(c.Times) == 0 {
 			fmt.Fprintln(a.Out, "  no time of the schedule lies there")

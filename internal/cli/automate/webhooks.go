@@ -290,7 +290,7 @@ func readableSecrets(w *definition.Webhook) (all []string, err error) {
 
 func writeHookResult(a *app.App, r *hookResult) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Sign)) {
-		fmt.Fprintf(a.Out, "%s: %s\n", name, r.Sign[name])
+		output.Printf(a.Out, "%s: %s\n", name, r.Sign[name])
 	}
 	t := &output.Table{}
 	t.Row("Accepted by:", r.Webhook)

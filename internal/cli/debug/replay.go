@@ -101,20 +101,20 @@ func showReplay(a *app.App, r *api.Replay) {
 	case len(r.Unknown) > 0:
 		verdict = "follows from the rules, as far as is known"
 	}
-	fmt.Fprintf(a.Out, "%s: %s; %s\n", r.Execution, output.Plural(r.Events, "event", "events"), verdict)
+	output.Printf(a.Out, "%s: %s; %s\n", r.Execution, output.Plural(r.Events, "event", "events"), verdict)
 	for i, f := range r.Findings {
 		if i == ShownFindings {
-			fmt.Fprintf(a.Out, "  … and %d more (-o json has them)\n", len(r.Findings)-i)
+			output.Printf(a.Out, "  … and %d more (-o json has them)\n", len(r.Findings)-i)
 			break
 		}
-		fmt.Fprintf(a.Out, "  %s\n    by the rules: %s\n    recorded:     %s\n    why:          %s\n", findingPlace(f.Seq, f.Task), f.Rules, f.Recorded, f.Why)
+		output.Printf(a.Out, "  %s\n    by the rules: %s\n    recorded:     %s\n    why:          %s\n", findingPlace(f.Seq, f.Task), f.Rules, f.Recorded, f.Why)
 	}
 	for i, u := range r.Unknown {
 		if i == ShownFindings {
-			fmt.Fprintf(a.Out, "  … and %d more (-o json has them)\n", len(r.Unknown)-i)
+			output.Printf(a.Out, "  … and %d more (-o json has them)\n", len(r.Unknown)-i)
 			break
 		}
-		fmt.Fprintf(a.Out, "  not known, %s: %s\n", findingPlace(u.Seq, u.Task), u.What)
+		output.Printf(a.Out, "  not known, %s: %s\n", findingPlace(u.Seq, u.Task), u.What)
 	}
 }
 
@@ -130,19 +130,19 @@ func findingPlace(seq int64, task string) string {
 }
 
 func showState(a *app.App, s *api.ReplayState) {
-	fmt.Fprintf(a.Out, "\nAt event %d (%s): %s, attempt %d", s.Seq, s.At.Format("2006-01-02 15:04:05.000"), s.Status, s.Attempt)
+	output.Printf(a.Out, "\nAt event %d (%s): %s, attempt %d", s.Seq, s.At.Format("2006-01-02 15:04:05.000"), s.Status, s.Attempt)
 	if s.Worker != "" {
-		fmt.Fprintf(a.Out, ", worker %s", s.Worker)
+		output.Printf(a.Out, ", worker %s", s.Worker)
 	}
 	if !s.NotBefore.IsZero() {
-		fmt.Fprintf(a.Out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
+		output.Printf(a.Out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
 	}
-	fmt.Fprintf(a.Out, "\nwhy: %s\n", s.Why.Summary)
+	output.Printf(a.Out, "\nwhy: %s\n", s.Why.Summary)
 	for _, f := range s.Why.Facts {
-		fmt.Fprintf(a.Out, "  %s\n", f)
+		output.Printf(a.Out, "  %s\n", f)
 	}
 	for _, n := range s.Why.NotKnown {
-		fmt.Fprintf(a.Out, "  not known: %s\n", n)
+		output.Printf(a.Out, "  not known: %s\n", n)
 	}
 	if len(s.Tasks) == 0 {
 		return
@@ -194,9 +194,9 @@ func showComparison(a *app.App, r *api.ReplayComparison) {
 		end = fmt.Sprintf("it would have ended otherwise: %s", r.Status)
 	}
 	if changed == 0 {
-		fmt.Fprintf(a.Out, "%s: no task would have gone another way; %s\n", r.Execution, end)
+		output.Printf(a.Out, "%s: no task would have gone another way; %s\n", r.Execution, end)
 		return
 	}
-	fmt.Fprintf(a.Out, "%s: %s of %d would have gone another way; %s\n", r.Execution, output.Plural(changed, "task", "tasks"), len(r.Tasks), end)
+	output.Printf(a.Out, "%s: %s of %d would have gone another way; %s\n", r.Execution, output.Plural(changed, "task", "tasks"), len(r.Tasks), end)
 	t.Write(a.Out)
 }

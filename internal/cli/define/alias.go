@@ -80,7 +80,7 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 				if !moved.Moved {
 					stands += " already"
 				}
-				fmt.Fprintf(a.Out, "%s@%s %s\n", name, alias, stands)
+				output.Printf(a.Out, "%s@%s %s\n", name, alias, stands)
 				return nil
 			})
 		},

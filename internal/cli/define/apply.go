@@ -68,7 +68,7 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 					if d.Latest > 0 && d.Latest != d.Version {
 						state += fmt.Sprintf("; %s goes on to stand for version %d", d.Name, d.Latest)
 					}
-					fmt.Fprintf(a.Out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
+					output.Printf(a.Out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
 				}
 				if s.Embedded {
 					a.Say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.Config.Text("state_dir"))
@@ -136,7 +136,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 				}
 				if len(problems) == 0 {
 					for _, d := range defs {
-						fmt.Fprintf(a.Out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
+						output.Printf(a.Out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
 					}
 				}
 			}

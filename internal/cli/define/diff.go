@@ -91,7 +91,7 @@ func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error 
 		fmt.Fprintf(a.Err, "pawl: %s and %s are the same\n", title(old), title(latest))
 		return nil
 	}
-	_, err = fmt.Fprint(a.Out, changes)
+	_, err = fmt.Fprint(a.Out, output.CleanLines(changes))
 	return err
 }
 

@@ -31,7 +31,7 @@ func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string,
 	changes := udiff.Unified(ids[0], ids[1], x.text, y.text)
 	if changes == "" {
 		a.Say("pawl: %s and %s are the same, but for their times", ids[0], ids[1])
-	} else if _, err := fmt.Fprint(a.Out, changes); err != nil {
+	} else if _, err := fmt.Fprint(a.Out, output.CleanLines(changes)); err != nil {
 		return err
 	}
 	for _, t := range x.tasks {

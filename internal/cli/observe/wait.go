@@ -137,8 +137,8 @@ func writeOutcome(a *app.App, x *api.Execution, document any, f output.Format) e
 	if f == output.AsJSON {
 		return output.WriteLine(a.Out, document)
 	}
-	_, err := fmt.Fprintln(a.Out, outcomeLine(x))
-	return err
+	output.Printf(a.Out, "%s\n", outcomeLine(x))
+	return nil
 }
 
 // verdict is how an execution ended, in one word: ok, or the code of its error.

@@ -210,7 +210,7 @@ func writeMembers(w io.Writer, members []jsonMember, width int) error {
 		if strings.Contains(body, "\n") {
 			separator = "\n"
 		}
-		fmt.Fprintf(w, "%s:%s", m.name, separator)
+		fmt.Fprintf(w, "%s:%s", terminal.Clean(m.name), separator)
 		if err := writeText(w, body); err != nil {
 			return err
 		}
@@ -278,11 +278,7 @@ func writeText(w io.Writer, text string) error {
 		text += "\n"
 	}
 	if terminal.IsTerminal(w) {
-		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-		for i, l := range lines {
-			lines[i] = terminal.Clean(l)
-		}
-		text = strings.Join(lines, "\n") + "\n"
+		text = CleanLines(text)
 	}
 	_, err := io.WriteString(w, text)
 	return err

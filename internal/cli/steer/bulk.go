@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // bulk are the choices of a command that does something to all executions that flags select.
@@ -60,9 +61,9 @@ func each(ctx context.Context, a *app.App, b *bulk, verb, reason string, do func
 			case x.Problem != nil:
 				refused = append(refused, fmt.Errorf("%s %s: %s", verb, x.ID, x.Problem.Detail))
 			case x.New != "":
-				fmt.Fprintf(a.Out, "%s again as %s\n", x.ID, x.New)
+				output.Printf(a.Out, "%s again as %s\n", x.ID, x.New)
 			default:
-				fmt.Fprintf(a.Out, "%s %s\n", x.ID, x.Status)
+				output.Printf(a.Out, "%s %s\n", x.ID, x.Status)
 			}
 		}
 		if f.Cursor = r.NextCursor; f.Cursor == "" {

@@ -184,7 +184,7 @@ func showPlan(a *app.App, p *api.RerunPlan) {
 		action = fmt.Sprintf("%s@%d", p.Action, p.Version)
 	}
 	if len(p.Tasks) == 0 {
-		fmt.Fprintf(a.Out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
+		output.Printf(a.Out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
 		return
 	}
 	t := &output.Table{}
@@ -196,9 +196,9 @@ func showPlan(a *app.App, p *api.RerunPlan) {
 	t.Write(a.Out)
 	switch {
 	case p.Status != "":
-		fmt.Fprintf(a.Out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
+		output.Printf(a.Out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
 	default:
-		fmt.Fprintf(a.Out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
+		output.Printf(a.Out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
 	}
 }
 

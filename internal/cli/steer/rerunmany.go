@@ -91,12 +91,12 @@ func showManyPlan(a *app.App, r *api.RerunMany) {
 		fmt.Fprintln(a.Out)
 	}
 	for _, why := range r.Refusals {
-		fmt.Fprintf(a.Out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
+		output.Printf(a.Out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
 	}
 	first := ""
 	if r.Selected > r.Counted {
 		first = fmt.Sprintf("; of the first %d, for which there was time", r.Counted)
 	}
-	fmt.Fprintf(a.Out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
+	output.Printf(a.Out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
 		output.Plural(r.Selected, "execution is", "executions are"), first, r.Counted-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
 }

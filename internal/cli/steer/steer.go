@@ -62,9 +62,9 @@ func endCommand(a *app.App, verb, short, long string, end func(*client.Client, c
 						continue
 					}
 					if x.Status.Terminal() {
-						fmt.Fprintf(a.Out, "%s %s\n", x.ID, x.Status)
+						output.Printf(a.Out, "%s %s\n", x.ID, x.Status)
 					} else {
-						fmt.Fprintf(a.Out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
+						output.Printf(a.Out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
 					}
 				}
 				return errors.Join(failed...)

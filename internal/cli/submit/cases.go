@@ -274,7 +274,7 @@ func writeCases(a *app.App, r *api.CodeResult) {
 	t.Write(a.Out)
 	if differs != nil {
 		m := differs.Mismatch
-		fmt.Fprintf(a.Out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
+		output.Printf(a.Out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
 			terminal.Clean(differs.Name), m.Line, terminal.Clean(m.Want), terminal.Clean(m.Got))
 	}
 	s := r.Summary
@@ -282,12 +282,12 @@ func writeCases(a *app.App, r *api.CodeResult) {
 	if s.Uncompared > 0 && s.Uncompared == s.Passed {
 		passed = "ran" // to its end, with exit code 0: nothing more is known
 	}
-	fmt.Fprintf(a.Out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
+	output.Printf(a.Out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
 	if s.Uncompared > 0 {
-		fmt.Fprintf(a.Out, ", %d not compared", s.Uncompared)
+		output.Printf(a.Out, ", %d not compared", s.Uncompared)
 	}
 	if s.Skipped > 0 {
-		fmt.Fprintf(a.Out, ", %d skipped", s.Skipped)
+		output.Printf(a.Out, ", %d skipped", s.Skipped)
 	}
 	fmt.Fprintln(a.Out)
 }
