@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// Printf formats text for people. Texts among args may have been written by others, as the reason of a pause or the name of a task: they are
-// cleaned, so that none moves the cursor, sets the window's title, reverses what follows (U+202E), or begins a line of its own.
+// Printf formats text for people. Texts among args may have been written by others, as the reason of a pause or the
+// name of a task: they are cleaned, so that none moves the cursor, sets the window's title, reverses what follows
+// (U+202E), or begins a line of its own.
 func Printf(w io.Writer, format string, args ...any) {
 	cleaned := make([]any, len(args))
 	for i, arg := range args {
