@@ -26,18 +26,8 @@ const (
 	exportedIDs = 1000
 )
 
-// occupy takes one of the places for work of which only some may be done at once. done frees it. If none is free it refuses.
-func occupy(places chan struct{}, what string) (done func(), err error) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	default:
-		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded, fmt.Sprintf("%d %s already: try again later", cap(places), what))
-	}
-}
-
 func (c *call) beginArchive() (done func(), err error) {
-	return occupy(c.archives, "archives are being written or read")
+	return c.archives.occupy(c, "archives are being written or read")
 }
 
 // exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.

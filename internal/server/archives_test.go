@@ -79,7 +79,7 @@ func TestArchives(t *testing.T) {
 		t.Errorf("what runs: %s\n%s", res.Status, body)
 	}
 	for range archivesAtOnce {
-		from.archives <- struct{}{}
+		from.archives.free <- struct{}{}
 	}
 	for _, call := range [][2]string{{"GET", "/api/v1/executions:export?id=" + id}, {"POST", "/api/v1/executions:import"}} {
 		if res, _ := from.do(t, call[0], call[1], ""); res.StatusCode != http.StatusTooManyRequests {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,6 +33,11 @@ type call struct {
 	query url.Values
 	where *query.Query     // the condition of a list; nil: none
 	wrong []api.FieldError // the faults of the query
+
+	memory   int64        // bytes of the answer that are counted
+	leave    func()       // of answers; nil: nothing is held
+	waits    atomic.Int64 // since when it waits for its client to read or to send, in nanoseconds since 1970; 0: it does not
+	cutShort atomic.Bool  // another call needs what this one holds: nothing more is written
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -42,13 +48,22 @@ func (c *call) json(status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
+	if err := c.hold(len(body)); err != nil {
+		return err
+	}
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Add("Vary", "Accept-Encoding")
 	if len(body) >= compressedFrom && takesGzip(c.r) {
 		body = compressed(body)
 		c.w.Header().Set("Content-Encoding", "gzip")
 	}
-	c.send(c.w, status, body)
+	if len(body) <= pieceSize {
+		c.send(c.w, status, body)
+		return nil
+	}
+	sized(c.w.Header(), len(body))
+	c.w.WriteHeader(status)
+	_ = c.writeWithin(http.NewResponseController(c.w), body, time.Now().Add(c.timeFor(len(body)))) // an error means that the client has gone
 	return nil
 }
 
@@ -95,16 +110,25 @@ func encode(v any) ([]byte, error) {
 // perMegabyte is how much more time a client gets for each megabyte of an answer.
 const perMegabyte = 4 * time.Second
 
-// send writes a whole answer. If the client does not read it in time, the connection is closed.
-func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+// timeFor is how long a client may take for a whole answer of so many bytes.
+func (s *Server) timeFor(size int) time.Duration {
+	return s.Patience + perMegabyte*time.Duration(size>>20)
+}
+
+// sized sets the headers of an answer whose length is known.
+func sized(h http.Header, size int) {
+	h.Set("Content-Length", strconv.Itoa(size))
 	h.Set("X-Content-Type-Options", "nosniff")
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
+}
+
+// send writes a whole answer. If the client does not read it in time, the connection is closed.
+func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
+	sized(w.Header(), len(body))
 	// A writer without deadlines has no connection that a slow client could hold.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Patience + perMegabyte*time.Duration(len(body)>>20)))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.timeFor(len(body))))
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // an error means that the client has gone
 }
@@ -139,7 +163,16 @@ func (c *call) get() (*flow.Execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("execution %s: %w", id, err)
 	}
-	return x, nil
+	return x, c.holdRow(x)
+}
+
+// holdRow counts the memory of an execution that the answer is made from.
+func (c *call) holdRow(x *flow.Execution) error {
+	size := x.PayloadSize()
+	if x.Outcome != nil {
+		size += len(x.Outcome.Output)
+	}
+	return c.hold(size)
 }
 
 // readQuery parses the query and refuses parameters that the route does not have.

@@ -98,6 +98,14 @@ func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error)
 }
 
 func (c *call) await(end *engine.Ending, wait time.Duration) (*flow.Execution, error) {
+	x, err := c.ending(end, wait)
+	if err != nil {
+		return nil, err
+	}
+	return x, c.holdRow(x)
+}
+
+func (c *call) ending(end *engine.Ending, wait time.Duration) (*flow.Execution, error) {
 	if wait == 0 {
 		return c.Engine.View(end.ID()).Look(c.ctx())
 	}

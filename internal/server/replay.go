@@ -14,7 +14,7 @@ import (
 const replaysAtOnce = 4
 
 func (c *call) beginReplay() (done func(), err error) {
-	return occupy(c.replays, "histories are being replayed")
+	return c.replays.occupy(c, "histories are being replayed")
 }
 
 func (c *call) replay() error {
@@ -32,6 +32,7 @@ func (c *call) replay() error {
 	}
 	defer done()
 	res, err := c.Engine.Histories().Replay(c.ctx(), id, upto)
+	done() // before the client reads the answer
 	if err != nil {
 		return fmt.Errorf("replay %s: %w", id, err)
 	}
@@ -94,6 +95,7 @@ func (c *call) compareReplay() error {
 	}
 	defer done()
 	res, err := c.Engine.Histories().Compare(c.ctx(), id, other)
+	done() // before the client reads the answer
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", id, err)
 	}

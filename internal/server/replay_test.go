@@ -27,11 +27,11 @@ func TestReplaysAtOnce(t *testing.T) {
 		}
 	}
 	for range replaysAtOnce {
-		h.replays <- struct{}{}
+		h.replays.free <- struct{}{}
 	}
 	h.problem(t, 429, api.ProblemOverloaded, "GET", path, "")
 	h.problem(t, 429, api.ProblemOverloaded, "POST", path, `{"document":"name: w\ntasks: {a: {action: noop}}\n"}`)
-	<-h.replays
+	<-h.replays.free
 	if r, body := h.do(t, "GET", path, ""); r.StatusCode != 200 {
 		t.Errorf("once one has ended: %d %s", r.StatusCode, body)
 	}

@@ -111,6 +111,7 @@ func (s *Server) routed() (http.Handler, error) {
 func (s *Server) served(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Server: s, w: w, r: r, route: rt, begun: time.Now()}
+		defer c.release()
 		err := c.readQuery()
 		if err == nil {
 			err = rt.handle(c)

@@ -76,8 +76,9 @@ type Server struct {
 	done         activity
 	verifies     sync.Mutex                       // held while the store is verified
 	lastVerified atomic.Pointer[api.Verification] // the latest result
-	replays      chan struct{}
-	archives     chan struct{}
+	replays      *atOnce
+	archives     *atOnce
+	answers      answers
 	bodies       budget
 	// hookBodies is the budget of requests to webhooks.
 	hookBodies budget
@@ -102,7 +103,7 @@ func New(o Options) (*Server, error) {
 	o.UploadLimit = cmp.Or(o.UploadLimit, defaultUploadLimit)
 	o.Patience = cmp.Or(o.Patience, 15*time.Second)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
-	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: make(chan struct{}, replaysAtOnce), archives: make(chan struct{}, archivesAtOnce)}
+	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: newPlaces(replaysAtOnce), archives: newPlaces(archivesAtOnce)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit, s.bodies.first, s.bodies.part, s.bodies.free = max(bodiesInFlight, 2*o.BodyLimit), smallBody, smallBody, true
 	s.hookBodies.limit, s.hookBodies.first, s.hookBodies.part = max(hookBodiesInFlight, 2*o.BodyLimit), hookFirst, hookPart

@@ -119,13 +119,14 @@ func (c *call) cutOff(id flow.ID, fault error) error {
 // letGoAtEnd ends the reading of the request's body when the execution ends or draining begins, until stop is called.
 func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
 	ctx, cancel := context.WithCancel(c.ctx())
-	waiting := *c
-	waiting.r = c.r.WithContext(ctx)
+	waiting := &call{Server: c.Server, w: c.w, r: c.r.WithContext(ctx), route: c.route}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			x, err := waiting.awaitEnd(id, maxWait)
+			end := c.Engine.Ending(id)
+			x, err := waiting.ending(end, maxWait)
+			end.Close()
 			if ctx.Err() == nil && (err != nil || x.Stage.Terminal() || c.draining.Err() != nil) {
 				// Without deadlines the client is in this process, and ends the body itself.
 				_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))

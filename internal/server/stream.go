@@ -103,8 +103,14 @@ func (s *sse) flush() error {
 	if s.buf.Len() == 0 {
 		return nil
 	}
+	if s.call.hold(s.buf.Len()) != nil {
+		return errGone // the client asks again from where it is
+	}
 	err := s.call.writePieces(s.rc, s.buf.Bytes())
-	s.buf.Reset()
+	if s.buf.Reset(); s.buf.Cap() > 4*logsAtOnce {
+		s.buf = bytes.Buffer{} // a large output was among the messages
+	}
+	s.call.release()
 	if err != nil || s.rc.Flush() != nil {
 		return errGone
 	}
@@ -129,20 +135,9 @@ func (s *sse) alive() error {
 // pieceSize is how many bytes a client must read within Options.Patience.
 const pieceSize = 64 << 10
 
-// writePieces writes b with a deadline for each piece. A slow client may take as long as it needs for the whole, and one that
-// reads nothing is dropped after the first piece.
+// writePieces is writeWithin without a last moment.
 func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
-	for len(b) > 0 {
-		if err := rc.SetWriteDeadline(time.Now().Add(c.Patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return errGone
-		}
-		n, err := c.w.Write(b[:min(len(b), pieceSize)])
-		if err != nil {
-			return errGone
-		}
-		b = b[n:]
-	}
-	return nil
+	return c.writeWithin(rc, b, time.Time{})
 }
 
 // follow streams the messages that more adds, until the execution has ended and more has nothing to add. more adds one piece of

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -25,7 +26,8 @@ func (c *call) verify() error {
 	if !c.verifies.TryLock() {
 		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
 	}
-	defer c.verifies.Unlock()
+	done := sync.OnceFunc(c.verifies.Unlock)
+	defer done()
 	replays := c.flag("replay")
 	if err := c.checked(); err != nil {
 		return err
@@ -59,5 +61,6 @@ func (c *call) verify() error {
 		c.log.Error("a promise is broken", telemetry.Invariant, v.Invariant, telemetry.Execution, b.Execution, telemetry.Why, v.Say)
 	}
 	c.lastVerified.Store(&out)
+	done() // before the client reads the answer
 	return c.json(http.StatusOK, out)
 }
