@@ -10,7 +10,7 @@ type Webhook struct {
 	Name      string          `json:"name" doc:"The end of its path"`
 	Version   int             `json:"version" doc:"Of its document"`
 	Path      string          `json:"path" doc:"Where requests go, as in /hooks/github"`
-	Scheme    string          `json:"scheme" doc:"How requests are signed: standard, github, stripe, slack, hmac or none"`
+	Scheme    string          `json:"scheme" doc:"How requests are known to be the provider's: standard, github, stripe, slack, hmac, token, bearer, basic or none"`
 	Trigger   string          `json:"trigger" doc:"Of the signals, as the document has it"`
 	Paused    bool            `json:"paused,omitempty" doc:"Requests are answered with 503 for now"`
 	CreatedAt time.Time       `json:"created_at" doc:"When this version was applied"`
@@ -22,7 +22,7 @@ type Webhook struct {
 // HookRefusal is a request that a webhook has refused. Nothing of it is stored.
 type HookRefusal struct {
 	At      time.Time `json:"at" doc:"When it came"`
-	Reason  string    `json:"reason" doc:"missing, garbled, mismatch, stale or future (of its signature), secret, too_large, invalid, paused, not_local, unavailable"`
+	Reason  string    `json:"reason" doc:"missing, garbled, mismatch, stale or future (of its signature or secret), guessing, secret, too_large, invalid, paused, not_local, unavailable"`
 	Message string    `json:"message" doc:"For people"`
 	Remote  string    `json:"remote,omitempty" doc:"The address that it came from"`
 }

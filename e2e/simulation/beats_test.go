@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/signature"
@@ -283,12 +282,12 @@ func (l *load) deliver(ctx context.Context, key string, n int) {
 
 // hook does what a server does with a request that it has verified.
 func (l *load) hook(ctx context.Context, key string, d signature.Delivery, body []byte) (out engine.Emitted, err error) {
-	r, err := definition.RequestOf(nil, url.Values{}, body)
-	if err != nil {
-		return out, err
-	}
 	err = l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
 		hook, err := e.Webhook(ctx, "provider")
+		if err != nil {
+			return err
+		}
+		r, err := hook.Webhook.Request(nil, url.Values{}, body)
 		if err == nil {
 			out, err = e.Deliver(ctx, hook, d, r, nil)
 		}

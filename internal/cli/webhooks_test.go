@@ -21,6 +21,19 @@ func TestWebhookCommands(t *testing.T) {
 	}
 }
 
+// The commands of docs/receiving.md work as they stand there: an alert that is sent twice and ends runs its remedy once.
+func TestReceivingCommands(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl")
+	blocks := documented(t, "receiving.md", "", 7)
+	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	for _, want := range []string{"webhook alertmanager@1 registered", `"existing":true`, "reacting to Disk is almost full on db1:9100", "mismatch"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 func TestHooksTest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

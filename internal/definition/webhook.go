@@ -24,7 +24,7 @@ import (
 // Webhook makes signals of the requests of one provider.
 type Webhook struct {
 	Verify signature.Hook
-	// Secrets are names of variables and absolute paths of files of the server. Any of them may have made a signature.
+	// Secrets are names of variables and absolute paths of files of the server. A request with any of them is accepted.
 	Secrets []string
 	// Paused is the document's word: requests are refused for now, and may come again.
 	Paused bool
@@ -64,11 +64,11 @@ type WebhookSignal struct {
 // hiddenHeaders are credentials: expressions do not see them, and they are not kept.
 var hiddenHeaders = []string{"authorization", "cookie", "proxy-authorization"}
 
-// RequestOf reads a request. A body is JSON or a form; the error is of a body that is neither.
-func RequestOf(header map[string][]string, query url.Values, body []byte) (*WebhookRequest, error) {
+// Request reads a request. A body is JSON or a form; the error is of a body that is neither.
+func (w *Webhook) Request(header map[string][]string, query url.Values, body []byte) (*WebhookRequest, error) {
 	r := &WebhookRequest{Headers: make(map[string]string, len(header))}
 	for name, values := range header {
-		if name = strings.ToLower(name); !slices.Contains(hiddenHeaders, name) {
+		if name = strings.ToLower(name); !w.hides(name) {
 			r.Headers[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
 		}
 	}
@@ -76,23 +76,57 @@ func RequestOf(header map[string][]string, query url.Values, body []byte) (*Webh
 	if r.Query, err = formObject(query, "query"); err != nil {
 		return nil, err
 	}
-	kind, _, _ := strings.Cut(r.Headers["content-type"], ";")
-	if strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
-		form, err := url.ParseQuery(string(body))
-		if err != nil {
-			return nil, fmt.Errorf("the body is not the form that its content type says: %w", err)
-		}
-		if r.Body, err = formObject(form, "form"); err != nil {
-			return nil, err
-		}
-		return r, nil
-	}
+	r.Body, err = bodyOf(r.Headers["content-type"], body)
+	return r, err
+}
+
+// hides reports whether a header has a credential. name is in lower case.
+func (w *Webhook) hides(name string) bool {
+	return slices.Contains(hiddenHeaders, name) || w.Verify.Scheme == signature.Token && name == strings.ToLower(w.Verify.Header)
+}
+
+// bodyOf is the value in a body. The content type says whether it is a form, unless the body begins as no form does: curl -d and others say
+// "form" of whatever they send, and JSON that is read as a form is a form with one odd name.
+func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 	body = bytes.TrimPrefix(body, []byte("\uFEFF")) // a byte order mark, which is no part of JSON
-	if _, err := jsonvalue.Decode(body); err != nil || len(body) == 0 {
-		return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q", body)
+	kind, _, _ := strings.Cut(contentType, ";")
+	isForm := strings.EqualFold(strings.TrimSpace(kind), formType)
+	text := bytes.TrimLeft(body, " \t\r\n")
+	if isForm && !bytes.ContainsAny(text[:min(len(text), 1)], "{[\"<") {
+		return formBody(body)
 	}
-	r.Body = body
-	return r, nil
+	_, err := jsonvalue.Decode(body)
+	switch {
+	case err == nil && len(body) > 0:
+		return body, nil
+	case isForm:
+		return nil, fmt.Errorf("the content type says that the body is a form, and it begins like none: %.60q "+
+			"(send a form as name=value&name=value, or JSON)", body)
+	}
+	return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q (send JSON, or a form with Content-Type: %s)", body, formType)
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// formBody is the value in a form: an object of its fields, or the JSON in its only field, payload, as GitHub and Slack send it.
+func formBody(body []byte) (json.RawMessage, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fmt.Errorf("the body is not the form that its content type says: %w", err)
+	}
+	if len(body) > 0 && !bytes.Contains(body, []byte("=")) {
+		return nil, fmt.Errorf("the content type says that the body is a form, and it has no field name=value: %.60q "+
+			"(send JSON with Content-Type: application/json)", body)
+	}
+	if payload := form["payload"]; len(form) == 1 && len(payload) == 1 {
+		if text := strings.TrimSpace(payload[0]); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			if _, err := jsonvalue.Decode([]byte(text)); err != nil {
+				return nil, fmt.Errorf("the field payload of the form begins like JSON and is none: %w", err)
+			}
+			return json.RawMessage(text), nil
+		}
+	}
+	return formObject(form, "form")
 }
 
 // formObject writes the fields of a form. One that is there several times, or whose name ends in [], is a list:
@@ -184,7 +218,7 @@ var headerName = regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
 var (
 	webhookFields = []string{"kind", "name", "description", "verify", "trigger", "key", "subject", "keep_headers", "max_body", "replay", "paused"}
-	verifyFields  = []string{"scheme", "secret_env", "secret_file", "header", "encoding", "prefix", "signed", "timestamp", "id", "tolerance"}
+	verifyFields  = []string{"scheme", "secret_env", "secret_file", "header", "encoding", "prefix", "signed", "timestamp", "id", "user", "tolerance"}
 )
 
 // webhookDocument reads a webhook.
@@ -207,7 +241,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	for i, name := range b.texts(v.get("keep_headers"), "keep_headers") {
 		at := fmt.Sprintf("keep_headers[%d]", i)
 		switch name = strings.ToLower(name); {
-		case slices.Contains(hiddenHeaders, name):
+		case w.hides(name):
 			b.fail(v.below(at), at, "remove it", "%s has a credential, which is not kept", name)
 		case name != "" && !headerName.MatchString(name):
 			b.fail(v.below(at), at, "write a name such as x-github-event", "%q is not the name of a header", problem.Clip(name, 60))
@@ -220,7 +254,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	if n := v.get("max_body"); n != nil {
 		w.MaxBody = b.sizeWithin(n, "max_body", "16MiB", MostMaxBody, defaultMaxBody)
 	}
-	if w.Verify.Scheme == signature.None {
+	if !w.Verify.Scheme.Signs() {
 		w.Replay = 0 // there is no signature that sending the same body again would take advantage of
 	}
 	if r := v.get("replay"); r != nil {
@@ -269,6 +303,7 @@ func (b *builder) verify(v, owner *value, w *Webhook) {
 		Header: b.plainText(v.get("header"), at("header"), 100), Encoding: b.oneOf(v.get("encoding"), at("encoding"), signature.Hex, signature.Base64),
 		Prefix: b.plainText(v.get("prefix"), at("prefix"), 100), Signed: b.plainText(v.get("signed"), at("signed"), 1000),
 		Timestamp: b.plainText(v.get("timestamp"), at("timestamp"), 100), ID: b.plainText(v.get("id"), at("id"), 100),
+		User:      b.plainText(v.get("user"), at("user"), 100),
 		Tolerance: b.duration(v.get("tolerance"), at("tolerance"), false),
 	}
 	if s := v.get("scheme"); s == nil {

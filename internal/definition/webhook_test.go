@@ -41,13 +41,30 @@ trigger: shop.order
 key: ${{ body.order }}/${{ query.part }}
 `
 
+const sharedHooks = `---
+kind: webhook
+name: alertmanager
+verify: {scheme: basic, user: alertmanager, secret_env: ALERTMANAGER_PASSWORD}
+trigger: alertmanager
+---
+kind: webhook
+name: gitlab
+verify: {scheme: token, header: X-Gitlab-Token, prefix: "t ", id: X-Gitlab-Event-UUID, secret_env: GITLAB_TOKEN}
+trigger: gitlab
+---
+kind: webhook
+name: azure
+verify: {scheme: bearer, id: X-Id, secret_file: /run/secrets/azure}
+trigger: azure
+`
+
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	defs, err := Parse("h.yaml", []byte(githubHook+"---\n"+hmacHook+"---\nname: github\naction: noop\n"))
+	defs, err := Parse("h.yaml", []byte(githubHook+"---\n"+hmacHook+sharedHooks+"---\nname: github\naction: noop\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range defs[:2] {
+	for _, d := range defs[:5] {
 		again, err := Decode(d.Canonical())
 		if err != nil || string(again.Canonical()) != string(d.Canonical()) || again.Webhook.Verify != d.Webhook.Verify || !slices.Equal(again.Webhook.Secrets, d.Webhook.Secrets) {
 			t.Errorf("%s decoded: %v, %+v", d.Name, err, again)
@@ -60,7 +77,7 @@ func TestWebhook(t *testing.T) {
 	if w.MaxBody != 5_000_000 || w.Replay != 12*time.Hour || strings.Join(w.Secrets, " ") != "GITHUB_SECRET GITHUB_SECRET_OLD /run/secrets/github" {
 		t.Errorf("%+v", w)
 	}
-	r, err := RequestOf(http.Header{"X-Github-Event": {"push"}, "Authorization": {"Bearer sesame"}, "X-Two": {"a", "b"}}, nil, []byte(`{"repository":{"full_name":"pawl-run/pawl"}}`))
+	r, err := w.Request(http.Header{"X-Github-Event": {"push"}, "Authorization": {"Bearer sesame"}, "X-Two": {"a", "b"}}, nil, []byte(`{"repository":{"full_name":"pawl-run/pawl"}}`))
 	if err != nil || r.Headers["authorization"] != "" || r.Headers["x-two"] != "a, b" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -72,7 +89,7 @@ func TestWebhook(t *testing.T) {
 	if _, err := w.Signal("github", r); err == nil || !strings.Contains(err.Error(), "trigger") {
 		t.Errorf("without the header: %v", err)
 	}
-	r, err = RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, url.Values{"part": {"2"}, "x": {"a", "b"}}, []byte("order=a%2B7&tag[]=x&tag[]=y&only[]=z&c=1&c=2&e="))
+	r, err = w.Request(http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, url.Values{"part": {"2"}, "x": {"a", "b"}}, []byte("order=a%2B7&tag[]=x&tag[]=y&only[]=z&c=1&c=2&e="))
 	if err != nil || string(r.Body) != `{"c":["1","2"],"e":"","only[]":["z"],"order":"a+7","tag[]":["x","y"]}` || string(r.Query) != `{"part":"2","x":["a","b"]}` {
 		t.Fatalf("%s, %v", r.Body, err)
 	}
@@ -80,20 +97,56 @@ func TestWebhook(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, form := range []string{"a=%ff", "%ff=a", "a=%zz", "a=%", "a=%00", "a=1;b=2"} {
-		if r, err := RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, nil, []byte(form)); err == nil {
+		if r, err := w.Request(http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, nil, []byte(form)); err == nil {
 			t.Errorf("%s was read as %s", form, r.Body)
 		}
 	}
-	if r, err := RequestOf(nil, url.Values{"a": {"\xff"}}, []byte("{}")); err == nil {
+	if r, err := w.Request(nil, url.Values{"a": {"\xff"}}, []byte("{}")); err == nil {
 		t.Errorf("%s", r.Query)
 	}
-	if r, err := RequestOf(nil, nil, []byte("\uFEFF{\"a\":1}")); err != nil || string(r.Body) != `{"a":1}` {
+	if r, err := w.Request(nil, nil, []byte("\uFEFF{\"a\":1}")); err != nil || string(r.Body) != `{"a":1}` {
 		t.Errorf("with a byte order mark: %v", err)
 	}
 	for _, body := range []string{"", "<xml/>", `{"a":1} {}`, strings.Repeat("[", 10_000), "\xff"} {
-		if _, err := RequestOf(nil, nil, []byte(body)); err == nil {
+		if _, err := w.Request(nil, nil, []byte(body)); err == nil {
 			t.Errorf("%.20q was read", body)
 		}
+	}
+}
+
+// A body is what it is, whatever content type curl and others put on it, and never an object with one odd name.
+func TestWebhookBodies(t *testing.T) {
+	t.Parallel()
+	const form, object = "application/x-www-form-urlencoded", `{"ref":"refs/heads/main"}`
+	for _, c := range []struct{ kind, body, want string }{
+		{"", object, object}, {"text/plain", object, object}, {form, object, object}, {form + "; charset=utf-8", " \n" + object, " \n" + object},
+		{form, `[{"a": 1}]`, `[{"a": 1}]`}, {form, `"text"`, `"text"`}, {form, "\uFEFF" + object, object},
+		{form, "payload=%7B%22ref%22%3A%22refs%2Fheads%2Fmain%22%7D", object}, {"APPLICATION/X-WWW-FORM-URLENCODED", "payload=%7B%22a%22%3A%22%E2%82%AC+1%22%7D", `{"a":"€ 1"}`},
+		{form, "payload=%5B1%5D", "[1]"}, {form, "payload=text", `{"payload":"text"}`}, {form, "payload=%7B%7D&x=1", `{"payload":"{}","x":"1"}`},
+		{form, "payload=%7B%7D&payload=%7B%7D", `{"payload":["{}","{}"]}`}, {form, "", "{}"}, {form, "a=1&b", `{"a":"1","b":""}`},
+		{form, `{"ref":`, "it begins like none"}, {form, "<xml/>", "it begins like none"}, {form, "hello", "no field name=value"}, {form, "payload=%7B%22a%22", "field payload"},
+		{"application/json", "payload=%7B%7D", "Content-Type: " + form}, {"", "", "neither JSON nor a form"}, {"multipart/form-data; boundary=x", "--x--", "neither JSON nor a form"},
+	} {
+		r, err := (&Webhook{}).Request(http.Header{"Content-Type": {c.kind}}, nil, []byte(c.body))
+		got := ""
+		if err == nil {
+			got = string(r.Body)
+		} else if strings.Contains(err.Error(), c.want) {
+			got = c.want
+		}
+		if got != c.want {
+			t.Errorf("%q as %q: %s, %v, want %s", c.body, c.kind, got, err, c.want)
+		}
+	}
+}
+
+// Expressions do not see the secret of a request.
+func TestWebhookHidesItsSecret(t *testing.T) {
+	t.Parallel()
+	w := &Webhook{Verify: signature.Hook{Scheme: signature.Token, Header: "X-GitLab-Token"}}
+	r, err := w.Request(http.Header{"X-Gitlab-Token": {"sesame"}, "Authorization": {"Bearer sesame"}, "X-Gitlab-Event": {"Push Hook"}}, nil, []byte("{}"))
+	if err != nil || len(r.Headers) != 1 {
+		t.Errorf("%v, %v", r, err)
 	}
 }
 
@@ -124,25 +177,32 @@ func TestWebhookProblems(t *testing.T) {
 		head + rest + "verify: {scheme: githob}": "verify.scheme:",
 		head + rest + "verify: {secret_env: S}":  "h.yaml:4:9: verify: verify has no scheme",
 		head + rest + "verify: {scheme: github}": "verify: no secret is named",
-		head + rest + "verify: {scheme: github, secret_env: whsec_c2VzYW1lc2VzYW1l}":           "h.yaml:4:38: verify.secret_env: it is no name of a variable",
-		head + rest + "verify: {scheme: github, secret_env: [A, 'sesame open!']}":              "h.yaml:4:42: verify.secret_env[1]: it is no name of a variable",
-		head + rest + "verify: {scheme: github, secret_file: sesame.txt}":                      "h.yaml:4:39: verify.secret_file: it is no absolute path",
-		head + rest + "verify: {scheme: github, secret: sesame}":                               `h.yaml:4:26: verify: unknown field "secret"`,
-		head + rest + "verify: {scheme: none, secret_env: S}":                                  "scheme none checks no signature",
-		head + rest + "verify: {scheme: github, secret_env: S, header: x}":                     "h.yaml:4:49: verify.header: scheme github says that itself",
-		head + rest + "verify: {scheme: hmac, secret_env: S}":                                  "verify.header: scheme hmac needs the header",
-		head + rest + "verify: {scheme: hmac, secret_env: S, header: x, signed: 'a'}":          "verify.signed: the body must be signed",
-		head + rest + "verify: {scheme: standard, secret_env: S, tolerance: 2d}":               "verify.tolerance:",
-		head + rest + "verify: {scheme: none}\nmax_body: 17MiB":                                "h.yaml:5:11: max_body:",
-		head + rest + "verify: {scheme: none}\nmax_body: [1]":                                  "max_body:",
-		head + rest + "verify: {scheme: none}\nreplay: 8d":                                     "replay:",
-		head + rest + "verify: {scheme: none}\nkeep_headers: [x-a, Authorization]":             "h.yaml:5:21: keep_headers[1]: authorization has a credential",
-		head + rest + "verify: {scheme: none}\nkeep_headers: ['a b']":                          "keep_headers[0]:",
-		head + "verify: {scheme: none}\ntrigger: '${{ input.x }}'":                             "trigger:",
-		head + "verify: {scheme: none}\ntrigger: {a: b}":                                       "trigger: want a text",
-		head + rest + "verify: {scheme: none}\nrun: {action: noop}":                            `unknown field "run"`,
-		"kind: webhook\nverify: {scheme: none}\ntrigger: t":                                    "the webhook has no name",
-		head + rest + "verify: {scheme: none}\n---\n" + head + rest + "verify: {scheme: none}": `the name "h" is here twice`,
+		head + rest + "verify: {scheme: github, secret_env: whsec_c2VzYW1lc2VzYW1l}":             "h.yaml:4:38: verify.secret_env: it is no name of a variable",
+		head + rest + "verify: {scheme: github, secret_env: [A, 'sesame open!']}":                "h.yaml:4:42: verify.secret_env[1]: it is no name of a variable",
+		head + rest + "verify: {scheme: github, secret_file: sesame.txt}":                        "h.yaml:4:39: verify.secret_file: it is no absolute path",
+		head + rest + "verify: {scheme: github, secret: sesame}":                                 `h.yaml:4:26: verify: unknown field "secret"`,
+		head + rest + "verify: {scheme: none, secret_env: S}":                                    "scheme none checks no signature",
+		head + rest + "verify: {scheme: github, secret_env: S, header: x}":                       "h.yaml:4:49: verify.header: scheme github says that itself",
+		head + rest + "verify: {scheme: token, secret_env: S}":                                   "verify.header: scheme token needs the header",
+		head + rest + "verify: {scheme: token, header: x-t, secret_env: S}\nkeep_headers: [X-T]": "h.yaml:5:16: keep_headers[0]: x-t has a credential",
+		head + rest + "verify: {scheme: bearer}":                                                 "verify: no secret is named",
+		head + rest + "verify: {scheme: bearer, secret_env: S, header: x}":                       "verify.header: a request of scheme bearer has the secret itself",
+		head + rest + "verify: {scheme: basic, secret_env: S, user: 'a:b'}":                      "verify.user:",
+		head + rest + "verify: {scheme: basic, secret_env: S, tolerance: 1m}":                    "verify.tolerance: scheme basic signs no time",
+		head + rest + "verify: {scheme: baisc, secret_env: S}":                                   "basic",
+		head + rest + "verify: {scheme: hmac, secret_env: S}":                                    "verify.header: scheme hmac needs the header",
+		head + rest + "verify: {scheme: hmac, secret_env: S, header: x, signed: 'a'}":            "verify.signed: the body must be signed",
+		head + rest + "verify: {scheme: standard, secret_env: S, tolerance: 2d}":                 "verify.tolerance:",
+		head + rest + "verify: {scheme: none}\nmax_body: 17MiB":                                  "h.yaml:5:11: max_body:",
+		head + rest + "verify: {scheme: none}\nmax_body: [1]":                                    "max_body:",
+		head + rest + "verify: {scheme: none}\nreplay: 8d":                                       "replay:",
+		head + rest + "verify: {scheme: none}\nkeep_headers: [x-a, Authorization]":               "h.yaml:5:21: keep_headers[1]: authorization has a credential",
+		head + rest + "verify: {scheme: none}\nkeep_headers: ['a b']":                            "keep_headers[0]:",
+		head + "verify: {scheme: none}\ntrigger: '${{ input.x }}'":                               "trigger:",
+		head + "verify: {scheme: none}\ntrigger: {a: b}":                                         "trigger: want a text",
+		head + rest + "verify: {scheme: none}\nrun: {action: noop}":                              `unknown field "run"`,
+		"kind: webhook\nverify: {scheme: none}\ntrigger: t":                                      "the webhook has no name",
+		head + rest + "verify: {scheme: none}\n---\n" + head + rest + "verify: {scheme: none}":   `the name "h" is here twice`,
 	} {
 		_, err := Parse("h.yaml", []byte(src))
 		var ps Problems
@@ -168,7 +228,7 @@ func FuzzWebhookRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := RequestOf(http.Header{"Content-Type": {kind}, "X-Github-Event": {kind}}, q, body)
+		r, err := defs[0].Webhook.Request(http.Header{"Content-Type": {kind}, "X-Github-Event": {kind}}, q, body)
 		if err != nil {
 			return
 		}

@@ -24,7 +24,7 @@ const hooksPath = "/hooks/"
 func webhookRoutes() []route {
 	typeReceived := reflect.TypeFor[api.Received]()
 	return []route{
-		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature stands for a token", headers: []string{engine.ChainHeader}, anyQuery: true, raw: true,
+		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature or secret stands for a token", headers: []string{engine.ChainHeader}, anyQuery: true, raw: true,
 			answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeReceived, nil},
 				{http.StatusOK, "It came before; or the provider asked whether the webhook is there, and is answered as it expects", typeReceived, nil}}, handle: (*call).receive},
 		{method: "GET", path: "/api/v1/webhooks", name: "list-webhooks", tag: tagWebhooks, summary: "List webhooks, by name",
@@ -43,6 +43,7 @@ const (
 	hookNotLocal    = "not_local"
 	hookUnavailable = "unavailable"
 	hookUnknown     = "unknown"
+	hookGuessing    = "guessing"
 )
 
 // hookError is the refusal of a request to a webhook.
@@ -139,7 +140,16 @@ func (c *call) receiveFor(w *engine.Webhook) error {
 func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error {
 	hook := w.Webhook
 	d, err := signature.Verify(&hook.Verify, secrets, c.r.Header, body, time.Now())
-	if r, ok := errors.AsType[*signature.Refusal](err); ok {
+	r, refused := errors.AsType[*signature.Refusal](err)
+	if hook.Verify.Scheme.Shared() && slices.ContainsFunc(secrets, func(s string) bool { return CheckToken(s) != nil }) {
+		if err := c.guessed(w.Name, !refused || r.Reason != signature.Mismatch); err != nil {
+			return err
+		}
+	}
+	if refused {
+		if text := hook.Verify.Challenge(); text != "" {
+			c.w.Header().Set("WWW-Authenticate", text)
+		}
 		return hookFailure(r.Reason, http.StatusUnauthorized, api.ProblemUnauthorized, r.Message)
 	}
 	if err != nil {
@@ -149,11 +159,11 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	if query == nil {
 		query = url.Values{}
 	}
-	r, err := definition.RequestOf(c.r.Header, query, body)
+	request, err := hook.Request(c.r.Header, query, body)
 	if err != nil {
 		return hookFailure(hookInvalid, http.StatusUnprocessableEntity, api.ProblemInvalid, err.Error())
 	}
-	if text, is := hook.Answer(r); is {
+	if text, is := hook.Answer(request); is {
 		c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		c.send(c.w, http.StatusOK, []byte(text))
 		return nil
@@ -162,7 +172,7 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	out, err := c.Engine.Deliver(c.ctx(), w, d, r, chain)
+	out, err := c.Engine.Deliver(c.ctx(), w, d, request, chain)
 	differs := errors.Is(err, engine.ErrIdempotencyMismatch)
 	if err != nil && !differs {
 		return err
@@ -189,7 +199,8 @@ func (c *call) fromHere() error {
 		return nil
 	}
 	return hookFailure(hookNotLocal, http.StatusForbidden, api.ProblemForbidden,
-		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost, through no proxy, and with a token where the server has tokens")
+		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost, through no proxy, and with a token where the server has tokens: "+
+			"for other senders write scheme: bearer, basic or token, with a secret")
 }
 
 // secrets reads the secrets of a webhook, and collects the errors of those that cannot be read.
@@ -206,6 +217,20 @@ func (c *call) secrets(hook *definition.Webhook) (all []string, missing []error)
 		all = append(all, value)
 	}
 	return all, missing
+}
+
+// guessed counts a request to a webhook whose secret is short enough to be guessed, and refuses the address after too many wrong ones, as
+// logins are. The requests of webhooks with longer secrets are not counted: many senders can share the address of a proxy, and one of them
+// with an old secret would lock the others out.
+func (c *call) guessed(hook string, right bool) error {
+	wait := c.hookLogins.of(hook).attempt(clientAddress(c.r), right, time.Now())
+	if wait == 0 {
+		return nil
+	}
+	seconds := c.retryAfter(wait)
+	return hookFailure(hookGuessing, http.StatusTooManyRequests, api.ProblemTooManyLogins,
+		fmt.Sprintf("%d requests from this address had a wrong secret within a minute: try again in %d s, or use a secret of at least %d characters, "+
+			"which is not limited", wrongLogins, seconds, minToken))
 }
 
 func (c *call) renderWebhook(w *engine.Webhook) api.Webhook {

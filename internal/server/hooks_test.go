@@ -284,6 +284,70 @@ func TestHookAnswers(t *testing.T) {
 	}
 }
 
+// Programs that cannot sign have a shared secret. A short one cannot be tried out: after five wrong ones within a minute the address is
+// refused, as at logins. A long one is not limited, as another sender behind the same proxy would lock this one out.
+func TestHookSharedSecrets(t *testing.T) {
+	t.Parallel()
+	secrets := map[string]string{"LONG": "4f1a6c0e8d2b7395", "SHORT": "hunter2"}
+	h := start(t, Options{Tokens: []string{token}, Secret: func(name string) (string, error) { return secrets[name], nil }})
+	const documents = `kind: webhook
+name: long
+verify: {scheme: bearer, secret_env: LONG}
+trigger: long
+---
+kind: webhook
+name: short
+verify: {scheme: basic, user: ada, secret_env: SHORT}
+trigger: short
+---
+kind: webhook
+name: gitlab
+verify: {scheme: token, header: X-Gitlab-Token, id: X-Gitlab-Event-UUID, secret_env: LONG}
+trigger: gitlab
+`
+	if _, err := h.client.Define(t.Context(), []byte(documents), "hooks.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	rig := &hookRig{house: h, t: t}
+	send := func(hook, name, value string) (int, string) {
+		code, _, body := rig.send(hookRequest{path: hook, body: "{}", header: []string{name, value, "X-Gitlab-Event-UUID", "u-1", "X-Forwarded-For", "203.0.113.7"}})
+		return code, body
+	}
+	for range 2 * wrongLogins {
+		if code, body := send("long", "Authorization", "Bearer wrong"); code != 401 || strings.Contains(body, secrets["LONG"]) {
+			t.Fatalf("%d %s", code, body)
+		}
+	}
+	for range 2 { // no signature says that this is the same request sent again
+		if code, body := send("long", "Authorization", "Bearer 4f1a6c0e8d2b7395"); code != 202 || strings.Contains(body, "replayed") {
+			t.Errorf("after wrong ones: %d %s", code, body)
+		}
+	}
+	for _, want := range []int{202, 200} {
+		if code, body := send("gitlab", "X-Gitlab-Token", "4f1a6c0e8d2b7395"); code != want {
+			t.Errorf("%d %s, want %d", code, body, want)
+		}
+	}
+	const right, wrong = "Basic YWRhOmh1bnRlcjI=", "Basic YWRhOmh1bnRlcjM="
+	if code, body := send("short", "Authorization", right); code != 202 {
+		t.Errorf("%d %s", code, body)
+	}
+	for range wrongLogins {
+		if code, body := send("short", "Authorization", wrong); code != 401 {
+			t.Fatalf("%d %s", code, body)
+		}
+	}
+	for _, value := range []string{right, wrong} {
+		if code, body := send("short", "Authorization", value); code != 429 {
+			t.Errorf("after five wrong ones: %d %s", code, body)
+		}
+	}
+	w, err := h.client.Webhook(t.Context(), "short")
+	if err != nil || len(w.Refusals) != wrongLogins+2 || w.Refusals[0].Reason != hookGuessing || w.Refusals[wrongLogins].Reason != "mismatch" {
+		t.Errorf("%v, %+v", err, w)
+	}
+}
+
 func TestWebhookList(t *testing.T) {
 	t.Parallel()
 	h := hookRigged(t)

@@ -59,6 +59,31 @@ func (l *logins) attempt(from netip.Prefix, right bool, now time.Time) time.Dura
 	return 0
 }
 
+// hookLogins counts wrong secrets for each webhook apart. Its zero value has none; only webhooks that there are have an entry.
+type hookLogins struct {
+	mu  sync.Mutex
+	all map[string]*logins
+}
+
+func (l *hookLogins) of(hook string) *logins {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[string]*logins{}
+	}
+	if l.all[hook] == nil {
+		l.all[hook] = &logins{}
+	}
+	return l.all[hook]
+}
+
+// retryAfter says in the answer how long the client has to wait, and returns the seconds.
+func (c *call) retryAfter(wait time.Duration) int {
+	seconds := int(math.Ceil(wait.Seconds()))
+	c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	return seconds
+}
+
 // clientAddress is the address that a request came from: of IPv6 the network of 64 bits, which one client has to itself. All that have
 // no such address (a Unix socket) count as one.
 func clientAddress(r *http.Request) netip.Prefix {
@@ -81,8 +106,7 @@ func (c *call) checkLogin(token string) error {
 	var err error
 	switch {
 	case wait > 0:
-		seconds := int(math.Ceil(wait.Seconds()))
-		c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		seconds := c.retryAfter(wait)
 		err = refusal(http.StatusTooManyRequests, api.ProblemTooManyLogins, fmt.Sprintf("%d logins from this address failed within a minute: try again in %d s", wrongLogins, seconds))
 	case !right:
 		err = refusal(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")

@@ -85,6 +85,7 @@ type Server struct {
 	said       said
 	refusals   refusals
 	logins     logins
+	hookLogins hookLogins
 	layouts    sync.Mutex // held while a graph is laid out
 
 	draining context.Context // ends when draining begins

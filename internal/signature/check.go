@@ -2,6 +2,7 @@ package signature
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,17 +28,47 @@ func (h *Hook) Check() (faults []Fault) {
 			fault(f.name, "it is not the name of a header", "write a name such as x-signature")
 		}
 	}
-	if h.Scheme != HMAC {
-		for _, f := range []struct{ name, value string }{{"header", h.Header}, {"encoding", h.Encoding}, {"prefix", h.Prefix}, {"signed", h.Signed}, {"timestamp", h.Timestamp}, {"id", h.ID}} {
-			if f.value != "" && (f.name != "id" || h.Scheme != None) {
-				fault(f.name, "scheme "+string(h.Scheme)+" says that itself", "remove it, or write scheme: hmac")
-			}
+	taken := taken[h.Scheme]
+	for _, f := range []struct{ name, value string }{
+		{"header", h.Header}, {"encoding", h.Encoding}, {"prefix", h.Prefix}, {"signed", h.Signed}, {"timestamp", h.Timestamp}, {"id", h.ID},
+	} {
+		switch {
+		case f.value == "" || slices.Contains(taken, f.name):
+		case h.Scheme.Shared():
+			fault(f.name, "a request of scheme "+string(h.Scheme)+" has the secret itself and no signature", "remove it, or write scheme: hmac")
+		default:
+			fault(f.name, "scheme "+string(h.Scheme)+" says that itself", "remove it, or write scheme: hmac")
 		}
-		if h.Tolerance != 0 && (h.Scheme == GitHub || h.Scheme == None) {
-			fault("tolerance", "scheme "+string(h.Scheme)+" signs no time", "remove it; replay says how long a body is remembered")
-		}
-		return faults
 	}
+	if h.User != "" && !slices.Contains(taken, "user") {
+		fault("user", "a request of scheme "+string(h.Scheme)+" has no user", "remove it, or write scheme: basic")
+	}
+	if strings.Contains(h.User, ":") {
+		fault("user", "a colon ends the user in a request of scheme basic", "write a user without one")
+	}
+	if h.Tolerance != 0 && (h.Scheme == GitHub || !h.Scheme.Signs()) {
+		fault("tolerance", "scheme "+string(h.Scheme)+" signs no time", "remove it; replay says how long a body is remembered")
+	}
+	if h.Scheme == Token && h.Header == "" {
+		fault("header", "scheme token needs the header that has the token", "add header: X-Gitlab-Token, as the provider documents it")
+	}
+	if h.Scheme == HMAC {
+		faults = append(faults, h.checkHMAC()...)
+	}
+	return faults
+}
+
+// taken are the fields that schemes take beside the secrets, and tolerance where they sign a time.
+var taken = map[Scheme][]string{
+	HMAC:   {"header", "encoding", "prefix", "signed", "timestamp", "id"},
+	Token:  {"header", "prefix", "id"},
+	Bearer: {"id"},
+	Basic:  {"id", "user"},
+	None:   {"id"},
+}
+
+func (h *Hook) checkHMAC() (faults []Fault) {
+	fault := func(field, message, fix string) { faults = append(faults, Fault{field, message, fix}) }
 	if h.Header == "" {
 		fault("header", "scheme hmac needs the header that has the signature", "add header: x-signature")
 	}

@@ -28,23 +28,29 @@ func (h *Hook) read(header Header, body []byte) (*claim, error) {
 	return nil, fmt.Errorf("verify: there is no scheme %q", h.Scheme)
 }
 
+// readStandard also takes the names svix-id, svix-timestamp and svix-signature, under which Svix and its customers sent such requests
+// before there was the standard. All three headers of a request have the same prefix.
 func readStandard(header Header, body []byte) (*claim, error) {
-	id, err := one(header, "Webhook-Id")
+	prefix := "Webhook-"
+	if !has(header, prefix+"Signature") && has(header, "Svix-Signature") {
+		prefix = "Svix-"
+	}
+	id, err := one(header, prefix+"Id")
 	if err != nil {
 		return nil, err
 	}
-	if err := checkID("Webhook-Id", id); err != nil {
+	if err := checkID(prefix+"Id", id); err != nil {
 		return nil, err
 	}
-	at, seconds, err := unixTime(header, "Webhook-Timestamp")
+	at, seconds, err := unixTime(header, prefix+"Timestamp")
 	if err != nil {
 		return nil, err
 	}
-	text, err := one(header, "Webhook-Signature")
+	text, err := one(header, prefix+"Signature")
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{header: "Webhook-Signature", at: at, id: id, idSigned: true,
+	c := &claim{header: prefix + "Signature", at: at, id: id, idSigned: true,
 		parts: [][]byte{[]byte(id), []byte("."), []byte(seconds), []byte("."), body}}
 	for _, field := range strings.Fields(text) {
 		// Other versions, as v1a of public keys, may stand beside those that this package knows.
@@ -204,6 +210,15 @@ func (c *claim) checked(form string) (*claim, error) {
 		return nil, refuse(Garbled, "%s has no signature of the form %s", c.header, form)
 	}
 	return c, nil
+}
+
+func has(header Header, name string) bool {
+	for n := range header {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // one is the value of a header that must be there once: of two values a proxy before this server may have checked the other one.

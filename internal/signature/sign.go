@@ -21,6 +21,9 @@ func Sign(h *Hook, secret, id string, at time.Time, body []byte) ([]Field, error
 	if err != nil {
 		return nil, err
 	}
+	if h.Scheme.Shared() {
+		return h.signShared(secret, id), nil
+	}
 	key, seconds := keys[0], strconv.FormatInt(at.Unix(), 10)
 	of := func(parts ...[]byte) []byte { return sum(key, parts) }
 	switch h.Scheme {

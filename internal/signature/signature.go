@@ -1,5 +1,5 @@
-// Package signature verifies and writes the signatures of webhooks: who sent a request, when, and under which id. It is pure: secrets
-// and the time are arguments.
+// Package signature verifies and writes the signatures and shared secrets of webhooks: who sent a request, when, and under which id. It is
+// pure: secrets and the time are arguments.
 package signature
 
 import (
@@ -23,13 +23,23 @@ const (
 	Stripe   Scheme = "stripe"   // Stripe-Signature: t=…,v1=…
 	Slack    Scheme = "slack"    // X-Slack-Signature: v0=…
 	HMAC     Scheme = "hmac"     // HMAC-SHA256 of what the hook says, in the header that it says
+	Token    Scheme = "token"    // the secret itself, in the header that the hook says
+	Bearer   Scheme = "bearer"   // Authorization: Bearer SECRET
+	Basic    Scheme = "basic"    // Authorization: Basic, with the secret as password
 	None     Scheme = "none"     // no signature: for hooks that only this machine can reach
 )
 
 // Schemes lists the schemes in the order in which messages and documents have them.
 func Schemes() []string {
-	return []string{string(Standard), string(GitHub), string(Stripe), string(Slack), string(HMAC), string(None)}
+	return []string{string(Standard), string(GitHub), string(Stripe), string(Slack), string(HMAC),
+		string(Token), string(Bearer), string(Basic), string(None)}
 }
+
+// Signs reports whether a request of the scheme has a signature over its body.
+func (s Scheme) Signs() bool { return !s.Shared() && s != None }
+
+// Shared reports whether a request of the scheme has the secret itself, so that a sender can try secrets one by one.
+func (s Scheme) Shared() bool { return s == Token || s == Bearer || s == Basic }
 
 // The encodings of a signature of scheme HMAC.
 const (
@@ -40,10 +50,11 @@ const (
 // DefaultTolerance is how far the time of a request may be from the present: what Standard Webhooks, Stripe and Slack recommend.
 const DefaultTolerance = 5 * time.Minute
 
-// Hook is how the requests to a webhook are signed. All but Scheme and Tolerance is for scheme HMAC; scheme None takes ID as well.
+// Hook is how the requests to a webhook are signed. All but Scheme, Tolerance and User is for scheme HMAC. Token takes Header, Prefix
+// and ID of it as well; Bearer, Basic and None take ID.
 type Hook struct {
 	Scheme Scheme
-	Header string // that has the signature
+	Header string // that has the signature, or the secret itself
 	// Encoding is Hex (also when empty) or Base64.
 	Encoding string
 	Prefix   string // before the signature in its header, such as "sha256="
@@ -52,6 +63,7 @@ type Hook struct {
 	Timestamp string        // the header that has the time of the request: seconds or milliseconds since 1970, or RFC 3339
 	ID        string        // the header that has the request's id
 	Tolerance time.Duration // 0: DefaultTolerance
+	User      string        // of scheme Basic; "": any, as the password alone is the secret
 }
 
 // Header is what a request has for headers, as net/http has them.
@@ -109,6 +121,9 @@ func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time
 	keys, err := h.keys(secrets)
 	if err != nil {
 		return Delivery{}, err
+	}
+	if h.Scheme.Shared() {
+		return h.verifyShared(keys, header, body, now)
 	}
 	c, err := h.read(header, body)
 	if err != nil {

@@ -1,6 +1,7 @@
 package signature_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
@@ -45,6 +46,9 @@ func vectors() []vector {
 		{"slack", signature.Hook{Scheme: signature.Slack}, "8f742231b10e8888abcd99yyyzzz85a5",
 			header("x-slack-request-timestamp", "1531420618", "x-slack-signature", "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"),
 			slackBody, 1531420700, signature.Delivery{At: time.Unix(1531420618, 0).UTC(), Signed: true}},
+		{"standard under the names of Svix", signature.Hook{Scheme: signature.Standard}, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+			header("svix-id", "msg_p5jXN8AQM9LWM0D4loKWxJek", "svix-timestamp", "1614265330", "svix-signature", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+			`{"test": 2432232314}`, 1614265331, signature.Delivery{ID: "msg_p5jXN8AQM9LWM0D4loKWxJek", At: time.Unix(1614265330, 0).UTC(), Signed: true}},
 		{"hmac in base64 of the body", signature.Hook{Scheme: signature.HMAC, Header: "X-Shop-Hmac", Encoding: signature.Base64}, "shop-secret",
 			header("x-shop-hmac", "plW8VGqq0nDMIEhDqaNNW99asdUCy7EIqLZVcQwtAZ0="), `{"id":1}`, 1700000000, signature.Delivery{At: time.Unix(1700000000, 0).UTC()}},
 	}
@@ -193,6 +197,14 @@ func TestCheck(t *testing.T) {
 		{"unknown name", signature.Hook{Scheme: signature.HMAC, Header: "x", Signed: "{method}{body}"}, "signed"},
 		{"no headers for names", signature.Hook{Scheme: signature.HMAC, Header: "x", Signed: "{id}{timestamp}{body}"}, "signed signed"},
 		{"time not signed", signature.Hook{Scheme: signature.HMAC, Header: "x", Timestamp: "t", Signed: "{body}"}, "timestamp"},
+		{"token", signature.Hook{Scheme: signature.Token, Header: "X-Gitlab-Token", Prefix: "p ", ID: "x-id"}, ""},
+		{"token without header", signature.Hook{Scheme: signature.Token, Tolerance: time.Minute}, "tolerance header"},
+		{"fields of hmac beside a token", signature.Hook{Scheme: signature.Token, Header: "x", Encoding: "hex", Signed: "{body}", Timestamp: "t"}, "encoding signed timestamp"},
+		{"bearer", signature.Hook{Scheme: signature.Bearer, ID: "x-id"}, ""},
+		{"bearer with a header and a user", signature.Hook{Scheme: signature.Bearer, Header: "x", User: "u"}, "header user"},
+		{"basic", signature.Hook{Scheme: signature.Basic, User: "alertmanager", ID: "x-id"}, ""},
+		{"basic with a colon", signature.Hook{Scheme: signature.Basic, User: "a:b"}, "user"},
+		{"user of github", signature.Hook{Scheme: signature.GitHub, User: "u"}, "user"},
 		{"tolerance without time", signature.Hook{Scheme: signature.HMAC, Header: "x", Tolerance: time.Minute}, "tolerance"},
 	} {
 		fields := []string{}
@@ -265,4 +277,71 @@ func FuzzSign(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A request of scheme token, bearer or basic has the secret itself.
+func TestSharedSecrets(t *testing.T) {
+	basic := func(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+	token, bearer := signature.Hook{Scheme: signature.Token, Header: "X-Gitlab-Token"}, signature.Hook{Scheme: signature.Bearer}
+	prefixed := signature.Hook{Scheme: signature.Token, Header: "Authorization", Prefix: "GenieKey "}
+	ada, anyone := signature.Hook{Scheme: signature.Basic, User: "ada"}, signature.Hook{Scheme: signature.Basic}
+	for _, c := range []struct {
+		hook  signature.Hook
+		value string // of the header
+		want  string // why it is refused
+	}{
+		{token, "new secret", ""}, {token, "old: secret", ""}, {token, "", signature.Missing}, {token, "new secre", signature.Mismatch}, {token, "new secrett", signature.Mismatch},
+		{token, "NEW SECRET", signature.Mismatch}, {token, "new secret, new secret", signature.Mismatch},
+		{prefixed, "GenieKey new secret", ""}, {prefixed, "new secret", signature.Garbled}, {prefixed, "GenieKey ", signature.Garbled}, {prefixed, "GenieKey x", signature.Mismatch},
+		{bearer, "Bearer new secret", ""}, {bearer, "bearer  new secret ", ""}, {bearer, "new secret", signature.Garbled}, {bearer, "Bearer", signature.Garbled},
+		{bearer, "Bearer ", signature.Garbled}, {bearer, "Basic new secret", signature.Garbled}, {bearer, "Bearer other", signature.Mismatch},
+		{ada, basic("ada:new secret"), ""}, {ada, basic("ada:old: secret"), ""}, {ada, strings.TrimRight(basic("ada:new secret"), "="), ""},
+		{ada, basic("bob:new secret"), signature.Mismatch}, {ada, basic(":new secret"), signature.Mismatch}, {ada, basic("ada:"), signature.Mismatch},
+		{ada, basic("ada"), signature.Garbled}, {ada, "Basic %%%", signature.Garbled}, {ada, "Bearer new secret", signature.Garbled},
+		{anyone, basic(":new secret"), ""}, {anyone, basic("bob:new secret"), ""}, {anyone, basic("new secret:bob"), signature.Mismatch},
+	} {
+		header := http.Header{}
+		if c.value != "" {
+			name := "Authorization"
+			if c.hook.Header != "" {
+				name = c.hook.Header
+			}
+			header.Set(name, c.value)
+		}
+		_, err := signature.Verify(&c.hook, []string{"new secret", "old: secret"}, header, []byte("body"), time.Unix(5, 0))
+		var r *signature.Refusal
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %q: %v", c.hook.Scheme, c.value, err)
+		case c.want != "" && (!errors.As(err, &r) || r.Reason != c.want):
+			t.Errorf("%s %q: %v, want %s", c.hook.Scheme, c.value, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "new secret") {
+			t.Errorf("the message repeats the secret: %v", err)
+		}
+	}
+	for _, h := range []signature.Hook{token, prefixed, bearer, ada, anyone} {
+		h.ID = "x-id"
+		fields, err := signature.Sign(&h, "new secret", "7", time.Unix(5, 0), []byte("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{}
+		for _, f := range fields {
+			header.Set(f.Name, f.Value)
+		}
+		if d, err := signature.Verify(&h, []string{"new secret"}, header, []byte("body"), time.Unix(5, 0)); err != nil || d.ID != "7" || d.Signed || d.Sum == [32]byte{} {
+			t.Errorf("%s: %+v, %v", h.Scheme, d, err)
+		}
+		header.Add(fields[0].Name, fields[0].Value)
+		refused(t, signature.Garbled, func() error {
+			_, err := signature.Verify(&h, []string{"new secret"}, header, nil, time.Unix(5, 0))
+			return err
+		})
+		for _, secrets := range [][]string{nil, {""}} {
+			if _, err := signature.Verify(&h, secrets, header, nil, time.Unix(5, 0)); !errors.Is(err, signature.ErrSecret) {
+				t.Errorf("%s with secrets %q: %v", h.Scheme, secrets, err)
+			}
+		}
+	}
 }

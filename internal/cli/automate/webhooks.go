@@ -123,7 +123,8 @@ func hooksTest(a *app.App) *cobra.Command {
 		Long: `Verify a request by the webhook in a file, or by one that was applied, and print the signal that it would become, or why it
 would be refused. Nothing is sent or stored. The secrets are read from the environment and the files of this command.
 
---sign signs the body by the first secret and prints the headers, for a request with curl.
+--sign signs the body by the first secret and prints the headers, for a request with curl. With the schemes token, bearer and basic they have
+the secret itself.
 
 Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 		Example: `  pawl hooks test github.yaml --body @push.json --header X-GitHub-Event=push --header X-Hub-Signature-256=sha256=…
@@ -244,7 +245,7 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 		return nil, fmt.Errorf("refused (503): %w", err)
 	}
 	r.ID, r.Signed, r.At = delivery.ID, delivery.Signed, delivery.At.UTC()
-	request, err := definition.RequestOf(header, query, body)
+	request, err := hook.Request(header, query, body)
 	if err != nil {
 		return nil, fmt.Errorf("refused (422): %w", err)
 	}
@@ -296,7 +297,7 @@ func writeHookResult(a *app.App, r *hookResult) error {
 	t.Row("Accepted by:", r.Webhook)
 	t.Row("At:", r.At.Format(time.RFC3339))
 	if r.ID != "" {
-		signed := "which nobody signed"
+		signed := "not signed"
 		if r.Signed {
 			signed = "signed"
 		}
