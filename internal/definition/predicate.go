@@ -105,6 +105,7 @@ func (o *Operand) Value(v *Vars) (any, error) {
 func (p *Predicate) Excludes(value any) bool {
 	text, isText := value.(string)
 	number, isNumber := value.(float64)
+	//exhaustive:enforce
 	switch p.Is {
 	case Holds:
 		holds, is := value.(bool)

@@ -57,6 +57,7 @@ const (
 
 // retentionOf is how long rows of a kind are kept; 0: for good.
 func (e *Engine) retentionOf(of store.Outdated) time.Duration {
+	//exhaustive:enforce
 	switch of {
 	case store.OldAsides:
 		return asidesKept

@@ -60,6 +60,7 @@ type PastSample struct {
 }
 
 func (p *Past) count(s flow.EnforcementState) {
+	//exhaustive:enforce
 	switch s {
 	case flow.EnforcementRan, flow.EnforcementFolded:
 		p.Ran++

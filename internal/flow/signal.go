@@ -52,6 +52,7 @@ const (
 
 // String names the state.
 func (s SignalState) String() string {
+	//exhaustive:enforce
 	switch s {
 	case SignalNew:
 		return "new"

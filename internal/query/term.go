@@ -92,6 +92,7 @@ func (t *term) matches(r *Record) Verdict {
 }
 
 func (t *term) holds(r *Record) bool {
+	//exhaustive:enforce
 	switch t.field.about {
 	case ofStatus:
 		return t.text(r.Stage.String())
