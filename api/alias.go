@@ -5,7 +5,7 @@ import "time"
 // AliasTarget is a version that an alias stands for.
 type AliasTarget struct {
 	Version int     `json:"version" doc:"A registered version of the definition"`
-	Percent float64 `json:"percent,omitempty" doc:"How many of a hundred executions get it, in steps of 0.01; left out of exactly one version, which gets the others"`
+	Percent float64 `json:"percent,omitempty" check:"positive" doc:"How many of a hundred executions get it, in steps of 0.01; left out of exactly one version, which gets the others"`
 }
 
 // AliasOrder moves an alias to other versions.

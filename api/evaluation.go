@@ -7,13 +7,13 @@ import "time"
 type Evaluation struct {
 	Code
 
-	Queue          string            `json:"queue,omitempty" doc:"Where it waits for a worker"`
+	Queue          string            `json:"queue,omitempty" check:"filled" doc:"Where it waits for a worker"`
 	Priority       *int              `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
 	Labels         map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
 	WorkerLabels   map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
-	Timeout        Duration          `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
-	QueueTimeout   Duration          `json:"queue_timeout,omitempty" doc:"Most time from when an attempt is due to its claim by a worker; anew for each attempt"`
-	TotalTimeout   Duration          `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
+	Timeout        Duration          `json:"timeout,omitempty" check:"positive" doc:"Of one attempt, from claim"`
+	QueueTimeout   Duration          `json:"queue_timeout,omitempty" check:"positive" doc:"Most time from when an attempt is due to its claim by a worker; anew for each attempt"`
+	TotalTimeout   Duration          `json:"total_timeout,omitempty" check:"positive" doc:"Of everything, retries included"`
 	Retry          *Retry            `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
 	Concurrency    *Concurrency      `json:"concurrency,omitempty" doc:"How many executions hold one key at a time"`
 	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
@@ -21,7 +21,7 @@ type Evaluation struct {
 	NoCache        bool              `json:"no_cache,omitempty" doc:"It runs, whatever is kept; its outcome is kept as cache says"`
 	NotBefore      time.Time         `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	StartIn        Duration          `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" check:"filled" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
 	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`
 }

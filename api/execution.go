@@ -38,16 +38,16 @@ type Submission struct {
 	Action string          `json:"action" doc:"A registered name, name@version, name@alias, or a built-in kind"`
 	Input  json.RawMessage `json:"input,omitempty" doc:"What the action is given; its schema is the action's"`
 
-	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker; the action's own by default"`
+	Queue    string            `json:"queue,omitempty" check:"filled" doc:"Where it waits for a worker; the action's own by default"`
 	Priority *int              `json:"priority,omitempty" doc:"-1000 to 1000, higher goes first"`
 	Labels   map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
 	// WorkerLabels are those that a worker must have, all of them, to be given it; they come beside those that the action
 	// asks for, and in place of those with the same key.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 
-	Timeout      Duration `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
-	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From when an attempt is due to its claim; anew for each attempt"`
-	TotalTimeout Duration `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
+	Timeout      Duration `json:"timeout,omitempty" check:"positive" doc:"Of one attempt, from claim"`
+	QueueTimeout Duration `json:"queue_timeout,omitempty" check:"positive" doc:"From when an attempt is due to its claim; anew for each attempt"`
+	TotalTimeout Duration `json:"total_timeout,omitempty" check:"positive" doc:"Of everything, retries included"`
 	Retry        *Retry   `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
@@ -58,15 +58,15 @@ type Submission struct {
 	StartIn     Duration     `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
 	// a batch is for the batch as a whole, and items with a key of their own keep it.
-	IdempotencyKey string `json:"idempotency_key,omitempty" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
+	IdempotencyKey string `json:"idempotency_key,omitempty" check:"filled" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
 }
 
 // Retry says whether and when a failed attempt is followed by another.
 type Retry struct {
-	MaxAttempts int      `json:"max_attempts,omitempty" doc:"In all; 1 by default"`
+	MaxAttempts int      `json:"max_attempts,omitempty" check:"positive" doc:"In all; 1 by default"`
 	Backoff     string   `json:"backoff,omitempty" enum:"constant,exponential" doc:"How the delay grows; exponential by default"`
-	Delay       Duration `json:"delay,omitempty" doc:"Before the second attempt; 1s by default"`
-	MaxDelay    Duration `json:"max_delay,omitempty" doc:"10m by default"`
+	Delay       Duration `json:"delay,omitempty" check:"positive" doc:"Before the second attempt; 1s by default"`
+	MaxDelay    Duration `json:"max_delay,omitempty" check:"positive" doc:"10m by default"`
 	Jitter      float64  `json:"jitter,omitempty" doc:"0 to 1: share of the delay that is random"`
 	On          []string `json:"on,omitempty" doc:"Error codes that are tried again, and exit:N; all by default"`
 }
@@ -76,8 +76,8 @@ type Concurrency struct {
 	Key      string `json:"key" doc:"What is shared; executions with the same key count together"`
 	Limit    int    `json:"limit" doc:"At least 1"`
 	WhenFull string `json:"when_full,omitempty" enum:"queue,cancel_new,cancel_oldest" doc:"queue by default"`
-	FairBy   string `json:"fair_by,omitempty" doc:"Whose it is: of those that wait for the key, each whose they are takes turns"`
-	Weight   int    `json:"weight,omitempty" doc:"With fair_by: how many turns it has for another's one, 1 to 100; 1 by default"`
+	FairBy   string `json:"fair_by,omitempty" check:"filled" doc:"Whose it is: of those that wait for the key, each whose they are takes turns"`
+	Weight   int    `json:"weight,omitempty" check:"positive" doc:"With fair_by: how many turns it has for another's one, 1 to 100; 1 by default"`
 }
 
 // Rate bounds how often executions with one key begin.
@@ -85,7 +85,7 @@ type Rate struct {
 	Key   string   `json:"key" doc:"What is limited, across everything that names it"`
 	Limit int      `json:"limit" doc:"So many in each span, 1 to 100,000"`
 	Per   Duration `json:"per" doc:"The span"`
-	Burst int      `json:"burst,omitempty" doc:"How many may begin at once when none has for a while; 1 by default"`
+	Burst int      `json:"burst,omitempty" check:"positive" doc:"How many may begin at once when none has for a while; 1 by default"`
 	Over  string   `json:"over,omitempty" enum:"delay,drop" doc:"delay, the default: it begins when there is room; drop: it ends as cancelled"`
 }
 

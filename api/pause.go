@@ -6,7 +6,7 @@ import "time"
 type PauseOrder struct {
 	By     string   `json:"by,omitempty" doc:"Who pauses it"`
 	Reason string   `json:"reason,omitempty" doc:"Why, for those who look at it later"`
-	For    Duration `json:"for,omitempty" doc:"After which it goes on by itself; without it when it is resumed"`
+	For    Duration `json:"for,omitempty" check:"positive" doc:"After which it goes on by itself; without it when it is resumed"`
 	Timers string   `json:"timers,omitempty" enum:"run,stop" doc:"Of an execution, whether its timers run on or stand still: timeouts of the workflow and of those among its tasks, and what among these only waits, as sleeps do. Without it they run on"`
 }
 

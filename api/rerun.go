@@ -9,7 +9,7 @@ type RerunRequest struct {
 	Outputs    map[string]json.RawMessage `json:"outputs,omitempty" doc:"Outputs by task, or by item as task[3], also by a path: it ends with that and does not run. 100 at most, with 64 KB together"`
 	By         string                     `json:"by,omitempty" doc:"Who gives the outputs"`
 	Input      json.RawMessage            `json:"input,omitempty" doc:"Given instead of the original's"`
-	Definition string                     `json:"definition,omitempty" doc:"same (default), latest, or name@version"`
+	Definition string                     `json:"definition,omitempty" check:"filled" doc:"same (default), latest, or name@version"`
 }
 
 // RerunPlan is what a rerun does, before anything happens.

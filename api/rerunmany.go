@@ -5,11 +5,11 @@ import "time"
 // RerunManyRequest is a request to run many executions again. Without IDs its parameters select them, as those of a list do.
 type RerunManyRequest struct {
 	IDs        []string `json:"ids,omitempty" doc:"Up to 1,000 executions; without it the parameters select up to 10,000"`
-	Definition string   `json:"definition,omitempty" doc:"What the reruns run on: same (default), latest, or name@version"`
+	Definition string   `json:"definition,omitempty" check:"filled" doc:"What the reruns run on: same (default), latest, or name@version"`
 	From       []string `json:"from,omitempty" doc:"Tasks, or items of them, also by a path, that run again in each of them though they completed"`
-	AtOnce     int      `json:"at_once,omitempty" doc:"How many reruns may be under way at the same time: 1 to 100, 10 by default"`
+	AtOnce     int      `json:"at_once,omitempty" check:"positive" doc:"How many reruns may be under way at the same time: 1 to 100, 10 by default"`
 	Plan       bool     `json:"plan,omitempty" doc:"Change nothing, and answer what would be run again"`
-	Details    int      `json:"details,omitempty" doc:"With plan: of how many executions the answer says what would become of them; 50 by default, 10,000 at most"`
+	Details    int      `json:"details,omitempty" check:"positive" doc:"With plan: of how many executions the answer says what would become of them; 50 by default, 10,000 at most"`
 }
 
 // RerunMany says what is run again.

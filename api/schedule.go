@@ -108,8 +108,8 @@ type SchedulePreviews struct {
 type BackfillRequest struct {
 	From   time.Time `json:"from" doc:"The first moment"`
 	To     time.Time `json:"to" doc:"The first moment that is left out; not in the future"`
-	Again  string    `json:"again,omitempty" doc:"A tag: starts executions also for times that have had one, once for each tag"`
-	AtOnce int       `json:"at_once,omitempty" doc:"How many of its executions are at work at once, 1 to 1000; 1 by default"`
+	Again  string    `json:"again,omitempty" check:"filled" doc:"A tag: starts executions also for times that have had one, once for each tag"`
+	AtOnce int       `json:"at_once,omitempty" check:"positive" doc:"How many of its executions are at work at once, 1 to 1000; 1 by default"`
 	DryRun bool      `json:"dry_run,omitempty" doc:"Starts nothing"`
 }
 

@@ -9,7 +9,7 @@ import (
 type Emission struct {
 	Trigger string          `json:"trigger" doc:"What kind of thing has happened, as in alert.fired"`
 	Data    json.RawMessage `json:"data,omitempty" doc:"Any JSON, of at most 1 MiB; {} by default"`
-	Key     string          `json:"key,omitempty" doc:"The same content again under this trigger and key gives the same signal, another one is refused with 422"`
+	Key     string          `json:"key,omitempty" check:"filled" doc:"The same content again under this trigger and key gives the same signal, another one is refused with 422"`
 	Subject string          `json:"subject,omitempty" doc:"What it is about, such as a host or an order"`
 }
 

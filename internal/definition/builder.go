@@ -226,7 +226,7 @@ func (b *builder) duration(v *value, path string, zero bool) time.Duration {
 	case d > maxTimeout:
 		b.fail(v, path, "write at most 366d", "%s is too long", problem.Clip(s, 40))
 	case d <= 0 && !zero:
-		b.fail(v, path, "leave it out for no limit", "%s is too short: it must be more than nothing", problem.Clip(s, 40))
+		b.fail(v, path, "leave it out for the default, or write one such as 30s", "%s is too short: it must be more than nothing", problem.Clip(s, 40))
 	default:
 		return d
 	}

@@ -200,7 +200,11 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 	if n, ok := b.whole(v.get("priority"), problem.Join(path, "priority"), -1000, 1000); ok {
 		s.Priority = &n
 	}
-	s.Retry = b.retry(v.get("retry"), problem.Join(path, "retry"))
+	kind := flow.Kind("")
+	if a := v.get("action"); a != nil {
+		kind = flow.Kind(a.text)
+	}
+	s.Retry = b.retry(v.get("retry"), problem.Join(path, "retry"), kind)
 	if c := v.get("concurrency"); c != nil && c.kind != numberValue && (c.kind != textValue || path == "") {
 		s.Concurrency = b.concurrency(c, problem.Join(path, "concurrency"), sc, task)
 	} else if c != nil && path == "" {
@@ -215,7 +219,8 @@ func (b *builder) queue(v *value, path string) string { return b.name(v, path, "
 
 var retryCode = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,99}$`)
 
-func (b *builder) retry(v *value, path string) *flow.Retry {
+// retry reads the policy of what a kind runs; the kind is no built-in one for workflows and what is registered.
+func (b *builder) retry(v *value, path string, kind flow.Kind) *flow.Retry {
 	if v == nil {
 		return nil
 	}
@@ -233,17 +238,17 @@ func (b *builder) retry(v *value, path string) *flow.Retry {
 		b.fail(v, path, "add max_attempts: 3", "max_attempts is missing")
 	}
 	r.Backoff = flow.Backoff(b.oneOf(v.get("backoff"), problem.Join(path, "backoff"), string(flow.Constant), string(flow.Exponential)))
-	r.Delay = b.duration(v.get("delay"), problem.Join(path, "delay"), true)
+	r.Delay = b.duration(v.get("delay"), problem.Join(path, "delay"), false)
 	r.MaxDelay = b.duration(v.get("max_delay"), problem.Join(path, "max_delay"), false)
 	if r.MaxDelay != 0 && r.MaxDelay < r.Delay {
 		b.fail(v.get("max_delay"), problem.Join(path, "max_delay"), "make it at least the delay", "max_delay %s is less than the delay %s", r.MaxDelay, r.Delay)
 	}
 	r.Jitter = b.share(v.get("jitter"), problem.Join(path, "jitter"))
-	r.On = b.retryOn(v.get("on"), problem.Join(path, "on"))
+	r.On = b.retryOn(v.get("on"), problem.Join(path, "on"), kind)
 	return r
 }
 
-func (b *builder) retryOn(v *value, path string) []string {
+func (b *builder) retryOn(v *value, path string, kind flow.Kind) []string {
 	if v == nil {
 		return nil
 	}
@@ -262,27 +267,18 @@ func (b *builder) retryOn(v *value, path string) []string {
 	for i, el := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		s := b.plainText(el, at, 1000)
-		code, isExit := strings.CutPrefix(s, "exit:")
-		if isExit && !exitCode(code) || !isExit && !retryCode.MatchString(s) {
-			if s != "" {
-				b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", problem.Clip(s, 60))
-			}
-			continue
+		isExit := strings.HasPrefix(s, "exit:")
+		switch {
+		case s == "":
+		case isExit && flow.BadRetryCode(s, kind), !isExit && !retryCode.MatchString(s):
+			b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", problem.Clip(s, 60))
+		case flow.BadRetryCode(s, kind):
+			b.fail(el, at, problem.NearestOr(s, flow.AttemptCodes(), "one of"), "%q is not an error code of %s", problem.Clip(s, 60), kind)
+		default:
+			on = append(on, s)
 		}
-		on = append(on, s)
 	}
 	return on
-}
-
-func exitCode(s string) bool {
-	n := 0
-	for _, r := range s {
-		if r < '0' || r > '9' || n > 255 {
-			return false
-		}
-		n = 10*n + int(r-'0')
-	}
-	return s != "" && s[0] != '0' && n <= 255
 }
 
 // share reads a number in [0, 1].

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -10,11 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
+// farthest is how far ahead a submission may begin. Spans of more than 292 years do not fit into a time.Duration, with which the
+// engine computes how long an execution still waits.
+const farthest = 100 * 365 * 24 * time.Hour
+
 // submissionFaults collects what is wrong with a submission.
 type submissionFaults struct{ requests.Faults }
 
-// check says what is wrong with a submission in itself.
-func (s *Submission) check() []problem.Problem {
+// check says what is wrong with a submission in itself, at a time.
+func (s *Submission) check(now time.Time) []problem.Problem {
 	var f submissionFaults
 	if s.Action == "" {
 		f.Add("action", "", "is missing", "name a registered action or workflow, or a built-in kind")
@@ -32,6 +37,9 @@ func (s *Submission) check() []problem.Problem {
 	f.labels(s)
 	f.Spans(s.Settings)
 	f.Span("start_in", s.StartIn)
+	if s.NotBefore.Sub(now) > farthest {
+		f.Add("not_before", s.NotBefore.Format(time.RFC3339), "is more than 100 years from now", "give a time within 100 years")
+	}
 	if s.StartIn != 0 && !s.NotBefore.IsZero() {
 		f.Add("start_in", s.StartIn.String(), "says when it may start, and so does not_before", "leave one of them out")
 	}

@@ -267,7 +267,7 @@ func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) 
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused
 	}
-	if problems := s.check(); len(problems) > 0 {
+	if problems := s.check(time.Now()); len(problems) > 0 {
 		return flow.Request{}, &fault.Invalid{Problems: problems}
 	}
 	r, err := e.resolve(ctx, s, cmp.Or(s.IdempotencyKey, id.String()))
@@ -278,6 +278,12 @@ func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) 
 		return flow.Request{}, fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
 	}
 	s.override(&r)
+	if s.Retry != nil {
+		var f requests.Faults
+		if f.RetryCodes(s.Retry.On, r.Kind); len(f.List) > 0 {
+			return flow.Request{}, &fault.Invalid{Problems: f.List}
+		}
+	}
 	if err := e.checkQueue(ctx, &r); err != nil {
 		return flow.Request{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +18,8 @@ type Retry struct {
 	Delay       time.Duration `json:"delay,omitempty"`     // before the second attempt; 0 means defaultDelay
 	MaxDelay    time.Duration `json:"max_delay,omitempty"` // 0 means defaultMaxDelay
 	Jitter      float64       `json:"jitter,omitempty"`    // 0..1: share of the delay that is random
-	// On lists the error codes (verdicts) that are tried again, and "exit:N" for exit codes. Empty: every failure and
-	// timeout.
+	// On lists the error codes (verdicts) that are tried again, and "exit:N" for exit codes; CodeConnectionFailed stands for every
+	// fault of a connection. Empty: every failure and timeout.
 	On []string `json:"on,omitempty"`
 }
 
@@ -59,7 +60,7 @@ func (r Retry) Matches(code string, exit int) bool {
 		return true
 	}
 	for _, on := range r.On {
-		if on == code {
+		if on == code || on == CodeConnectionFailed && slices.Contains(connectionCodes, code) {
 			return true
 		}
 		if n, ok := strings.CutPrefix(on, "exit:"); ok && code == CodeNonzeroExit && n == strconv.Itoa(exit) {

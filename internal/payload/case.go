@@ -130,7 +130,7 @@ func checkTolerance(r *strictjson.Reader, _ string, v reflect.Value) {
 }
 
 func checkCheckerStyle(r *strictjson.Reader, at string, v reflect.Value) {
-	if style := v.String(); style != "" && style != api.CheckerKattis {
+	if style := v.String(); style != api.CheckerKattis {
 		r.ProblemAt(at, strconv.Quote(style), "it is not a way to call a checker", fmt.Sprintf("write %q, or leave it out", api.CheckerKattis))
 	}
 }

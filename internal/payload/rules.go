@@ -36,7 +36,7 @@ var rules = strictjson.Rules{
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
 		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "query": checkQuery,
-		"event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
+		"event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger, "positive": checkPositive, "filled": checkFilled,
 	},
 	Whole: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[api.Code](): func(r *strictjson.Reader, v reflect.Value) { wholeCode(r, v.Addr().Interface().(*api.Code)) },
@@ -64,6 +64,20 @@ func decode[T any](payload []byte) (T, error) {
 	}
 	err := rules.Decode(payload, "", &v)
 	return v, err
+}
+
+// checkPositive refuses a zero that is given where the default stands for a field that is left out: of 0 attempts the caller would get one.
+func checkPositive(r *strictjson.Reader, at string, v reflect.Value) {
+	if v.IsZero() {
+		r.ProblemAt(at, "", "it is 0", "leave it out for the default, or give more than 0")
+	}
+}
+
+// checkFilled refuses an empty text that is given: an empty key would protect nothing.
+func checkFilled(r *strictjson.Reader, at string, v reflect.Value) {
+	if v.String() == "" {
+		r.ProblemAt(at, "", "it is empty", "leave it out, or write a text")
+	}
 }
 
 func readTime(r *strictjson.Reader, into reflect.Value) {

@@ -175,7 +175,20 @@ func (c *call) holdRow(x *flow.Execution) error {
 	return c.hold(size)
 }
 
-// readQuery parses the query and refuses parameters that the route does not have.
+// checkKey refuses an Idempotency-Key that is there and empty, which would protect nothing, and a second one, which would not count.
+func (c *call) checkKey() error {
+	const name = "Idempotency-Key"
+	switch given := c.r.Header.Values(name); {
+	case len(given) > 1:
+		return unreadable(api.FieldError{Path: name, Value: problem.Clip(strings.Join(given, ", "), 60), Message: "the header is given more than once", Fix: "give it once"})
+	case len(given) == 1 && given[0] == "":
+		return unreadable(api.FieldError{Path: name, Message: "the header is empty", Fix: "give a key that is the same whenever the request is sent again, or leave it out"})
+	}
+	return nil
+}
+
+// readQuery parses the query and refuses parameters that the route does not have, or that are empty: a variable of a script that is not set
+// would select everything. An empty place in a list is its beginning, from which a loop over pages starts.
 func (c *call) readQuery() error {
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -206,6 +219,9 @@ func (c *call) readQuery() error {
 			c.fault(name, strings.Join(values, ", "), "it is given more than once", "give it once")
 		}
 		for _, v := range values {
+			if v == "" && !c.route.params[i].begins {
+				c.fault(name, "", "it is empty", "give it a value, or leave it out")
+			}
 			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
 				c.fault(name, strconv.QuoteToASCII(v), "it is not UTF-8 or has a NUL character", "")
 			}

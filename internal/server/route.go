@@ -49,6 +49,7 @@ type param struct {
 	repeat    bool
 	required  bool
 	choices   []string
+	begins    bool // an empty value is the beginning of a list
 }
 
 // answer is a successful answer of a route.
@@ -112,7 +113,7 @@ func (s *Server) served(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Server: s, w: w, r: r, route: rt, begun: time.Now()}
 		defer c.release()
-		err := c.readQuery()
+		err := cmp.Or(c.checkKey(), c.readQuery())
 		if err == nil {
 			err = rt.handle(c)
 		}

@@ -30,8 +30,8 @@ var (
 
 	paramWait   = param{name: "wait", kind: "string", doc: "How long the answer may be held back for the end, such as 30s; at most 60s"}
 	paramLimit  = param{name: "limit", kind: "integer", doc: "Most items of the page, which ends earlier when it has 4 MB"}
-	paramCursor = param{name: "cursor", kind: "string", doc: "next_cursor of the page before"}
-	paramAfter  = param{name: "after", kind: "string", doc: "Begin after this cursor; Last-Event-ID does the same for streams"}
+	paramCursor = param{name: "cursor", kind: "string", begins: true, doc: "next_cursor of the page before"}
+	paramAfter  = param{name: "after", kind: "string", begins: true, doc: "Begin after this cursor; Last-Event-ID does the same for streams"}
 	paramStatus = param{name: "status", kind: "string", repeat: true, doc: "With any of these statuses", choices: statusNames()}
 
 	paramVerdict = param{name: "verdict", kind: "string", repeat: true, doc: "Ended with any of these: ok, or the code of the error, such as timeout"}
@@ -49,7 +49,7 @@ var (
 	idParams = []param{
 		{name: "id", kind: "string", repeat: true, doc: "Any of these, at most 200; ids that do not exist are left out"},
 		{name: "q", kind: "string", doc: "With ids that begin with this text, such as ex_01kb"},
-		{name: "after", kind: "string", doc: "Created after this execution, the oldest first: what is new since it was the newest"},
+		{name: "after", kind: "string", begins: true, doc: "Created after this execution, the oldest first: what is new since it was the newest"},
 	}
 
 	paramItems = param{name: "items", kind: "integer", doc: "How many executions of one task are listed, 0 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000, and with 0 only those of tasks that have one"}
@@ -79,7 +79,7 @@ var (
 		{name: "regexp", kind: "boolean", doc: "q is a regular expression in the syntax of RE2; (?i) at its start ignores case"},
 		{name: "stream", kind: "string", doc: "In this stream only", choices: streams},
 		{name: "attempt", kind: "integer", doc: "In this attempt only"},
-		{name: "after", kind: "string", doc: "next_cursor of the answer before"},
+		{name: "after", kind: "string", begins: true, doc: "next_cursor of the answer before"},
 		{name: "limit", kind: "integer", doc: "Most lines in the answer, 1 to 1000, 100 by default"},
 	}
 

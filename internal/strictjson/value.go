@@ -226,7 +226,7 @@ func (r *Reader) field(into reflect.Value, f *field) bool {
 	if r.err != nil || null || len(r.problems) > before {
 		return !null
 	}
-	if f.enum != nil && into.String() != "" && !slices.Contains(f.enum, into.String()) {
+	if f.enum != nil && !slices.Contains(f.enum, into.String()) {
 		r.Problem("it is not a known value", problem.NearestOr(into.String(), f.enum, "one of"))
 	}
 	if f.check != nil {

@@ -36,6 +36,9 @@ type Egress struct {
 	client   *http.Client
 }
 
+// errRedirects means that a host and others led the call on and on.
+var errRedirects = errors.New("too many redirects")
+
 // errRefusedAddress means that a task tried to connect to an address that is neither public nor allowed.
 var errRefusedAddress = errors.New("address refused")
 
@@ -82,7 +85,7 @@ var kept = []string{"Accept", "Accept-Language", "Content-Type", "Idempotency-Ke
 // redirected prepares the request that follows a redirect.
 func redirected(req *http.Request, via []*http.Request) error {
 	if len(via) >= mostRedirects {
-		return fmt.Errorf("stopped after %d redirects", mostRedirects)
+		return fmt.Errorf("%w: stopped after %d", errRedirects, mostRedirects)
 	}
 	req.URL.RawQuery = payload.EncodedQuery(req.URL.RawQuery) // servers write spaces and other texts into Location as they are
 	first := via[0].URL

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -240,8 +242,34 @@ func callError(ctx context.Context, err error) error {
 	case errors.Is(err, errTooLarge):
 		return task.Errorf("response_too_large", "%v", err)
 	}
-	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+	code := transportCode(err)
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() && code == flow.CodeConnectionFailed {
 		return &task.Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: err.Error()}
 	}
-	return task.Errorf("connection_failed", "%v", err)
+	return task.Errorf(code, "%v", err)
+}
+
+// transportCode names the fault of a connection. The order matters: a refusal by the resolver's own server is a fault of DNS.
+func transportCode(err error) string {
+	var (
+		dns       *net.DNSError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		unchecked *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.Is(err, errRedirects):
+		return flow.CodeTooManyRedirects
+	case errors.As(err, &dns):
+		return flow.CodeDNSFailed
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record), errors.As(err, &alert), errors.As(err, &unchecked):
+		return flow.CodeTLSFailed
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return flow.CodeConnectionRefused
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return flow.CodeUnreachable
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return flow.CodeConnectionLost
+	}
+	return flow.CodeConnectionFailed
 }

@@ -160,7 +160,7 @@ func TestHTTP(t *testing.T) {
 		{"class", obj{"url": "/text", "expect": "4xx"}, "http_200", nil},
 		{"too large", obj{"url": "/big", "max_bytes": "1KB"}, "response_too_large", nil},
 		{"slow", obj{"url": "/hang", "timeout": 0.05}, "timeout", nil},
-		{"loop", obj{"url": "/loop"}, "connection_failed", nil},
+		{"loop", obj{"url": "/loop"}, "too_many_redirects", nil},
 		{"redirect", obj{"url": "/jump"}, "", func(o obj) bool { return o["body"] == "plain" }},
 		{"no redirect", obj{"url": "/jump", "follow_redirects": false, "expect": 302}, "", func(o obj) bool { return o["headers"].(obj)["location"] == "/text" }},
 	} {

@@ -1,0 +1,56 @@
+package outgoing_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/task/outgoing"
+)
+
+// A call that gets no answer says by its code what was wrong with the connection.
+func TestTransportCodes(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is signed by none that the system knows
+	t.Cleanup(secure.Close)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if r.URL.Path == "/half" {
+				_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
+			}
+			_ = c.Close()
+		}
+	}))
+	t.Cleanup(plain.Close)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	h := outgoing.HTTP{Egress: egress(t, outgoing.EgressOptions{AllowPrivate: true})}
+	for url, code := range map[string]string{
+		"http://two..dots/":                   flow.CodeDNSFailed,
+		"http://" + closed.Addr().String():    flow.CodeConnectionRefused,
+		secure.URL:                            flow.CodeTLSFailed,
+		"https" + withoutTLS(t)[len("http"):]: flow.CodeTLSFailed,
+		plain.URL:                             flow.CodeConnectionLost,
+		plain.URL + "/half":                   flow.CodeConnectionLost,
+	} {
+		_, _, err := call(t.Context(), h, obj{"url": url, "method": "POST"})
+		if te, ok := errors.AsType[*task.Error](err); !ok || te.Code != code {
+			t.Errorf("%s: %v, want %s", url, err, code)
+		}
+	}
+}
+
+// withoutTLS is the address of a server that speaks no TLS.
+func withoutTLS(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	return s.URL
+}
