@@ -82,8 +82,7 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 	var of []store.KnownWorkflow
 	for _, id := range ids {
 		if !t.knows(id) {
-			a := store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)}
-			of = append(of, store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)})
+			of = append(of, t.workflowToLoad(store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)}))
 		}
 		delete(t.workflows.begun, id)
 	}
@@ -121,6 +120,33 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		}
 	}
 	return all, nil
+}
+
+// expectWorkflows tells the store which workflows will probably take a step. A transaction that postpones what follows from its requests
+// does not: one of them may be why it is alone.
+func (t *transaction) expectWorkflows(tx store.Expecter) {
+	if len(t.wants.workflows) == 0 || t.postpones {
+		return
+	}
+	t.workflows.expected = make(map[flow.ID]store.KnownWorkflow, len(t.wants.workflows))
+	of := make([]store.KnownWorkflow, 0, len(t.wants.workflows))
+	for _, a := range t.wants.workflows {
+		if _, has := t.workflows.expected[a.ID]; has {
+			continue // of two attempts, either may be the one under way
+		}
+		k := store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}
+		t.workflows.expected[a.ID] = k
+		of = append(of, k)
+	}
+	tx.ExpectWorkflows(of)
+}
+
+// workflowToLoad is what the store is asked about an attempt of a workflow: in the words in which it was expected, if it was.
+func (t *transaction) workflowToLoad(a store.WorkflowAttempt) store.KnownWorkflow {
+	if k, is := t.workflows.expected[a.ID]; is && k.Attempt == a.Attempt {
+		return k
+	}
+	return store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}
 }
 
 // knows reports whether the transaction needs nothing of the store to go on with a workflow.

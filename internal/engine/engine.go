@@ -97,6 +97,7 @@ type Engine struct {
 	webhooks     *webhooks
 	links        linkKey
 	lanes        *lanes
+	handedTasks  handedTasks
 	followed     *followed
 	watch        *watchers
 	sessions     *sessionCache
@@ -162,6 +163,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		opts:          o,
 		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes), work: budgetWork},
+		handedTasks:   handedTasks{of: map[flow.ID]store.WorkflowAttempt{}},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),

@@ -17,6 +17,7 @@ import (
 type reportOp struct {
 	session flow.ID
 	report  flow.Report
+	parent  store.WorkflowAttempt // of which the execution is a task that the report ends; zero: none, or it is not known
 	receipt flow.Receipt
 	group   *group
 	err     error
@@ -32,6 +33,9 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	ops := make([]op, len(reports))
 	for i, r := range reports {
 		all[i] = &reportOp{session: session, report: r, group: g}
+		if saysEnd(r) {
+			all[i].parent = e.handedTasks.ended(r.Execution)
+		}
 		ops[i] = all[i]
 	}
 	if err := e.enqueue(ops...); err != nil {
@@ -62,8 +66,24 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	return receipts, nil
 }
 
+// saysEnd reports whether the last thing that a report says is how the attempt ended.
+func saysEnd(r flow.Report) bool {
+	if len(r.Events) == 0 {
+		return false
+	}
+	switch r.Events[len(r.Events)-1].Type {
+	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
 func (o *reportOp) want(t *transaction) {
 	t.wants.executions = append(t.wants.executions, o.report.Execution)
+	if !o.parent.ID.IsZero() {
+		t.wants.workflows = append(t.wants.workflows, o.parent)
+	}
 }
 
 func (o *reportOp) size() (n int) {

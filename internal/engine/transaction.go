@@ -56,6 +56,7 @@ type transaction struct {
 // wants is what requests need to be decided.
 type wants struct {
 	executions  []flow.ID
+	workflows   []store.WorkflowAttempt // that will probably take a step; they are read with the executions, which are their tasks
 	idempotency []string
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
@@ -285,16 +286,17 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 }
 
 // announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads
-// with its first statement: the latest pause, and the session and the queues of the claimer that will probably be given
-// something. A batch of sessions alone creates nothing for a claimer, so no session is locked for it.
+// with its first statement: the latest pause, the session and the queues of the claimer that will probably be given
+// something, and the workflows of tasks that end. A batch of sessions alone creates nothing for a claimer, so no session is locked for it.
 func (t *transaction) announceReads(ops []op) {
 	tx, is := t.tx.(store.Expecter)
 	if !is {
 		return
 	}
-	if t.wants.expectPauses {
+	if t.wants.expectPauses || len(t.wants.workflows) > 0 { // tasks that the engine runs itself
 		defer tx.ExpectLastPause()
 	}
+	t.expectWorkflows(tx)
 	if all := t.dispatch.claimers.all; len(all) > 0 {
 		tx.ExpectSession(all[0].session)
 		return

@@ -7,7 +7,10 @@ import (
 
 // workflows is which workflows take their next step in a transaction, and how far each of them is.
 type workflows struct {
-	due   map[flow.ID]bool // those that are to take their next step
+	due map[flow.ID]bool // those that are to take their next step
+	// expected are those that the store was told of, as it was told.
+	expected map[flow.ID]store.KnownWorkflow
+
 	begun map[flow.ID]bool // those whose attempt has begun in this transaction, and that have no tasks yet
 
 	ended     map[flow.ID]map[flow.ID]*flow.Draft // executions that ended in this transaction, by parent

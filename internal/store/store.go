@@ -213,6 +213,9 @@ type Expecter interface {
 	ExpectSession(id flow.ID)
 	// ExpectLastPause says that LastPause may be called.
 	ExpectLastPause()
+	// ExpectWorkflows says that LockWorkflows may be called, in exactly these words, for the workflows of the executions that
+	// the next Lock names. They are locked and read together with these.
+	ExpectWorkflows(of []KnownWorkflow)
 }
 
 // KeyUse is the use of a concurrency key.

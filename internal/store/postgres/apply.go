@@ -87,6 +87,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if t.failed != nil {
 		return t.failed
 	}
+	t.keepExpected(&d)
 	drafts := d.Drafts
 	if !slices.IsSortedFunc(drafts, byID) { // rows are locked in a fixed order
 		drafts = slices.SortedFunc(slices.Values(drafts), byID)

@@ -178,6 +178,7 @@ var removals = []*query{
 
 // Remove implements store.Executions. The lock row of a concurrency key goes with the last execution that uses the key.
 func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	clear(t.expectedWorkflows)
 	ids, err := t.notBeingRemoved(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("find executions to remove: %w", err)

@@ -177,7 +177,12 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return t.lock(ctx, ids, payloadOf(p), func() {})
+	var done func()
+	all, err := t.lock(ctx, ids, payloadOf(p), func() { done = t.lockExpected(ids) })
+	if err == nil {
+		done()
+	}
+	return all, err
 }
 
 // lock locks executions. The function behind queues statements that read more once the rows are locked.

@@ -1,7 +1,7 @@
 // Package postgres is the store on a PostgreSQL database that any number of processes share. No process leads: every write is
 // conditional on the rows being as the decision read them, and a row that another transaction has locked is skipped, or waited
 // for in a fixed order. Statements of a transaction go in one round trip as long as no decision depends on their results; a
-// decision costs three round trips, whatever its size.
+// decision costs two round trips, whatever its size: what it reads, and what it writes with the COMMIT.
 package postgres
 
 import (

@@ -53,7 +53,8 @@ var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 // expectedEmpty are the queues that a transaction has read together with other statements, because it expected them to be empty.
 type expectedEmpty struct {
 	queues map[string]bool
-	trip   int // as in expected: known once this round trip has been made
+	read   []string // all of them that were asked for
+	trip   int      // as in expected: known once this round trip has been made
 }
 
 // mostExpected is the most queues for which the read that ExpectEmpty adds costs less than the round trip that it may save.
@@ -64,7 +65,7 @@ func (t *tx) ExpectEmpty(queues []string) {
 	if len(queues) == 0 || len(queues) > mostExpected || t.s.bloat.any(queues) || t.s.bloat.resting() {
 		return
 	}
-	t.expectedEmpty = expectedEmpty{queues: make(map[string]bool, len(queues)), trip: t.trips}
+	t.expectedEmpty = expectedEmpty{queues: make(map[string]bool, len(queues)), read: queues, trip: t.trips}
 	for _, q := range queues {
 		t.expectedEmpty.queues[q] = true
 	}
@@ -246,12 +247,15 @@ type bloat struct {
 
 // noteTrip notes the duration of a round trip in which ExpectEmpty read queues. The whole round trip counts, since reading takes
 // nearly all of it when the fronts are full of dead rows.
-func (b *bloat) noteTrip(took time.Duration) {
+func (b *bloat) noteTrip(queues []string, took time.Duration) {
 	if !tooSlow(took, 0) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !slices.ContainsFunc(queues, func(q string) bool { return b.taken[q] >= bloatAfter }) {
+		return
+	}
 	b.rest = time.Now().Add(pauseFactor * took)
 }
 

@@ -26,6 +26,7 @@ type tx struct {
 	failed error // error of a statement, after which the transaction can do nothing more
 
 	now           time.Time
+	nowTrip       int // the round trip with which the clock was read
 	nowUnread     bool
 	tickets       ticketBlock
 	idem          []store.IdempotencyKey // written with the commit
@@ -38,6 +39,9 @@ type tx struct {
 	expected      map[flow.ID]*expected // rows of sessions, with the changes of this transaction
 	paused        *paused               // nil: not asked for
 	news          news
+
+	workflowsToRead   []store.KnownWorkflow // with the next Lock
+	expectedWorkflows map[flow.ID]*expectedWorkflow
 }
 
 // scratch is memory that one transaction hands on to the next.
@@ -87,7 +91,7 @@ func (t *tx) begin() {
 	if t.begun {
 		return
 	}
-	t.begun, t.nowUnread = true, true
+	t.begun, t.nowUnread, t.nowTrip = true, true, t.trips
 	t.calls = append(t.calls, call{q: qBegin})
 	if t.s.pooled {
 		var a args // the transaction's own args hold the caller's parameters already
@@ -153,7 +157,7 @@ func (t *tx) flush(ctx context.Context) error {
 	_, err := t.run(t.calls)
 	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
 	if t.expectedEmpty.queues != nil && t.expectedEmpty.trip == t.trips {
-		t.s.bloat.noteTrip(time.Since(began))
+		t.s.bloat.noteTrip(t.expectedEmpty.read, time.Since(began))
 	}
 	t.trips++
 	t.failed = translate(err)
@@ -242,7 +246,7 @@ func (t *tx) Now(ctx context.Context) (time.Time, error) {
 		t.addNow()
 	}
 	t.begin()
-	if err := t.flush(ctx); err != nil {
+	if err := t.since(ctx, t.nowTrip); err != nil {
 		return time.Time{}, fmt.Errorf("read the clock: %w", err)
 	}
 	t.nowUnread = false
@@ -251,6 +255,7 @@ func (t *tx) Now(ctx context.Context) (time.Time, error) {
 
 // addNow queues the reading of the clock.
 func (t *tx) addNow() {
+	t.nowTrip = t.trips
 	t.add(qNow, nil, func(r *rows) error {
 		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
 		return nil

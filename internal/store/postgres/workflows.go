@@ -90,49 +90,79 @@ const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
 		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.ordered AND (l.place <> 4 OR NOT $4) OFFSET 0) l
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
 
-// LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip.
+// LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip, or none where
+// ExpectWorkflows has had them read.
 func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
-	if len(of) == 0 {
-		return nil, nil
-	}
-	ids := make([]flow.ID, len(of))
-	progress := make(map[flow.ID]*store.LockedWorkflow, len(of))
-	var unknown []store.KnownWorkflow
-	for i, w := range of {
-		ids[i], progress[w.ID] = w.ID, &store.LockedWorkflow{Last: max(w.Change, 0)}
-		if w.Change < 0 {
-			unknown = append(unknown, w)
+	all := make([]store.LockedWorkflow, 0, len(of))
+	ids := make([]flow.ID, 0, len(of))
+	var rest []store.KnownWorkflow
+	for _, w := range of {
+		if e := t.expectedWorkflows[w.ID]; e != nil && e.known == w {
+			all = append(all, e.LockedWorkflow)
+		} else {
+			ids, rest = append(ids, w.ID), append(rest, w)
 		}
 	}
-	var found []store.Mark
-	ws, err := t.lock(ctx, ids, smallPayload, func() {
-		if len(unknown) > 0 {
-			t.addProgress(unknown, progress, &found)
-		}
-		t.add(qChanges, t.args().columns(knownAttempts.columns(of...)), readChange(progress))
-		t.addNow() // the statements above see ends that were committed after the transaction has begun; Now is not behind them
-	})
+	clear(t.expectedWorkflows) // the caller is about to change them
+	if len(rest) == 0 {
+		t.nowUnread = t.nowUnread || len(of) > 0 // the clock was read behind them
+		return all, nil
+	}
+	var progress *workflowProgress
+	ws, err := t.lock(ctx, ids, smallPayload, func() { progress = t.readProgress(rest) })
 	t.nowUnread = true
 	if err != nil {
 		return nil, err
 	}
-	for i := range found {
-		m := &found[i]
-		w := progress[m.Workflow]
-		at := slices.IndexFunc(w.Tasks, func(p store.TaskProgress) bool { return p.Task == m.Task })
-		if at < 0 {
+	progress.addMarks()
+	for _, x := range ws {
+		w := progress.of[x.ID]
+		w.Execution, w.PayloadLeftOut = x, t.leftOut[x.ID] || x.Place == flow.Finished
+		all = append(all, *w)
+	}
+	return all, nil
+}
+
+// workflowProgress is the progress of workflows as it is read.
+type workflowProgress struct {
+	of    map[flow.ID]*store.LockedWorkflow
+	marks []store.Mark
+}
+
+// readProgress queues the statements that read the progress of workflows, and then the clock: they see ends that were committed after the
+// transaction has begun, and Now is not behind these.
+func (t *tx) readProgress(of []store.KnownWorkflow) *workflowProgress {
+	p := &workflowProgress{of: make(map[flow.ID]*store.LockedWorkflow, len(of))}
+	var unknown []store.KnownWorkflow
+	for _, w := range of {
+		p.of[w.ID] = &store.LockedWorkflow{Last: max(w.Change, 0)}
+		if w.Change < 0 {
+			unknown = append(unknown, w)
+		}
+	}
+	if len(unknown) > 0 {
+		t.addProgress(unknown, p.of, &p.marks)
+	}
+	t.add(qChanges, t.args().columns(knownAttempts.columns(of...)), readChange(p.of))
+	t.addNow()
+	return p
+}
+
+// addMarks puts the marks beside what was counted.
+func (p *workflowProgress) addMarks() {
+	for i := range p.marks {
+		m := &p.marks[i]
+		w := p.of[m.Workflow]
+		if at := taskOf(w, m.Task); at < 0 {
 			w.Tasks = append(w.Tasks, store.TaskProgress{Task: m.Task, Mark: m})
 		} else {
 			w.Tasks[at].Mark = m
 		}
 	}
-	all := make([]store.LockedWorkflow, 0, len(ws))
-	for _, x := range ws {
-		w := progress[x.ID]
-		w.Execution, w.PayloadLeftOut = x, t.leftOut[x.ID] || x.Place == flow.Finished
-		all = append(all, *w)
-	}
-	return all, nil
+}
+
+func taskOf(w *store.LockedWorkflow, name string) int {
+	return slices.IndexFunc(w.Tasks, func(p store.TaskProgress) bool { return p.Task == name })
 }
 
 // addProgress queues the statements that read the progress of workflows.

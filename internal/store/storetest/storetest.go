@@ -32,7 +32,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"TakeLarge", takeLarge}, {"Relane", relane}, {"Expected", expected}, {"Keys", keys}, {"Lines", readLines}, {"Waiting", readWaiting}, {"HeldBy", readHeld}, {"Due", due}, {"Idempotency", idempotency},
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
-		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads},
+		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads}, {"ExpectedWorkflows", expectedWorkflows},
 		{"Kept", keptOutcomes}, {"KeptViolations", keptViolations}, {"RacingKept", racingKept}, {"Reruns", reruns}, {"Retries", retries}, {"RerunViolations", rerunViolations}, {"Imports", imports},
 		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
 		{"List", list}, {"Digits", digits}, {"Reach", reach}, {"Ranges", ranges}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"EndData", endData}, {"Submitted", submitted}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// handedTasks remembers the workflows of tasks that this replica has handed to workers. A report does not name the workflow, and a transaction
+// that knows it reads it together with the task that ends. It is a hint: without it the workflow is read after that.
+type handedTasks struct {
+	mu sync.Mutex
+	of map[flow.ID]store.WorkflowAttempt
+}
+
+// handedTasksLimit is how many executions are remembered, in about 6 MB. Beyond it all are forgotten: most are of workers that are gone.
+const handedTasksLimit = 50_000
+
+// add takes in the tasks among executions that workers are given.
+func (h *handedTasks) add(xs []*flow.Execution) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range xs {
+		if x.Parent.IsZero() {
+			continue
+		}
+		if len(h.of) >= handedTasksLimit {
+			clear(h.of)
+		}
+		h.of[x.ID] = store.WorkflowAttempt{ID: x.Parent, Attempt: x.ParentAttempt}
+	}
+}
+
+// ended returns the workflow of an execution that its worker says has ended, and forgets it; the zero attempt: it is not known.
+func (h *handedTasks) ended(id flow.ID) store.WorkflowAttempt {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := h.of[id]
+	delete(h.of, id)
+	return of
+}

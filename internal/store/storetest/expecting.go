@@ -1,0 +1,123 @@
+package storetest
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// expectedWorkflows checks that a workflow which was expected is told as if it were read when LockWorkflows is called, whatever the
+// transaction has written meanwhile: as it is after the commit.
+func expectedWorkflows(b *bench) {
+	session := flow.ID{1}
+	for _, c := range []struct {
+		name  string
+		write func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta
+	}{
+		{"nothing", func(store.WorkflowAttempt, *flow.Draft) store.Delta { return store.Delta{} }},
+		{"an end", func(_ store.WorkflowAttempt, ended *flow.Draft) store.Delta {
+			return store.Delta{Drafts: []*flow.Draft{ended}}
+		}},
+		{"an end and a new task", func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta {
+			return store.Delta{Drafts: []*flow.Draft{ended, b.submit(under(of.ID, "next", 0))}}
+		}},
+		{"a mark", func(of store.WorkflowAttempt, _ *flow.Draft) store.Delta {
+			return store.Delta{Marks: []store.Mark{{Workflow: of.ID, Attempt: 1, Task: "each", State: "expanded", Total: 3}}}
+		}},
+		{"a change", func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta {
+			second := store.WorkflowChange{WorkflowAttempt: of, Number: 2, Change: []byte("second")}
+			return store.Delta{Drafts: []*flow.Draft{ended}, Changes: []store.WorkflowChange{second}}
+		}},
+		{"the workflow", func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta {
+			w := b.load(of.ID)
+			must(b, w.Cancel(flow.Cancelled, flow.CodeCancelled, "enough", b.now))
+			return store.Delta{Drafts: []*flow.Draft{ended, w}}
+		}},
+	} {
+		for _, change := range []int64{store.NothingKnown, 0, 1} {
+			wf := b.workflow()
+			of := store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: wf, Attempt: 1}, Change: change}
+			item := b.claimed(session, under(wf, "each", 0))
+			b.claimed(session, under(wf, "each", 1))
+			b.report(b.claimed(session, under(wf, "each", 2)), flow.EvRunning, flow.EvCompleted)
+			b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "first", State: "skipped"}},
+				Changes: []store.WorkflowChange{{WorkflowAttempt: of.WorkflowAttempt, Number: 1, Change: []byte("first")}}})
+			d := b.load(item)
+			d.Report(session, flow.Report{Execution: item, Attempt: 1, Events: []flow.Event{
+				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
+				{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvFailed, At: b.now, Outcome: &flow.Outcome{Error: &flow.Error{Code: "oom"}}},
+			}}, nil, nil, b.now, 0)
+			written := c.write(of.WorkflowAttempt, d)
+			var told []store.LockedWorkflow
+			b.update(func(ctx context.Context, t store.Tx) error {
+				told = nil
+				expectWorkflows(t, of)
+				xs, err := t.Lock(ctx, []flow.ID{item}, store.WithoutPayload)
+				must(b, err)
+				equal(b, "executions that are locked beside an expected workflow", len(xs), 1)
+				began, err := t.Now(ctx)
+				must(b, err)
+				must(b, t.Apply(ctx, written))
+				for range 2 { // the second time it is read, or told as before
+					all, err := t.LockWorkflows(ctx, []store.KnownWorkflow{of})
+					must(b, err)
+					told = append(told, all...)
+				}
+				now, err := t.Now(ctx)
+				must(b, err)
+				equal(b, "the clock goes on", now.Before(began), false)
+				return nil
+			})
+			equal(b, c.name+": times that the workflow was told", len(told), 2)
+			want := b.locked(of)[0]
+			for _, l := range told {
+				equal(b, c.name+": tasks", byTask(l.Tasks), byTask(want.Tasks))
+				equal(b, c.name+": changes", l.Changes, want.Changes)
+				equal(b, c.name+": the last change", l.Last, want.Last)
+				equal(b, c.name+": state", l.State, want.State)
+				equal(b, c.name+": input", string(l.Input), string(want.Input))
+			}
+		}
+	}
+	b.unmetExpectations()
+}
+
+// unmetExpectations checks that LockWorkflows is not misled by an expectation of something else.
+func (b *bench) unmetExpectations() {
+	b.Helper()
+	session := flow.ID{1}
+	wf := b.workflow()
+	item := b.claimed(session, under(wf, "t", 0))
+	over := b.workflow()
+	b.end(over, flow.Completed, flow.Outcome{})
+	for _, task := range []string{"t", "u"} {
+		b.apply(b.submit(func(r *flow.Request) { under(wf, task, 0)(r); r.ParentAttempt = 2 }))
+	}
+	attempt := func(id flow.ID, n int) store.KnownWorkflow {
+		return store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: id, Attempt: n}, Change: store.NothingKnown}
+	}
+	other := attempt(wf, 1)
+	other.Change = 0
+	for _, of := range []store.KnownWorkflow{attempt(wf, 1), attempt(wf, 2), other, attempt(over, 1)} {
+		var told []store.LockedWorkflow
+		b.update(func(ctx context.Context, t store.Tx) (err error) {
+			expectWorkflows(t, attempt(wf, 1), attempt(over, 1), attempt(b.id(), 1))
+			_, err = t.Lock(ctx, []flow.ID{item}, store.WithoutPayload)
+			must(b, err)
+			told, err = t.LockWorkflows(ctx, []store.KnownWorkflow{of})
+			return err
+		})
+		want := b.locked(of)
+		equal(b, "workflows", len(told), len(want))
+		equal(b, "tasks", byTask(told[0].Tasks), byTask(want[0].Tasks))
+		equal(b, "state", told[0].State, want[0].State)
+	}
+}
+
+// expectWorkflows tells a store that wants to know it that workflows will be locked.
+func expectWorkflows(t store.Tx, of ...store.KnownWorkflow) {
+	if x, is := t.(store.Expecter); is {
+		x.ExpectWorkflows(of)
+	}
+}
