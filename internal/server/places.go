@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// stalledAfter is how long a client may let a call wait, to read 64 KB of an answer or to send the next bytes, while others need what the call
-	// holds.
+	// stalledAfter is how long a client may let a call wait, to read 64 KB of an answer or to send the next bytes, while others need what the
+	// call holds.
 	stalledAfter = time.Second
 	// clearedWithin is how long a call that needs something waits for a call that was cut off to give it back.
 	clearedWithin = 2 * time.Second
 )
 
-// holders are the calls that hold what others need as well, a place or memory, until their client has read the answer or sent the body. A client
-// that does neither would keep it for as long as that may take: its call is cut off when another call needs what it holds.
+// holders are the calls that hold what others need as well, a place or memory, until their client has read the answer or sent the body. A
+// client that does neither would keep it for as long as that may take: its call is cut off when another call needs what it holds.
 type holders struct {
 	mu  sync.Mutex
 	all map[*holder]struct{}
@@ -49,8 +49,8 @@ func (h *holders) join(c *call) (leave func()) {
 	}
 }
 
-// cutOff ends the call that has waited longest for its client, if that is longer than stalledAfter, and waits until it has given back what it
-// holds. It reports whether there was one.
+// cutOff ends the call that has waited longest for its client, if that is longer than stalledAfter, and waits until it has given back what
+// it holds. It reports whether there was one.
 func (h *holders) cutOff() bool {
 	h.mu.Lock()
 	var slowest *holder
@@ -169,8 +169,8 @@ func (c *call) release() {
 	}
 }
 
-// writeWithin writes b with a deadline for each piece, none of which is later than last, unless that is zero. A slow client may take as long as
-// it needs for the whole, and one that reads nothing is dropped after the first piece.
+// writeWithin writes b with a deadline for each piece, none of which is later than last, unless that is zero. A slow client may take as
+// long as it needs for the whole, and one that reads nothing is dropped after the first piece.
 func (c *call) writeWithin(rc *http.ResponseController, b []byte, last time.Time) error {
 	defer c.waits.Store(0)
 	for len(b) > 0 {
