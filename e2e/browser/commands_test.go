@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // keepsCopies makes the page keep what it copies: no page may read the clipboard.
@@ -34,7 +35,7 @@ func inBash(t *testing.T, s *server, command string) string {
 	cmd := exec.CommandContext(t.Context(), "bash")
 	cmd.Stdin = strings.NewReader(command + "\n")
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(pawl)+":"+os.Getenv("PATH"), "PAWL_TOKEN="+s.token, "PAWL_CONFIG=", "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(pawl)+":"+os.Getenv("PATH"), "PAWL_TOKEN="+s.token, "PAWL_CONFIG=", "XDG_CONFIG_HOME="+programtest.ConfigHome(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%.2000s\n%.2000s", err, command, out)

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // press finds a button or link by its words and clicks it, at once: a moment later it may be another element, or disabled.
@@ -161,7 +162,7 @@ func TestDocumentIsTakenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), pawl, "apply", file)
-		cmd.Env = append(os.Environ(), "PAWL_SERVER="+s.url, "PAWL_TOKEN=", "XDG_CONFIG_HOME="+t.TempDir())
+		cmd.Env = append(os.Environ(), "PAWL_SERVER="+s.url, "PAWL_TOKEN=", "XDG_CONFIG_HOME="+programtest.ConfigHome(t))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("pawl apply of %s: %v\n%s\n%s", as, err, out, saved)
 		}

@@ -123,7 +123,7 @@ func freeAddress(t *testing.T) string {
 func serveAt(t *testing.T, token, store, state, listen string) *server {
 	t.Helper()
 	cmd := exec.Command(pawl, "server", "--listen", listen, "--state-dir", state, "--store", store, "--runtime", "process", "--slots", "4")
-	cmd.Env = append(os.Environ(), "PAWL_TOKEN="+token, "PAWL_SERVER=", "PAWL_CONFIG=", "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "PAWL_TOKEN="+token, "PAWL_SERVER=", "PAWL_CONFIG=", "XDG_CONFIG_HOME="+programtest.ConfigHome(t))
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func withPawl(run func() int) (int, error) {
 // environment is what pawl runs with: a state directory of its own, and nothing of the configuration of the user who tests.
 func environment(t *testing.T) []string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := programtest.ConfigHome(t)
 	return append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PAWL_STATE_DIR="+filepath.Join(dir, "state"),
 		"PAWL_RUNTIME="+runtimeHere(), "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+dir, "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_CONFIG=")
 }
