@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// handedTasks remembers the workflows of tasks that this replica has handed to workers. A report does not name the workflow, and a transaction
-// that knows it reads it together with the task that ends. It is a hint: without it the workflow is read after that.
+// handedTasks remembers the workflows of tasks that this replica has handed to workers. A report does not name the workflow, and a
+// transaction that knows it reads it together with the task that ends. It is a hint: without it the workflow is read after that.
 type handedTasks struct {
 	mu sync.Mutex
 	of map[flow.ID]store.WorkflowAttempt
