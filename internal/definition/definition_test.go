@@ -188,7 +188,7 @@ input:
 		{`{"n": "1"}`, "", `input.n: got string, want integer`},
 		{`{"n": 1, "x": 2}`, "", `additional properties 'x' not allowed`},
 		{`{"n": 1, "s": "longer"}`, "", `input.s: maxLength`},
-		{`{"n": 1, "list": [{"k": "z"}]}`, "", `input.list["0"].k`},
+		{`{"n": 1, "list": [{"k": "z"}]}`, "", `input.list[0].k`},
 		{`{"n": 1, "at": "yesterday"}`, "", `input.at`},
 		{`[1]`, "", `want object`},
 		{`{"n": 1`, "", `JSON ends`},

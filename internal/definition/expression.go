@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -105,7 +106,11 @@ func (e *compiled) compile() {
 		checked, issues := env.Compile(e.text)
 		if issues.Err() != nil {
 			for _, err := range issues.Errors() {
-				e.issues = append(e.issues, e.explain(err))
+				i := e.explain(err)
+				// CEL's parser goes on after an error, and what it finds then has often the same reason.
+				if !slices.ContainsFunc(e.issues, func(o issue) bool { return o.message == i.message }) {
+					e.issues = append(e.issues, i)
+				}
 				if strings.Contains(err.Message, soleEqualsSign) || isBrokenText(err.Message) {
 					break // what follows it cannot be read either
 				}
@@ -124,6 +129,9 @@ func (e *compiled) compile() {
 
 // soleEqualsSign is how CEL's parser says that it has met a = that is neither ==, !=, <= nor >=.
 const soleEqualsSign = "token recognition error at: '="
+
+// keywordField finds a field whose name is a word of CEL's grammar. Its parser takes it for the operator.
+var keywordField = regexp.MustCompile(`\.\s*(in|true|false|null)\b`)
 
 // isBrokenText reports whether CEL's parser has met the quote of a text that does not end on its line.
 func isBrokenText(message string) bool {
@@ -146,6 +154,10 @@ func (e *compiled) explain(err *cel.Error) issue {
 	}
 	if strings.Contains(i.message, soleEqualsSign) {
 		i.message, i.fix = "syntax error: = is not an operator here", "write == to compare"
+	}
+	if word := keywordField.FindStringSubmatch(e.text); word != nil && strings.HasPrefix(i.message, "syntax error: ") {
+		i.message = fmt.Sprintf("syntax error: %s is a word of expressions and cannot follow a dot", word[1])
+		i.fix = fmt.Sprintf(`write ["%s"] in place of .%s`, word[1], word[1])
 	}
 	if isBrokenText(err.Message) {
 		i.message, i.fix = "syntax error: a text in quotes has a line break in it", `write \n there; within double quotes of YAML that is \\n`

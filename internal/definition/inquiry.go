@@ -156,11 +156,7 @@ func readForm(form json.RawMessage) (*Schema, Problems) {
 	var ps Problems
 	if _, err := s.compile(); err != nil {
 		for _, p := range schemaProblems(err) {
-			path := "form"
-			for _, name := range p.steps {
-				path += step{name: name}.suffix()
-			}
-			ps = append(ps, Problem{Path: path, Message: "not a valid JSON Schema: " + p.message, Fix: cmp.Or(p.fix, formFix)})
+			ps = append(ps, Problem{Path: pathIn("form", val, p.steps), Message: "not a valid JSON Schema: " + p.message, Fix: cmp.Or(p.fix, formFix)})
 		}
 	}
 	return s, ps

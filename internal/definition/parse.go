@@ -424,7 +424,12 @@ func (b *builder) schema(v *value, path string) *Schema {
 				if next == nil {
 					break
 				}
-				at, path = next, path+step{name: name}.suffix()
+				if at.kind == listValue {
+					path += "[" + name + "]"
+				} else {
+					path += step{name: name}.suffix()
+				}
+				at = next
 			}
 			b.fail(at, path, cmp.Or(p.fix, "write a JSON Schema, such as {type: object, properties: {name: {type: string}}}"), "not a valid JSON Schema: %s", p.message)
 		}

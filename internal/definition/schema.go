@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -125,7 +126,7 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
 	if err := s.Validate(val); err != nil {
-		return nil, violations(err, root)
+		return nil, violations(err, root, val)
 	}
 	return input, nil
 }
@@ -151,8 +152,26 @@ func wantsObject(s *jsonschema.Schema) bool {
 	return len(s.Properties) > 0 || len(s.Required) > 0
 }
 
-// violations flattens the library's tree to its leaves, the actual mistakes.
-func violations(err error, root string) Problems {
+// pathIn is the path of a place in a value that is known by root. The library names an element of a list as it names a field.
+func pathIn(root string, value any, steps []string) string {
+	for _, s := range steps {
+		switch v := value.(type) {
+		case []any:
+			root += "[" + s + "]"
+			if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(v) {
+				value = v[i]
+			}
+		case map[string]any:
+			root, value = root+step{name: s}.suffix(), v[s]
+		default:
+			root += step{name: s}.suffix()
+		}
+	}
+	return root
+}
+
+// violations flattens the library's tree to its leaves, the actual mistakes in a value.
+func violations(err error, root string, value any) Problems {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return Problems{{Path: root, Message: err.Error()}}
@@ -165,11 +184,11 @@ func violations(err error, root string) Problems {
 			return
 		}
 		if len(e.Causes) == 0 {
-			path := root
-			for _, s := range e.InstanceLocation {
-				path += step{name: s}.suffix()
+			p := Problem{Path: pathIn(root, value, e.InstanceLocation), Message: problem.Clip(e.ErrorKind.LocalizedString(printer), 300)}
+			if k, ok := e.ErrorKind.(*kind.Type); ok && slices.Equal(k.Want, []string{"string"}) && (k.Got == "number" || k.Got == "boolean") {
+				p.Fix = `write it in quotes, on a command line as '"47"'`
 			}
-			ps = append(ps, Problem{Path: path, Message: problem.Clip(e.ErrorKind.LocalizedString(printer), 300)})
+			ps = append(ps, p)
 		}
 		for _, c := range e.Causes {
 			walk(c)

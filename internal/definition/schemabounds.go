@@ -37,9 +37,15 @@ func (e *schemaError) Error() string {
 	return strings.TrimPrefix("#/"+strings.Join(e.steps, "/")+": ", "#/: ") + e.message
 }
 
-// schemaErrorAt is a schemaError whose place is a compiled schema's.
-func schemaErrorAt(s *jsonschema.Schema, fix, format string, args ...any) *schemaError {
+// errorAt is a schemaError whose place is a compiled schema's.
+func (g *graph) errorAt(s *jsonschema.Schema, fix, format string, args ...any) *schemaError {
 	e := &schemaError{message: fmt.Sprintf(format, args...), fix: fix}
+	// A schema that is built in has no place in what the user wrote: the place is that of the reference which leads there.
+	for within, _, _ := strings.Cut(s.Location, "#"); within != schemaURL && g.from[s] != nil; within, _, _ = strings.Cut(s.Location, "#") {
+		if s = g.from[s]; strings.HasPrefix(s.Location, schemaURL+"#") {
+			e.message = fmt.Sprintf("in %s, to which it refers: %s", within, e.message)
+		}
+	}
 	if _, place, ok := strings.Cut(s.Location, "#/"); ok {
 		for step := range strings.SplitSeq(place, "/") {
 			e.steps = append(e.steps, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
@@ -51,23 +57,23 @@ func schemaErrorAt(s *jsonschema.Schema, fix, format string, args ...any) *schem
 // graph is a compiled schema with all that it refers to.
 type graph struct {
 	nodes    []*jsonschema.Schema
-	loops    bool // a schema may apply within a value to which it applied
-	perValue int  // the most steps that one value takes, where nothing loops; text is not counted
+	loops    bool                                      // a schema may apply within a value to which it applied
+	from     map[*jsonschema.Schema]*jsonschema.Schema // by which each was found first; nil: the root
+	perValue int                                       // the most steps that one value takes, where nothing loops; text is not counted
 }
 
 // newGraph collects the schemas and checks their bounds.
 func newGraph(root *jsonschema.Schema) (*graph, error) {
-	g := &graph{}
-	seen := map[*jsonschema.Schema]bool{root: true}
+	g := &graph{from: map[*jsonschema.Schema]*jsonschema.Schema{root: nil}}
 	g.nodes = append(g.nodes, root)
 	for i := 0; i < len(g.nodes); i++ {
 		s := g.nodes[i]
 		if s.DynamicRef != nil || s.RecursiveRef != nil {
-			return nil, schemaErrorAt(s, `write $ref: "#/…"`, "$dynamicRef and $recursiveRef are not supported: what they refer to is only known while a value is checked")
+			return nil, g.errorAt(s, `write $ref: "#/…"`, "$dynamicRef and $recursiveRef are not supported: what they refer to is only known while a value is checked")
 		}
 		for _, next := range slices.Concat(inPlace(s), inside(s)) {
-			if !seen[next] {
-				seen[next] = true
+			if _, seen := g.from[next]; !seen {
+				g.from[next] = s
 				g.nodes = append(g.nodes, next)
 			}
 		}
@@ -134,13 +140,13 @@ func (g *graph) boundPaths() error {
 	visit = func(s *jsonschema.Schema, above int) (bound, error) {
 		if b, ok := known[s]; ok {
 			if b.paths == 0 {
-				return b, schemaErrorAt(s, "let it refer to itself only from within properties or items",
+				return b, g.errorAt(s, "let it refer to itself only from within properties or items",
 					"the schema refers to itself at the same value, so checking a value would never end")
 			}
 			return b, nil
 		}
 		if above > maxReferences {
-			return bound{}, schemaErrorAt(s, "refer to the schema itself", "more than %d schemas refer to one another for one value", maxReferences)
+			return bound{}, g.errorAt(s, "refer to the schema itself", "more than %d schemas refer to one another for one value", maxReferences)
 		}
 		known[s] = bound{} // it is being visited
 		b := bound{1, 1}
@@ -152,10 +158,10 @@ func (g *graph) boundPaths() error {
 			b.paths, b.length = min(b.paths+n.paths, maxPaths+1), max(b.length, n.length+1)
 		}
 		if b.paths > maxPaths {
-			return b, schemaErrorAt(s, "name each alternative once", "more than %d paths of $ref, allOf, anyOf, oneOf and the like apply to one value", maxPaths)
+			return b, g.errorAt(s, "name each alternative once", "more than %d paths of $ref, allOf, anyOf, oneOf and the like apply to one value", maxPaths)
 		}
 		if b.length > maxReferences {
-			return b, schemaErrorAt(s, "refer to the schema itself", "more than %d schemas refer to one another for one value", maxReferences)
+			return b, g.errorAt(s, "refer to the schema itself", "more than %d schemas refer to one another for one value", maxReferences)
 		}
 		known[s] = b
 		return b, nil

@@ -121,9 +121,9 @@ func checkDefaults(g *graph) error {
 				if err = member.Validate(*value); err == nil {
 					continue
 				}
-				err = violations(err, "default")
+				err = violations(err, "default", *value)
 			}
-			return schemaErrorAt(member, "write a default that the schema allows", "the default %s does not fit: %s", problem.Clip(string(text), 60), firstOf(err))
+			return g.errorAt(member, "write a default that the schema allows", "the default %s does not fit: %s", problem.Clip(string(text), 60), firstOf(err))
 		}
 	}
 	return nil

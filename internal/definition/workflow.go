@@ -46,7 +46,9 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	}
 	if o := v.get("outputs"); o != nil {
 		w.Outputs = b.template(o, "outputs", scopeTask, noTask)
-		b.objectTemplate(o, w.Outputs, "outputs")
+		if w.Outputs.root.expr == nil { // an expression may give any value, as the output of a task is
+			b.objectTemplate(o, w.Outputs, "outputs")
+		}
 	}
 	b.graph(w, tasks, needs)
 	return w
@@ -276,7 +278,7 @@ func (b *builder) objectTemplate(v *value, t *Template, path string) {
 	}
 	if e := t.root.expr; e != nil {
 		if e.result != nil && e.result.Kind() != mapKind && !dynamic(e.result) {
-			b.fail(v, path, "", "the expression is of type %s, not an object", e.result)
+			b.fail(v, path, `write name: "${{ … }}" pairs`, "the expression is of type %s, not an object", e.result)
 		}
 		return
 	}

@@ -49,10 +49,15 @@ func (k *taking) failure() *flow.Error {
 		}
 		details := struct {
 			Task  string `json:"task"`
-			Index int    `json:"index"`
+			Index *int   `json:"index,omitempty"`
 			Code  string `json:"code"`
-		}{t.Name, p.ErrorIndex, why.Code}
-		e := &flow.Error{Code: flow.CodeTaskFailed, Message: FailedBy(t, p.ErrorIndex, why)}
+		}{Task: t.Name, Code: why.Code}
+		e := &flow.Error{Code: flow.CodeTaskFailed}
+		if p.Mark == Broken { // the expression of the whole task, or of an item that its message names: there is no child to name
+			e.Message = failedTask(t.Name, why)
+		} else {
+			details.Index, e.Message = &p.ErrorIndex, FailedBy(t, p.ErrorIndex, why)
+		}
 		if raw, err := json.Marshal(details); err == nil {
 			e.Details = raw
 		}
@@ -63,11 +68,14 @@ func (k *taking) failure() *flow.Error {
 
 // FailedBy is the message of a workflow that failed because an item of a task did; of a task without foreach the index is not used.
 func FailedBy(t *definition.Task, index int, why *flow.Error) string {
-	name := fmt.Sprintf("task %q", t.Name)
-	if t.Foreach != nil {
-		name += fmt.Sprintf(" (item %d)", index)
+	if t.Foreach == nil {
+		return failedTask(t.Name, why)
 	}
-	return fmt.Sprintf("%s failed: %s: %s", name, why.Code, why.Message)
+	return fmt.Sprintf("task %q (item %d) failed: %s: %s", t.Name, index, why.Code, why.Message)
+}
+
+func failedTask(name string, why *flow.Error) string {
+	return fmt.Sprintf("task %q failed: %s: %s", name, why.Code, why.Message)
 }
 
 // CancelledBy is the message of a workflow that was cancelled because a task of it was.

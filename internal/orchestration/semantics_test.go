@@ -206,6 +206,25 @@ func TestOutcomeNamesTheFailure(t *testing.T) {
 	if e == nil || e.Code != flow.CodeTaskFailed || e.Message != `task "a" (item 1) failed: oom: used 65 MB of 64 MB` || string(e.Details) != `{"task":"a","index":1,"code":"oom"}` {
 		t.Errorf("the error is %+v", e)
 	}
+	// The expression of the list is of no item.
+	w = workflow(t, "  a: {action: noop, foreach: \"${{ input.x.y }}\"}\n")
+	st = &State{Tasks: make([]Progress, 1)}
+	plan = settle(w, st, &Facts{Input: json.RawMessage(`{"x": 5}`)})
+	if e := plan.Outcome.Error; e == nil || !strings.HasPrefix(e.Message, `task "a" failed: expression_error: tasks.a.foreach: `) || string(e.Details) != `{"task":"a","code":"expression_error"}` {
+		t.Errorf("the error of the list is %+v", plan.Outcome.Error)
+	}
+	// What is evaluated of an item names it.
+	w = workflow(t, "  a: {action: noop, foreach: [1, 0], with: {q: \"${{ 1 / item }}\"}}\n")
+	st = &State{Tasks: make([]Progress, 1)}
+	for range 3 {
+		if plan = settle(w, st, &Facts{}); plan.Stage.Terminal() {
+			break
+		}
+		st.Tasks[0].Open, st.Tasks[0].Completed = 0, st.Tasks[0].Created
+	}
+	if e := plan.Outcome.Error; e == nil || !strings.HasPrefix(e.Message, `task "a" failed: expression_error: item 1: tasks.a.with.q: `) {
+		t.Errorf("the error of an item is %+v", plan.Outcome.Error)
+	}
 }
 
 func TestOutputsThatDoNotEvaluateFailTheWorkflow(t *testing.T) {

@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -53,6 +54,9 @@ func parseCron(line string, days Days) (c cron, err error) {
 	text := strings.ToLower(strings.TrimSpace(line))
 	if strings.HasPrefix(text, "@") {
 		whole, known := named[text]
+		if span, every := strings.CutPrefix(text, "@every"); every {
+			return c, fmt.Errorf("%.40q is not a cron line: write every: %s in the document, in place of cron", line, cmp.Or(strings.TrimSpace(span), "5m"))
+		}
 		if !known {
 			return c, fmt.Errorf("%.40q is not a cron line: write five fields, or one of @hourly, @daily, @weekly, @monthly and @yearly", line)
 		}
@@ -138,6 +142,22 @@ func (c *cron) parseDays(day, weekday string) (err error) {
 	return err
 }
 
+// otherwise says how what other systems take in a field is written here; empty: that is not known.
+func otherwise(s string, names []string) string {
+	for _, name := range names {
+		if len(s) > 3 && name != "" && strings.HasPrefix(s, name) {
+			return ": write its first three letters, " + name
+		}
+	}
+	switch {
+	case names != nil:
+		return ", or three letters such as " + names[len(names)-1]
+	case s == "l" || strings.HasSuffix(s, "w"):
+		return ": of the end of a month only L is known, its last day; list days such as 28,29,30 in place of days before it or of the nearest weekday"
+	}
+	return ""
+}
+
 // parseField reads a list of values, ranges and steps.
 func parseField(text, what string, least, most int, names []string) (set uint64, err error) {
 	value := func(s string) (int, error) {
@@ -146,7 +166,7 @@ func parseField(text, what string, least, most int, names []string) (set uint64,
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil || strings.HasPrefix(s, "+") {
-			return 0, fmt.Errorf("%s %.20q: %.20q is not a number from %d to %d", what, text, s, least, most)
+			return 0, fmt.Errorf("%s %.20q: %.20q is not a number from %d to %d%s", what, text, s, least, most, otherwise(s, names))
 		}
 		if n < least || n > most {
 			return 0, fmt.Errorf("%s %.20q: %d is not from %d to %d", what, text, n, least, most)

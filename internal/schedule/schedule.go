@@ -96,6 +96,23 @@ type exceptions struct {
 	lines []cron
 }
 
+// nearZone says how a zone is written whose letters are of another case: the names of the database are not the same in every case.
+func nearZone(given string) string {
+	lower := strings.ToLower(given)
+	titled := []byte(lower)
+	for i, c := range titled {
+		if (i == 0 || lower[i-1] == '/' || lower[i-1] == '_' || lower[i-1] == '-') && 'a' <= c && c <= 'z' {
+			titled[i] = c - 'a' + 'A'
+		}
+	}
+	for _, name := range []string{strings.ToUpper(given), string(titled)} {
+		if _, err := time.LoadLocation(name); err == nil && name != given {
+			return fmt.Sprintf("did you mean %q?", name)
+		}
+	}
+	return "write a name of the IANA database, such as Europe/Berlin, or UTC"
+}
+
 // New reads a Spec. The error joins a Fault for each thing that is wrong.
 func New(spec Spec) (*Schedule, error) {
 	s := &Schedule{Spec: spec, zone: time.UTC}
@@ -104,7 +121,7 @@ func New(spec Spec) (*Schedule, error) {
 	if spec.Zone != "" {
 		zone, err := time.LoadLocation(spec.Zone)
 		if err != nil || spec.Zone == "Local" {
-			fault("zone", fmt.Sprintf("%.60q is not a time zone", spec.Zone), "write a name of the IANA database, such as Europe/Berlin, or UTC")
+			fault("zone", fmt.Sprintf("%.60q is not a time zone", spec.Zone), nearZone(spec.Zone))
 		} else {
 			s.zone = zone
 		}

@@ -150,7 +150,9 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 		if text := hook.Verify.Challenge(); text != "" {
 			c.w.Header().Set("WWW-Authenticate", text)
 		}
-		return hookFailure(r.Reason, http.StatusUnauthorized, api.ProblemUnauthorized, r.Message)
+		e := hookFailure(r.Reason, http.StatusUnauthorized, api.ProblemUnauthorized, r.Message)
+		e.problem.Title = "The request is not signed as this webhook asks" // a token of the API would not help
+		return e
 	}
 	if err != nil {
 		return withoutSecret(err)

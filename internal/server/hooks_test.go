@@ -211,6 +211,9 @@ func TestHookRefusals(t *testing.T) {
 		if code != c.code {
 			t.Errorf("%s: %d %s, want %d", c.what, code, body, c.code)
 		}
+		if code == 401 && !strings.Contains(body, `"title":"The request is not signed as this webhook asks"`) {
+			t.Errorf("%s: %s", c.what, body)
+		}
 		if strings.Contains(body, "NOWHERE") || strings.Contains(body, "old secret") {
 			t.Errorf("%s: %s", c.what, body)
 		}
