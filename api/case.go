@@ -70,39 +70,39 @@ const (
 
 // CaseResult is the end of one case.
 type CaseResult struct {
-	Name string `json:"name"`
+	Name string `json:"name" doc:"Of the case; its number where it was given none"`
 	// Verdict is that of a run (see CodeResult), or "wrong_answer", "checker_error" or "skipped".
-	Verdict  string        `json:"verdict"`
-	ExitCode *int          `json:"exit_code,omitempty"`
-	Signal   string        `json:"signal,omitempty"`
-	Message  string        `json:"message,omitempty"`  // why it did not pass, or the checker's words
-	Mismatch *CaseMismatch `json:"mismatch,omitempty"` // with "wrong_answer", unless a checker said so
+	Verdict  string        `json:"verdict" doc:"That of a run, or wrong_answer, checker_error or skipped"`
+	ExitCode *int          `json:"exit_code,omitempty" doc:"As of a run"`
+	Signal   string        `json:"signal,omitempty" doc:"As of a run"`
+	Message  string        `json:"message,omitempty" doc:"Why it did not pass, or the checker's words"`
+	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"The first difference, with wrong_answer"`
 
 	// Stdout and Stderr are the beginning of what was written: up to 4 KB and 1 KB, and less when the cases of an
 	// evaluation have more than 256 KB to show together. The rest is not kept.
-	Stdout          string `json:"stdout"`
-	StdoutBase64    []byte `json:"stdout_base64,omitempty"`
-	StdoutBytes     int64  `json:"stdout_bytes"`
-	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
-	Stderr          string `json:"stderr,omitempty"`
-	StderrBase64    []byte `json:"stderr_base64,omitempty"`
-	StderrBytes     int64  `json:"stderr_bytes,omitempty"`
-	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+	Stdout          string `json:"stdout" doc:"The first 4 KB, less where all cases have more than 256 KB"`
+	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes exactly, where stdout is not text"`
+	StdoutBytes     int64  `json:"stdout_bytes" doc:"All that was written"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"There was more, which is not kept"`
+	Stderr          string `json:"stderr,omitempty" doc:"The first 1 KB"`
+	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"The same bytes exactly, where stderr is not text"`
+	StderrBytes     int64  `json:"stderr_bytes,omitempty" doc:"All that was written"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"There was more, which is not kept"`
 
-	LimitsHit       []string  `json:"limits_hit,omitempty"` // see CodeResult
-	WallMS          float64   `json:"wall_ms"`
-	CPUMS           float64   `json:"cpu_ms"`
-	StarvedMS       float64   `json:"starved_ms,omitempty"`
+	LimitsHit       []string  `json:"limits_hit,omitempty" doc:"As of a run"`
+	WallMS          float64   `json:"wall_ms" doc:"As of a run"`
+	CPUMS           float64   `json:"cpu_ms" doc:"As of a run"`
+	StarvedMS       float64   `json:"starved_ms,omitempty" doc:"As of a run"`
 	Runs            []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where the case was run again (rerun_near_limit)"`
 	PinnedCPUs      []int     `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
 	SharedCPUs      bool      `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
-	PeakMemoryBytes int64     `json:"peak_memory_bytes"`
-	HeldMemoryBytes int64     `json:"held_memory_bytes"`
-	PageCacheBytes  int64     `json:"page_cache_bytes,omitempty"`
-	ChildOOM        bool      `json:"child_oom,omitempty"`
+	PeakMemoryBytes int64     `json:"peak_memory_bytes" doc:"As of a run"`
+	HeldMemoryBytes int64     `json:"held_memory_bytes" doc:"As of a run"`
+	PageCacheBytes  int64     `json:"page_cache_bytes,omitempty" doc:"As of a run"`
+	ChildOOM        bool      `json:"child_oom,omitempty" doc:"As of a run"`
 	// Uncompared says that the case had neither an expected output nor a checker: an "ok" means only that the program
 	// ended with 0.
-	Uncompared bool `json:"uncompared,omitempty"`
+	Uncompared bool `json:"uncompared,omitempty" doc:"There was nothing to compare its output with"`
 }
 
 // CaseVerdict is how a case ended, in brief.
@@ -113,9 +113,9 @@ type CaseVerdict struct {
 
 // CaseMismatch is the first place where an output is not what was expected.
 type CaseMismatch struct {
-	Line int    `json:"line"` // of the output, from 1
-	Got  string `json:"got"`  // the line or word, quoted and shortened
-	Want string `json:"want"`
+	Line int    `json:"line" doc:"Of the output, from 1"`
+	Got  string `json:"got" doc:"The line or word, quoted and shortened"`
+	Want string `json:"want" doc:"What was expected there"`
 }
 
 // CaseSummary counts cases.

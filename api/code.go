@@ -132,49 +132,49 @@ const (
 type CodeResult struct {
 	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed",
 	// "infra_error", "compile_error" or "syntax_error". Of cases it is that of the first that did not pass.
-	Verdict  string `json:"verdict"`
-	ExitCode *int   `json:"exit_code,omitempty"` // with "ok", "nonzero_exit" and "syntax_error"
-	Signal   string `json:"signal,omitempty"`    // "SIGSEGV", with "signal"
-	Reason   string `json:"reason,omitempty"`    // a sentence: which limit, why it was killed
+	Verdict  string `json:"verdict" doc:"How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass"`
+	ExitCode *int   `json:"exit_code,omitempty" doc:"With ok, nonzero_exit and syntax_error"`
+	Signal   string `json:"signal,omitempty" doc:"With signal, as in SIGSEGV"`
+	Reason   string `json:"reason,omitempty" doc:"A sentence: which limit, why it was killed"`
 	// Cause is, with "infra_error", by what the run was lost, where that is known: "node_lost", "node_shutdown", "preempted", "evicted"
 	// or "deleted". It is the reason in the error's details, too.
-	Cause string `json:"cause,omitempty"`
+	Cause string `json:"cause,omitempty" doc:"With infra_error, by what the run was lost, where that is known: node_lost, node_shutdown, preempted, evicted or deleted"`
 
 	// Stdout and Stderr are the first 100 KB of what was written. When that is not text (see IsText), the string is
 	// empty and the bytes are in the base64 field. When it was more, Truncated is set and the whole is in the log.
-	Stdout          string `json:"stdout"`
-	StdoutBase64    []byte `json:"stdout_base64,omitempty"`
-	StdoutBytes     int64  `json:"stdout_bytes"` // all that was written
-	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
-	Stderr          string `json:"stderr"`
-	StderrBase64    []byte `json:"stderr_base64,omitempty"`
-	StderrBytes     int64  `json:"stderr_bytes"`
-	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+	Stdout          string `json:"stdout" doc:"The first 100 KB; where it is not text, with U+FFFD in place of what is none"`
+	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes exactly, where stdout is not text"`
+	StdoutBytes     int64  `json:"stdout_bytes" doc:"All that was written"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"There is more, which the log has"`
+	Stderr          string `json:"stderr" doc:"As stdout"`
+	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"As stdout_base64"`
+	StderrBytes     int64  `json:"stderr_bytes" doc:"All that was written"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"There is more, which the log has"`
 
 	// Result is the JSON value that the program wrote to the file named by $PAWL_OUTPUT, if it did; ResultError says
 	// why what it wrote there could not be taken.
-	Result      json.RawMessage `json:"result,omitempty"`
-	ResultError string          `json:"result_error,omitempty"`
+	Result      json.RawMessage `json:"result,omitempty" doc:"The JSON value that the program wrote to the file named by $PAWL_OUTPUT"`
+	ResultError string          `json:"result_error,omitempty" doc:"Why what it wrote there could not be taken"`
 
-	Files   []ResultFile `json:"files,omitempty"`   // what Collect matched
-	Refused []string     `json:"refused,omitempty"` // what it matched and was not taken, or what matched nothing, and why
+	Files   []ResultFile `json:"files,omitempty" doc:"What collect matched"`
+	Refused []string     `json:"refused,omitempty" doc:"What collect matched and was not taken, or what matched nothing, and why"`
 
 	// Cases are the ends of the cases, in their order, and Summary their count; then the times are sums, the memory is
 	// the most of any, and Stdout and Stderr are empty.
-	Cases   []CaseResult `json:"cases,omitempty"`
-	Summary *CaseSummary `json:"summary,omitempty"`
+	Cases   []CaseResult `json:"cases,omitempty" doc:"The ends of the cases, in their order; then times are sums, and memory the most of any"`
+	Summary *CaseSummary `json:"summary,omitempty" doc:"Counts the cases"`
 
 	// LimitsHit names the limits that were met, by their fields in CodeLimits. Of "memory" and "pids" that is what the kernel
 	// counted: the program may have ended by itself all the same.
-	LimitsHit []string `json:"limits_hit,omitempty"`
+	LimitsHit []string `json:"limits_hit,omitempty" doc:"Limits that were met, by their names: wall, cpu, memory, pids, output, disk"`
 	// Limits are those in force: of the submission, completed by the defaults. Of cases they are those of a case that names none.
 	Limits *CodeLimits `json:"limits,omitempty" doc:"Those in force: the submission's, completed by the defaults; of cases, those of a case that names none"`
 
-	WallMS float64 `json:"wall_ms"` // from just before the program is executed to its end
-	CPUMS  float64 `json:"cpu_ms"`
+	WallMS float64 `json:"wall_ms" doc:"From just before the program is executed to its end, in milliseconds"`
+	CPUMS  float64 `json:"cpu_ms" doc:"User and system time of all its processes, in milliseconds"`
 	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
 	// work had them.
-	StarvedMS float64 `json:"starved_ms,omitempty"`
+	StarvedMS float64 `json:"starved_ms,omitempty" doc:"Part of wall_ms in which it had work to do and no processor"`
 	// Runs are the measurements of all runs, in their order, where there was more than one (see Code.RerunNearLimit). The figures
 	// above and the outputs are those of the one that counts.
 	Runs []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where a run was made again (rerun_near_limit)"`
@@ -184,38 +184,38 @@ type CodeResult struct {
 	SharedCPUs bool  `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
 	// PeakMemoryBytes is the most memory that the run had at once: what the limit is about. HeldMemoryBytes is that without
 	// PageCacheBytes, which the kernel keeps of files that the run was the first to read, and which the next run does not pay.
-	PeakMemoryBytes int64 `json:"peak_memory_bytes"`
-	HeldMemoryBytes int64 `json:"held_memory_bytes"`
-	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty"`
-	ChildOOM        bool  `json:"child_oom,omitempty"` // a child ran out of memory though the program ended by itself
+	PeakMemoryBytes int64 `json:"peak_memory_bytes" doc:"Most memory at once, which the limit is about"`
+	HeldMemoryBytes int64 `json:"held_memory_bytes" doc:"The same without page_cache_bytes"`
+	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty" doc:"Files that it was the first to read, as the kernel keeps them"`
+	ChildOOM        bool  `json:"child_oom,omitempty" doc:"A child ran out of memory though the program ended by itself"`
 	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
-	Enforcement string `json:"enforcement,omitempty"`
-	Runtime     string `json:"runtime,omitempty"`
+	Enforcement string `json:"enforcement,omitempty" doc:"What held the limits: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none"`
+	Runtime     string `json:"runtime,omitempty" doc:"What isolated it"`
 	// Tool is the interpreter or compiler that was used, on the worker's host or in the image, and ToolVersion its version
 	// where it is known.
-	Tool        string      `json:"tool,omitempty"`
-	ToolVersion string      `json:"tool_version,omitempty"`
-	Compile     *CodeResult `json:"compile,omitempty"` // of languages that are compiled
+	Tool        string      `json:"tool,omitempty" doc:"The interpreter or compiler"`
+	ToolVersion string      `json:"tool_version,omitempty" doc:"Its version, where that is known"`
+	Compile     *CodeResult `json:"compile,omitempty" doc:"The run of the compiler, of languages that have one"`
 }
 
 // CodeRun is what was measured of one of several runs.
 type CodeRun struct {
 	Verdict         string  `json:"verdict" doc:"Of this run by itself"`
-	WallMS          float64 `json:"wall_ms"`
-	CPUMS           float64 `json:"cpu_ms"`
-	StarvedMS       float64 `json:"starved_ms,omitempty"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	WallMS          float64 `json:"wall_ms" doc:"As in the result"`
+	CPUMS           float64 `json:"cpu_ms" doc:"As in the result"`
+	StarvedMS       float64 `json:"starved_ms,omitempty" doc:"As in the result"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"As in the result"`
 	Counts          bool    `json:"counts,omitempty" doc:"The result is that of this run"`
 }
 
 // ResultFile is a file that the program left. Its bytes are in exactly one of Content, Base64 and Blob.
 type ResultFile struct {
-	Path    string  `json:"path"`
-	Size    int64   `json:"size"`
-	Mode    string  `json:"mode"` // octal permission bits, "0644"
-	Content *string `json:"content,omitempty"`
-	Base64  []byte  `json:"base64,omitempty"`
-	Blob    string  `json:"blob,omitempty"`
+	Path    string  `json:"path" doc:"Relative to the working directory"`
+	Size    int64   `json:"size" doc:"Bytes"`
+	Mode    string  `json:"mode" doc:"Octal permission bits, as in 0644"`
+	Content *string `json:"content,omitempty" doc:"The text of a small file"`
+	Base64  []byte  `json:"base64,omitempty" doc:"The bytes of a small file that is not text"`
+	Blob    string  `json:"blob,omitempty" doc:"The name of the blob that has the bytes of a large file"`
 }
 
 // Out is the inline part of stdout, byte-exact.

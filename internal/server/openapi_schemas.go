@@ -22,6 +22,9 @@ func newSchemas(routes []route) schemas {
 	register(s.out)
 	s.out.RegisterTypeAlias(reflect.TypeFor[api.Duration](), reflect.TypeFor[answeredDuration]())
 	s.out.Schema(problemType, true, "")
+	for _, t := range openTypes {
+		s.out.Schema(t, true, "")
+	}
 	for i := range routes {
 		for _, a := range routes[i].answers {
 			if a.body != nil {
@@ -43,6 +46,10 @@ func newSchemas(routes []route) schemas {
 
 // inRequests is the suffix of the schema of a request's type that occurs in answers too.
 const inRequests = "Request"
+
+// openTypes are the types of what answers leave open: the output of an execution that has run code, and the lines of a stream of outcomes.
+// Generated clients need them.
+var openTypes = []reflect.Type{reflect.TypeFor[api.CodeResult](), reflect.TypeFor[api.Outcome](), reflect.TypeFor[api.OutcomesEnd]()}
 
 var problemType = reflect.TypeFor[api.Problem]()
 

@@ -17,7 +17,7 @@ import (
 )
 
 func ServerCommand(a *app.App) *cobra.Command {
-	var noWorker bool
+	var noWorker, local bool
 	var grace time.Duration
 	c := &cobra.Command{
 		Use:   "server",
@@ -33,11 +33,20 @@ Should its engine, its listener or its worker end by itself, the server ends as 
   curl -s http://127.0.0.1:7411/openapi.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), a, a.Config.Text("listen"), !noWorker, grace)
+			switch {
+			case !local:
+				return serve(cmd.Context(), a, a.Config.Text("listen"), !noWorker, grace)
+			case noWorker || cmd.Flags().Changed("listen"):
+				return exit.Usagef("--local serves the state directory without an address and runs the work of those who join: leave --listen and --no-worker out")
+			}
+			ctx, stop := app.Interruptible(cmd.Context())
+			defer stop()
+			return serveLocal(ctx, a, grace)
 		},
 	}
 	config.Declare(c.Flags(), "server")
 	c.Flags().BoolVar(&noWorker, "no-worker", false, "run nothing in this process: workers are elsewhere")
+	c.Flags().BoolVar(&local, "local", false, "serve no address, only commands and clients of this user on the state directory, and end 3s after the last has left")
 	grace = 20 * time.Second
 	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
 	return c
