@@ -25,11 +25,14 @@ NEIGHBOUR ?= 5m
 # What make test-all adds to make test, in parts that CI takes in turn: scripts/tests says what is in each, scripts/later.txt why.
 SLICES := simulation page chaos cluster fuzz long
 
-.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page vulncheck soak-ui kubernetes calendar fuzz chaos cross bench bench-guard bench-peers picture
+.PHONY: build check test test-all $(addprefix slice-,$(SLICES)) vet lint lint-page vulncheck soak-ui kubernetes calendar fuzz chaos cross bench bench-guard bench-peers picture wheels
 
 # With the flags of go run and of the tests, so that nothing is compiled twice: -trimpath changes each package and the standard library with them.
 build: ## bin/pawl
 	$(GO) build -o bin/pawl ./cmd/pawl
+
+wheels: ## dist/: the Python package with pawl in it, one wheel for each platform, and its source distribution; needs no network
+	sdk/python/scripts/wheels
 
 check: vet lint lint-page bin/gotestsum ## while working: vet, lint, the rules, SQLite and the page's modules, in 2 minutes
 	scripts/tests check

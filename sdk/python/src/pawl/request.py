@@ -1,0 +1,134 @@
+"""Requests from what Python callers give: contents as text, bytes or paths, durations as numbers or timedelta, cases as pairs."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .call import Call
+from .errors import invalid
+
+# A content larger than this is uploaded once and named by its hash, so that a thousand programs with the same input send it once.
+UPLOAD_FROM = 64 << 10
+
+Upload = Callable[[bytes], Generator[Call, Any, str]]
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes may stand in a request as text: UTF-8 without NUL."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data
+
+
+def _content(place: str, value: Any, upload: Upload) -> Generator[Call, Any, Any]:
+    if isinstance(value, Path):
+        try:
+            value = value.read_bytes()
+        except OSError as e:
+            raise invalid(place, str(value), f"cannot be read: {e.strerror}", "give a file that this process may read") from None
+    if isinstance(value, (bytearray, memoryview)):
+        value = bytes(value)
+    if isinstance(value, str) and len(value) > UPLOAD_FROM // 4:
+        try:
+            value = value.encode()
+        except UnicodeEncodeError:
+            return value  # refused with its place when the request is encoded
+    if isinstance(value, bytes):
+        if len(value) > UPLOAD_FROM:
+            return {"blob": (yield from upload(value))}
+        return value.decode() if is_text(value) else {"base64": base64.b64encode(value).decode()}
+    if value is None or isinstance(value, (str, Mapping)):
+        return value
+    raise invalid(place, value, f"a content is not a {type(value).__name__}", "give str, bytes, a pathlib.Path, or an object of the API")
+
+
+def _files(place: str, files: Any, upload: Upload) -> Generator[Call, Any, Any]:
+    if not isinstance(files, Mapping):
+        raise invalid(place, files, f"files are not a {type(files).__name__}", 'give a dict of names to contents, as {"in.txt": "1 2"}')
+    out = {}
+    for name, content in files.items():
+        out[str(name)] = yield from _content(f"{place}.{name}", content, upload)
+    return out
+
+
+def _case(place: str, case: Any, upload: Upload) -> Generator[Call, Any, Any]:
+    if isinstance(case, (tuple, list)):
+        if len(case) != 2:
+            raise invalid(place, case, f"a case has {len(case)} parts", "give (stdin, expect), or a dict")
+        case = {"stdin": case[0], "expect": case[1]}
+    if not isinstance(case, Mapping):
+        raise invalid(place, case, f"a case is not a {type(case).__name__}", 'give (stdin, expect), or a dict as {"stdin": "1 2", "expect": "3"}')
+    out = dict(case)
+    for part in ("stdin", "expect"):
+        if part in out:
+            out[part] = yield from _content(f"{place}.{part}", out[part], upload)
+            if out[part] is None:
+                del out[part]
+    if "limits" in out:
+        out["limits"] = plain(out["limits"], f"{place}.limits")
+    return out
+
+
+def plain(value: Any, place: str) -> Any:
+    """A value with durations as seconds and times as texts. JSON has only names that are str: another one would be changed."""
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise invalid(place, value, "has no time zone", "give one, as datetime.now(timezone.utc)")
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise invalid(f"{place}.{name}", name, f"a name must be a str, and is {type(name).__name__}", "use str(name)")
+        return {k: plain(v, f"{place}.{k}") for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v, f"{place}[{i}]") for i, v in enumerate(value)]
+    return value
+
+
+def evaluation(fields: Mapping[str, Any], upload: Upload) -> Generator[Call, Any, dict[str, Any]]:
+    """The body of an evaluation. Fields that are None are left out; names that do not exist are the server's to refuse."""
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        if value is None:
+            continue
+        if name == "source":
+            if isinstance(value, Path):
+                value = yield from _content(name, value, upload)
+            if not isinstance(value, str):
+                raise invalid(name, value, f"a program is not a {type(value).__name__}", "give its text as str, or its file as pathlib.Path")
+            out[name] = value
+        elif name == "stdin":
+            out[name] = yield from _content(name, value, upload)
+        elif name == "files":
+            out[name] = yield from _files(name, value, upload)
+        elif name == "cases":
+            if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+                raise invalid(name, value, f"cases are not a {type(value).__name__}", 'give a list, as [("1 2", "3")]')
+            cases = []
+            for i, case in enumerate(value):
+                cases.append((yield from _case(f"cases[{i}]", case, upload)))
+            out[name] = cases
+        elif name == "compare" and isinstance(value, Mapping) and isinstance(value.get("checker"), Mapping) and "files" in value["checker"]:
+            checker = dict(plain(value["checker"], "compare.checker"))
+            checker["files"] = yield from _files("compare.checker.files", value["checker"]["files"], upload)
+            out[name] = {**plain(value, name), "checker": checker}
+        else:
+            out[name] = plain(value, name)
+    return out
+
+
+def content_name(data: bytes) -> str:
+    """By which requests name uploaded bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()

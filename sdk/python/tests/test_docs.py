@@ -1,0 +1,37 @@
+import pathlib
+import re
+
+import pytest
+
+import pawl as package
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+
+
+def blocks(kind):
+    text = (REPOSITORY / "docs/python.md").read_text()
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)
+
+
+@pytest.fixture
+def local(tmp_path, monkeypatch):
+    monkeypatch.setattr(package, "_default", None)
+    monkeypatch.delenv("PAWL_SERVER", raising=False)
+    monkeypatch.setenv("PAWL_STATE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    yield
+    if package._default:
+        package._default.close()
+
+
+def test_every_block_of_the_page_runs(local, capsys, pawl):
+    found = blocks("python")
+    assert len(found) >= 7
+    names = {"__name__": "page"}
+    for block in found:
+        exec(compile(block, "docs/python.md", "exec"), names)
+    names["test_answer"](pawl)
+    said = capsys.readouterr().out
+    # What remarks of the page say that a line prints.
+    for promised in re.findall(r"print\(.*  # (.*)$", "\n".join(found), re.M):
+        assert promised.partition(";")[0] in said or "run it again" in promised

@@ -1,0 +1,89 @@
+"""Ten mistakes of people who write Python, and more: each names the place, the value and the fix."""
+
+import datetime
+
+import pytest
+
+import pawl
+
+
+@pytest.mark.parametrize(
+    ("mistake", "place", "value", "fix"),
+    [
+        (lambda c: c.evaluate("print(1)", limts={"wall": 1}), "limts", "limts", 'did you mean "limits"?'),
+        (lambda c: c.evaluate("print(1)", limits={"wal": 1}), "limits.wal", "wal", 'did you mean "wall"?'),
+        (lambda c: c.evaluate("print(1)", limits={"wall": "fast"}), "limits.wall", "fast", "a number of seconds"),
+        (lambda c: c.evaluate("print(1)", language="pyton"), "language", "pyton", 'did you mean "python"?'),
+        (lambda c: c.evaluate(b"print(1)"), "source", "b'print(1)'", "give its text as str"),
+        (lambda c: c.evaluate("print(1)", stdin=5), "stdin", "5", "give str, bytes"),
+        (lambda c: c.evaluate("print(1)", cases="1 2"), "cases", "'1 2'", "give a list"),
+        (lambda c: c.evaluate("print(1)", cases=[("1", "2", "3")]), "cases[0]", "('1', '2', '3')", "give (stdin, expect)"),
+        (lambda c: c.evaluate("print(1)", cases=[{"stdin": "1", "expected": "2"}]), "cases[0].expected", "expected", "expect"),
+        (lambda c: c.evaluate("print('\ud800')"), "source", "ud800", 'encode("utf-8", "replace")'),
+        (lambda c: c.evaluate("print(1)\0"), "source", "x00", "leave it out"),
+        (lambda c: c.evaluate("print(1)", env={"A": object()}), "env.A", "object", "give str"),
+        (lambda c: c.evaluate("print(1)", limits={"wall": float("nan")}), "limits.wall", "nan", "finite"),
+        (lambda c: c.evaluate("print(1)", labels={1: "a"}), "labels.1", "1", "str(name)"),
+        (lambda c: c.evaluate("print(1)", not_before=datetime.datetime(2030, 1, 1)), "not_before", "2030", "timezone.utc"),
+        (lambda c: next(c.map("print(1)")), "programs", "'print(1)'", "give a list"),
+        (lambda c: c.map(["print(1)"], window=0), "window", "0", "give 1 or more"),
+        (lambda c: c.list(labels=["a=b"]).__next__(), "labels", "['a=b']", "give a dict"),
+        (lambda c: c.list(state="failed").__next__(), "state", "state", "status"),
+        (lambda c: c.get(None), "id", "None", "begins with ex_"),
+        (lambda c: c.submit("no-such-action"), "action", "no-such-action", "apply"),
+        (lambda c: c.apply({"kind": "workflow"}), "document", "{'kind'", "give its YAML"),
+        (lambda c: c.upload("text"), "content", "'text'", "give bytes"),
+        (lambda _: pawl.Client("127.0.0.1:7411"), "url", "127.0.0.1:7411", "http://127.0.0.1:7411"),
+        (lambda _: pawl.Client(timeout="30"), "timeout", "'30'", "give seconds"),
+        (lambda _: pawl.Client("http://x", state_dir="y"), "state_dir", "y", "give url or state_dir"),
+    ],
+)
+def test_mistake(client, mistake, place, value, fix):
+    with pytest.raises(pawl.InvalidRequest) as e:
+        mistake(client)
+    assert e.value.place.lstrip("?") == place
+    assert value in str(e.value)
+    assert fix in str(e.value)
+
+
+def test_all_faults_at_once(client):
+    with pytest.raises(pawl.InvalidRequest) as e:
+        client.evaluate("print(1)", progam="", limts={}, priority="high")
+    assert {f.place for f in e.value.faults} >= {"progam", "limts", "priority"}
+
+
+def test_a_document_has_lines(client):
+    with pytest.raises(pawl.InvalidRequest, match=r"document:3:1: .*did you mean"):
+        client.apply("kind: workflow\nname: x\ntaks: {}\n")
+
+
+def test_no_server(tmp_path):
+    with pawl.Client("http://127.0.0.1:9", patience=0.2) as client, pytest.raises(pawl.Unavailable, match="is pawl server running there"):
+        client.evaluate("print(1)")
+    with pawl.Client(state_dir=tmp_path, binary="/nonexistent/pawl") as client, pytest.raises(pawl.Unavailable, match="nonexistent"):
+        client.evaluate("print(1)")
+
+
+def test_a_refused_item_does_not_stop_the_others(client):
+    results = {r.index: r for r in client.map(["print(1)", "print(2)\0", {"source": "print(3)", "limits": {"wal": 1}}, "print(4)", 5])}
+    assert [type(results[i]).__name__ for i in range(5)] == ["Result", "InvalidRequest", "InvalidRequest", "Result", "InvalidRequest"]
+    assert (results[2].place, results[2].item["source"]) == ("limits.wal", "print(3)")
+    with pytest.raises(pawl.InvalidRequest):
+        _ = results[1].passed
+
+
+def test_tokens(tmp_path, monkeypatch):
+    from conftest import Server
+
+    secret = tmp_path / "token"
+    secret.write_text("sesame-sesame-sesame\n")
+    server = Server(tmp_path / "state", "--token-file", str(secret)).start()
+    try:
+        with pawl.Client(server.url) as client, pytest.raises(pawl.Unauthorized):
+            client.evaluate("print(1)")
+        monkeypatch.setenv("PAWL_TOKEN_FILE", str(secret))
+        monkeypatch.setenv("PAWL_SERVER", server.url)
+        with pawl.Client() as client:
+            assert client.evaluate("print(1)").passed
+    finally:
+        server.kill()
