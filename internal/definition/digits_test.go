@@ -12,7 +12,7 @@ import (
 // longNumbers are numbers that a float64 would change, and some that it would not.
 var longNumbers = []string{
 	"0", "-1", "0.1", "1e20", "1e300", "5e-324", "9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "18446744073709551614",
-	"18446744073709551615", "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.12345678901234567890123", "12345678901234567890.5", "1234567890123456789012345678901234567890e-20",
+	"18446744073709551615", "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.12345678901234567890123", "12345678901234567890.5", "1234567890123456789012345678901234567890e-20", "1e400", "-1e400", "1e-400", "123e997",
 }
 
 // Wherever a number goes through an expression, or stands in a document, it keeps its digits.
@@ -67,8 +67,8 @@ func same(a, b string) bool { return canonicalOf(a) == canonicalOf(b) }
 
 // Comparisons are by all digits.
 func TestNumbersAreComparedByTheirDigits(t *testing.T) {
-	ordered := []string{"-9223372036854775809", "-9223372036854775808", "-1", "0.1", "0.10000000000000000001", "9007199254740992", "9007199254740993", "9223372036854775808", "18446744073709551614",
-		"18446744073709551615", "18446744073709551616", "123456789012345678901234567890"}
+	ordered := []string{"-1e400", "-9223372036854775809", "-9223372036854775808", "-1", "1e-400", "0.1", "0.10000000000000000001", "9007199254740992", "9007199254740993", "9223372036854775808", "18446744073709551614",
+		"18446744073709551615", "18446744073709551616", "123456789012345678901234567890", "1e400"}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			v := &Vars{Input: fmt.Appendf(nil, `{"a":%s,"b":%s}`, a, b), Success: true}
@@ -90,13 +90,14 @@ func TestNumbersAreComparedByTheirDigits(t *testing.T) {
 func TestArithmeticLosesNoDigits(t *testing.T) {
 	for expr, want := range map[string]string{
 		"input.long + 1": "more digits", "-input.long": "more digits", "input.long * input.long": "more digits", "1 + input.long": "", "sum([input.long, 1])": "more digits", "sum([0.5, 9007199254740993])": "lose digits",
+		"input.huge * 2.0": "beyond the range", "double(input.huge)": "beyond the range of a double", "double(input.tiny)": "beyond the range of a double", "int(input.huge)": "range",
 		"input.u + 1": "overload", "input.u + 1u": "overflow", "int(input.u)": "", "9223372036854775807 + 1": "overflow",
 	} {
 		w, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ntasks:\n  t: {action: noop, with: {v: \"${{ %s }}\"}}\n", expr))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := w[0].Workflow.Tasks[0].With.Eval(&Vars{Input: json.RawMessage(`{"long":123456789012345678901,"u":18446744073709551615}`)})
+		got, err := w[0].Workflow.Tasks[0].With.Eval(&Vars{Input: json.RawMessage(`{"long":123456789012345678901,"u":18446744073709551615,"huge":1e400,"tiny":-1e-400}`)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s %v", expr, got, err)
 		}

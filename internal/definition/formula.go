@@ -11,6 +11,8 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/pawl-run/pawl/internal/definition/compute"
 )
 
 // Formula is a part of a condition made of paths, constants, arithmetic, comparisons and tests of texts. It is computed without CEL, which
@@ -424,8 +426,12 @@ func compareScalars(x, y Scalar) (n int, compared bool) {
 		return strings.Compare(x.text, y.text), true
 	case x.kind == scalarInt && y.kind == scalarInt:
 		return cmp.Compare(x.bits, y.bits), true
-	case x.number() && y.number():
+	case x.kind == scalarReal && y.kind == scalarReal:
 		return cmp.Compare(x.asReal(), y.asReal()), true
+	case x.kind == scalarInt && y.kind == scalarReal:
+		return compute.CompareMixed(x.bits, y.asReal()), true
+	case x.kind == scalarReal && y.kind == scalarInt:
+		return -compute.CompareMixed(y.bits, x.asReal()), true
 	}
 	return 0, false
 }

@@ -99,6 +99,8 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 	switch {
 	case err == nil && len(body) > 0:
 		return body, nil
+	case !isForm && len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		return nil, fmt.Errorf("the body is not JSON that can be read: %w", err)
 	case isForm:
 		return nil, fmt.Errorf("the content type says that the body is a form, and it begins like none: %.60q "+
 			"(send a form as name=value&name=value, or JSON)", body)

@@ -125,7 +125,7 @@ func TestWebhookBodies(t *testing.T) {
 		{form, "payload=%5B1%5D", "[1]"}, {form, "payload=text", `{"payload":"text"}`}, {form, "payload=%7B%7D&x=1", `{"payload":"{}","x":"1"}`},
 		{form, "payload=%7B%7D&payload=%7B%7D", `{"payload":["{}","{}"]}`}, {form, "", "{}"}, {form, "a=1&b", `{"a":"1","b":""}`},
 		{form, `{"ref":`, "it begins like none"}, {form, "<xml/>", "it begins like none"}, {form, "hello", "no field name=value"}, {form, "payload=%7B%22a%22", "field payload"},
-		{"application/json", "payload=%7B%7D", "Content-Type: " + form}, {"", "", "neither JSON nor a form"}, {"multipart/form-data; boundary=x", "--x--", "neither JSON nor a form"},
+		{"application/json", "payload=%7B%7D", "Content-Type: " + form}, {"", "", "neither JSON nor a form"}, {"application/json", `{"n": 1e4000}`, "the number 1e4000 is out of range"}, {"", `{"n": }`, "not JSON that can be read"}, {"multipart/form-data; boundary=x", "--x--", "neither JSON nor a form"},
 	} {
 		r, err := (&Webhook{}).Request(http.Header{"Content-Type": {c.kind}}, nil, []byte(c.body))
 		got := ""

@@ -93,7 +93,16 @@ func (d Decimal) whole() (digits string, is bool) {
 	return digits, true
 }
 
-// mostDigits bounds the digits of numbers that are decoded: comparing and writing them takes time for each.
+// magnitude is the power of ten of the first digit, and one more.
+func (d Decimal) magnitude() int64 {
+	if d.digits == "" {
+		return 0
+	}
+	return int64(len(d.digits)) + d.power
+}
+
+// mostDigits bounds the digits of numbers that are decoded, also of those that are written with an exponent: comparing and writing them
+// takes time for each.
 const mostDigits = 1000
 
 // number gives 5, 5.0 and 5e0 the same value, the integer: a producer's way of
@@ -104,8 +113,8 @@ func number(text string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	d, ok := DecimalOf(text)
-	if err != nil || !ok || f == 0 && d.digits != "" {
-		return nil, fmt.Errorf("number %.40s is out of range", text)
+	if !ok || d.magnitude() > mostDigits || d.magnitude() < -mostDigits {
+		return nil, fmt.Errorf("the number %.40s is out of range: at most 1e%d is read, and at least 1e-%[2]d", text, mostDigits)
 	}
 	if digits, is := d.whole(); is {
 		if i, err := strconv.ParseInt(digits, 10, 64); err == nil {
@@ -115,7 +124,7 @@ func number(text string) (any, error) {
 			return u, nil
 		}
 	}
-	if DecimalOfFloat(f) == d {
+	if err == nil && DecimalOfFloat(f) == d {
 		return f, nil
 	}
 	if len(d.digits) > mostDigits {

@@ -308,17 +308,14 @@ func sortKeys(args ...ref.Val) (ref.Val, error) {
 	if len(keys) != len(list) {
 		return nil, fmt.Errorf("sort: %d elements have %d keys", len(list), len(keys))
 	}
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
+	at := make([]int, len(list))
+	for i := range at {
+		at[i] = i
 	}
 	var fault error
-	slices.SortStableFunc(order, func(i, j int) int {
-		a, ok := keys[i].(traits.Comparer)
-		if ok {
-			if c, ok := a.Compare(keys[j]).(types.Int); ok {
-				return int(c)
-			}
+	slices.SortStableFunc(at, func(i, j int) int {
+		if c, ok := order(keys[i], keys[j]).(types.Int); ok {
+			return int(c)
 		}
 		if fault == nil {
 			fault = fmt.Errorf("sort: a %s and a %s have no order", keys[i].Type().TypeName(), keys[j].Type().TypeName())
@@ -329,7 +326,7 @@ func sortKeys(args ...ref.Val) (ref.Val, error) {
 		return nil, fault
 	}
 	out := make([]ref.Val, len(list))
-	for i, k := range order {
+	for i, k := range at {
 		out[i] = list[k]
 	}
 	return native(out), nil

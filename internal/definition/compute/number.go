@@ -3,6 +3,7 @@ package compute
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 
 	"cel.dev/cel-go/cel"
@@ -23,7 +24,7 @@ var longNumberType = types.NewObjectType("number", traits.ComparerType, traits.A
 
 // fault is the error of what computes with the number.
 func (n longNumber) fault() error {
-	return fmt.Errorf("the number %.40s has more digits than can be computed with; double() rounds it", string(n))
+	return fmt.Errorf("the number %.40s has more digits than can be computed with, or is beyond the range; double() rounds it within that", string(n))
 }
 
 func (n longNumber) refuse() ref.Val { return types.WrapErr(n.fault()) }
@@ -40,7 +41,7 @@ func decimalOf(v ref.Val) (d jsonvalue.Decimal, ok bool) {
 		return jsonvalue.DecimalOf(fmt.Sprint(v.Value()))
 	case types.Double:
 		d = jsonvalue.DecimalOfFloat(float64(v))
-		return d, d.Float() == float64(v)
+		return d, d.Float() == float64(v) // not of an infinity, or of what is not a number
 	case longNumber:
 		return v.decimal(), true
 	}
@@ -72,7 +73,11 @@ func (n longNumber) ConvertToType(to ref.Type) ref.Val {
 	case types.StringType:
 		return types.String(n)
 	case types.DoubleType:
-		return types.Double(n.decimal().Float())
+		f := n.decimal().Float()
+		if math.IsInf(f, 0) || f == 0 {
+			return types.NewErr("the number %.40s is beyond the range of a double", string(n))
+		}
+		return types.Double(f)
 	case types.TypeType:
 		return longNumberType
 	case types.IntType, types.UintType:

@@ -7,9 +7,6 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
-
-	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // prices says what calls cost, CEL's own functions included: its own prices
@@ -85,82 +82,4 @@ func weight(v ref.Val) uint64 {
 		}
 	}
 	return textWeight(v)
-}
-
-// comparison is ==, != or in, refused for values that are too large: lists that
-// hold each other many times over are small in memory and endless to compare.
-type comparison struct {
-	interpreter.InterpretableCall
-}
-
-var compared = types.NewSizeCalculator(types.SizeCalculatorMaxDepth(2*strictjson.MaxDepth), types.SizeCalculatorMaxTraversal(maxCompared))
-
-// boundComparison replaces CEL's comparisons by bounded ones.
-func boundComparison(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
-		return i, nil
-	}
-	switch call.Function() {
-	case operators.Equals, operators.NotEquals, operators.In:
-		return &comparison{call}, nil
-	}
-	return i, nil
-}
-
-// Exec implements CEL's InterpretableV2.
-func (c *comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	a := c.Args()[0].Exec(frame)
-	var b ref.Val = types.UnknownType
-	result := a
-	if !types.IsError(a) {
-		if b = c.Args()[1].Exec(frame); types.IsError(b) {
-			result = b
-		} else {
-			result = c.compare(a, b)
-		}
-	}
-	if costs := frame.CostTracker(); costs != nil {
-		costs.EvalBinary(frame, c.ID(), c, a, b, result)
-	}
-	return result
-}
-
-// Eval implements CEL's Interpretable.
-func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
-	return interpreter.EvalActivation(vars, c.Exec)
-}
-
-func (c *comparison) compare(a, b ref.Val) ref.Val {
-	_, object := b.(traits.Mapper)
-	lookup := object && c.Function() == operators.In // looks at one key
-	if tooLarge(a) || !lookup && tooLarge(b) {
-		return types.NewErr("values of more than %d elements are not compared", maxCompared)
-	}
-	switch c.Function() {
-	case operators.Equals:
-		return types.Equal(a, b)
-	case operators.NotEquals:
-		return types.Bool(types.Equal(a, b) != types.True)
-	}
-	if list, ok := b.(traits.Container); ok {
-		return list.Contains(a)
-	}
-	return types.NewErr("no such overload: in takes a list or an object, not a value of type %s", b.Type().TypeName())
-}
-
-func tooLarge(v ref.Val) bool {
-	if !composite(v) {
-		return false
-	}
-	size := compared.ApproximateAggregateSize(v)
-	return size.LimitExceeded || size.Size > 10*maxCompared
-}
-
-func composite(v ref.Val) bool {
-	switch v.(type) {
-	case traits.Lister, traits.Mapper, *types.Optional:
-		return true
-	}
-	return false
 }
