@@ -42,6 +42,8 @@ type builder struct {
 	shared   map[sharedKey]*compiled
 	compiles int
 	mentions []mention
+	// What is known of the variables of the document, and of the task, that is being read; nil: nothing.
+	inputType, itemType, signalType *typed
 }
 
 type sharedKey struct {
@@ -335,6 +337,7 @@ func (b *builder) expression(text, path string, s scope, task int, at func(line,
 	c := b.shared[key]
 	if c == nil {
 		c = newCompiled(text, s)
+		c.keep = !b.trusted
 		if b.shared == nil {
 			b.shared = map[sharedKey]*compiled{}
 		}
@@ -355,7 +358,7 @@ func (b *builder) expression(text, path string, s scope, task int, at func(line,
 		return e
 	}
 	e.compile()
-	for _, i := range c.issues {
+	for _, i := range slices.Concat(c.issues, b.typeFaults(c)) {
 		b.failAt(at(i.line, i.column-indent(text, i.line)), path, i.fix, "%s", i.message)
 	}
 	b.mentions = append(b.mentions, mention{e, task, at})

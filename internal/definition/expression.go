@@ -42,6 +42,8 @@ type compiled struct {
 	once    sync.Once
 	program *compute.Program
 	result  *cel.Type
+	tree    *ast.AST // kept where its types are checked as well
+	keep    bool     // the tree
 	facts   facts
 	sole    func(*Vars) bool // the value, where that is one function of `if`, perhaps negated
 	issues  []issue          // why it does not compile
@@ -118,6 +120,9 @@ func (e *compiled) compile() {
 			return
 		}
 		e.result = checked.OutputType()
+		if e.keep {
+			e.tree = checked.NativeRep()
+		}
 		e.survey(checked.NativeRep().Expr(), false)
 		e.sole = soleStatus(checked.NativeRep().Expr())
 		e.program, err = compute.NewProgram(env, checked)

@@ -83,7 +83,7 @@ var (
 // document builds one definition; it is unusable if problems were added.
 func (b *builder) document(v *value) *Definition {
 	d := &Definition{Position: Position{b.file, v.line, v.column}}
-	b.mentions = nil
+	b.mentions, b.inputType, b.itemType, b.signalType = nil, nil, nil, nil
 	if v.kind != objectValue {
 		b.fail(v, "", "write name:, and tasks: or action:", "want a document with fields, not %s", v.kind)
 		return d
@@ -119,6 +119,7 @@ func (b *builder) document(v *value) *Definition {
 	d.Description = b.text(v.get("description"), "description", 10_000)
 	if s := v.get("input"); s != nil {
 		d.Input = b.schema(s, "input")
+		b.inputType = schemaType(s, 0)
 	}
 	d.Searchable = b.searchable(v.get("searchable"))
 	if d.Kind == KindWorkflow {
@@ -200,11 +201,7 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 	if n, ok := b.whole(v.get("priority"), problem.Join(path, "priority"), -1000, 1000); ok {
 		s.Priority = &n
 	}
-	kind := flow.Kind("")
-	if a := v.get("action"); a != nil {
-		kind = flow.Kind(a.text)
-	}
-	s.Retry = b.retry(v.get("retry"), problem.Join(path, "retry"), kind)
+	s.Retry = b.retry(v.get("retry"), problem.Join(path, "retry"), kindOf(v))
 	if c := v.get("concurrency"); c != nil && c.kind != numberValue && (c.kind != textValue || path == "") {
 		s.Concurrency = b.concurrency(c, problem.Join(path, "concurrency"), sc, task)
 	} else if c != nil && path == "" {
@@ -216,70 +213,6 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 }
 
 func (b *builder) queue(v *value, path string) string { return b.name(v, path, "queue") }
-
-var retryCode = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,99}$`)
-
-// retry reads the policy of what a kind runs; the kind is no built-in one for workflows and what is registered.
-func (b *builder) retry(v *value, path string, kind flow.Kind) *flow.Retry {
-	if v == nil {
-		return nil
-	}
-	r := &flow.Retry{}
-	if v.kind == numberValue {
-		r.MaxAttempts, _ = b.whole(v, path, 1, 100)
-		return r
-	}
-	if !b.object(v, path, []string{"max_attempts", "backoff", "delay", "max_delay", "jitter", "on"}) {
-		return nil
-	}
-	if n := v.get("max_attempts"); n != nil {
-		r.MaxAttempts, _ = b.whole(n, problem.Join(path, "max_attempts"), 1, 100)
-	} else {
-		b.fail(v, path, "add max_attempts: 3", "max_attempts is missing")
-	}
-	r.Backoff = flow.Backoff(b.oneOf(v.get("backoff"), problem.Join(path, "backoff"), string(flow.Constant), string(flow.Exponential)))
-	r.Delay = b.duration(v.get("delay"), problem.Join(path, "delay"), false)
-	r.MaxDelay = b.duration(v.get("max_delay"), problem.Join(path, "max_delay"), false)
-	if r.MaxDelay != 0 && r.MaxDelay < r.Delay {
-		b.fail(v.get("max_delay"), problem.Join(path, "max_delay"), "make it at least the delay", "max_delay %s is less than the delay %s", r.MaxDelay, r.Delay)
-	}
-	r.Jitter = b.share(v.get("jitter"), problem.Join(path, "jitter"))
-	r.On = b.retryOn(v.get("on"), problem.Join(path, "on"), kind)
-	return r
-}
-
-func (b *builder) retryOn(v *value, path string, kind flow.Kind) []string {
-	if v == nil {
-		return nil
-	}
-	list := v.list
-	if v.kind == textValue {
-		list = []*value{v}
-	} else if v.kind != listValue {
-		b.fail(v, path, `write on: [timeout, "exit:75"]`, "want a list of error codes, not %s", v.kind)
-		return nil
-	}
-	if len(list) == 0 || len(list) > 100 {
-		b.fail(v, path, "leave it out to retry every failure", "the list has %d codes; 1 to 100 are allowed", len(list))
-		return nil
-	}
-	on := make([]string, 0, len(list))
-	for i, el := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		s := b.plainText(el, at, 1000)
-		isExit := strings.HasPrefix(s, "exit:")
-		switch {
-		case s == "":
-		case isExit && flow.BadRetryCode(s, kind), !isExit && !retryCode.MatchString(s):
-			b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", problem.Clip(s, 60))
-		case flow.BadRetryCode(s, kind):
-			b.fail(el, at, problem.NearestOr(s, flow.AttemptCodes(), "one of"), "%q is not an error code of %s", problem.Clip(s, 60), kind)
-		default:
-			on = append(on, s)
-		}
-	}
-	return on
-}
 
 // share reads a number in [0, 1].
 func (b *builder) share(v *value, path string) float64 {

@@ -56,6 +56,12 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		b.containerPayload(with, path)
 	case "workflow":
 		b.workflowPayload(with, path)
+	case "http":
+		if m := with.get("method"); m != nil && m.kind == textValue && m.fixed() && !b.trusted {
+			if message, fix := payload.BadMethod(m.text); message != "" {
+				b.fail(m, problem.Join(path, "method"), fix, "%q: %s", problem.Clip(m.text, 40), message)
+			}
+		}
 	case "ask":
 		b.askPayload(with, path)
 	case "wait":

@@ -64,6 +64,8 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	if f := v.get("foreach"); f != nil {
 		sc = scopeItem
 		t.Foreach = b.foreach(f, problem.Join(path, "foreach"), t.Index)
+		b.itemType = b.elementType(f, t.Foreach)
+		defer func() { b.itemType = nil }()
 	}
 	if r := v.get("repeat"); r != nil {
 		sc = scopeRound
@@ -156,6 +158,8 @@ func (b *builder) foreach(v *value, path string, task int) *Template {
 		e := t.root.expr
 		if e.result != nil && e.result.Kind() != listKind && !dynamic(e.result) {
 			b.fail(v, path, "make it a list, for example with .map() or [x]", "the expression is of type %s, not a list", e.result)
+		} else if is := b.exprType(e); is != nil && is.kind != typeList {
+			b.fail(v, path, "make it a list, for example with [x]", "%s is %s, not a list", e.text, is)
 		}
 	case v.kind == textValue:
 		b.fail(v, path, "write foreach: ${{ … }} alone", "want a list, not text")
@@ -218,6 +222,8 @@ func (b *builder) condition(v *value, path string, sc scope, task int) *Conditio
 	e := b.expression(text, path, sc, task, shift(at, text[:lead]))
 	if e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
 		b.fail(v, path, "compare it with something", "the condition is of type %s, not true or false", e.result)
+	} else if is := b.exprType(e); is != nil && is.kind != typeBool {
+		b.fail(v, path, "compare it with something", "the condition is %s, not true or false", is)
 	}
 	return &Condition{expr: e}
 }

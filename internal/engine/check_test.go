@@ -36,7 +36,7 @@ func TestRetryOfASubmission(t *testing.T) {
 			}
 		}
 	}
-	good := flow.Retry{MaxAttempts: 100, Backoff: flow.Constant, Delay: time.Hour, MaxDelay: 366 * 24 * time.Hour, Jitter: 1, On: []string{"timeout", "exit:75", "declined", "http_503"}}
+	good := flow.Retry{MaxAttempts: 100, Backoff: flow.Constant, Delay: time.Hour, MaxDelay: 366 * 24 * time.Hour, Jitter: 1, On: []string{"timeout", "exit:75", "oom", "http_503"}}
 	if out := r.verdict(Submission{Action: "noop", Retry: &good}); out.Err != nil {
 		t.Errorf("%+v: %v", good, out.Err)
 	}

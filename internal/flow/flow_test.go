@@ -141,6 +141,38 @@ func TestRetryPolicy(t *testing.T) {
 	}
 }
 
+// The table of codes says what a retry policy does with each.
+func TestErrorCodesAreRetriedAsTheySay(t *testing.T) {
+	for _, c := range ErrorCodes() {
+		code := c.Code
+		if code == CodeHTTP {
+			code = "http_503"
+		}
+		if named, known := ErrorCodeOf(code); !known || named.Code != c.Code || c.Meaning == "" {
+			t.Errorf("%s: %+v, %t", code, named, known)
+		}
+		if c.Stage == Cancelled || c.Retry == RetryAlways { // the one is never tried again, the other before its end
+			if c.Stage == Cancelled && c.Retry != RetryNever {
+				t.Errorf("%s ends cancelled, and is said to be tried again", code)
+			}
+			continue
+		}
+		d := held(t, Request{Retry: Retry{MaxAttempts: 3, On: []string{code}}})
+		if got := d.retries(&Error{Code: code}, t0); got != (c.Retry == RetryOn) {
+			t.Errorf("%s: tried again is %t", code, got)
+		}
+	}
+	r := Retry{MaxAttempts: 2, On: []string{CodeConnectionFailed}}
+	if !r.Matches(CodeDNSFailed, 0) || !r.Matches(CodeConnectionFailed, 0) || r.Matches(CodeTimeout, 0) {
+		t.Error("connection_failed stands for the faults of connections")
+	}
+	for _, code := range []string{CodeHTTP, "http_", "http_99", "http_600", "http_5xx", "Timeout", ""} {
+		if c, known := ErrorCodeOf(code); known {
+			t.Errorf("%q is %+v", code, c)
+		}
+	}
+}
+
 func TestCancelBeforeTheHandOffIsImmediate(t *testing.T) {
 	d := Submit(ID{9}, Request{CreatedAt: t0, NotBefore: t0.Add(time.Hour)})
 	if err := d.Cancel(Cancelled, CodeCancelled, "no longer wanted", t0); err != nil {

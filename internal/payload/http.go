@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Request is the payload of kind "http".
 type Request struct {
-	Method string `json:"method,omitempty"` // default: GET, or POST when there is a body
+	Method string `json:"method,omitempty" check:"method"` // default: GET, or POST when there is a body
 	URL    string `json:"url" check:"url"`
 	// Query is added to the URL, encoded: of a list each element, of null nothing.
 	Query     map[string]json.RawMessage `json:"query,omitempty" check:"query"`
@@ -25,6 +28,30 @@ type Request struct {
 	MaxBytes  api.Size                   `json:"max_bytes,omitempty"`
 	Timeout   api.Duration               `json:"timeout,omitempty"`
 	Redirects *bool                      `json:"follow_redirects,omitempty"`
+}
+
+// methods are the registered methods of HTTP that ask a server for something by a URL, and those by which caches are emptied.
+var methods = []string{
+	"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "QUERY", "SEARCH", "TRACE", "LINK", "UNLINK",
+	"ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL",
+	"MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "REBIND", "REPORT", "UNBIND", "UNCHECKOUT", "UNLOCK",
+	"UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "PURGE", "BAN",
+}
+
+// BadMethod is what is wrong with a method, and what to write; empty where it is one of HTTP, in letters of either case.
+func BadMethod(method string) (message, fix string) {
+	if slices.Contains(methods, strings.ToUpper(method)) {
+		return "", ""
+	}
+	return "it is not a method of HTTP", cmp.Or(problem.Nearest(method, methods[:7]), problem.OneOf(methods[:7]))
+}
+
+func checkMethod(r *strictjson.Reader, at string, v reflect.Value) {
+	if text := v.String(); text != "" {
+		if message, fix := BadMethod(text); message != "" {
+			r.ProblemAt(at, text, message, fix)
+		}
+	}
 }
 
 // The bounds of a response, unless the payload says otherwise.

@@ -2,12 +2,11 @@ package requests
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // Bounds of what can be asked for. Definitions have the same ones.
@@ -123,19 +122,11 @@ func (f *Faults) Retry(r *flow.Retry) {
 	}
 }
 
-// RetryCodes is about codes that no attempt of the kind ends with.
+// RetryCodes is about codes after which no attempt of the kind is tried again.
 func (f *Faults) RetryCodes(on []string, kind flow.Kind) {
 	for i, code := range on {
-		if flow.BadRetryCode(code, kind) {
-			f.Add(fmt.Sprintf("retry.on[%d]", i), fault.Short(code), fmt.Sprintf("%.60q is not an error code of %s", code, kind), meantCode(code))
+		if message, fix := definition.BadRetryCode(code, kind); message != "" {
+			f.Add(fmt.Sprintf("retry.on[%d]", i), fault.Short(code), fmt.Sprintf("%.60q %s", code, message), fix)
 		}
 	}
-}
-
-// meantCode says which code may be meant by one that is unknown.
-func meantCode(code string) string {
-	if strings.HasPrefix(code, "exit:") {
-		return "write exit:1 to exit:255"
-	}
-	return problem.NearestOr(code, flow.AttemptCodes(), "one of")
 }

@@ -1,0 +1,95 @@
+package definition
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// said are the problems of a file, one a line.
+func said(t *testing.T, src string) string {
+	t.Helper()
+	_, err := Parse("w.yaml", []byte(src))
+	var ps Problems
+	if err != nil && !errors.As(err, &ps) {
+		t.Fatal(err)
+	}
+	lines := make([]string, len(ps))
+	for i := range ps {
+		lines[i] = ps[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// An error code that no execution can have would never be met: it is refused with what was meant. A custom handler may have codes of its
+// own, so of other actions only a misspelling is refused.
+func TestRetryCodes(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		"action: http, retry: {max_attempts: 2, on: [http_error, timeoutt]}, with: {url: 'http://h/'}":                                                                     "write http_ and the status, as in http_503",
+		"action: http, retry: {max_attempts: 2, on: [timeoutt]}, with: {url: 'http://h/'}":                                                                                 `did you mean "timeout"?`,
+		"action: http, retry: {max_attempts: 2, on: http_5xx}, with: {url: 'http://h/'}":                                                                                   "as in http_503",
+		"action: http, retry: {max_attempts: 2, on: http_999}, with: {url: 'http://h/'}":                                                                                   "as in http_503",
+		"action: noop, retry: {max_attempts: 2, on: [banana]}":                                                                                                             "the codes are timeout, worker_lost,",
+		"action: noop, retry: {max_attempts: 2, on: [timed_out]}":                                                                                                          `did you mean "timeout"?`,
+		"action: noop, retry: {max_attempts: 2, on: [cancelled]}":                                                                                                          "after which nothing is tried again",
+		"action: noop, retry: {max_attempts: 2, on: [queue_timeout]}":                                                                                                      "after which nothing is tried again",
+		"action: noop, retry: {max_attempts: 2, on: ['exit:0']}":                                                                                                           "write exit:1 to exit:255",
+		"action: mine, retry: {max_attempts: 2, on: [timeoutt]}":                                                                                                           `did you mean "timeout"?`,
+		"action: mine, retry: {max_attempts: 2, on: [busy, card_declined, http_down]}":                                                                                     "",
+		"action: http, retry: {max_attempts: 2, on: [timeout, http_503, http_429, connection_failed, worker_lost, infra_error, 'exit:75', oom]}, with: {url: 'http://h/'}": "",
+	} {
+		got := said(t, "name: w\ntasks:\n  a: {"+src+"}\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s\ngives %s\nwant %q", src, got, want)
+		}
+	}
+	for src, want := range map[string]string{
+		"name: a\naction: code\nwith: {language: bash, source: x}\nretry: {max_attempts: 2, on: [non_zero_exit]}": `did you mean "nonzero_exit"?`,
+		"name: a\nhandler: mine\nretry: {max_attempts: 2, on: [soon]}":                                            "",
+		"name: w\nretry: {max_attempts: 2, on: [task_faild]}\ntasks: {a: {action: noop}}":                         `did you mean "task_failed"?`,
+		"name: w\ntasks: {a: {action: noop, retry: yes}}":                                                         "tasks.a.retry: want a number or an object, not the string \"yes\" (write how many attempts there are in all, as in retry: 3",
+		"name: w\ntasks: {a: {action: noop, retry: true}}":                                                        "as in retry: 3",
+		"name: w\ntasks: {a: {action: noop, retry: 3}}":                                                           "",
+	} {
+		if got := said(t, src); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s\ngives %s\nwant %q", src, got, want)
+		}
+	}
+}
+
+// What can match no failure is known by its form and, of built-in kinds, by their codes.
+func TestBadRetryCode(t *testing.T) {
+	t.Parallel()
+	bad := func(code string, kind flow.Kind) bool { message, _ := BadRetryCode(code, kind); return message != "" }
+	for _, good := range []string{"timeout", "oom", "http_429", "exit:1", "exit:255", "connection_failed", "dns_failed"} {
+		if bad(good, flow.KindCode) || bad(good, "charge") {
+			t.Errorf("%s is refused", good)
+		}
+	}
+	for _, code := range []string{"nope", "exit:0", "exit:256", "exit:01", "exit:", "exit:x", "http_42", "http_600", "Timeout", ""} {
+		if !bad(code, flow.KindNoop) {
+			t.Errorf("%q is taken", code)
+		}
+	}
+	for _, own := range []string{"card_refused", "Out of stock"} {
+		if bad(own, "charge") || bad(own, flow.KindWorkflow) {
+			t.Errorf("the code %s of a handler is refused", own)
+		}
+	}
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]string{
+		"FETCH": `tasks.a.with.method: "FETCH": it is not a method of HTTP`, "PSOT": `did you mean "POST"?`, "pst": `did you mean "POST"?`, "get": "", "PROPFIND": "", "PURGE": "",
+		"'${{ input.m }}'": "",
+	} {
+		got := said(t, "name: w\ntasks:\n  a: {action: http, with: {url: 'http://h/', method: "+method+"}}\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s gives %s, want %q", method, got, want)
+		}
+	}
+}

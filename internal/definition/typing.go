@@ -1,0 +1,246 @@
+package definition
+
+import (
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// typed is what is known of a value before there is one: by the schema of an input, by what Pawl itself gives, or by an expression's form.
+// nil: nothing.
+type typed struct {
+	kind   typeKind
+	words  []string // the texts that it can be; nil: any
+	elem   *typed   // of a list
+	fields map[string]*typed
+}
+
+type typeKind uint8
+
+const (
+	typeNull typeKind = iota
+	typeBool
+	typeInteger
+	typeFraction // a number with a fraction, as 1.5 is written
+	typeNumber   // either of them
+	typeText
+	typeList
+	typeObject
+)
+
+var typeNames = [...]string{"null", "a boolean", "an integer", "a number with a fraction", "a number", "a string", "a list", "an object"}
+
+func (t *typed) String() string { return typeNames[t.kind] }
+
+func (t *typed) number() bool {
+	return t.kind == typeInteger || t.kind == typeFraction || t.kind == typeNumber
+}
+
+func (t *typed) member(name string) *typed {
+	if t == nil {
+		return nil
+	}
+	return t.fields[name]
+}
+
+// deepestType is how deep schemas are looked into: deeper, nothing is known.
+const deepestType = 20
+
+// schemaType is the type that a schema gives its values. What a schema leaves open is not known; a keyword beside type can only narrow it.
+func schemaType(v *value, depth int) *typed {
+	if v == nil || v.kind != objectValue || depth > deepestType {
+		return nil
+	}
+	t := declaredType(v)
+	if t == nil {
+		return nil
+	}
+	switch t.kind {
+	case typeList:
+		t.elem = schemaType(v.get("items"), depth+1)
+	case typeObject:
+		if p := v.get("properties"); p != nil && p.kind == objectValue {
+			t.fields = make(map[string]*typed, len(p.fields))
+			for _, f := range p.fields {
+				t.fields[f.name] = schemaType(f.value, depth+1)
+			}
+		}
+	}
+	return t
+}
+
+var schemaTypes = map[string]typeKind{
+	"null": typeNull, "boolean": typeBool, "integer": typeInteger, "number": typeNumber, "string": typeText, "array": typeList, "object": typeObject,
+}
+
+// declaredType is the type that type, enum or const say.
+func declaredType(v *value) *typed {
+	t := v.get("type")
+	if t != nil && t.kind == listValue && len(t.list) == 1 {
+		t = t.list[0]
+	}
+	all := v.get("enum")
+	if c := v.get("const"); c != nil {
+		all = &value{kind: listValue, list: []*value{c}}
+	}
+	var words []string
+	if all != nil && all.kind == listValue && len(all.list) > 0 && !slices.ContainsFunc(all.list, func(el *value) bool { return el.kind != textValue }) {
+		for _, el := range all.list {
+			words = append(words, el.text)
+		}
+	}
+	switch {
+	case t != nil && t.kind == textValue:
+		kind, known := schemaTypes[t.text]
+		if !known {
+			return nil
+		}
+		return &typed{kind: kind, words: words}
+	case t == nil && words != nil:
+		return &typed{kind: typeText, words: words}
+	case t == nil && v.get("properties") != nil:
+		return &typed{kind: typeObject} // other values pass as well, but what looks into one expects an object
+	}
+	return nil
+}
+
+// statusWords are the statuses that a task which has ended can have.
+var statusWords = []string{string(StatusCompleted), string(StatusFailed), string(StatusSkipped), string(StatusCancelled), string(StatusTimedOut)}
+
+var (
+	textType    = &typed{kind: typeText}
+	boolType    = &typed{kind: typeBool}
+	integerType = &typed{kind: typeInteger}
+	statusType  = &typed{kind: typeText, words: statusWords}
+	errorType   = &typed{kind: typeObject, fields: map[string]*typed{"code": textType, "message": textType}}
+)
+
+// rootType is what is known of a variable in the expressions of the document, or of the task, that is being read.
+func (b *builder) rootType(name string, s scope) *typed {
+	switch name {
+	case "input":
+		return b.inputType
+	case "item":
+		return b.itemType
+	case "signal":
+		if s == scopeSignal {
+			return b.signalType
+		}
+	case "index", "round":
+		return integerType
+	case "status":
+		return statusType
+	case "error":
+		return errorType
+	}
+	return nil
+}
+
+// memberType is the type of tasks.NAME.FIELD.
+func memberType(field string) *typed {
+	switch field {
+	case "status":
+		return statusType
+	case "error":
+		return errorType
+	}
+	return nil
+}
+
+// pathType is what is known of a path's value.
+func (b *builder) pathType(p *path, s scope) *typed {
+	steps, t := p.steps, b.rootType(p.root, s)
+	if p.root == "tasks" {
+		t, steps = memberType(steps[1].name), steps[2:]
+	}
+	for _, st := range steps {
+		switch {
+		case t == nil:
+			return nil
+		case st.byIdx:
+			t = t.elem
+		default:
+			t = t.member(st.name)
+		}
+	}
+	return t
+}
+
+// celType is what CEL's own check knows.
+func celType(t *cel.Type) *typed {
+	if t == nil {
+		return nil
+	}
+	switch t.Kind() {
+	case types.BoolKind:
+		return boolType
+	case types.IntKind:
+		return integerType
+	case types.DoubleKind:
+		return &typed{kind: typeFraction}
+	case types.StringKind:
+		return textType
+	case types.NullTypeKind:
+		return &typed{kind: typeNull}
+	case types.ListKind:
+		if p := t.Parameters(); len(p) == 1 {
+			return &typed{kind: typeList, elem: celType(p[0])}
+		}
+		return &typed{kind: typeList}
+	case types.MapKind:
+		return &typed{kind: typeObject}
+	}
+	return nil
+}
+
+// exprType is what is known of the value of an expression that is a path; nil for others, of which CEL knows the type.
+func (b *builder) exprType(e *expression) *typed {
+	if e.path == nil || b.trusted {
+		return nil
+	}
+	return b.pathType(e.path, e.scope)
+}
+
+// elementType is what is known of the elements of a foreach.
+func (b *builder) elementType(v *value, t *Template) *typed {
+	switch {
+	case t == nil:
+	case t.root.expr != nil:
+		if of := b.exprType(t.root.expr); of != nil {
+			return of.elem
+		}
+	case v.kind == listValue && len(v.list) > 0:
+		var all *typed
+		for i, el := range v.list {
+			of := valueType(el)
+			if i > 0 {
+				of = common(all, of)
+			}
+			if all = of; all == nil {
+				break
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// valueType is the type of a value that is written out; nil for texts with expressions, and for what is deeper.
+func valueType(v *value) *typed {
+	switch v.kind {
+	case boolValue:
+		return boolType
+	case numberValue:
+		if strings.ContainsAny(v.text, ".eE") {
+			return nil // the value may be whole all the same
+		}
+		return integerType
+	case textValue:
+		if v.fixed() {
+			return textType
+		}
+	}
+	return nil
+}
