@@ -165,7 +165,7 @@ func (v *verdicts) reactions(s *postgres.Store, l *load, archive *archive) {
 			}
 		}
 	}
-	if left, err := s.NewSignals(ctx, time.Now(), 10); err != nil || len(left) > 0 {
+	if left, err := s.NewSignals(ctx, time.Now(), store.SignalPlace{}, 10); err != nil || len(left) > 0 {
 		v.wrong(41, "no rule was asked about %d signals: %v", len(left), err)
 	}
 }

@@ -201,7 +201,7 @@ func (l *load) answered(id flow.ID, g flow.AnswerOutput) {
 
 // newSignals are those about which no rule has been asked yet: as executions that are open, they keep a run from its end.
 func (w *world) newSignals() []flow.Signal {
-	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), 10) // those that are put aside as well
+	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), store.SignalPlace{}, 10) // those that are put aside as well
 	if err != nil {
 		w.violate(41, "read the signals that are new: %v", err)
 	}

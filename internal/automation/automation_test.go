@@ -230,7 +230,7 @@ func sameByIndex(t *testing.T, set *Set, data string) {
 		got = append(got, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
 	}
 	for _, r := range set.Rules {
-		v, holds, err := MatchRule(r, s)
+		v, holds, err := MatchRule(r, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

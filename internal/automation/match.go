@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/definition"
@@ -27,39 +26,51 @@ type Verdict struct {
 
 // Match says what each rule that listens to a signal's trigger makes of it, by name of the rules. Rules that are paused, or whose
 // condition does not hold, make nothing of it and are left out.
-func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
-	all, err := Verdicts(s, signal, nil)
+func Match(s *Set, signal *flow.Signal) (all []Verdict, err error) {
+	asked, err := Ask(s, signal)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Collect(all), nil
+	for _, r := range asked.Rules {
+		if v, holds := asked.Verdict(r, definition.WorkWithin(definition.SharedWork)); holds {
+			all = append(all, v)
+		}
+	}
+	return all, nil
 }
 
-// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. It leaves
-// out the rules named in except.
-func Verdicts(s *Set, signal *flow.Signal, except map[string]bool) (iter.Seq[Verdict], error) {
+// Asked is a signal about which rules are asked one after the other, by callers that take a part of them at a time: inputs may be large,
+// and conditions may take long.
+type Asked struct {
+	Rules  []*Rule // that listen to the signal, are not paused, and may hold; by name
+	signal *flow.Signal
+	vars   *definition.Vars
+}
+
+// Ask finds the rules that are to be asked about a signal.
+func Ask(s *Set, signal *flow.Signal) (*Asked, error) {
+	a := &Asked{signal: signal}
 	rules := s.On(signal.Trigger)
 	if len(rules) == 0 {
-		return func(func(Verdict) bool) {}, nil
+		return a, nil
 	}
-	vars, err := definition.SignalVars(signal)
-	if err != nil {
+	var err error
+	if a.vars, err = definition.SignalVars(signal); err != nil {
 		return nil, err
 	}
-	return func(yield func(Verdict) bool) {
-		for _, r := range s.among(signal.Trigger, rules, vars) {
-			if r.Paused || except[r.Name] {
-				continue
-			}
-			if v, holds := r.match(signal, vars); holds && !yield(v) {
-				return
-			}
-		}
-	}, nil
+	a.Rules = slices.DeleteFunc(slices.Clone(s.among(signal.Trigger, rules, a.vars)), func(r *Rule) bool { return r.Paused })
+	return a, nil
 }
 
-// MatchRule is Match for one rule, whether it is paused or not.
-func MatchRule(r *Rule, signal *flow.Signal) (v Verdict, holds bool, err error) {
+// Verdict says what one of the rules makes of the signal, and false if that is nothing. w counts and bounds the work: where it is exceeded,
+// the verdict says so and not what the rule would make of the signal.
+func (a *Asked) Verdict(r *Rule, w *definition.Work) (v Verdict, holds bool) {
+	a.vars.Work = w
+	return r.match(a.signal, a.vars)
+}
+
+// MatchRule is Match for one rule, whether it is paused or not. w counts and bounds the work.
+func MatchRule(r *Rule, signal *flow.Signal, w *definition.Work) (v Verdict, holds bool, err error) {
 	if !r.ListensTo(signal.Trigger) {
 		return v, false, nil
 	}
@@ -67,6 +78,7 @@ func MatchRule(r *Rule, signal *flow.Signal) (v Verdict, holds bool, err error) 
 	if err != nil {
 		return v, false, err
 	}
+	vars.Work = w
 	v, holds = r.match(signal, vars)
 	return v, holds, nil
 }
@@ -129,10 +141,10 @@ func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	return nil
 }
 
-// Release says what a rule makes of a signal that it has held, now that its window closes.
-func Release(r *Rule, signal *flow.Signal) (Verdict, error) {
-	v, holds, err := MatchRule(r, signal)
-	if err == nil && !holds {
+// Release says what a rule makes of a signal that it has held, now that its window closes. w counts and bounds the work.
+func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) {
+	v, holds, err := MatchRule(r, signal, w)
+	if err == nil && !holds && !w.Exceeded() {
 		err = fmt.Errorf("rule %s has held a signal that it is not about", r.Name)
 	}
 	if v.State == flow.EnforcementHeld {

@@ -34,13 +34,14 @@ func Portion(w *definition.Window, held []flow.Signal) int {
 }
 
 // Gather says what a rule makes of the signals that it has held and runs for together. The chain of rules that have led
-// to the execution is the longest one among the signals.
-func Gather(r *Rule, held []flow.Signal) (Verdict, error) {
+// to the execution is the longest one among the signals. w counts and bounds the work.
+func Gather(r *Rule, held []flow.Signal, w *definition.Work) (Verdict, error) {
 	v := Verdict{Rule: r, State: flow.EnforcementFailed}
 	vars, err := definition.SignalsVars(held)
 	if err != nil {
 		return v, err
 	}
+	vars.Work = w
 	var chain []string
 	for i := range held {
 		if rules := held[i].Rules; len(rules) > len(chain) {

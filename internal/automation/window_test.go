@@ -75,12 +75,12 @@ func TestGather(t *testing.T) {
 	all := held(t, `{"n":7}`, `{"n":8}`)
 	all[1].Rules = []string{"x", "y"}
 	for i := range all {
-		v, holds, err := MatchRule(rules[0], &all[i])
+		v, holds, err := MatchRule(rules[0], &all[i], nil)
 		if err != nil || !holds || v.State != flow.EnforcementHeld || v.Window != "s" || v.Input != nil {
 			t.Fatalf("%+v %t %v", v, holds, err)
 		}
 	}
-	v, err := Gather(rules[0], all)
+	v, err := Gather(rules[0], all, nil)
 	if err != nil || v.State != flow.EnforcementRan || v.Key != "k:s" || fmt.Sprint(v.Chain) != "[x y many]" {
 		t.Errorf("%+v %v", v, err)
 	}
@@ -89,7 +89,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("%s has no %s", v.Input, want)
 		}
 	}
-	v, err = Gather(rules[1], all[:1])
+	v, err = Gather(rules[1], all[:1], nil)
 	if err != nil || v.State != flow.EnforcementFailed || v.Reason.Code != flow.ReasonInput || v.Reason.Path != "run.input" {
 		t.Errorf("%+v %v", v, err)
 	}

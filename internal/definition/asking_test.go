@@ -86,7 +86,7 @@ func TestFits(t *testing.T) {
 		{"a replay", flow.Wait{}, signal(func(s *flow.Signal) { s.Replayed = true }), false, "was a replay"},
 	} {
 		c.w.Trigger, c.w.Subject = "paid", "a"
-		if fits, _ := k.Fits(&c.w, c.s); fits != c.fits {
+		if fits, _ := k.Fits(&c.w, c.s, nil); fits != c.fits {
 			t.Errorf("%s: fits is %t", c.name, fits)
 		}
 		if got := k.Differs(&c.w, c.s); c.says != "" && !strings.Contains(got, c.says) {

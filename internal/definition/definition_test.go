@@ -195,7 +195,7 @@ input:
 		{`{"n": 1} x`, "", `something follows the JSON value`},
 		{strings.Repeat("[", 10_000), "", "nested too deep"},
 	} {
-		got, err := validateInput(defs[0], json.RawMessage(tc.in))
+		got, err := validateInput(defs[0], json.RawMessage(tc.in), nil)
 		if tc.problem == "" && (err != nil || string(got) != tc.want) {
 			t.Errorf("%s gives %s (%v), want %s", tc.in, got, err, tc.want)
 		}
@@ -208,10 +208,10 @@ input:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := validateInput(free[0], json.RawMessage(`[1, 2]`)); err != nil || string(got) != `[1, 2]` {
+	if got, err := validateInput(free[0], json.RawMessage(`[1, 2]`), nil); err != nil || string(got) != `[1, 2]` {
 		t.Errorf("without a schema: %s (%v)", got, err)
 	}
-	if _, err := validateInput(free[0], json.RawMessage(`{`)); err == nil {
+	if _, err := validateInput(free[0], json.RawMessage(`{`), nil); err == nil {
 		t.Error("half an object is accepted")
 	}
 }
@@ -286,7 +286,7 @@ func TestEnvOfWithIsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := defs[0].Prepare(json.RawMessage(`{"n": 7}`), nil, nil)
+	r, err := defs[0].Prepare(json.RawMessage(`{"n": 7}`), nil, nil, nil)
 	if want := `{"language":"bash","source":"x","env":{"I":"7","N":"5"}}`; err != nil || string(r.With) != want {
 		t.Errorf("%s %v, want %s", r.With, err, want)
 	}

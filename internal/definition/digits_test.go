@@ -127,7 +127,7 @@ func TestSchemasKeepDigits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := validateInput(w[0], json.RawMessage(`{}`))
+		got, err := validateInput(w[0], json.RawMessage(`{}`), nil)
 		if err != nil || !same(string(got), `{"n":`+n+`}`) {
 			t.Errorf("%s: %s %v", n, got, err)
 		}
@@ -137,7 +137,7 @@ func TestSchemasKeepDigits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{`{"n":9007199254740992}`, `{"n":9007199254740993.1}`, `{"m":18446744073709551615}`, `{"m":18446744073709551614.5}`, `{"i":12345678901234567890.5}`} {
-		if got, err := validateInput(w[0], json.RawMessage(bad)); err == nil {
+		if got, err := validateInput(w[0], json.RawMessage(bad), nil); err == nil {
 			t.Errorf("%s passes: %s", bad, got)
 		}
 	}

@@ -381,7 +381,11 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 			a.refs[i] = TaskRef{Task: name, Output: true}
 		}
 	}
-	val, cost, err := e.program.Run(&a)
+	run := e.program.Run
+	if v.Work.quick() {
+		run = e.program.RunQuickly
+	}
+	val, cost, err := run(&a)
 	if err := v.Work.add(cost); err != nil {
 		return nil, e.failed(err)
 	}

@@ -102,7 +102,7 @@ func (k *Questions) Answer(q *flow.Question, value json.RawMessage, root string)
 	case len(ps) > 0:
 		return nil, ps
 	case s != nil:
-		return s.validate(value, root)
+		return s.validate(value, root, nil)
 	}
 	return checkJSON(orNull(value), root)
 }

@@ -16,7 +16,7 @@ func TestPlacesOfSchemas(t *testing.T) {
 		`{"a": [[true]]}`:           "input.a[0][0]: got boolean, want string",
 		`{"0": "x"}`:                `input["0"]: got string, want integer`,
 	} {
-		if _, err := elements.validate(json.RawMessage(value), "input"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := elements.validate(json.RawMessage(value), "input", nil); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", value, err, want)
 		}
 	}

@@ -32,11 +32,11 @@ func TestRate(t *testing.T) {
 			t.Errorf("%s decoded: %v", d.Name, err)
 		}
 	}
-	run, err := defs[0].Prepare(json.RawMessage(`{"to":"ada"}`), nil, nil)
+	run, err := defs[0].Prepare(json.RawMessage(`{"to":"ada"}`), nil, nil, nil)
 	if want := (flow.Rate{Key: "mail:ada", Limit: 6, Per: time.Minute, Burst: 2, Over: flow.OverDrop}); err != nil || run.Rate != want {
 		t.Errorf("%+v, %v", run.Rate, err)
 	}
-	if _, err := defs[0].Prepare(json.RawMessage(`{}`), nil, nil); err == nil || !strings.Contains(err.Error(), "rate.key") {
+	if _, err := defs[0].Prepare(json.RawMessage(`{}`), nil, nil, nil); err == nil || !strings.Contains(err.Error(), "rate.key") {
 		t.Errorf("a key that cannot be evaluated: %v", err)
 	}
 	if b := defs[1].Settings.Rate.Bound; b.Burst != 1 || b.Over != flow.OverDelay || b.Per != time.Hour {
@@ -50,10 +50,10 @@ func TestFair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run, err := defs[0].Prepare(json.RawMessage(`{"by":"ada"}`), nil, nil); err != nil || run.Fair != (flow.Fair{By: "ada", Weight: 3}) {
+	if run, err := defs[0].Prepare(json.RawMessage(`{"by":"ada"}`), nil, nil, nil); err != nil || run.Fair != (flow.Fair{By: "ada", Weight: 3}) {
 		t.Errorf("%+v, %v", run.Fair, err)
 	}
-	if run, err := defs[1].Prepare(nil, nil, nil); err != nil || run.Fair != (flow.Fair{}) {
+	if run, err := defs[1].Prepare(nil, nil, nil, nil); err != nil || run.Fair != (flow.Fair{}) {
 		t.Errorf("%+v, %v", run.Fair, err)
 	}
 	for src, want := range map[string]string{

@@ -134,14 +134,14 @@ type Run struct {
 // Prepare checks an execution's input, and evaluates what is handed to the
 // handler and the concurrency key. env is the environment from the workflow
 // that the execution belongs to, or nil; it goes over the action's own.
-// An error is of type Problems (of the input) or an *EvalError.
-func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string) (Run, error) {
-	input, err := validateInput(d, input)
+// An error is of type Problems (of the input) or an *EvalError. w counts and bounds the work; nil: each template is bounded.
+func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string, w *Work) (Run, error) {
+	input, err := validateInput(d, input, w)
 	if err != nil {
 		return Run{}, err
 	}
 	r := Run{Kind: flow.KindWorkflow, Input: input}
-	v := &Vars{Input: input, Labels: labels, Name: d.Name}
+	v := &Vars{Input: input, Labels: labels, Name: d.Name, Work: w}
 	if a := d.Action; a != nil {
 		r.Kind = flow.Kind(a.Kind)
 		if a.Handler != "" {

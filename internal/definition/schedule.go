@@ -52,8 +52,8 @@ func (s *Schedule) TickOf(nominal, previous time.Time, why string) Tick {
 	return Tick{Nominal: nominal.UTC(), Local: local.Format(time.RFC3339), LocalDate: local.Format(time.DateOnly), Zone: s.Location().String(), Why: why, Previous: previous}
 }
 
-// InputFor evaluates the input of the execution that a tick starts. An error is an *EvalError.
-func (s *Schedule) InputFor(name string, t Tick) (json.RawMessage, error) {
+// InputFor evaluates the input of the execution that a tick starts. An error is an *EvalError. w counts and bounds the work.
+func (s *Schedule) InputFor(name string, t Tick, w *Work) (json.RawMessage, error) {
 	if s.Run.Input == nil {
 		return json.RawMessage("{}"), nil
 	}
@@ -61,7 +61,7 @@ func (s *Schedule) InputFor(name string, t Tick) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe tick %s: %w", t.Nominal, err)
 	}
-	return s.Run.Input.Eval(&Vars{Tick: raw, Name: name})
+	return s.Run.Input.Eval(&Vars{Tick: raw, Name: name, Work: w})
 }
 
 // ActionText is the action as a submission names it.

@@ -53,7 +53,7 @@ func TestSchedule(t *testing.T) {
 	if want := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC); !ok || !at.Equal(want) {
 		t.Errorf("next is %s, want %s", at, want)
 	}
-	input, err := d.Schedule.InputFor("nightly", d.Schedule.TickOf(at, time.Time{}, "on_time"))
+	input, err := d.Schedule.InputFor("nightly", d.Schedule.TickOf(at, time.Time{}, "on_time"), nil)
 	if want := `{"day":"2026-11-21","first":true}`; err != nil || string(input) != want {
 		t.Errorf("input %s (%v), want %s", input, err, want)
 	}

@@ -89,15 +89,15 @@ func compileSchema(text json.RawMessage) (*compiledSchema, error) {
 // schema and fills in defaults. Input that is nil counts as null, and as {}
 // where the schema wants an object. The error is of type Problems; the paths
 // in it start with "input".
-func validateInput(d *Definition, input json.RawMessage) (json.RawMessage, error) {
+func validateInput(d *Definition, input json.RawMessage, w *Work) (json.RawMessage, error) {
 	if d.Input == nil {
 		return checkJSON(input, "input")
 	}
-	return d.Input.validate(input, "input")
+	return d.Input.validate(input, "input", w)
 }
 
-// validate checks a value, which problems call root, and fills in defaults.
-func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, error) {
+// validate checks a value, which problems call root, and fills in defaults. It counts its steps in w, if there is one.
+func (c *Schema) validate(input json.RawMessage, root string, w *Work) (json.RawMessage, error) {
 	s, err := c.compile()
 	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error()}}
@@ -122,7 +122,11 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 			}
 		}
 	}
-	if err := s.graph.affordable(s.Schema, val, input); err != nil {
+	steps, err := s.graph.affordable(s.Schema, val, input, w != nil)
+	if err == nil {
+		err = w.spend(steps * operationsPerStep)
+	}
+	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
 	if err := s.Validate(val); err != nil {

@@ -78,7 +78,7 @@ func TestSchemaBounds(t *testing.T) {
 			if _, err := Parse("w.yaml", []byte(source)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("applied: %.300v, want %q", err, c.want)
 			}
-			if _, err := newSchema(json.RawMessage(c.schema)).validate(nil, "input"); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := newSchema(json.RawMessage(c.schema)).validate(nil, "input", nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("stored before: %.300v, want %q", err, c.want)
 			}
 		})
@@ -118,7 +118,7 @@ func TestCostOfChecks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := newSchema(json.RawMessage(c.schema)).validate(json.RawMessage(c.value), "input")
+			_, err := newSchema(json.RawMessage(c.schema)).validate(json.RawMessage(c.value), "input", nil)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%.300v, want %q", err, c.want)
 			}
@@ -198,6 +198,6 @@ func checkGraph(r *rand.Rand) {
 	}
 	s := newSchema(json.RawMessage(`{"$ref": "#/$defs/d0", "$defs": {` + strings.Join(defs, ", ") + `}}`))
 	for _, value := range []string{"", "{}", `[[[[]]]]`, deep(100), strings.Repeat("[", 60) + strings.Repeat("]", 60)} {
-		_, _ = s.validate(json.RawMessage(value), "input")
+		_, _ = s.validate(json.RawMessage(value), "input", nil)
 	}
 }

@@ -44,17 +44,25 @@ type application struct {
 	value uintptr
 }
 
-// affordable is an error if the check of a decoded value takes more steps than its text allows.
-func (g *graph) affordable(root *jsonschema.Schema, value any, text []byte) error {
+// fewSteps need not be counted exactly.
+const fewSteps = 1_000
+
+// affordable is an error if the check of a decoded value takes more steps than its text allows. steps is how many it takes, or 0 where
+// they are few, or where they are certainly allowed and nothing counts them.
+func (g *graph) affordable(root *jsonschema.Schema, value any, text []byte, counted bool) (steps int, err error) {
 	most := budgetFor(text)
-	if !g.loops && g.perValue <= checkSteps && g.perValue*max(len(text), 1) <= most {
-		return nil
+	enough := most
+	if counted {
+		enough = fewSteps
+	}
+	if !g.loops && g.perValue <= checkSteps && g.perValue*max(len(text), 1) <= enough {
+		return 0, nil
 	}
 	c := &costs{most, most, map[application]int{}}
-	if c.of(root, value) > most {
-		return fmt.Errorf("checking it against the schema takes more than %d steps: give the schema fewer alternatives that apply to the same value, or send a smaller value", most)
+	if steps = c.of(root, value); steps > most {
+		return steps, fmt.Errorf("checking it against the schema takes more than %d steps: give the schema fewer alternatives that apply to the same value, or send a smaller value", most)
 	}
-	return nil
+	return steps, nil
 }
 
 // of is the steps of the application of s to a value, or more than the most.

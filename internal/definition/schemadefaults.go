@@ -116,7 +116,7 @@ func checkDefaults(g *graph) error {
 			if err != nil {
 				return fmt.Errorf("write default of %q: %w", name, err)
 			}
-			err = g.affordable(member, *value, text)
+			_, err = g.affordable(member, *value, text, false)
 			if err == nil {
 				if err = member.Validate(*value); err == nil {
 					continue

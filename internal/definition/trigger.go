@@ -53,7 +53,7 @@ func (t *Trigger) ValidateData(data json.RawMessage) (json.RawMessage, error) {
 	if t.Data == nil {
 		return data, nil
 	}
-	return t.Data.validate(data, "data")
+	return t.Data.validate(data, "data", nil)
 }
 
 // signalValue is what expressions see as `signal`.

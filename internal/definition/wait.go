@@ -61,8 +61,8 @@ func (k *Waits) Read(raw json.RawMessage) (*payload.Wait, error) {
 }
 
 // Fits reports whether a signal is what is waited for, but for whether another wait has taken it. An error says why its condition cannot be
-// evaluated on the signal, which then does not fit.
-func (k *Waits) Fits(w *flow.Wait, s *flow.Signal) (bool, error) {
+// evaluated on the signal, which then does not fit. work counts and bounds the evaluation.
+func (k *Waits) Fits(w *flow.Wait, s *flow.Signal, work *Work) (bool, error) {
 	if s.Replayed || s.Trigger != w.Trigger || s.Subject != w.Subject || s.At.Before(w.Since) {
 		return false, nil
 	}
@@ -77,7 +77,7 @@ func (k *Waits) Fits(w *flow.Wait, s *flow.Signal) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	vars.Vars = w.Vars
+	vars.Vars, vars.Work = w.Vars, work
 	return c.Eval(vars)
 }
 

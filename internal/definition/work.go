@@ -1,26 +1,44 @@
 package definition
 
-import "fmt"
+import (
+	"fmt"
 
-// Work counts what the evaluation of expressions has taken, in operations: CEL's cost of an expression, and a hundredth of the bytes that a
-// path was looked up in. 10 million take about a second of a processor. It is counted and never timed, so that the same values always give
-// the same result. The zero value counts without a bound.
+	"github.com/pawl-run/pawl/internal/definition/compute"
+)
+
+// Work counts what the evaluation of expressions has taken, in operations: CEL's cost of an expression, a hundredth of the bytes that a
+// path was looked up in, and the steps of checks against schemas. 10 million take about a second of a processor. It is counted and never
+// timed, so that the same values always give the same result. The zero value counts, and bounds each template.
 type Work struct {
-	Done int
-	most int // what Done may reach; 0: no bound
-	says int // the bound that the error names
+	Done  int
+	most  int  // what Done may reach; 0: no bound
+	says  int  // the bound that the error names
+	whole bool // the bound is of all that is counted, and not of one template
 }
 
 const (
 	// maxTemplateWork bounds the evaluation of one value of a document, such as the `with` of a task, however many expressions are in it: each
 	// alone may take a tenth of a second, and 4 MB of document hold 70,000 of them.
 	maxTemplateWork = 5_000_000
-	// maxSharedWork bounds it where nothing counts the work, as for the inputs of rules and schedules: the loops that
-	// evaluate these are shared by all users, who wait for a fifth of a second then.
-	maxSharedWork = 2_000_000
+	// SharedWork bounds what a loop that all users share computes for one document at a time, as for the condition, the input and the keys of
+	// a rule on one signal: other users wait for a fifth of a second then.
+	SharedWork = 2_000_000
+	// QuickWork bounds the first look of such a loop at a document. One that takes more waits for its turn behind all others.
+	QuickWork = compute.QuickCost
 	// bytesPerOperation is how many bytes of JSON are skipped in the time of an operation.
 	bytesPerOperation = 100
+	// operationsPerStep is how many operations take as long as a step of a check against a schema.
+	operationsPerStep = 10
 )
+
+// WorkWithin is a count that ends evaluation beyond a number of operations.
+func WorkWithin(most int) *Work { return &Work{most: most, says: most, whole: true} }
+
+// Exceeded reports whether more has been counted than is allowed: what was evaluated last has failed for that reason.
+func (w *Work) Exceeded() bool { return w.most > 0 && w.Done > w.most }
+
+// quick reports whether expressions are evaluated within QuickWork each.
+func (w *Work) quick() bool { return w != nil && w.whole && w.most <= QuickWork }
 
 // add counts operations. It fails beyond the bound.
 func (w *Work) add(n int) error {
@@ -28,8 +46,19 @@ func (w *Work) add(n int) error {
 		return nil
 	}
 	w.Done += n
-	if w.most > 0 && w.Done > w.most {
+	if w.Exceeded() {
 		return fmt.Errorf("the expressions of this value take more than %d operations together: compute less, or do the work in a task, in code", w.says)
+	}
+	return nil
+}
+
+// spend counts operations that have a bound of their own. Only a quick look fails for them.
+func (w *Work) spend(n int) error {
+	if w == nil || w.quick() {
+		return w.add(n)
+	}
+	if w.Done += n; w.most > 0 {
+		w.most += n
 	}
 	return nil
 }
@@ -37,11 +66,13 @@ func (w *Work) add(n int) error {
 // bound begins the bound of one template. What it returns is given to unbound at the end.
 func (v *Vars) bound() (before Work, counted bool) {
 	if v.Work == nil {
-		v.Work = &Work{most: maxSharedWork, says: maxSharedWork}
+		v.Work = WorkWithin(SharedWork)
 		return Work{}, false
 	}
 	before = *v.Work
-	v.Work.most, v.Work.says = v.Work.Done+maxTemplateWork, maxTemplateWork
+	if !v.Work.whole {
+		v.Work.most, v.Work.says = v.Work.Done+maxTemplateWork, maxTemplateWork
+	}
 	return before, true
 }
 

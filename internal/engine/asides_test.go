@@ -69,12 +69,12 @@ func (s *damaging) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) 
 	return all[0], err
 }
 
-func (s *damaging) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
-	return s.signals(s.Store.NewSignals(ctx, now, n))
+func (s *damaging) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.NewSignals(ctx, now, after, n))
 }
 
-func (s *damaging) UnmetSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
-	return s.signals(s.Store.UnmetSignals(ctx, now, n))
+func (s *damaging) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.UnmetSignals(ctx, now, after, n))
 }
 
 func (s *damaging) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) ([]flow.Signal, error) {
@@ -85,8 +85,8 @@ func (s *damaging) HeldSignals(ctx context.Context, key store.WindowKey, n int) 
 	return s.signals(s.Store.HeldSignals(ctx, key, n))
 }
 
-func (s *damaging) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
-	return s.waits(s.Store.UnlookedWaits(ctx, now, n))
+func (s *damaging) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
+	return s.waits(s.Store.UnlookedWaits(ctx, now, after, n))
 }
 
 func (s *damaging) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
@@ -256,9 +256,9 @@ type locking struct {
 	looks atomic.Int64
 }
 
-func (s *locking) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+func (s *locking) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) ([]flow.Signal, error) {
 	s.looks.Add(1)
-	return s.Store.NewSignals(ctx, now, n)
+	return s.Store.NewSignals(ctx, now, after, n)
 }
 
 // While another server is about to match what is new, this one waits for its next round.

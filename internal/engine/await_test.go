@@ -72,7 +72,7 @@ func TestAwait(t *testing.T) {
 		r.say("paid", "b", `{"n":9}`)
 		r.say("paid", "a", `{"m":9}`)
 		r.until(func() bool {
-			unmet, err := r.store.UnmetSignals(r.ctx, time.Now(), 10)
+			unmet, err := r.store.UnmetSignals(r.ctx, time.Now(), 0, 10)
 			return err == nil && len(unmet) == 0
 		})
 		w, err := r.e.Why(r.ctx, later)

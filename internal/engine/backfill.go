@@ -134,7 +134,9 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 			starts = append(starts, &plannedStart{fire: fire})
 			continue
 		}
-		s := e.planStart(ctx, d, fire, previous)
+		w := definition.WorkWithin(definition.SharedWork)
+		s := e.planStart(ctx, d, fire, previous, w)
+		left.compute(w.Done)
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -13,10 +15,9 @@ import (
 
 // createChildren makes the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
-	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
-	kids, all := s.maker(), make([]childRequest, len(s.plan.Children))
+	drafts, all := make([]*flow.Draft, 0, len(s.plan.Children)), s.prepared
 	for i := range s.plan.Children {
-		if err := s.makeChild(ctx, kids, &s.plan.Children[i], &all[i]); err != nil {
+		if err := s.makeChild(ctx, &s.plan.Children[i], &all[i]); err != nil {
 			return err
 		}
 	}
@@ -60,16 +61,28 @@ func (s *step) createChildren(ctx context.Context) error {
 	return s.t.admit(ctx, drafts)
 }
 
-// makeChild makes a child's request, and finds out whether the child ends with an output instead of running.
-func (s *step) makeChild(ctx context.Context, kids requests.Maker, c *orchestration.Child, m *childRequest) (err error) {
-	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
-		if m.request, m.refusal, err = s.requestBeneath(ctx, kids, c, b); err != nil {
-			return fmt.Errorf("task %q: %w", c.Task.Name, err)
-		}
-		return nil
+// prepare makes the request of a child of the plan, and returns how many operations the expressions of its action have computed. It is
+// done while the plan is made, so that the plan ends with the child that goes beyond the transaction's budget.
+func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestration.Child) (operations int) {
+	wanted := *c
+	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil { // in the version that was planned
+		wanted.Action, _, _ = strings.Cut(c.Action, "@")
+		wanted.Version = b.Version
 	}
-	if m.request, m.refusal, err = kids.Request(ctx, c); err != nil {
-		return fmt.Errorf("task %q: %w", c.Task.Name, err)
+	w := definition.WorkWithin(definition.SharedWork)
+	var m childRequest
+	var err error
+	if m.request, m.refusal, err = kids.Request(ctx, &wanted, w); err != nil && s.unprepared == nil {
+		s.unprepared = fmt.Errorf("task %q: %w", c.Task.Name, err)
+	}
+	s.prepared = append(s.prepared, m)
+	return w.Done
+}
+
+// makeChild completes a child's request, and finds out whether the child ends with an output instead of running.
+func (s *step) makeChild(ctx context.Context, c *orchestration.Child, m *childRequest) (err error) {
+	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
+		return s.runBeneath(ctx, c, b, m)
 	}
 	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
 	if m.given = s.w.Given(c.Task.Name, c.Index); m.given != nil {

@@ -150,8 +150,13 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 		}
 		return nil
 	}
-	more := false
-	if o.enforcings, more, err = e.match(ctx, set, &o.signal, nil); more {
+	made, err := e.match(ctx, set, &o.signal, ruleChoice{})
+	if o.enforcings = made.all; made.more {
+		for _, x := range made.all {
+			if x.start != nil {
+				e.rules.storms.giveBack(x.verdict.Rule)
+			}
+		}
 		o.enforcings, o.signal.State = nil, flow.SignalNew
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
@@ -30,35 +31,78 @@ type enforcing struct {
 	once    *store.IdempotencyKey // of one of which there is one execution
 }
 
-// match says what the rules make of a signal, without the rules named in except, and makes the requests of the
-// executions that they start. It ends behind the enforcement with which these are as many, or have as many bytes, as
-// one transaction carries out; more says that there are others. An error is about the store, or about the signal as a
-// whole: what is wrong with a rule is its own verdict.
-func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal, except map[string]bool) (all []*enforcing, more bool, err error) {
-	verdicts, err := automation.Verdicts(set, s, except)
-	if err != nil {
-		return nil, false, err
-	}
-	left := e.budget
-	for v := range verdicts {
-		if left.spent() {
-			return all, true, nil
-		}
-		if err := e.refuseStorm(ctx, &v, s); err != nil {
-			return nil, false, err
-		}
-		x, err := e.enforcing(ctx, v, s.ID)
-		if err != nil {
-			return nil, false, err
-		}
-		left.spend(1, x.size()-enforcingSize)
-		all = append(all, x)
-	}
-	return all, false, nil
+// ruleChoice is which rules are asked about a signal.
+type ruleChoice struct {
+	except map[string]bool // that have an enforcement of it
+	turn   bool            // it is the signal's turn, so that costly rules are asked; otherwise they are left for that
+	after  string          // rules up to this name were asked in earlier turns
 }
 
-// enforcing makes the request of what a verdict starts.
-func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
+// matched is what some rules make of a signal.
+type matched struct {
+	all  []*enforcing
+	more bool   // there are rules to ask yet: the signal stays new and waits for its turn
+	last string // the rule that was asked last, by name
+	work int    // operations that were computed
+}
+
+// match asks rules about a signal, and makes the requests of the executions that they start. It ends behind the rule with which these are
+// as many, have as many bytes, or have computed as much, as one transaction carries out. An error is about the store, or about the signal
+// as a whole: what is wrong with a rule is its own verdict.
+func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal, a ruleChoice) (m matched, err error) {
+	asked, err := automation.Ask(set, s)
+	if err != nil {
+		return m, err
+	}
+	left := e.budget
+	for _, r := range asked.Rules {
+		key := costlyKey(r.Name, r.Version)
+		switch {
+		case a.except[r.Name] || r.Name <= a.after:
+			continue
+		case !a.turn && e.rules.costly.has(key):
+			m.more = true
+			continue
+		case left.spent():
+			m.more = true
+			return m, nil
+		}
+		m.last = r.Name
+		w := definition.WorkWithin(definition.QuickWork)
+		if a.turn {
+			w = definition.WorkWithin(definition.SharedWork)
+		}
+		v, holds := asked.Verdict(r, w)
+		var x *enforcing
+		if holds && (a.turn || !w.Exceeded()) {
+			if x, err = e.enforcing(ctx, v, s.ID, w); err != nil {
+				return m, err
+			}
+		}
+		m.work += w.Done
+		left.compute(w.Done)
+		if !a.turn && w.Exceeded() {
+			e.rules.costly.add(key)
+			m.more = true
+			continue
+		}
+		if x == nil {
+			continue
+		}
+		if err := e.refuseStorm(ctx, &x.verdict, s); err != nil {
+			return m, err
+		}
+		if x.verdict.State == flow.EnforcementRefused {
+			x.start, x.once = nil, nil
+		}
+		left.spend(1, x.size()-enforcingSize)
+		m.all = append(m.all, x)
+	}
+	return m, nil
+}
+
+// enforcing makes the request of what a verdict starts. w counts and bounds the work.
+func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*enforcing, error) {
 	x := &enforcing{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
 		if err := requests.CheckText(key.path, key.text, fault.KeyLimit); err != nil {
@@ -73,7 +117,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	}
 	settings := &v.Rule.Run.Settings
 	sub := &Submission{Action: v.Rule.Run.ActionText(), Input: v.Input, Queue: settings.Queue, Priority: settings.Priority,
-		Settings: settings.Settings, Retry: settings.Retry, Labels: settings.Labels}
+		Settings: settings.Settings, Retry: settings.Retry, Labels: settings.Labels, work: w}
 	if v.Key != "" {
 		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}

@@ -89,6 +89,7 @@ type Engine struct {
 	defining     oneAtATime // calls that write definitions or switches
 	questions    definition.Questions
 	awaited      definition.Waits
+	meets        meetings
 	parents      parents
 	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through

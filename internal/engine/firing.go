@@ -23,6 +23,7 @@ type firing struct {
 	plan   schedule.Plan
 	starts []*plannedStart
 	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
+	work   int             // operations that the making of starts has computed
 	pause  string          // why the schedule pauses itself instead
 	bad    error           // why nothing can be planned
 	done   bool            // carried out; was is the schedule as it is since then
@@ -46,8 +47,8 @@ type plannedStart struct {
 }
 
 // plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed. d is its document; nil:
-// it has to be read.
-func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Definition, now time.Time) (f *firing, err error) {
+// it has to be read. Without a turn the error is errCostly where that takes long.
+func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Definition, now time.Time, turn bool) (f *firing, err error) {
 	if f = (&firing{was: k, d: d}); d == nil {
 		f.d, f.bad = e.schedule(ctx, k.Name, k.Version)
 	}
@@ -62,14 +63,29 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 	}
 	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
 	f.rest = f.plan.Fire
-	return f, e.nextStarts(ctx, f)
+	return f, e.nextStarts(ctx, f, turn)
 }
 
-// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes.
-func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
+// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes. Without a turn the error is errCostly where
+// one of them takes long.
+func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
+	key := costlyKey(f.d.Name, f.was.Version)
+	if !turn && e.schedules.costly.has(key) {
+		return errCostly
+	}
 	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes, e.budget.work}
-	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
-		s := e.planStart(ctx, f.d, f.rest[0], last)
+	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
+		w := definition.WorkWithin(definition.QuickWork)
+		if turn {
+			w = definition.WorkWithin(definition.SharedWork)
+		}
+		s := e.planStart(ctx, f.d, f.rest[0], last, w)
+		if !turn && w.Exceeded() {
+			e.schedules.costly.add(key)
+			return errCostly
+		}
+		f.work += w.Done
+		left.compute(w.Done)
 		var refused *fault.Invalid
 		if s.err != nil && !errors.As(s.err, &refused) && !batchAtFault(s.err) {
 			return s.err
@@ -80,11 +96,11 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	return nil
 }
 
-// planStart makes the request of the execution that a tick starts.
-func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *plannedStart {
+// planStart makes the request of the execution that a tick starts. w counts and bounds the work.
+func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time, w *definition.Work) *plannedStart {
 	s := &plannedStart{fire: fire, id: e.opts.NewID()}
 	run := &d.Schedule.Run
-	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
+	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why), w)
 	if err != nil {
 		s.err = fault.New("run.input", "", err.Error(), "")
 		return s
@@ -92,7 +108,7 @@ func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire s
 	settings := &run.Settings
 	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority,
 		Settings: settings.Settings, Retry: settings.Retry,
-		Labels: requests.Merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
+		Labels: requests.Merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels), work: w}
 	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
 		return s
 	}

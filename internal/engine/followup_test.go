@@ -116,7 +116,8 @@ func TestTransactionsComputeLittle(t *testing.T) {
 			source += fmt.Sprintf("  t%d: {action: noop, with: {n: %q}}\n", i, costly)
 		}
 		source += fmt.Sprintf("  each: {foreach: [1, 2, 3], action: noop, with: {n: %q}}\n", costly)
-		r.define(source)
+		source += "  called: {foreach: [1, 2, 3], action: heavy, with: {items: '${{ input.items }}'}}\n" // whose action computes, and not the task
+		r.define(fmt.Sprintf("name: heavy\nkind: action\naction: noop\nwith: {n: %q}\n---\n", costly) + source)
 		id := r.submit(Submission{Action: "w", Input: ints(230)})
 		all := func() (n int) {
 			w.mu.Lock()
@@ -126,7 +127,7 @@ func TestTransactionsComputeLittle(t *testing.T) {
 			}
 			return n
 		}
-		r.within(time.Minute, "the children are not created", func() bool { return all() == 1+5+3 })
+		r.within(time.Minute, "the children are not created", func() bool { return all() == 1+5+3+3 })
 		for i, c := range w.created {
 			if delete(c, id); len(c) > 1 {
 				r.Errorf("transaction %d created %d children whose inputs take 0.1 s each", i, len(c))

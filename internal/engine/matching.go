@@ -3,11 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -106,8 +105,7 @@ func (e *Engine) matchSignals(ctx context.Context) {
 // matching is a new signal, and what the rules of its generation make of it.
 type matching struct {
 	signal flow.Signal
-	all    []*enforcing
-	more   bool // there are rules beyond these: the signal stays new
+	matched
 }
 
 func (m *matching) bytes() (n int) {
@@ -117,27 +115,48 @@ func (m *matching) bytes() (n int) {
 	return n
 }
 
-// matchNew asks the rules about some of the signals that are new, and reports whether there may be more to do at once. A signal about
-// which they cannot be asked is put aside.
+// matchNew asks the rules about some of the signals that are new, takes one turn of those that wait for costly rules, and reports whether
+// there may be more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
-	found, err := e.opts.Store.NewSignals(ctx, time.Now(), newAtOnce)
-	if err != nil || len(found) == 0 {
+	waiting := e.rules.line.len() > 0
+	err = e.rules.looked.look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
+		last, handled, err := e.matchSome(ctx, after)
+		more = more || handled > 0 || waiting && last != after
+		return last, last != after, err
+	})
+	if err != nil {
 		return false, err
 	}
+	turned, err := e.matchTurn(ctx)
+	return more || turned, err
+}
+
+// matchSome asks the rules about some of the new signals behind a place, without those that are costly. A signal about which they cannot be
+// asked is put aside. last is the place of the last signal that was looked at.
+func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last store.SignalPlace, handled int, err error) {
+	last = after
+	found, err := e.opts.Store.NewSignals(ctx, time.Now(), after, newAtOnce)
+	if err != nil || len(found) == 0 {
+		return last, 0, err
+	}
 	var all []*matching
-	handled := 0
 	for i, left := 0, (budget{newStarts, e.budget.bytes, e.budget.work}); i < len(found) && !left.spent(); i++ {
-		m, err := e.askRules(ctx, &found[i])
+		last = store.PlaceOf(&found[i])
+		if e.rules.line.has(found[i].ID) {
+			continue
+		}
+		m, err := e.askRules(ctx, &found[i], ruleChoice{})
 		switch {
 		case err == nil:
 			all = append(all, m)
 			left.spend(len(m.all), m.bytes())
+			left.compute(m.work + len(found[i].Data)/decodedPerOperation)
 		case !willFailAgain(err):
-			return false, err
+			return last, handled, err
 		default:
 			aside, err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err)
 			if err != nil {
-				return false, err
+				return last, handled, err
 			}
 			if aside {
 				handled++
@@ -145,11 +164,52 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 		}
 	}
 	n, err := e.commitMatches(ctx, all)
-	return handled+n > 0, err
+	for _, m := range all {
+		if m.more && err == nil {
+			e.rules.line.add(m.signal.ID, "")
+		}
+	}
+	return last, handled + n, err
+}
+
+// decodedPerOperation is how many bytes of a signal are decoded, for expressions, in the time of an operation.
+const decodedPerOperation = 5
+
+// matchTurn asks costly rules about the signal whose turn it is: as many as the budget of a transaction allows, and one at least. It
+// reports whether a signal had a turn.
+func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
+	id, after, waits := e.rules.line.take()
+	if !waits {
+		return false, nil
+	}
+	s, err := e.opts.Store.Signal(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && s.State != flow.SignalNew {
+		e.rules.line.drop(id) // another server has matched it, or retention has removed it
+		return true, nil
+	}
+	var m *matching
+	if err == nil {
+		m, err = e.askRules(ctx, &s, ruleChoice{turn: true, after: after})
+	}
+	if err == nil {
+		_, err = e.commitMatches(ctx, []*matching{m})
+	}
+	switch {
+	case err == nil && m.more:
+		e.rules.line.turned(id, m.last)
+	case err == nil:
+		e.rules.line.drop(id)
+	case willFailAgain(err):
+		e.rules.line.drop(id)
+		_, err = e.leaveAside(ctx, store.AsideMatching, id, err)
+	default:
+		e.rules.line.turned(id, after)
+	}
+	return true, err
 }
 
 // askRules asks the rules of its generation about a new signal.
-func (e *Engine) askRules(ctx context.Context, s *flow.Signal) (m *matching, err error) {
+func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m *matching, err error) {
 	defer fault.Recovered(&err)
 	m = &matching{signal: *s}
 	if s.Damage != "" {
@@ -163,45 +223,13 @@ func (e *Engine) askRules(ctx context.Context, s *flow.Signal) (m *matching, err
 		return nil, err
 	}
 	// Of a signal that is enforced in parts this server, or one that has ended since, may have carried out some.
-	var known map[string]bool
-	if e.rules.parts.has(s.ID) {
-		known, err = e.enforcedBy(ctx, s)
-	}
-	if err == nil {
-		m.all, m.more, err = e.match(ctx, set, s, known)
-	}
-	if err == nil && m.more && known == nil {
-		if known, err = e.enforcedBy(ctx, s); err == nil && len(known) > 0 {
-			m.all, m.more, err = e.match(ctx, set, s, known)
+	if a.turn {
+		if a.except, err = e.enforcedBy(ctx, s); err != nil {
+			return nil, err
 		}
 	}
-	e.rules.parts.note(s.ID, m.more)
+	m.matched, err = e.match(ctx, set, s, a)
 	return m, err
-}
-
-// parts remembers which signals are enforced in parts. Losing it costs asking some rules twice.
-type parts struct {
-	mu  sync.Mutex
-	all map[flow.ID]bool
-}
-
-func (p *parts) has(id flow.ID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all[id]
-}
-
-func (p *parts) note(id flow.ID, more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !more {
-		delete(p.all, id)
-		return
-	}
-	if p.all == nil || len(p.all) >= catalog.Limit {
-		p.all = map[flow.ID]bool{}
-	}
-	p.all[id] = true
 }
 
 // enforcedBy names the rules that have an enforcement of a signal.

@@ -156,7 +156,7 @@ func TestMatchingReplicas(t *testing.T) {
 		}
 	}
 	r.of("count", n)
-	if left, err := r.store.NewSignals(r.ctx, time.Now(), 10); err != nil || len(left) > 0 {
+	if left, err := r.store.NewSignals(r.ctx, time.Now(), store.SignalPlace{}, 10); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

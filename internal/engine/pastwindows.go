@@ -17,11 +17,12 @@ func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.
 	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
 		return x, err
 	}
-	v, err := automation.Gather(r, []flow.Signal{*s})
+	w := definition.WorkWithin(definition.SharedWork)
+	v, err := automation.Gather(r, []flow.Signal{*s}, w)
 	if err != nil {
 		return nil, err
 	}
-	alone, err := e.enforcing(ctx, v, s.ID)
+	alone, err := e.enforcing(ctx, v, s.ID, w)
 	if err != nil {
 		return nil, err
 	}

@@ -45,19 +45,19 @@ func (s *asking) Update(ctx context.Context, decide func(context.Context, store.
 	return s.Store.Update(ctx, decide)
 }
 
-func (s *asking) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+func (s *asking) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) ([]flow.Signal, error) {
 	s.count("NewSignals")
-	return s.Store.NewSignals(ctx, now, n)
+	return s.Store.NewSignals(ctx, now, after, n)
 }
 
-func (s *asking) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
+func (s *asking) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
 	s.count("UnlookedWaits")
-	return s.Store.UnlookedWaits(ctx, now, n)
+	return s.Store.UnlookedWaits(ctx, now, after, n)
 }
 
-func (s *asking) UnmetSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+func (s *asking) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
 	s.count("UnmetSignals")
-	return s.Store.UnmetSignals(ctx, now, n)
+	return s.Store.UnmetSignals(ctx, now, after, n)
 }
 
 func (s *asking) DueWindows(ctx context.Context, now time.Time, n int) ([]store.Window, time.Time, error) {

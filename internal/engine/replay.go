@@ -170,11 +170,12 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 	if s.Damage != "" {
 		return nil, damaged(s.Damage)
 	}
-	v, holds, err := automation.MatchRule(r, s)
+	w := definition.WorkWithin(definition.SharedWork)
+	v, holds, err := automation.MatchRule(r, s, w)
 	if err != nil || !holds {
 		return nil, err
 	}
-	return e.enforcing(ctx, v, s.ID)
+	return e.enforcing(ctx, v, s.ID, w)
 }
 
 // add counts what a rule makes of a signal of the past, and keeps the first as samples.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/requests"
@@ -300,7 +301,7 @@ func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.
 			own[name] = value
 		}
 	}
-	if was, err = requests.For(def, x.Version, x.Input, own, nil); err != nil {
+	if was, err = requests.For(def, x.Version, x.Input, own, nil, definition.WorkWithin(definition.SharedWork)); err != nil {
 		was = x.Request
 	}
 	return was, own

@@ -250,7 +250,7 @@ func (p *planner) original(ctx context.Context, l *level, rec *recording, kids r
 		},
 		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
 		Work: func(c *orchestration.Child) (orchestration.Work, error) {
-			r, refusal, err := kids.Request(ctx, c)
+			r, refusal, err := kids.Request(ctx, c, definition.WorkWithin(definition.SharedWork))
 			if err != nil && *failed == nil {
 				*failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
 			}
@@ -386,7 +386,7 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	if err := p.e.stillKept(ctx, x); err != nil {
 		return err
 	}
-	r, refusal, err := kids.Request(ctx, c)
+	r, refusal, err := kids.Request(ctx, c, definition.WorkWithin(definition.SharedWork))
 	switch {
 	case err != nil:
 		return fmt.Errorf("task %q: %w", text, err)

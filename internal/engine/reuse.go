@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -104,25 +103,20 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
 }
 
-// requestBeneath makes the request of a child that is a workflow of which parts run again, in the version that was
-// planned. Where its work is not what was planned, because a task before it has another output, it reuses nothing.
-func (s *step) requestBeneath(ctx context.Context, kids requests.Maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
-	planned := *c
-	var alias string
-	planned.Action, alias, _ = strings.Cut(c.Action, "@")
-	planned.Version = b.Version
-	r, refusal, err := kids.Request(ctx, &planned)
-	if err != nil || refusal != nil {
-		return r, refusal, err
+// runBeneath completes the request of a child that is a workflow of which parts run again. Where its work is not what was
+// planned, because a task before it has another output, it reuses nothing.
+func (s *step) runBeneath(ctx context.Context, c *orchestration.Child, b *flow.Beneath, m *childRequest) error {
+	if m.refusal != nil {
+		return nil
 	}
-	r.Alias = alias
-	if workOf(&r).Sum() != b.Work {
+	_, m.request.Alias, _ = strings.Cut(c.Action, "@")
+	if workOf(&m.request).Sum() != b.Work {
 		if err := s.forget(ctx, flow.ItemPath("", c.Task.Name, c.Index)); err != nil {
-			return r, nil, fmt.Errorf("forget what is beneath task %q: %w", c.Task.Name, err)
+			return fmt.Errorf("forget what is beneath task %q: %w", c.Task.Name, err)
 		}
 	}
-	r.RunBeneath(s.w.ID, &s.w.Request, b)
-	return r, nil, nil
+	m.request.RunBeneath(s.w.ID, &s.w.Request, b)
+	return nil
 }
 
 // workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -50,7 +51,10 @@ type rules struct {
 	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
 	storms storms
-	parts  parts
+	costly costly                          // rules
+	line   line[flow.ID, string]           // signals, with the rule that was asked last
+	looked cursor[store.SignalPlace]       // of the new signals
+	closes line[store.WindowKey, struct{}] // windows of costly rules
 	chains chains
 }
 

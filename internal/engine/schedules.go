@@ -36,6 +36,9 @@ type schedules struct {
 	mu   sync.Mutex
 	all  map[string]*definition.Definition // "name@version"
 	wake chan struct{}                     // capacity 1: a schedule may be due earlier than was known
+
+	costly costly                // versions of schedules
+	line   line[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
 }
 
 func newSchedules() *schedules {
@@ -326,7 +329,8 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if err != nil {
 		return flow.ID{}, err
 	}
-	s := e.planStart(ctx, d, schedule.Fire{Nominal: now, Why: schedule.FiredByHand}, k.Last)
+	w := definition.WorkWithin(definition.SharedWork)
+	s := e.planStart(ctx, d, schedule.Fire{Nominal: now, Why: schedule.FiredByHand}, k.Last, w)
 	if s.err != nil {
 		return flow.ID{}, s.err
 	}

@@ -274,8 +274,9 @@ func TestScheduleRefused(t *testing.T) {
 func TestRestOfARefusedPlan(t *testing.T) {
 	r := newRig(t)
 	f := &firing{was: store.Schedule{Name: "s"}, bad: errPlanted, done: true, rest: make([]schedule.Fire, 3)}
-	if err := r.e.fireRest(r.ctx, []*firing{f}); err != nil || len(f.rest) != 3 {
-		t.Errorf("%d left, %v", len(f.rest), err)
+	r.e.schedules.line.add("s", f)
+	if r.e.schedules.goOn(f); r.e.schedules.line.len() != 0 || len(f.rest) != 3 {
+		t.Errorf("%d wait, %d ticks left", r.e.schedules.line.len(), len(f.rest))
 	}
 }
 

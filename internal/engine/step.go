@@ -24,6 +24,10 @@ type step struct {
 	ends    orchestration.Change // the ends of children that made it necessary
 	more    bool                 // it does not fit into this transaction
 	reuses  reuses               // of a rerun
+	// prepared has the requests of the children of the plan, in its order; unprepared is why one could not be made, which is an error of the
+	// store.
+	prepared   []childRequest
+	unprepared error
 }
 
 const (
@@ -73,6 +77,8 @@ func (s *step) decide(ctx context.Context) (err error) {
 		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
 	}
+	kids := s.maker()
+	facts.Prepare = func(c *orchestration.Child) int { return s.prepare(ctx, &kids, c) }
 	rows, bytes, work := s.t.budget.rows, s.t.budget.bytes, s.t.budget.work
 	for {
 		next := s.p.tracker.Next()
@@ -90,6 +96,9 @@ func (s *step) decide(ctx context.Context) (err error) {
 		}
 		facts.Most, facts.MostBytes, facts.MostWork = rows-len(s.plan.Children), bytes-s.payloadBytes(), work-s.plan.Work
 		again := orchestration.Take(s.def, st, next, facts, &s.plan)
+		if s.unprepared != nil {
+			return s.unprepared
+		}
 		if !again || s.plan.Stage != 0 {
 			return nil
 		}

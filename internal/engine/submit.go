@@ -50,6 +50,8 @@ type Submission struct {
 	// Refused is why the caller does not let the submission in. It is then its verdict, unless the same submission was
 	// accepted before under its idempotency key.
 	Refused error `json:"-"`
+
+	work *definition.Work // counts what the making of its request computes; nil: nothing does
 }
 
 // Cache asks for an outcome that is kept of an execution with the same to do, and that its own is kept.
@@ -348,7 +350,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	if err := e.catalog.RefuseRetired(ctx, def.Name); err != nil {
 		return flow.Request{}, err
 	}
-	r, err := requests.For(def, version, s.Input, s.Labels, nil)
+	r, err := requests.For(def, version, s.Input, s.Labels, nil, cmp.Or(s.work, definition.WorkWithin(definition.SharedWork)))
 	if err != nil {
 		return r, inputProblems(err)
 	}

@@ -60,10 +60,10 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, error) {
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
-		if err != nil || next.IsZero() {
+		if err != nil || next.IsZero() && e.schedules.line.len() == 0 {
 			return idleAtMost, err
 		}
-		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) {
+		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) && e.schedules.line.len() == 0 {
 			return next.Sub(about), nil
 		}
 		now, err := e.now(ctx)
@@ -71,17 +71,67 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 			return idleAtMost, err
 		}
 		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
-		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce)
+		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce+e.schedules.line.len())
 		if err != nil {
 			return idleAtMost, err
 		}
-		if len(due) == 0 {
-			continue
+		fresh := slices.DeleteFunc(slices.Clone(due), func(k store.Schedule) bool { return e.schedules.line.has(k.Name) })
+		all, err := e.fireParts(ctx, fresh, now)
+		turned := false
+		if err == nil {
+			turned, err = e.fireTurn(ctx, now)
 		}
-		if all, err := e.fireParts(ctx, due, now); err != nil || !all {
+		if err != nil || !all && !turned {
 			return 50 * time.Millisecond, err // another server is at it
 		}
 	}
+}
+
+// fireTurn starts ticks of the schedule whose turn it is: as many as one transaction takes. It reports whether a schedule had a turn. Other
+// servers leave a schedule of which ticks are left alone for restAgain; after that, as after the end of this server, they count anew how
+// many ticks it catches up with.
+func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
+	name, f, waits := e.schedules.line.take()
+	if !waits {
+		return false, nil
+	}
+	f, err := e.planTurn(ctx, name, f, now)
+	if err != nil || f == nil {
+		e.schedules.line.drop(name)
+		return true, err
+	}
+	if _, err := e.fire(ctx, []*firing{f}); err != nil {
+		e.schedules.line.drop(name)
+		return true, err
+	}
+	e.schedules.goOn(f)
+	return true, nil
+}
+
+// goOn puts a plan that was carried out behind all others if ticks of it are left. The rest of one that was refused is left to the time
+// that its schedule is put off to.
+func (s *schedules) goOn(f *firing) {
+	if f.done && f.bad == nil && len(f.rest) > 0 {
+		s.line.turned(f.was.Name, f)
+	} else {
+		s.line.drop(f.was.Name)
+	}
+}
+
+// planTurn plans a turn of a schedule, or goes on with its plan; nil: it is not due any more.
+func (e *Engine) planTurn(ctx context.Context, name string, f *firing, now time.Time) (_ *firing, err error) {
+	defer fault.Recovered(&err)
+	if f != nil {
+		return f, e.nextStarts(ctx, f, true)
+	}
+	k, err := e.opts.Store.Schedule(ctx, name)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (k.Due.IsZero() || k.Due.After(now)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.plan(ctx, k, nil, now, true)
 }
 
 // fireParts decides about schedules that are due, part by part. all: about each of them that was planned.
@@ -116,35 +166,28 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 	}
 	all := make([]*firing, 0, len(due))
 	for i, left := 0, (budget{startsAtOnce, e.budget.bytes, e.budget.work}); i < len(due) && !left.spent(); i++ {
-		f, err := e.plan(ctx, due[i], documents[due[i].Name], now)
+		f, err := e.plan(ctx, due[i], documents[due[i].Name], now, false)
+		if errors.Is(err, errCostly) {
+			e.schedules.line.add(due[i].Name, nil)
+			continue
+		}
 		if err != nil {
 			return false, err
 		}
 		left.spend(len(f.starts), f.bytes())
+		left.compute(f.work)
 		all = append(all, f)
 	}
-	decided, err := e.fire(ctx, all)
-	if err == nil {
-		err = e.fireRest(ctx, all)
+	if len(all) == 0 {
+		return true, nil
 	}
-	return decided == len(all), err
-}
-
-// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their
-// own. Where one of them is refused the schedule is put off, and its rest with it. A server that ends meanwhile leaves
-// them to the others, after restAgain; these count anew how many ticks a schedule catches up with.
-func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
-	for _, f := range all {
-		for f.done && f.bad == nil && len(f.rest) > 0 {
-			if err := e.nextStarts(ctx, f); err != nil {
-				return err
-			}
-			if _, err := e.fire(ctx, []*firing{f}); err != nil {
-				return err
-			}
+	decided, err := e.fire(ctx, all)
+	for _, f := range all { // ticks that found no room in the transaction that carried out their plan take turns
+		if err == nil {
+			e.schedules.goOn(f)
 		}
 	}
-	return nil
+	return decided == len(all), err
 }
 
 // fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided

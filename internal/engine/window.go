@@ -101,21 +101,23 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	if next.After(now) {
 		return next.Sub(now), nil
 	}
-	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce)
+	// Windows that wait for their turns stay due, and are the first ones.
+	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce+e.rules.closes.len())
 	if err != nil {
 		return idleAtMost, err
 	}
 	pause := windowsRaced
+	left := e.budget
 	for _, w := range due {
-		closed, err := e.closeWindow(ctx, w)
-		switch {
-		case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
-			err = e.leaveWindow(ctx, w, err)
-		case err != nil && willFailAgain(err):
-			if closed, err = e.failWindow(ctx, w, err); err != nil && willFailAgain(err) {
-				err = e.leaveWindow(ctx, w, err)
-			}
+		if e.rules.closes.has(w.WindowKey) {
+			continue
 		}
+		if left.spent() {
+			pause = 0
+			break
+		}
+		left.compute(definition.QuickWork + int(w.Bytes)/decodedPerOperation)
+		closed, err := e.closeOrLeave(ctx, w, false)
 		if err != nil {
 			return idleAtMost, err
 		}
@@ -123,7 +125,35 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 			pause = 0
 		}
 	}
-	return pause, nil
+	if key, _, waits := e.rules.closes.take(); waits {
+		e.rules.closes.drop(key)
+		pause = 0
+		if n := slices.IndexFunc(due, func(w store.Window) bool { return w.WindowKey == key }); n >= 0 { // else another server has closed it
+			_, err = e.closeOrLeave(ctx, due[n], true)
+		}
+	}
+	return pause, err
+}
+
+// errCostly means that a document takes longer than a first look at it may, and waits for its turn.
+var errCostly = errors.New("it waits for its turn")
+
+// closeOrLeave closes a window. One whose closing is refused fails, or is put off; one of a costly rule waits for its turn. The error is
+// one of the store alone.
+func (e *Engine) closeOrLeave(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
+	closed, err = e.closeWindow(ctx, w, turn)
+	switch {
+	case errors.Is(err, errCostly):
+		e.rules.closes.add(w.WindowKey, struct{}{})
+		return false, nil
+	case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
+		err = e.leaveWindow(ctx, w, err)
+	case err != nil && willFailAgain(err):
+		if closed, err = e.failWindow(ctx, w, err); err != nil && willFailAgain(err) {
+			err = e.leaveWindow(ctx, w, err)
+		}
+	}
+	return closed, err
 }
 
 // failWindow closes a window whose closing was refused: its rule has failed for what it holds, which says why.
@@ -226,8 +256,8 @@ type closing struct {
 }
 
 // closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
-// read, or is to close later by now.
-func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, err error) {
+// read, or is to close later by now. Without a turn the error is errCostly where that takes long.
+func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
 	defer fault.Recovered(&err)
 	k, err := e.readWindow(ctx, w)
 	if err != nil {
@@ -236,11 +266,19 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 	if k == nil {
 		return false, e.dropEmpty(ctx, w)
 	}
+	key := costlyKey(k.rule.Name, k.rule.Version)
+	if !turn && e.rules.costly.has(key) {
+		return false, errCostly
+	}
+	work := definition.WorkWithin(definition.QuickWork)
+	if turn {
+		work = definition.WorkWithin(definition.SharedWork)
+	}
 	var v automation.Verdict
 	if k.all != nil {
-		v, err = automation.Gather(k.rule, k.all)
+		v, err = automation.Gather(k.rule, k.all, work)
 	} else {
-		v, err = automation.Release(k.rule, k.leading)
+		v, err = automation.Release(k.rule, k.leading, work)
 	}
 	if err != nil {
 		return false, err
@@ -255,8 +293,12 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 			}
 		}()
 	}
-	if k.enforcing, err = e.enforcing(ctx, v, k.leading.ID); err != nil {
+	if k.enforcing, err = e.enforcing(ctx, v, k.leading.ID, work); err != nil {
 		return false, err
+	}
+	if !turn && work.Exceeded() {
+		e.rules.costly.add(key)
+		return false, errCostly
 	}
 	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
 	if err != nil || led == nil {

@@ -184,7 +184,7 @@ func TestWindowClosesBesideSignal(t *testing.T) {
 				}
 				return err
 			}
-			do := []func() error{emit, func() error { _, err := r.e.closeWindow(r.ctx, due[0]); return err }}
+			do := []func() error{emit, func() error { _, err := r.e.closeWindow(r.ctx, due[0], false); return err }}
 			if first != "the signal" {
 				do[0], do[1] = do[1], do[0]
 			}

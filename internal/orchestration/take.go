@@ -86,6 +86,9 @@ type Facts struct {
 	Most, MostBytes int
 	// MostWork bounds what the expressions of one Take compute: the one that goes beyond it is the last that is looked at. 0 is no bound.
 	MostWork int
+	// Prepare is called with each child that is created, and returns how many operations the making of its request has taken, which count for
+	// MostWork; nil: that is not counted.
+	Prepare func(c *Child) (operations int)
 	// Upto has, of tasks of which Take may not create all items, the index of the first that it leaves to the next Step.
 	Upto map[int]int
 }
@@ -378,6 +381,9 @@ func (k *taking) create(t *definition.Task, index int, v *definition.Vars) (brok
 		k.left = 0
 	}
 	k.plan.Children = append(k.plan.Children, c)
+	if k.f.Prepare != nil {
+		k.work.Done += k.f.Prepare(&k.plan.Children[len(k.plan.Children)-1])
+	}
 	return false
 }
 

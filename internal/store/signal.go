@@ -44,9 +44,9 @@ type SignalReader interface {
 	HasSignal(ctx context.Context, key SignalKey) (bool, error)
 	// Signals returns up to f.Limit signals, the latest first. It returns fewer if a Page is full.
 	Signals(ctx context.Context, f SignalFilter) ([]flow.Signal, error)
-	// NewSignals returns up to n new signals, the oldest first, without those that are put aside (AsideMatching) beyond
-	// now. It returns fewer if a Page is full.
-	NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error)
+	// NewSignals returns up to n new signals after a place, the oldest first, without those that are put aside
+	// (AsideMatching) beyond now. It returns fewer if a Page is full.
+	NewSignals(ctx context.Context, now time.Time, after SignalPlace, n int) ([]flow.Signal, error)
 	// SignalsAbout returns up to n signals with a trigger and a subject after a place, the oldest first. It returns fewer
 	// if a Page is full. The place is that of a signal returned before, or a time with the number 0, which means signals of
 	// that time and later.

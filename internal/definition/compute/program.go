@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -24,6 +25,9 @@ const (
 	maxText       = 4 << 20    // bytes of a text that a function makes
 	// MaxResult is how large the JSON text of one evaluated template may be, in bytes.
 	MaxResult = 16 << 20
+	// QuickCost bounds the work of a quick evaluation, which ends hostile expressions within a millisecond or so: what comparisons, has() and
+	// a few functions need is a hundredth of it.
+	QuickCost = 5_000
 )
 
 // Program is an expression that is evaluated within the bounds. They are
@@ -32,17 +36,23 @@ const (
 type Program struct {
 	program cel.Program
 	turns   int // of all its loops together: nodes that CEL charges nothing for take their time as well
+	// quick is the same program within QuickCost. It is made when it is first needed, by few programs.
+	quick func() (cel.Program, error)
 }
 
 // NewProgram makes a program of an expression that env has checked.
 func NewProgram(env *cel.Env, checked *cel.Ast) (*Program, error) {
 	turns := min(maxIterations, maxVisits/max(1, ast.NodeCount(checked.NativeRep())))
-	program, err := env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(prices{}),
-		cel.CustomDecoratorV2(boundComparison), cel.InterruptCheckFrequency(uint(turns)))
+	within := func(cost, turns int) (cel.Program, error) {
+		return env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(uint64(cost)), cel.CostTracking(prices{}),
+			cel.CustomDecoratorV2(boundComparison), cel.InterruptCheckFrequency(uint(turns)))
+	}
+	program, err := within(costLimit, turns)
 	if err != nil {
 		return nil, err
 	}
-	return &Program{program, turns}, nil
+	const quicker = costLimit / QuickCost
+	return &Program{program, turns, sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, max(1, turns/quicker)) })}, nil
 }
 
 // ended is a context that has ended. CEL looks at it after as many turns as a
@@ -57,24 +67,57 @@ var ended = func() context.Context {
 // Run evaluates the program and returns what that has cost, which is positive also with an error. Its errors say what
 // to do where CEL's do not.
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
-	val, details, err := p.program.ContextEval(ended, vars)
+	val, cost, err = evaluate(p.program, vars)
+	if err != nil {
+		return nil, cost, p.explained(err)
+	}
+	return val, cost, nil
+}
+
+// RunQuickly is Run within QuickCost. A cost beyond that says that the program takes more, and that the result is not its own.
+func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err error) {
+	quick, err := p.quick()
+	if err != nil {
+		return nil, 1, err
+	}
+	val, cost, err = evaluate(quick, vars)
+	if err == nil {
+		return val, min(cost, QuickCost), nil
+	}
+	if isCut(err) {
+		cost = QuickCost + 1
+	}
+	return nil, cost, p.explained(err)
+}
+
+// isCut reports whether a bound has ended an evaluation.
+func isCut(err error) bool {
+	return strings.Contains(err.Error(), interrupted) || strings.Contains(err.Error(), tooCostly)
+}
+
+// evaluate runs a program and returns what that has cost.
+func evaluate(program cel.Program, vars cel.Activation) (val ref.Val, cost int, err error) {
+	val, details, err := program.ContextEval(ended, vars)
 	cost = 1
 	if details != nil && details.ActualCost() != nil {
 		cost += int(min(*details.ActualCost(), costLimit))
 	}
-	if err == nil {
-		return val, cost, nil
-	}
-	return nil, cost, p.explained(err)
+	return val, cost, err
 }
+
+// How CEL says that a bound has ended an evaluation.
+const (
+	interrupted = "operation interrupted"
+	tooCostly   = "cost limit exceeded"
+)
 
 // explained is an error of CEL with what to do about it.
 func (p *Program) explained(err error) error {
 	msg := err.Error()
 	switch {
-	case strings.Contains(msg, "operation interrupted"):
+	case strings.Contains(msg, interrupted):
 		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns)
-	case strings.Contains(msg, "cost limit exceeded"):
+	case strings.Contains(msg, tooCostly):
 		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
 	case strings.Contains(msg, "no such overload"):
 		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)

@@ -215,7 +215,7 @@ func Request(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orc
 		}
 		return load(ctx, name, version, by)
 	}
-	r, refusal, err := m.Request(ctx, c)
+	r, refusal, err := m.Request(ctx, c, definition.WorkWithin(definition.SharedWork))
 	switch {
 	case err != nil:
 		return r, fmt.Errorf("what it was started as is not known: %w", err)

@@ -26,9 +26,9 @@ type Maker struct {
 }
 
 // Request makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
-// That the store does not answer is no such reason: it is an error.
-func (m Maker) Request(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
-	r, err := m.action(ctx, c)
+// That the store does not answer is no such reason: it is an error. w counts and bounds what the action's expressions compute.
+func (m Maker) Request(ctx context.Context, c *orchestration.Child, w *definition.Work) (flow.Request, *flow.Error, error) {
+	r, err := m.action(ctx, c, w)
 	if away := (unreadable{}); errors.As(err, &away) {
 		return r, nil, away.error
 	}
@@ -64,7 +64,7 @@ func (m Maker) Request(ctx context.Context, c *orchestration.Child) (flow.Reques
 type unreadable struct{ error }
 
 // action resolves what a child runs.
-func (m Maker) action(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
+func (m Maker) action(ctx context.Context, c *orchestration.Child, w *definition.Work) (flow.Request, error) {
 	if err := checkEnv(c.Env); err != nil {
 		return flow.Request{}, err
 	}
@@ -91,7 +91,7 @@ func (m Maker) action(ctx context.Context, c *orchestration.Child) (flow.Request
 	if c.Workflow && def.Workflow == nil {
 		return flow.Request{}, fmt.Errorf("%q is an action, not a workflow", c.Action)
 	}
-	r, err := For(def, version, c.Input, nil, c.Env)
+	r, err := For(def, version, c.Input, nil, c.Env, w)
 	_, r.Alias, _ = strings.Cut(c.Action, "@")
 	return r, err
 }

@@ -18,10 +18,11 @@ func BuiltIn(k flow.Kind, input json.RawMessage) flow.Request {
 	return flow.Request{Action: string(k), Kind: k, Queue: flow.DefaultQueue, Input: input, Retry: k.Retry()}
 }
 
-// For makes the request for one version of a definition. An error is of the input, or of an expression on it.
-func For(def *definition.Definition, version int, input json.RawMessage, labels, env map[string]string) (flow.Request, error) {
+// For makes the request for one version of a definition. An error is of the input, or of an expression on it. w counts and bounds what
+// expressions compute; nil: each value of the definition is bounded.
+func For(def *definition.Definition, version int, input json.RawMessage, labels, env map[string]string, w *definition.Work) (flow.Request, error) {
 	labels = Merged(def.Settings.Labels, labels)
-	run, err := def.Prepare(input, labels, env)
+	run, err := def.Prepare(input, labels, env, w)
 	if err != nil {
 		return flow.Request{}, err
 	}

@@ -73,7 +73,7 @@ var (
 			UNION ALL SELECT s.trigger, s.at FROM t CROSS JOIN LATERAL (SELECT trigger, at FROM {s}.signals WHERE trigger > t.trigger ORDER BY trigger, at LIMIT 1) s)
 		SELECT trigger, at FROM t LIMIT $2`)
 
-	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals s WHERE state = 1 AND at > 0 AND ` + notAside(store.AsideMatching, "s.id", "$1") + `
+	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals s WHERE state = 1 AND (at, n) > ($3::bigint, $4::bigint) AND ` + notAside(store.AsideMatching, "s.id", "$1") + `
 		ORDER BY at, n LIMIT $2`))
 
 	qLockSignals = sql(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND state + 0 = 1 ORDER BY n FOR UPDATE SKIP LOCKED`)
@@ -204,8 +204,8 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 }
 
 // NewSignals implements store.SignalReader.
-func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	return list(ctx, s, qNewSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for new signals")
+func (s *Store) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) (all []flow.Signal, err error) {
+	return list(ctx, s, qNewSignals, new(args).int(row.Micros(now)).int(int64(n)).int(row.Micros(after.At)).int(after.Number), signals, "look for new signals")
 }
 
 // SignalsAbout implements store.SignalReader.

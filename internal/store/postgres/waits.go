@@ -48,7 +48,7 @@ var (
 
 	qPutUnmet     = sql(`INSERT INTO {s}.unmet (signal) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`)
 	qDropUnmet    = sql(`DELETE FROM {s}.unmet WHERE signal = ANY ($1::bigint[])`)
-	qUnmetSignals = sql(signalPage(`SELECT s.* FROM (SELECT signal FROM {s}.unmet WHERE signal > 0 ORDER BY signal) u
+	qUnmetSignals = sql(signalPage(`SELECT s.* FROM (SELECT signal FROM {s}.unmet WHERE signal > $3 ORDER BY signal) u
 		CROSS JOIN LATERAL (SELECT ` + signalColumns + ` FROM {s}.signals s WHERE s.n = u.signal AND ` + notAside(store.AsideMeeting, "s.id", "$1") + ` OFFSET 0) s
 		ORDER BY u.signal LIMIT $2`))
 )
@@ -105,9 +105,9 @@ func (s *Store) Wait(ctx context.Context, execution flow.ID) (flow.Wait, error) 
 }
 
 // UnlookedWaits implements store.WaitReader.
-func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
+func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
 	var a args
-	return s.readWaits(ctx, qUnlookedWaits, a.id(flow.ID{}).int(row.Micros(now)).int(int64(n)))
+	return s.readWaits(ctx, qUnlookedWaits, a.id(after).int(row.Micros(now)).int(int64(n)))
 }
 
 // OpenWaits implements store.WaitReader.
@@ -121,6 +121,6 @@ func (s *Store) readWaits(ctx context.Context, q *query, a *args) (all []flow.Wa
 }
 
 // UnmetSignals implements store.WaitReader.
-func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
-	return list(ctx, s, qUnmetSignals, new(args).int(row.Micros(now)).int(int64(n)), signals, "look for signals that have met no waits")
+func (s *Store) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) (all []flow.Signal, err error) {
+	return list(ctx, s, qUnmetSignals, new(args).int(row.Micros(now)).int(int64(n)).int(after), signals, "look for signals that have met no waits")
 }

@@ -47,7 +47,7 @@ var (
 		SELECT name, (SELECT min(s.at) FROM signals s WHERE s.trigger = name) FROM t WHERE name IS NOT NULL LIMIT ?`)
 	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal = ?`)
 	qDropSignal   = sql(`DELETE FROM signals WHERE n = ?`)
-	qNewSignals   = sql(`SELECT ` + signals.names("") + ` FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
+	qNewSignals   = sql(`SELECT ` + signals.names("") + ` FROM signals s WHERE state = 1 AND (at, n) > (?, ?) AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
 	qNewSignal    = sql(`SELECT ` + signals.names("") + ` FROM signals WHERE n = ? AND state = 1`)
 	qSignalsAbout = sql(`SELECT ` + signals.names("") + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
 )
@@ -203,9 +203,9 @@ func signalListing(f store.SignalFilter) *listing {
 }
 
 // NewSignals implements store.SignalReader.
-func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
+func (s *Store) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) (all []flow.Signal, err error) {
 	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
-		return c.use(qNewSignals).int(row.Micros(now)).int(int64(n)).signals()
+		return c.use(qNewSignals).int(row.Micros(after.At)).int(after.Number).int(row.Micros(now)).int(int64(n)).signals()
 	}, "look for new signals")
 }
 

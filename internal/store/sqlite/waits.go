@@ -33,7 +33,7 @@ func putWaitDetail(s *stmt, w *flow.Wait) {
 
 var (
 	qWait          = sql(`SELECT ` + waits.names("") + ` FROM waits WHERE execution = ?`)
-	qUnlookedWaits = sql(`SELECT ` + waits.names("") + ` FROM waits w WHERE looked = 0 AND signal IS NULL AND ` + notAside(store.AsideLooking, "w.execution") + `
+	qUnlookedWaits = sql(`SELECT ` + waits.names("") + ` FROM waits w WHERE looked = 0 AND signal IS NULL AND execution > ? AND ` + notAside(store.AsideLooking, "w.execution") + `
 		ORDER BY execution LIMIT ?`)
 	qOpenWaits  = sql(`SELECT ` + waits.names("") + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
 	qPutWait    = sql(waits.insert("waits") + ` ON CONFLICT (execution) DO UPDATE SET ` + waits[1:].excluded())
@@ -42,7 +42,7 @@ var (
 
 	qPutUnmet     = sql(`INSERT OR IGNORE INTO unmet (signal) VALUES (?)`)
 	qDropUnmet    = sql(`DELETE FROM unmet WHERE signal = ?`)
-	qUnmetSignals = sql(`SELECT ` + signals.names("") + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE ` + notAside(store.AsideMeeting, "s.id") + `
+	qUnmetSignals = sql(`SELECT ` + signals.names("") + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE u.signal > ? AND ` + notAside(store.AsideMeeting, "s.id") + `
 		ORDER BY u.signal LIMIT ?`)
 )
 
@@ -110,8 +110,8 @@ func (s *Store) Wait(ctx context.Context, execution flow.ID) (w flow.Wait, err e
 }
 
 // UnlookedWaits implements store.WaitReader.
-func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
-	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qUnlookedWaits).int(row.Micros(now)).int(int64(n)) })
+func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
+	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qUnlookedWaits).blob(after[:]).int(row.Micros(now)).int(int64(n)) })
 }
 
 // OpenWaits implements store.WaitReader.
@@ -124,8 +124,8 @@ func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []fl
 }
 
 // UnmetSignals implements store.WaitReader.
-func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
+func (s *Store) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) (all []flow.Signal, err error) {
 	return list(ctx, s, func(c *conn) ([]flow.Signal, error) {
-		return c.use(qUnmetSignals).int(row.Micros(now)).int(int64(n)).signals()
+		return c.use(qUnmetSignals).int(after).int(row.Micros(now)).int(int64(n)).signals()
 	}, "look for signals that have met no waits")
 }

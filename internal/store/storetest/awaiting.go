@@ -75,19 +75,20 @@ func waits(b *bench) {
 		must(b, err)
 		return all
 	}
-	unlooked := func(n int) []flow.Wait {
+	unlooked := func(after flow.ID, n int) []flow.Wait {
 		b.Helper()
-		all, err := b.s.UnlookedWaits(b.ctx(), b.now, n)
+		all, err := b.s.UnlookedWaits(b.ctx(), b.now, after, n)
 		must(b, err)
 		return all
 	}
 	equal(b, "open about a", open("a", flow.ID{}, 10), []flow.Wait{first, second})
 	equal(b, "the second page", open("a", one.ID, 1), []flow.Wait{second})
 	equal(b, "open about c", len(open("c", flow.ID{}, 10)), 0)
-	equal(b, "unlooked", unlooked(2), []flow.Wait{first, second})
+	equal(b, "unlooked", unlooked(flow.ID{}, 2), []flow.Wait{first, second})
+	equal(b, "the second page of the unlooked", unlooked(first.Execution, 1), []flow.Wait{second})
 	second.Looked = true
 	must(b, b.putWaits(nil, []flow.Wait{second}))
-	equal(b, "unlooked", unlooked(10), []flow.Wait{first, third})
+	equal(b, "unlooked", unlooked(flow.ID{}, 10), []flow.Wait{first, third})
 
 	s := b.paid("a", 2)
 	must(b, b.takeSignal(first, s[0].Number))
@@ -120,9 +121,9 @@ func waits(b *bench) {
 // unmet checks the list of signals that open waits are to be asked about.
 func unmet(b *bench) {
 	s := b.paid("a", 3)
-	read := func(n int) (numbers []int64) {
+	read := func(after int64, n int) (numbers []int64) {
 		b.Helper()
-		all, err := b.s.UnmetSignals(b.ctx(), b.now, n)
+		all, err := b.s.UnmetSignals(b.ctx(), b.now, after, n)
 		must(b, err)
 		for i := range all {
 			numbers = append(numbers, all[i].Number)
@@ -132,16 +133,17 @@ func unmet(b *bench) {
 	b.update(func(ctx context.Context, t store.Tx) error {
 		return t.Apply(ctx, store.Delta{Unmet: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}})
 	})
-	equal(b, "unmet", read(10), []int64{s[0].Number, s[1].Number, s[2].Number})
-	equal(b, "the first", read(2), []int64{s[0].Number, s[1].Number})
+	equal(b, "unmet", read(0, 10), []int64{s[0].Number, s[1].Number, s[2].Number})
+	equal(b, "the second page", read(s[0].Number, 1), []int64{s[1].Number})
+	equal(b, "the first", read(0, 2), []int64{s[0].Number, s[1].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
 		return t.Apply(ctx, store.Delta{Met: []int64{s[1].Number, s[0].Number}})
 	})
-	equal(b, "left", read(10), []int64{s[2].Number})
+	equal(b, "left", read(0, 10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
 		return t.Apply(ctx, store.Delta{Unmet: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}) // of signals that are gone
 	})
-	equal(b, "behind what is gone", read(1), []int64{s[2].Number})
+	equal(b, "behind what is gone", read(0, 1), []int64{s[2].Number})
 }
 
 // racingWaits lets eight waits of a workflow take one signal at once: one of them does.

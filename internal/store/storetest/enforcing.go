@@ -23,21 +23,22 @@ func newSignals(b *bench) {
 		}))
 	}
 	b.emit(all...)
-	read := func(n int) []flow.Signal {
-		found, err := b.s.NewSignals(b.ctx(), b.now, n)
+	read := func(n int, after store.SignalPlace) []flow.Signal {
+		found, err := b.s.NewSignals(b.ctx(), b.now, after, n)
 		must(b, err)
 		return found
 	}
-	equal(b, "new", read(10), []flow.Signal{all[0], all[2], all[3]})
-	equal(b, "the oldest", read(1), []flow.Signal{all[0]})
+	equal(b, "new", read(10, store.SignalPlace{}), []flow.Signal{all[0], all[2], all[3]})
+	equal(b, "after a place", read(10, store.PlaceOf(&all[0])), []flow.Signal{all[2], all[3]})
+	equal(b, "the oldest", read(1, store.SignalPlace{}), []flow.Signal{all[0]})
 	locked := inTx(b, func(ctx context.Context, t store.Tx) ([]flow.Signal, error) {
 		return t.LockSignals(ctx, []int64{all[1].Number, all[2].Number, 99})
 	})
 	equal(b, "locked", locked, []flow.Signal{all[2]})
 	b.delta(store.Delta{Matched: []int64{all[2].Number}, Enforcements: []flow.Enforcement{b.enforcement(all[2], "r")}})
-	equal(b, "left", read(10), []flow.Signal{all[0], all[3]})
+	equal(b, "left", read(10, store.SignalPlace{}), []flow.Signal{all[0], all[3]})
 	wantErr(b, "matched again", b.try(store.Delta{Matched: []int64{all[0].Number, all[2].Number}}), store.ErrConflict)
-	equal(b, "left by that", read(10), []flow.Signal{all[0], all[3]})
+	equal(b, "left by that", read(10, store.SignalPlace{}), []flow.Signal{all[0], all[3]})
 	b.delta(store.Delta{Matched: []int64{all[0].Number, all[3].Number}})
 	got, err := b.s.Signal(b.ctx(), all[0].ID)
 	must(b, err)

@@ -34,11 +34,11 @@ func asides(b *bench) {
 	}
 	found := func(now time.Time, n int) (all [3][]flow.ID) {
 		b.Helper()
-		signals, err := b.s.NewSignals(b.ctx(), now, n)
+		signals, err := b.s.NewSignals(b.ctx(), now, store.SignalPlace{}, n)
 		must(b, err)
-		unmet, err := b.s.UnmetSignals(b.ctx(), now, n)
+		unmet, err := b.s.UnmetSignals(b.ctx(), now, 0, n)
 		must(b, err)
-		waits, err := b.s.UnlookedWaits(b.ctx(), now, n)
+		waits, err := b.s.UnlookedWaits(b.ctx(), now, flow.ID{}, n)
 		must(b, err)
 		for i := range signals {
 			all[0] = append(all[0], signals[i].ID)
@@ -103,9 +103,9 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 		}
 		equal(b, what, found, want)
 	}
-	found, err := b.s.NewSignals(b.ctx(), b.now, 10)
+	found, err := b.s.NewSignals(b.ctx(), b.now, store.SignalPlace{}, 10)
 	signals("new", found, err, fresh, next)
-	found, err = b.s.UnmetSignals(b.ctx(), b.now, 10)
+	found, err = b.s.UnmetSignals(b.ctx(), b.now, 0, 10)
 	signals("unmet", found, err, all...)
 	found, err = b.s.SignalsAbout(b.ctx(), "paid", "a", store.SignalPlace{}, 10)
 	signals("about a subject", found, err, all...)
@@ -127,7 +127,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	}
 	open, err := b.s.OpenWaits(b.ctx(), "paid", "a", flow.ID{}, 10)
 	waits("open", open, err)
-	open, err = b.s.UnlookedWaits(b.ctx(), b.now, 10)
+	open, err = b.s.UnlookedWaits(b.ctx(), b.now, flow.ID{}, 10)
 	waits("unlooked", open, err)
 	broken, err := s.Check(b.ctx())
 	must(b, err)

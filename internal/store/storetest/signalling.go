@@ -122,7 +122,7 @@ func droppedSignals(b *bench) {
 		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, "alert", late, n) })
 	}
 	equal(b, "dropped of six megabytes", drop(100), 4)
-	unmet, err := b.s.UnmetSignals(b.ctx(), late, 10)
+	unmet, err := b.s.UnmetSignals(b.ctx(), late, 0, 10)
 	must(b, err)
 	equal(b, "unmet", unmet, []flow.Signal{last})
 	equal(b, "dropped up to a signal with four enforcements", drop(4), 3)

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+)
+
+// The loops of the engine that ask rules, waits, windows and schedules are shared by all users, and what they evaluate is written by these.
+// So that no document delays another one's by more than a second, a loop takes turns:
+//
+//  1. It looks at everything that has come, and gives each document definition.QuickWork for it. A document that needs more is costly from
+//     then on, in this process, and what it is about waits in the line of the loop.
+//  2. It takes one turn of that line: the first one is evaluated within definition.SharedWork, or several parts of it within the budget
+//     of a transaction, and goes to the end of the line unless that was all of it. Then the loop goes back to 1.
+//
+// Lines are hints: the rows say what is to be done, and another process that takes over finds out anew what is costly.
+
+// costly remembers documents by name and version, or waits by execution, that a first look was not enough for. Losing it costs another
+// first look at each.
+type costly struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+// costlyKey is the name of a version of a document.
+func costlyKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
+
+func (c *costly) has(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[key]
+}
+
+func (c *costly) add(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= catalog.Limit {
+		c.all = map[string]bool{}
+	}
+	c.all[key] = true
+}
+
+// lineMost is how many a line holds. What finds no room is found again by the loop's next look.
+const lineMost = 100_000
+
+// line is what waits for a turn of one loop, each once, with how far its turns have come.
+type line[K comparable, T any] struct {
+	mu    sync.Mutex
+	order []K // what was dropped is passed over
+	sofar map[K]T
+	turns int // that were taken
+}
+
+func (l *line[K, T]) has(k K) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, waits := l.sofar[k]
+	return waits
+}
+
+func (l *line[K, T]) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sofar)
+}
+
+// add puts something at the end of the line, or replaces how far it has come where it waits already.
+func (l *line[K, T]) add(k K, sofar T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, waits := l.sofar[k]; !waits {
+		if len(l.sofar) >= lineMost {
+			return
+		}
+		l.order = append(l.order, k)
+	}
+	if l.sofar == nil {
+		l.sofar = map[K]T{}
+	}
+	l.sofar[k] = sofar
+}
+
+// take is whose turn it is. It is in the line, and has no other turn, until turned or drop is called.
+func (l *line[K, T]) take() (k K, sofar T, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.order) > 0 {
+		k, l.order = l.order[0], l.order[1:]
+		if sofar, waits = l.sofar[k]; waits {
+			l.turns++
+			return k, sofar, true
+		}
+	}
+	return k, sofar, false
+}
+
+// turned puts what had its turn behind all others.
+func (l *line[K, T]) turned(k K, sofar T) {
+	l.drop(k)
+	l.add(k, sofar)
+}
+
+// drop removes what is done.
+func (l *line[K, T]) drop(k K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sofar, k)
+}
+
+// cursor is how far a loop has looked, while a line waits: rows that wait for their turns stay the first ones of the store, and there may
+// be more of them than one look reads. tail goes on behind all that was seen, where new rows come; sweep goes through all rows again, for
+// those that a transaction has committed late.
+type cursor[P any] struct{ tail, sweep P }
+
+// look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
+// there was any row at all. waiting: something waits for its turn.
+func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, err error)) error {
+	if !waiting {
+		*c = cursor[P]{}
+	}
+	last, some, err := take(c.tail)
+	if err != nil {
+		return err
+	}
+	if some {
+		c.tail = last
+		return nil
+	}
+	if !waiting {
+		return nil
+	}
+	c.sweep, some, err = take(c.sweep)
+	if !some {
+		var start P
+		c.sweep = start
+	}
+	return err
+}
+
+// taken is how many turns were taken.
+func (l *line[K, T]) taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turns
+}
