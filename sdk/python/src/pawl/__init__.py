@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from . import api
+from . import api, code_eval, rewards
 from .aio import AsyncClient
 from .call import Call
 from .client import Client
@@ -61,6 +61,7 @@ __all__ = [
     "api",
     "apply",
     "cancel",
+    "code_eval",
     "count",
     "default_client",
     "emit",
@@ -75,6 +76,7 @@ __all__ = [
     "read_log",
     "rerun",
     "retry",
+    "rewards",
     "run",
     "submit",
     "submit_evaluation",

@@ -36,7 +36,7 @@ def _content(place: str, value: Any, upload: Upload) -> Generator[Call, Any, Any
             raise invalid(place, str(value), f"cannot be read: {e.strerror}", "give a file that this process may read") from None
     if isinstance(value, (bytearray, memoryview)):
         value = bytes(value)
-    if isinstance(value, str) and len(value) > UPLOAD_FROM // 4:
+    if isinstance(value, str) and (len(value) > UPLOAD_FROM // 4 or "\0" in value):  # a text of a request has no NUL, bytes may
         try:
             value = value.encode()
         except UnicodeEncodeError:
