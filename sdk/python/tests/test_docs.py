@@ -1,5 +1,6 @@
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -35,3 +36,11 @@ def test_every_block_of_the_page_runs(local, capsys, pawl):
     # What remarks of the page say that a line prints.
     for promised in re.findall(r"print\(.*  # (.*)$", "\n".join(found), re.M):
         assert promised.partition(";")[0] in said or "run it again" in promised
+
+
+def test_commands_of_the_page(local, tmp_path):
+    text = (REPOSITORY / "docs/python.md").read_text()
+    found = re.findall(r"^```sh\n(.*?)^```\n\n^```\n(.*?)^```", text, re.M | re.S)
+    assert len(found) + 1 == len(blocks("sh"))  # test_wheel runs the first
+    for command, want in found:
+        assert subprocess.run(["bash", "-ec", command], cwd=tmp_path, check=True, capture_output=True, text=True).stdout == want

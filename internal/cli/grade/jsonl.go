@@ -1,0 +1,96 @@
+package grade
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// longestLine bounds a line: test cases of one LiveCodeBench problem have some megabytes.
+const longestLine = 64 << 20
+
+// line is one object of a file of lines of JSON.
+type line struct {
+	at     string // file:line
+	fields map[string]json.RawMessage
+}
+
+// readLines calls do with each line that is not empty.
+func readLines(path string, do func(line) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 1<<20)
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		at := fmt.Sprintf("%s:%d", path, n)
+		if len(text) > longestLine {
+			return fmt.Errorf("%s: the line has %d MB; 64 MB are the most", at, len(text)>>20)
+		}
+		if text = bytes.TrimSpace(text); len(text) > 0 {
+			l := line{at: at}
+			if err := json.Unmarshal(text, &l.fields); err != nil {
+				return fmt.Errorf("%s: the line is not an object of JSON: %w; write one object on each line", at, err)
+			}
+			if err := do(l); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// first returns the name of the first of these fields that the line has; "" if it has none.
+func (l line) first(names ...string) string {
+	for _, name := range names {
+		if v, ok := l.fields[name]; ok && string(v) != "null" {
+			return name
+		}
+	}
+	return ""
+}
+
+// read decodes a field; without one it leaves into as it is.
+func (l line) read(name string, into any) error {
+	raw, ok := l.fields[name]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%s: %s: %w (got %s)", l.at, name, err, problem.Clip(string(raw), 80))
+	}
+	// The decoder puts U+FFFD in place of half a surrogate pair, which would grade another program.
+	if again, err := json.Marshal(into); err == nil && bytes.Count(again, []byte("\uFFFD")) > bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
+		return fmt.Errorf("%s: %s has half of a surrogate pair, which no text has: replace it in the file", l.at, name)
+	}
+	return nil
+}
+
+func (l line) text(name string) (s string, err error) { return s, l.read(name, &s) }
+
+// task is the id of the task that a line is about: a text or a number.
+func (l line) task() (string, error) {
+	name := l.first("task_id", "question_id")
+	if name == "" {
+		return "", fmt.Errorf("%s: there is no task_id (nor question_id): say which task the line is about", l.at)
+	}
+	var n json.Number
+	if err := json.Unmarshal(l.fields[name], &n); err == nil {
+		return n.String(), nil
+	}
+	return l.text(name)
+}

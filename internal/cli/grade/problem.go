@@ -1,0 +1,216 @@
+package grade
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+var (
+	//go:embed run.py
+	runScript string
+	//go:embed call.py
+	callScript string
+	//go:embed compare.py
+	compareScript string
+)
+
+// task says how the programs of one task are graded: by asserts that follow the program, or by cases.
+type task struct {
+	id     string
+	prompt string // a completion follows it
+	tests  string // follows the program, and raises if that is wrong
+	cases  []api.Case
+	calls  string // of cases: the function that they call; "": the program reads stdin
+}
+
+// readProblems reads tasks as HumanEval, MBPP, EvalPlus and LiveCodeBench have them.
+func readProblems(path string) (map[string]*task, error) {
+	all := map[string]*task{}
+	err := readLines(path, func(l line) error {
+		t := &task{}
+		var err error
+		if t.id, err = l.task(); err != nil {
+			return err
+		}
+		if all[t.id] != nil {
+			return fmt.Errorf("%s: the task %s is there twice: leave one out", l.at, t.id)
+		}
+		all[t.id] = t
+		switch l.first("test", "plus_input", "base_input", "test_list", "public_test_cases", "private_test_cases") {
+		case "test":
+			return t.readTest(l)
+		case "plus_input", "base_input":
+			return t.readInputs(l)
+		case "test_list":
+			return t.readList(l)
+		case "public_test_cases", "private_test_cases":
+			return t.readCases(l)
+		}
+		return fmt.Errorf("%s: the task %s has no tests: give test (HumanEval), test_list (MBPP), base_input and plus_input (EvalPlus), or public_test_cases (LiveCodeBench)", l.at, t.id)
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no tasks", path)
+	}
+	return all, err
+}
+
+// readTest reads a task of HumanEval: its test defines check, which is called with the function.
+func (t *task) readTest(l line) error {
+	entry := ""
+	for name, into := range map[string]*string{"prompt": &t.prompt, "test": &t.tests, "entry_point": &entry} {
+		if err := l.read(name, into); err != nil {
+			return err
+		}
+	}
+	if entry != "" && strings.Contains(t.tests, "def check(") {
+		t.tests += "\ncheck(" + entry + ")\n"
+	}
+	return nil
+}
+
+// readInputs reads a task of EvalPlus: the program is compared with the canonical solution on its inputs.
+func (t *task) readInputs(l line) error {
+	var entry, solution string
+	var tolerance float64
+	for name, into := range map[string]any{"prompt": &t.prompt, "canonical_solution": &solution, "entry_point": &entry, "atol": &tolerance} {
+		if err := l.read(name, into); err != nil {
+			return err
+		}
+	}
+	if entry == "" || solution == "" {
+		return fmt.Errorf("%s: inputs of EvalPlus need entry_point and canonical_solution, which says what is right", l.at)
+	}
+	var inputs []json.RawMessage
+	for _, name := range []string{"base_input", "plus_input"} {
+		var some []json.RawMessage
+		if err := l.read(name, &some); err != nil {
+			return err
+		}
+		inputs = append(inputs, some...)
+	}
+	given, err := json.Marshal(inputs)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.at, err)
+	}
+	t.tests = fmt.Sprintf("%s\nimport json\n_pawl_check(json.loads(%s), %s, %s, %g, %s)\n", compareScript, quoted(string(given)), quoted(t.prompt+solution), quoted(entry), tolerance, entry)
+	return nil
+}
+
+// readList reads a task of MBPP: a list of asserts.
+func (t *task) readList(l line) error {
+	var setup string
+	var imports, asserts []string
+	for name, into := range map[string]any{"test_setup_code": &setup, "test_imports": &imports, "test_list": &asserts} {
+		if err := l.read(name, into); err != nil {
+			return err
+		}
+	}
+	if len(asserts) == 0 {
+		return fmt.Errorf("%s: test_list is empty: every program would pass", l.at)
+	}
+	t.tests = strings.Join(append(append(imports, setup), asserts...), "\n") + "\n"
+	return nil
+}
+
+// readCases reads a task of LiveCodeBench: inputs and outputs, of a program that reads stdin or of a function.
+func (t *task) readCases(l line) error {
+	type given struct {
+		Input    string `json:"input"`
+		Output   string `json:"output"`
+		TestType string `json:"testtype"`
+	}
+	var all []given
+	for _, name := range []string{"public_test_cases", "private_test_cases"} {
+		var some []given
+		raw := l.fields[name]
+		if text := ""; json.Unmarshal(raw, &text) == nil && text != "" { // lists are in texts
+			if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+				return fmt.Errorf("%s: %s is packed by Python's pickle, which is not read: write its list of JSON in its place", l.at, name)
+			}
+			raw = json.RawMessage(text)
+		}
+		if len(raw) > 0 {
+			if err := (line{at: l.at, fields: map[string]json.RawMessage{name: raw}}).read(name, &some); err != nil {
+				return err
+			}
+		}
+		all = append(all, some...)
+	}
+	if len(all) == 0 || len(all) > api.MaxCases {
+		return fmt.Errorf("%s: the task %s has %d cases: 1 to %d can be graded", l.at, t.id, len(all), api.MaxCases)
+	}
+	for _, c := range all {
+		output := c.Output
+		if c.TestType == "functional" {
+			var err error
+			if t.calls, err = functionName(l); err != nil {
+				return err
+			}
+			if output, err = compact(c.Output); err != nil {
+				return fmt.Errorf("%s: the output %.80q of a functional case is not JSON: %w", l.at, c.Output, err)
+			}
+		}
+		expect := api.Text(output)
+		t.cases = append(t.cases, api.Case{Stdin: api.Text(c.Input), Expect: &expect})
+	}
+	return nil
+}
+
+// functionName is the function that functional cases call.
+func functionName(l line) (string, error) {
+	raw := l.fields["metadata"]
+	if text := ""; json.Unmarshal(raw, &text) == nil {
+		raw = json.RawMessage(text)
+	}
+	var m struct {
+		Name string `json:"func_name"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil || m.Name == "" {
+		return "", fmt.Errorf("%s: functional cases need func_name in metadata", l.at)
+	}
+	return m.Name, nil
+}
+
+// compact writes JSON as call.py does.
+func compact(text string) (string, error) {
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.String(), err
+}
+
+// quoted is a text as Python reads it: JSON's strings are.
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // of a string it has no errors
+	return string(b)
+}
+
+// code is the run that grades a program.
+func (t *task) code(program string, limits api.CodeLimits) api.Code {
+	c := api.Code{Language: "python", Limits: limits, Cases: t.cases}
+	switch {
+	case t.calls != "":
+		c.Source, c.Args, c.Files = callScript, []string{t.calls}, map[string]api.Content{"solution.py": api.Text(program)}
+	case len(t.cases) > 0:
+		c.Source = program
+	default:
+		c.Source, c.Files = runScript, map[string]api.Content{"program.py": api.Text(program + "\n" + t.tests)}
+	}
+	return c
+}
+
+// passed reports whether a program of the task has passed, from the result of its run.
+func (t *task) passed(verdict string, r *api.CodeResult) bool {
+	return verdict == api.VerdictOK && (len(t.cases) > 0 || string(r.Result) == `"passed"`)
+}

@@ -1,0 +1,146 @@
+package grade
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// entry is a line of the file of results.
+type entry struct {
+	Run        string `json:"run,omitempty"` // of the first line alone: by which the server knows what was submitted
+	Task       string `json:"task_id,omitempty"`
+	Completion int    `json:"completion_id"`
+	Key        string `json:"key,omitempty"`
+	Passed     *bool  `json:"passed"` // null: there is no verdict
+	Verdict    string `json:"verdict,omitempty"`
+	Message    string `json:"message,omitempty"`
+	Execution  string `json:"execution,omitempty"`
+}
+
+// results is the file of results: what is there already, and where more is written.
+type results struct {
+	path  string
+	file  *os.File
+	run   string
+	known map[string]entry // by key: those with a verdict
+	tries map[string]int   // by key: how often the box broke
+}
+
+// openResults opens the file of an earlier call, or makes one. Half a line, which a call that was killed has left, is removed.
+func openResults(path string, samples []*sample) (*results, error) {
+	r := &results{path: path, known: map[string]entry{}, tries: map[string]int{}}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	mine := map[string]bool{}
+	for _, s := range samples {
+		mine[s.key] = true
+	}
+	for i, l := range bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		var e entry
+		switch err := json.Unmarshal(l, &e); {
+		case len(text) == 0:
+		case err != nil || i == 0 && e.Run == "" || i > 0 && e.Key == "":
+			return nil, fmt.Errorf("%s:%d is not a result of pawl grade: name another file with --results", path, i+1)
+		case i == 0:
+			r.run = e.Run
+		case !mine[e.Key]:
+			return nil, fmt.Errorf("%s:%d has a result of another program, task or limit (%s): name another file with --results", path, i+1, e.Task)
+		case e.Passed == nil:
+			r.tries[e.Key]++
+		default:
+			r.known[e.Key] = e
+		}
+	}
+	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	if err := r.file.Truncate(int64(len(text))); err != nil {
+		return nil, errors.Join(err, r.file.Close())
+	}
+	if _, err := r.file.Seek(int64(len(text)), 0); err != nil {
+		return nil, errors.Join(err, r.file.Close())
+	}
+	if r.run == "" {
+		r.run = rand.Text()
+		if err := r.write(entry{Run: r.run}); err != nil {
+			return nil, errors.Join(err, r.file.Close())
+		}
+	}
+	return r, nil
+}
+
+// add writes how a sample ended.
+func (r *results) add(e entry) error {
+	if e.Passed == nil {
+		r.tries[e.Key]++
+	} else {
+		r.known[e.Key] = e
+	}
+	return r.write(e)
+}
+
+func (r *results) write(e entry) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := r.file.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", r.path, err)
+	}
+	return nil
+}
+
+// score is pass@k of all tasks.
+type score struct {
+	K     int     `json:"k"`
+	Value float64 `json:"value"`
+}
+
+// scores estimates pass@k without bias: 1 - C(n-c, k) / C(n, k), over the tasks that have samples. A k is left out where a task has fewer.
+func (r *results) scores(samples []*sample, ks []int) []score {
+	total, passed := map[string]int{}, map[string]int{}
+	for _, s := range samples {
+		total[s.task.id]++
+		if *r.known[s.key].Passed {
+			passed[s.task.id]++
+		}
+	}
+	tasks := make([]string, 0, len(total))
+	for id := range total {
+		tasks = append(tasks, id)
+	}
+	slices.SortFunc(tasks, func(a, b string) int { return cmp.Compare(a, b) }) // sums of floating point depend on the order
+	var out []score
+	for _, k := range ks {
+		sum, enough := 0.0, true
+		for _, id := range tasks {
+			enough = enough && total[id] >= k
+			sum += passAtK(total[id], passed[id], k)
+		}
+		if enough {
+			out = append(out, score{k, sum / float64(len(tasks))})
+		}
+	}
+	return out
+}
+
+func passAtK(n, c, k int) float64 {
+	if n-c < k {
+		return 1
+	}
+	fails := 1.0
+	for i := n - c + 1; i <= n; i++ {
+		fails *= 1 - float64(k)/float64(i)
+	}
+	return 1 - fails
+}
