@@ -65,7 +65,7 @@ func Start(t testing.TB) *Pawl {
 	blobs, err := file.Open(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { must(t, blobs.Close()) })
-	e, err := engine.New(engine.Options{Store: s, Blobs: blobs, Log: log, Exclusive: true, Validate: payload.Validating(nil), Needs: payload.Needs})
+	e, err := engine.New(engine.Options{Store: s, Blobs: blobs, Log: log, Exclusive: true, Validate: payload.Validate, Needs: payload.Needs})
 	must(t, err)
 	run(t, "the engine", e.Run)
 

@@ -16,16 +16,20 @@ const AnyContainer = string(flow.KindContainer)
 
 // Validate checks what a built-in handler would get, without running it. The error names the field, the value and the fix. Kinds
 // that take anything are never at fault.
-func Validate(kind flow.Kind, payload []byte) error { return validate(kind, payload, nil) }
+func Validate(kind flow.Kind, payload []byte) error { return Operator{}.Validate(kind, payload) }
 
-// Validating is Validate where code may also be in the languages that knows says yes to, beside the built-in ones.
-func Validating(knows func(language string) bool) func(kind flow.Kind, payload []byte) error {
-	return func(kind flow.Kind, payload []byte) error { return validate(kind, payload, knows) }
+// Operator is what an installation allows beside what is built in, and what it allows less.
+type Operator struct {
+	// Knows says whether code may be in a language that is not built in; nil: in none.
+	Knows func(language string) bool
+	// Most are the most that one program may ask for.
+	Most Ceilings
 }
 
-func validate(kind flow.Kind, payload []byte, knows func(language string) bool) error {
+// Validate is the function Validate, by what the operator allows.
+func (o Operator) Validate(kind flow.Kind, payload []byte) error {
 	if s, ok := specs[kind]; ok {
-		return s.validate(payload, knows)
+		return s.validate(payload, o)
 	}
 	return nil
 }

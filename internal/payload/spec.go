@@ -12,7 +12,7 @@ import (
 // spec is what there is to know of the payload of a built-in kind.
 type spec struct {
 	fields   []strictjson.Name
-	validate func(payload []byte, knows func(language string) bool) error
+	validate func(payload []byte, o Operator) error
 	needs    func(payload []byte) []string // nil: nothing
 }
 
@@ -21,21 +21,34 @@ type spec struct {
 var specs = map[flow.Kind]spec{
 	flow.KindCode: {
 		fields: fieldsOf[api.Code](),
-		validate: func(payload []byte, knows func(string) bool) error {
+		validate: func(payload []byte, o Operator) error {
 			c, err := Code(payload)
 			if err != nil {
 				return err
 			}
-			return knownLanguages(&c, knows)
+			if err := knownLanguages(&c, o.Knows); err != nil {
+				return err
+			}
+			return o.Most.Code(&c)
 		},
 		needs: needsOfCode,
 	},
-	flow.KindContainer: {fields: fieldsOf[api.Container](), validate: readable(Container), needs: needsOfContainer},
-	flow.KindHTTP:      {fields: fieldsOf[Request](), validate: readable(HTTP)},
-	flow.KindLLM:       {fields: fieldsOf[Chat](), validate: readable(LLM)},
-	flow.KindWebhook:   {fields: fieldsOf[Notice](), validate: readable(Webhook)},
-	flow.KindAsk:       {fields: fieldsOf[Ask](), validate: readable(Question)},
-	flow.KindWait:      {fields: fieldsOf[Wait](), validate: readable(Signal)},
+	flow.KindContainer: {
+		fields: fieldsOf[api.Container](),
+		validate: func(payload []byte, o Operator) error {
+			c, err := Container(payload)
+			if err != nil {
+				return err
+			}
+			return o.Most.Container(&c)
+		},
+		needs: needsOfContainer,
+	},
+	flow.KindHTTP:    {fields: fieldsOf[Request](), validate: readable(HTTP)},
+	flow.KindLLM:     {fields: fieldsOf[Chat](), validate: readable(LLM)},
+	flow.KindWebhook: {fields: fieldsOf[Notice](), validate: readable(Webhook)},
+	flow.KindAsk:     {fields: fieldsOf[Ask](), validate: readable(Question)},
+	flow.KindWait:    {fields: fieldsOf[Wait](), validate: readable(Signal)},
 	// The engine reads these itself.
 	flow.KindRerun: {fields: fieldsOf[struct {
 		Execution  string   `json:"execution"`
@@ -54,14 +67,14 @@ var specs = map[flow.Kind]spec{
 
 func fieldsOf[T any]() []strictjson.Name { return strictjson.Names(reflect.TypeFor[T]()) }
 
-func readable[T any](read func([]byte) (T, error)) func([]byte, func(string) bool) error {
-	return func(payload []byte, _ func(string) bool) error {
+func readable[T any](read func([]byte) (T, error)) func([]byte, Operator) error {
+	return func(payload []byte, _ Operator) error {
 		_, err := read(payload)
 		return err
 	}
 }
 
-func anything([]byte, func(string) bool) error { return nil }
+func anything([]byte, Operator) error { return nil }
 
 // Fields lists the fields of a kind's payload, and those among them that must be there. known is false for a kind that takes
 // anything.

@@ -31,6 +31,9 @@ type CodeOptions struct {
 	Languages *Languages
 	// Dir is a host directory for prepared libraries and for files that go into or come out of runs. It is created.
 	Dir string
+	// Most are the most that one program may ask for. Servers refuse what their own settings do not allow; what a worker's
+	// machine cannot give is refused here.
+	Most payload.Ceilings
 }
 
 // Code evaluates code: it finds the language's tools, compiles if the language has a compile step, and runs the program, all in
@@ -164,6 +167,9 @@ func (e *evaluation) infra(code string, err error) json.RawMessage {
 
 func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.code, err = payload.Code(e.task.Payload); err != nil {
+		return Errorf(flow.CodeInvalidInput, "%s", err)
+	}
+	if err = e.Most.Code(&e.code); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	return e.ready(ctx)

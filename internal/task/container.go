@@ -55,6 +55,9 @@ func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
 	}
+	if err := c.code.Most.Container(&asked); err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+	}
 	e := evaluation{Code: c.code, task: t, lang: &Profile{}} // an image has a language of its own
 	e.code = api.Code{Files: asked.Files, Stdin: asked.Stdin, Limits: asked.Limits, Collect: asked.Collect, Env: asked.Env}
 	result, err := e.contain(ctx, &asked)

@@ -110,6 +110,23 @@ func checkWarm(s string) error {
 	return nil
 }
 
+func checkCeiling(s string) error {
+	if s == "auto" {
+		return nil
+	}
+	if err := checkSize(s); err != nil {
+		return fmt.Errorf("%w; or give auto", err)
+	}
+	return nil
+}
+
+func checkPids(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 1 || n > api.MaxPids {
+		return fmt.Errorf("%.40q is not a number from 1 to %d", s, api.MaxPids)
+	}
+	return nil
+}
+
 func checkKeep(s string) error {
 	d, err := duration.Parse(s)
 	if err == nil && d < time.Second {

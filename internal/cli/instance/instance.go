@@ -108,7 +108,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
-		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
+		Queues: ro.Config.List("queues"), Validate: payload.Operator{Knows: r.knowsLanguage, Most: ceilings(ro.Config, 0)}.Validate, Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
 		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
 	})
 	if err != nil {

@@ -111,7 +111,7 @@ func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ 
 			_ = all.Close()
 		}
 	}()
-	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages}
+	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c)}
 	if kind == flow.KindContainer {
 		if o.Runtimes = forContainers; len(forContainers) == 0 {
 			return nil, nil, exit.Usagef("runtime %s: it runs no containers; give --runtime docker", c.Text("runtime"))
@@ -155,7 +155,7 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	if len(forCode) == 0 {
 		return nil, nil, nowhereForCode(c)
 	}
-	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages}
+	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c)}
 	code, err := task.NewCode(o)
 	if err != nil {
 		return nil, nil, err

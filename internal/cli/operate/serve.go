@@ -87,6 +87,7 @@ func serve(ctx context.Context, a *app.App, listen string, works bool, grace tim
 		_ = l.Close()
 		return err
 	}
+	instance.PreferToKeep()
 	r, err := instance.Open(ctx, lock, a.Hosting(instance.Options{Works: works, Stays: true, Grace: grace, Drains: 10 * time.Second, Page: page, PageURL: url}))
 	if err != nil {
 		_ = l.Close()

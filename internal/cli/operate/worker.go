@@ -101,6 +101,7 @@ func work(ctx context.Context, a *app.App, name string, grace time.Duration) err
 	if before, _ := keeps.Earlier(); !before.IsZero() {
 		engine.Recall(before, keeps.Was.Secret)
 	}
+	instance.PreferToKeep()
 	handlers, rt, err := instance.OpenHandlers(&a.Config, a.Say, true, keeps)
 	if err != nil {
 		return err

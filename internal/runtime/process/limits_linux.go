@@ -26,9 +26,9 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell
-// that has started Pawl. It is best effort: what a program does in the first microseconds is not bounded, and trusted
-// programs do not race for that.
+// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell that has started
+// Pawl, and makes the kernel choose it rather than Pawl, whose low score it inherits, when the machine has no memory left. It is best
+// effort: what a program does in the first microseconds is not bounded, and trusted programs do not race for that.
 func limitProcess(pid int, l runtime.Limits) {
 	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
 	for resource, limit := range map[int]unix.Rlimit{
@@ -39,6 +39,7 @@ func limitProcess(pid int, l runtime.Limits) {
 	} {
 		_ = unix.Prlimit(pid, resource, &limit, nil) // the program may have ended already
 	}
+	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 }
 
 // groupLives says whether a process group has members that are not zombies. Orphans are reaped by the system's init,

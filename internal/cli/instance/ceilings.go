@@ -1,0 +1,34 @@
+package instance
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/payload"
+)
+
+// leastMemory is what one program may always ask for, whatever the machine has: some tools that compile need it.
+const leastMemory = 512_000_000
+
+// ceilings are the most that one program may ask for by the settings, where auto stands for the given size; 0: for no ceiling.
+func ceilings(c *config.Config, auto int64) payload.Ceilings {
+	size := func(key string) int64 {
+		if c.Text(key) == "auto" {
+			return auto
+		}
+		return c.Size(key)
+	}
+	pids, _ := strconv.Atoi(c.Text("max_pids")) // checked when it was read
+	return payload.Ceilings{Memory: size("max_memory"), Disk: size("max_disk"), Output: size("max_output"), Pids: pids}
+}
+
+// ceilingsHere are those of a worker: auto is a slot's share of this machine's memory, so that programs in all slots together cannot ask
+// for more than there is. The memory of pods is that of other machines.
+func ceilingsHere(c *config.Config) payload.Ceilings {
+	all := machineMemory("/")
+	if all == 0 || slices.Contains(c.List("runtime"), config.Kubernetes) {
+		return ceilings(c, 0)
+	}
+	return ceilings(c, max(leastMemory, all/int64(c.Slots())))
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package instance
+
+// PreferToKeep changes nothing here.
+func PreferToKeep() {}

@@ -1,0 +1,65 @@
+package payload
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// Ceilings are the most that an operator lets one program ask for, sizes in bytes. Zero: as much as api.CodeLimits can say.
+type Ceilings struct {
+	Memory, Disk, Output int64
+	Pids                 int
+}
+
+// Code names what code asks for above the ceilings: for the program, its cases and its checker.
+func (c Ceilings) Code(code *api.Code) error {
+	all := c.above(nil, "limits", code.Limits)
+	for i := range code.Cases {
+		all = c.above(all, fmt.Sprintf("cases[%d].limits", i), code.Cases[i].Limits)
+	}
+	if code.Compare != nil && code.Compare.Checker != nil {
+		all = c.above(all, "compare.checker.limits", code.Compare.Checker.Limits)
+	}
+	return orNil(all)
+}
+
+// Container names what a container asks for above the ceilings.
+func (c Ceilings) Container(asked *api.Container) error {
+	return orNil(c.above(nil, "limits", asked.Limits))
+}
+
+// orNil keeps a List without problems from being an error that is not nil.
+func orNil(all problem.List) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func (c Ceilings) above(all problem.List, place string, asked api.CodeLimits) problem.List {
+	for _, l := range []struct {
+		field, setting string
+		asked          api.Size
+		most           int64
+	}{
+		{"memory", "max_memory", asked.Memory, c.Memory},
+		{"disk", "max_disk", asked.Disk, c.Disk},
+		{"output", "max_output", asked.Output, c.Output},
+	} {
+		if most := api.Size(l.most); most > 0 && l.asked > most {
+			all = append(all, tooMuch(place+"."+l.field, l.asked.String(), most.String(), l.setting))
+		}
+	}
+	if c.Pids > 0 && asked.Pids > c.Pids {
+		all = append(all, tooMuch(place+".pids", strconv.Itoa(asked.Pids), strconv.Itoa(c.Pids), "max_pids"))
+	}
+	return all
+}
+
+func tooMuch(place, asked, most, setting string) problem.Problem {
+	return problem.Problem{Path: place, Value: asked, Message: fmt.Sprintf("%s is more than one program is given here: %s", asked, most),
+		Fix: fmt.Sprintf("ask for %s at most, or raise the setting %s where the worker runs", most, setting)}
+}
