@@ -129,6 +129,12 @@ func (c *Schema) validate(input json.RawMessage, root string, w *Work) (json.Raw
 	if err != nil {
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
+	if len(input) > largeText {
+		m := mistakes{root: root, value: val}
+		if m.within(s.Schema, val, nil); len(m.found) > 0 {
+			return nil, m.found.Sorted()
+		}
+	}
 	if err := s.Validate(val); err != nil {
 		return nil, violations(err, root, val)
 	}

@@ -3,6 +3,7 @@ package definition
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -134,6 +136,9 @@ const inGraphs = "PAWL_TEST_SCHEMA_GRAPHS"
 func TestSchemaGraphs(t *testing.T) {
 	if os.Getenv(inGraphs) != "" {
 		debug.SetMaxStack(64 << 20)
+		if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: mostData, Max: mostData}); err != nil { // beyond it the process ends
+			t.Fatal(err)
+		}
 		for seed := range uint64(3_000) {
 			checkGraph(rand.New(rand.NewPCG(seed, 0)))
 		}
@@ -151,6 +156,39 @@ func TestSchemaGraphs(t *testing.T) {
 	child.Env = append(os.Environ(), inGraphs+"=1")
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Errorf("%v, %v\n%.3000s", err, ctx.Err(), out)
+	}
+}
+
+// The refusal of a large value names some of what is wrong with it, and takes about as much memory as the value.
+func TestRefusalOfLargeValues(t *testing.T) {
+	list := func(element string) string { return "[" + strings.Repeat(element+",", 300_000) + element + "]" }
+	for name, c := range map[string]struct{ schema, value, want string }{
+		"elements":        {`{"items": {"type": "string"}}`, list("1"), "input[0]: got number, want string"},
+		"by reference":    {`{"$ref": "#/$defs/l", "$defs": {"l": {"items": {"type": "string"}}}}`, list("1"), "input[0]: got number, want string"},
+		"by allOf":        {`{"allOf": [{"items": {"type": "string"}}]}`, list("1"), "input[0]: got number, want string"},
+		"further in":      {`{"properties": {"l": {"items": {"items": {"minimum": 2}}}}}`, `{"l": ` + list("[3, 1]") + "}", "input.l[0][1]: "},
+		"missing members": {`{"items": {"required": ["a"]}}`, list("{}"), "input[0]: missing property 'a'"},
+		"names":           {`{"additionalProperties": {"type": "string"}}`, `{"a": ` + list("1") + "}", "input.a: got array, want string"},
+		"the last one":    {`{"items": {"type": "integer"}}`, strings.TrimSuffix(list("1"), "]") + `, "x"]`, "input[300001]: got string, want integer"},
+		"older drafts":    {`{"$schema": "http://json-schema.org/draft-07/schema#", "items": {"type": "string"}}`, list("1"), "input[0]: got number, want string"},
+		"the list itself": {`{"maxItems": 3}`, list("1"), "input: maxItems: got 300,001, want 3"},
+		"a right one":     {`{"items": {"type": "integer"}}`, list("1"), ""},
+	} {
+		s, value := newSchema(json.RawMessage(c.schema)), json.RawMessage(c.value)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := s.validate(value, "input", nil)
+		runtime.ReadMemStats(&after)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %.200v, want %q", name, err, c.want)
+		}
+		var ps Problems
+		if errors.As(err, &ps) && len(ps) > mostMistakes {
+			t.Errorf("%s: %d problems are named", name, len(ps))
+		}
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; strings.Contains(c.want, "[0]: ") && took > 120 {
+			t.Errorf("%s: the refusal took %d MB", name, took)
+		}
 	}
 }
 
