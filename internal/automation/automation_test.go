@@ -155,15 +155,22 @@ func TestListensToEnd(t *testing.T) {
 	set := NewSet(1, rulesOf(t, "kind: rule\nname: a\non: execution.ended\nif: signal.data.action == \"x\"\nrun: {action: noop}\n---\n"+
 		"kind: rule\nname: b\non: execution.ended\nif: signal.data.labels.team == \"t\"\nrun: {action: noop}\n"), nil)
 	for want, r := range map[bool]flow.Request{true: {Action: "x"}, false: {Action: "y", Labels: map[string]string{"team": "u"}}} {
-		if got := set.ListensToEnd(&r); got != want {
+		if got := set.ListensToEnd(&r, flow.Failed); got != want {
 			t.Errorf("%+v: %t", r, got)
 		}
 	}
-	if !set.ListensToEnd(&flow.Request{Action: "y", Labels: map[string]string{"team": "t"}}) {
+	if !set.ListensToEnd(&flow.Request{Action: "y", Labels: map[string]string{"team": "t"}}, flow.Failed) {
 		t.Error("not by its label")
 	}
+	failures := NewSet(1, rulesOf(t, "kind: rule\nname: a\non: execution.ended\nif: signal.data.status == \"failed\"\nrun: {action: noop}\n"), nil)
+	if !failures.ListensToEnd(&flow.Request{Action: "x"}, flow.Failed) || failures.ListensToEnd(&flow.Request{Action: "x"}, flow.Completed) {
+		t.Error("a rule on failures is about failures")
+	}
+	if got := Cycles(failures.Rules, func(string, int) map[string]string { return nil }); got != nil {
+		t.Errorf("a rule on any failure is in the cycles %v", got)
+	}
 	var nothing *Set
-	if nothing.ListensToEnd(&flow.Request{Action: "x"}) || NewSet(1, nil, nil).ListensToEnd(&flow.Request{Action: "x"}) {
+	if nothing.ListensToEnd(&flow.Request{Action: "x"}, flow.Failed) || NewSet(1, nil, nil).ListensToEnd(&flow.Request{Action: "x"}, flow.Failed) {
 		t.Error("nothing listens")
 	}
 }

@@ -22,7 +22,8 @@ func Guard(r *Rule, chain []string) *flow.Reason {
 }
 
 // Cycles are the cycles of rules that lead to one another by the ends of what they run, each from its first rule by name, and none in
-// which a rule says reentry: allow. labels are those that the executions of an action have by its definition.
+// which a rule says reentry: allow. A rule that names neither actions nor labels is in no cycle. labels are those that the executions of an
+// action have by its definition.
 func Cycles(rules []*Rule, labels func(action string, version int) map[string]string) (all [][]string) {
 	byName := slices.SortedFunc(slices.Values(rules), func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
 	next := make([][]int, len(byName))
@@ -30,7 +31,10 @@ func Cycles(rules []*Rule, labels func(action string, version int) map[string]st
 		if to.Reentry || !slices.Contains(to.On, flow.TriggerEnded) {
 			continue
 		}
-		actions, wanted := to.Ends()
+		actions, _, wanted := to.Ends()
+		if len(actions) == 0 && len(wanted) == 0 {
+			continue // about what any execution ends with: Guard keeps it from running on what it has led to
+		}
 		for i, r := range byName {
 			action, _, _ := strings.Cut(r.Run.Action, "@") // an alias is of the same action
 			if r.Reentry || len(actions) > 0 && !slices.Contains(actions, action) {

@@ -39,10 +39,16 @@ type prefixed struct {
 	rule   *Rule
 }
 
-// ends says which ends of executions some rule asks for: those of actions, and those with labels.
+// ends says which ends of executions some rule asks for: those of actions, and those with a status and labels, both of which may be left
+// open.
 type ends struct {
 	actions map[string]bool
-	labels  []map[string]string
+	others  []otherEnds
+}
+
+type otherEnds struct {
+	statuses []string // empty: any
+	labels   map[string]string
 }
 
 // NewSet is the set of rules and triggers in force at a generation.
@@ -73,9 +79,9 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 }
 
 func (e *ends) add(r *Rule) {
-	actions, labels := r.Ends()
+	actions, statuses, labels := r.Ends()
 	if len(actions) == 0 {
-		e.labels = append(e.labels, labels)
+		e.others = append(e.others, otherEnds{statuses, labels})
 		return
 	}
 	if e.actions == nil {
@@ -87,17 +93,19 @@ func (e *ends) add(r *Rule) {
 }
 
 // ListensToEnds reports whether a rule is about ends at all.
-func (s *Set) ListensToEnds() bool { return len(s.ends.actions)+len(s.ends.labels) > 0 }
+func (s *Set) ListensToEnds() bool { return len(s.ends.actions)+len(s.ends.others) > 0 }
 
-// ListensToEnd reports whether a rule may be about the end of an execution.
-func (s *Set) ListensToEnd(r *flow.Request) bool {
+// ListensToEnd reports whether a rule may be about the end of an execution in a stage.
+func (s *Set) ListensToEnd(r *flow.Request, in flow.Stage) bool {
 	if s == nil {
 		return false
 	}
 	if s.ends.actions[r.Action] {
 		return true
 	}
-	return slices.ContainsFunc(s.ends.labels, func(wanted map[string]string) bool { return flow.HasLabels(r.Labels, wanted) })
+	return slices.ContainsFunc(s.ends.others, func(o otherEnds) bool {
+		return (len(o.statuses) == 0 || slices.Contains(o.statuses, in.String())) && flow.HasLabels(r.Labels, o.labels)
+	})
 }
 
 // On are the rules that listen to a trigger, by name, those that are paused among them.

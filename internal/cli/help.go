@@ -137,10 +137,24 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	near := cmd.SuggestionsFor(name)
 	hint := cmd.CommandPath() + " --help lists the commands"
-	if len(near) > 0 {
+	if here := otherCommands[name]; here != "" && !cmd.HasParent() {
+		hint = here
+	} else if parent := cmd.CommandPath(); parent == "pawl pause" || parent == "pawl resume" {
+		hint = fmt.Sprintf("write %s action %s, or another of %s", parent, name, hint)
+	} else if len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return exit.Usagef("there is no command %q in %s: %s", name, cmd.CommandPath(), hint)
+}
+
+// otherCommands are commands of other tools.
+var otherCommands = map[string]string{
+	"list": "pawl get executions lists executions, pawl get definitions what can be run", "ls": "pawl get executions lists executions",
+	"ps": "pawl get executions --status running lists what runs", "status": "pawl get executions lists executions, pawl describe ID shows one, pawl doctor checks this machine",
+	"show": "pawl describe ID shows an execution", "start": "pawl run NAME runs a workflow, pawl server starts a server", "submit": "pawl run NAME --detach submits a workflow",
+	"exec": "pawl eval runs a program", "stop": "pawl cancel ID ends an execution", "delete": "pawl retire NAME takes a definition out of use", "create": "pawl apply FILE applies documents",
+	"deploy": "pawl apply FILE applies documents", "register": "pawl apply FILE applies documents", "trigger": "pawl emit TRIGGER emits a signal", "approve": "pawl answer INQUIRY answers a question",
+	"signal": "pawl emit TRIGGER emits a signal", "history": "pawl events ID lists what has happened to an execution", "inspect": "pawl describe ID shows an execution",
 }
 
 // elsewhere is how what other tools have a flag for is written here, by command and flag.

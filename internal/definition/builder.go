@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ type builder struct {
 	mentions []mention
 	// What is known of the variables of the document, and of the task, that is being read; nil: nothing.
 	inputType, itemType, signalType *typed
+	tasks                           map[string]bool // their names
 }
 
 type sharedKey struct {
@@ -304,6 +306,7 @@ func (p *part) fixed() json.RawMessage {
 
 func (b *builder) textPart(v *value, path string, s scope, task int) part {
 	if !strings.Contains(v.text, opening) {
+		b.placeholders(v, v.text, path, s)
 		return part{constant: jsonvalue.AppendText(nil, v.text)}
 	}
 	segs, nth, err := scan(v.text)
@@ -317,6 +320,7 @@ func (b *builder) textPart(v *value, path string, s scope, task int) part {
 	parts := make([]part, len(segs))
 	for i, seg := range segs {
 		if !seg.expr {
+			b.placeholders(v, seg.text, path, s)
 			parts[i] = part{constant: []byte(seg.text)}
 			continue
 		}
@@ -328,6 +332,31 @@ func (b *builder) textPart(v *value, path string, s scope, task int) part {
 		return parts[0]
 	}
 	return part{text: parts}
+}
+
+// bareBraces are the placeholders of other systems, where they name what an expression names.
+var bareBraces = regexp.MustCompile(`(^|[^$]){{-? *(inputs?|params|tasks)\.([A-Za-z_][A-Za-z0-9_-]*)[^{}]*}}`)
+
+// placeholders reports {{ inputs.x }} in a text where ${{ input.x }} would be evaluated: the text would be passed on as it is. Texts for
+// template engines have such braces as well, so that only what names an input or a task is reported.
+func (b *builder) placeholders(v *value, text, path string, s scope) {
+	if b.trusted || !slices.Contains(scopeVariables[s], "input") || !strings.Contains(text, "{{") {
+		return
+	}
+	m := bareBraces.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	root, name := "input", m[3]
+	if m[2] == "tasks" {
+		if root = "tasks"; !b.tasks[name] {
+			return
+		}
+	} else if b.inputType != nil && b.inputType.fields != nil && b.inputType.fields[name] == nil {
+		return
+	}
+	b.fail(v, path, fmt.Sprintf(`write ${{ %s%s }}; or ${{ "{{" }} for braces that are meant as they are`, root, step{name: name}.suffix()),
+		"%s is not an expression: the text has it as it stands", problem.Clip(strings.TrimLeft(m[0], m[1]), 60))
 }
 
 // expression makes an expression and, unless it is trusted, compiles it.

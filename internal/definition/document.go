@@ -266,10 +266,24 @@ func (r *reading) syntax(err error, deep bool) {
 		msg, fix = "a tab begins the text of the line", "indent with spaces"
 	case strings.Contains(msg, "cannot start any token"):
 		fix = "quote text that begins with a special character"
+	case r.expressionOn(line):
+		fix = `quote the expression: if: "${{ … }}"; without quotes YAML reads its braces, colons and quotes`
 	case strings.Contains(msg, "unknown anchor"):
 		fix = "define the anchor with &name before the alias, or quote text that begins with *"
 	}
 	r.fail(line, column, fix, "not valid YAML: %s", problem.Clip(strings.TrimSpace(msg), 300))
+}
+
+// expressionOn reports whether a line, or the one before it, where the parser may have met what stops it on the next, has an expression
+// without a quote in front.
+func (r *reading) expressionOn(line int) bool {
+	lines := bytes.Split(r.src, []byte("\n"))
+	for n := max(line-2, 0); n < min(line, len(lines)); n++ {
+		if i := bytes.Index(lines[n], []byte(opening)); i >= 0 && !bytes.ContainsAny(lines[n][max(i-1, 0):i], "\"'") {
+			return true
+		}
+	}
+	return false
 }
 
 // tabbed reports whether there is a tab in front of the text of a line.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -47,6 +48,9 @@ type compiled struct {
 	facts   facts
 	sole    func(*Vars) bool // the value, where that is one function of `if`, perhaps negated
 	issues  []issue          // why it does not compile
+
+	missed sync.Once
+	paths  []path // of the expression, for errors
 
 	taken      sync.Once
 	predicates []Predicate // of a condition that was taken apart
@@ -171,9 +175,22 @@ func (e *compiled) explain(err *cel.Error) issue {
 	return i
 }
 
+// otherNames are what other systems call functions and variables.
+var otherNames = map[string]string{
+	"failure": "failed()", "canceled": "cancelled()", "toJSON": "json(x)", "toJson": "json(x)", "tojson": "json(x)", "fromJSON": "parse_json(text)",
+	"fromJson": "parse_json(text)", "inputs": "input", "params": "input", "parameters": "input", "args": "input", "steps": "tasks", "jobs": "tasks",
+	"outputs": "tasks.NAME.output", "matrix": "item", "len": "size(x)", "length": "size(x)", "str": "string(x)", "float": "double(x)",
+	"startsWith": "text.startsWith(x)", "endsWith": "text.endsWith(x)", "contains": "text.contains(x), or x in list",
+	"format": `"a " + string(x)`, "github": "input, or signal in a rule", "event": "signal, in a rule",
+	"secrets": "secret_env in a task that has it: expressions do not see secrets", "None": "null", "True": "true", "False": "false", "nil": "null",
+}
+
 func (e *compiled) offer(name string) string {
 	if _, ok := statusFunctions[name]; ok {
 		return name + "() can be called in `if` of a task only"
+	}
+	if here := otherNames[name]; here != "" {
+		return "write " + here
 	}
 	if slices.Contains(variables, name) {
 		switch name {
@@ -393,9 +410,78 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 		return nil, e.failed(a.err)
 	}
 	if err != nil {
-		return nil, e.failed(err)
+		return nil, e.failed(e.located(err, v))
 	}
 	return val, nil
+}
+
+// noSuchKey is how CEL says that an object does not have a member, without saying which members it has.
+const noSuchKey = "no such key: "
+
+// located adds to CEL's error what the object has instead of the key. The paths of the expression are collected at the first such error.
+func (e *compiled) located(err error, v *Vars) error {
+	_, key, found := strings.Cut(err.Error(), noSuchKey)
+	if !found {
+		return err
+	}
+	e.missed.Do(func() {
+		if env, problem := languages[e.scope](); problem == nil {
+			if parsed, issues := env.Parse(e.text); issues.Err() == nil {
+				e.paths = pathsIn(parsed.NativeRep().Expr(), nil)
+			}
+		}
+	})
+	for i := range e.paths {
+		_, problem := e.paths[i].eval(v)
+		if problem == nil {
+			continue
+		}
+		if _, at, said := strings.Cut(problem.Error(), " has no "); said && strings.HasPrefix(at, `"`) {
+			name, _ := strconv.QuotedPrefix(at)
+			if name, _ = strconv.Unquote(name); strings.HasPrefix(key, name) {
+				return fmt.Errorf("%w; %w", err, problem)
+			}
+		}
+	}
+	return err
+}
+
+// mostPaths bounds how many paths of one expression are looked at for an error.
+const mostPaths = 100
+
+// pathsIn are the paths from variables in an expression, the longest of each.
+func pathsIn(x ast.Expr, all []path) []path {
+	if len(all) == mostPaths {
+		return all
+	}
+	if p, ok := parsePath(pathOf(x)); ok {
+		return append(all, p)
+	}
+	switch x.Kind() {
+	case ast.SelectKind:
+		return pathsIn(x.AsSelect().Operand(), all)
+	case ast.CallKind:
+		if c := x.AsCall(); c.IsMemberFunction() {
+			all = pathsIn(c.Target(), all)
+		}
+		for _, arg := range x.AsCall().Args() {
+			all = pathsIn(arg, all)
+		}
+	case ast.ListKind:
+		for _, el := range x.AsList().Elements() {
+			all = pathsIn(el, all)
+		}
+	case ast.MapKind:
+		for _, entry := range x.AsMap().Entries() {
+			all = pathsIn(entry.AsMapEntry().Value(), all)
+		}
+	case ast.ComprehensionKind:
+		c := x.AsComprehension()
+		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+			all = pathsIn(part, all)
+		}
+	}
+	return all
 }
 
 func (e *expression) failed(err error) error {

@@ -183,7 +183,7 @@ func (b *builder) askPayload(with *value, path string) {
 	if b.trusted {
 		return
 	}
-	known := with.known("title")
+	known := with.known("ask", "title")
 	if known.get("expires") == nil && with.get("expires") != nil || known.get("default") == nil && with.get("default") != nil {
 		known.drop("on_expiry", "default")
 	}
@@ -194,11 +194,17 @@ func (b *builder) askPayload(with *value, path string) {
 	}
 }
 
-// known are the members that no expression gives, and required, which has a text in place of its expression.
-func (v *value) known(required string) *value {
+// known are the members of a kind's payload that no expression gives, and required, which has a text in place of its expression, or where
+// it is missing: what is missing or unknown has been reported already.
+func (v *value) known(kind flow.Kind, required string) *value {
 	known := &value{kind: objectValue}
+	fields, _, _ := payload.Fields(kind)
+	if v.get(required) == nil {
+		known.fields = append(known.fields, field{name: required, value: &value{kind: textValue, text: "x"}})
+	}
 	for _, f := range v.fields {
 		switch {
+		case !slices.Contains(fields, f.name):
 		case !f.value.mentions(opening):
 			known.fields = append(known.fields, f)
 		case f.name == required:

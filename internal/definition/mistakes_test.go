@@ -93,3 +93,45 @@ func TestMethods(t *testing.T) {
 		}
 	}
 }
+
+// What people bring from other systems, and what they forget, is answered with what to write here.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	const task = "name: w\ninput: {type: object, properties: {x: {type: string}, list: {type: array}}}\ntasks:\n  a: {action: noop}\n  b:\n    needs: a\n    action: noop\n    "
+	for src, want := range map[string]string{
+		"on: push\njobs:\n  a: {runs-on: x}\n":                                                 "w.yaml:2:1: the document is of another system: \"jobs\" is not a field of Pawl's (jobs are tasks here",
+		"stages: [a]\n":                                                                        "write name: my-workflow and tasks:",
+		task + "if: failure()":                                                                 "(write failed())",
+		task + "if: canceled()":                                                                "(write cancelled())",
+		task + "if: inputs.x == 'a'":                                                           "(write input)",
+		task + "with: {v: '${{ fromJSON(input.x) }}'}":                                         "(write parse_json(text))",
+		task + "with: {v: '${{ secrets.GH }}'}":                                                "expressions do not see secrets",
+		task + "strategy: {matrix: {os: [a]}}":                                                 "foreach: [{os: linux}",
+		task + "timeout-minutes: 3":                                                            "write timeout: 10m",
+		task + "concurrency: {group: x, limit: 1}":                                             `did you mean "key"?`,
+		task + "concurrency: {key: x, cancel-in-progress: true}":                               "when_full: cancel_oldest",
+		task + "if: ${{ input.x == {\"a\": 1} }}":                                              "quote the expression",
+		"name: w\ntasks: {a: {action: noop, if: ${{ input.x == \"a\" }}}}":                     "quote the expression",
+		"name: w\ntasks:\n  a:\n    action: noop\n    with: {v: ${{ {\"os\": o} }}}":           "quote the expression",
+		task + "with: {v: 'day {{ inputs.x }}'}":                                               `tasks.b.with.v: {{ inputs.x }} is not an expression: the text has it as it stands (write ${{ input.x }};`,
+		task + "with: {v: '{{input.list}}'}":                                                   "write ${{ input.list }}",
+		task + "with: {v: '{{ tasks.a.output }}'}":                                             "write ${{ tasks.a }}",
+		task + "with: {v: '{{ input.other }} {{ .State }} {{ tasks.z.output }} {{ item.x }}'}": "",
+		task + "with: {v: '${{ input.x }} $${{ input.x }} ${{ \"{{ inputs.x }}\" }}'}":         "",
+	} {
+		if got := said(t, src); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s\ngives %s\nwant %q", src, got, want)
+		}
+	}
+	for src, want := range map[string]int{ // faults, each said once
+		"name: w\ntasks: {a: {action: ask, with: {titel: Deploy?}}}\n":                  1,
+		"name: w\ntasks: {a: {action: ask, with: {titel: Deploy?, asignees: [ada]}}}\n": 2,
+		"name: w\ntasks: {a: {action: ask, with: {text: x}}}\n":                         1,
+		"name: w\ntasks: {a: {action: wait, with: {singal: x}}}\n":                      1,
+		"name: w\ntasks: {a: {action: http, with: {ulr: 'http://h/'}}}\n":               1,
+	} {
+		if got := said(t, src); len(strings.Split(got, "\n")) != want {
+			t.Errorf("%s\ngives %s\nwant %d lines", src, got, want)
+		}
+	}
+}

@@ -83,7 +83,7 @@ var (
 // document builds one definition; it is unusable if problems were added.
 func (b *builder) document(v *value) *Definition {
 	d := &Definition{Position: Position{b.file, v.line, v.column}}
-	b.mentions, b.inputType, b.itemType, b.signalType = nil, nil, nil, nil
+	b.mentions, b.inputType, b.itemType, b.signalType, b.tasks = nil, nil, nil, nil, nil
 	if v.kind != objectValue {
 		b.fail(v, "", "write name:, and tasks: or action:", "want a document with fields, not %s", v.kind)
 		return d
@@ -168,8 +168,24 @@ func (b *builder) kind(v *value) Kind {
 	case v.get("action") != nil || v.get("handler") != nil:
 		return KindAction
 	}
+	for _, f := range v.fields {
+		if here := otherDocuments[f.name]; here != "" {
+			b.failAt(Position{b.file, f.line, f.column}, "", here, "the document is of another system: %q is not a field of Pawl's", f.name)
+			return ""
+		}
+	}
 	b.fail(v, "", "add tasks: for a workflow, or action: (or handler:) for an action", "the document defines neither a workflow nor an action")
 	return ""
+}
+
+// otherDocuments are fields by which documents of other systems are known, and what is written here.
+var otherDocuments = map[string]string{
+	"jobs": "jobs are tasks here, and their steps programs: write name: my-workflow and tasks: {build: {action: code, with: {language: bash, source: …}}}; " +
+		"what stands in on: is a schedule, or a webhook and a rule",
+	"steps":  "write name: my-workflow and tasks: {name: {action: …}}, of which each has needs: of those before it",
+	"stages": "write name: my-workflow and tasks: {name: {action: …}}, of which each has needs: of those before it",
+	"states": "write name: my-workflow and tasks: {name: {action: …}}, of which each has needs: of those before it",
+	"spec":   "write name: my-workflow and tasks: {name: {action: …}} at the top",
 }
 
 func (b *builder) action(v *value) *Action {

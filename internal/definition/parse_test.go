@@ -127,7 +127,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {cpu: 0}}}\n", []string{"f.yaml:3:66", "more than 0"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {wall: 25h}}}\n", []string{"f.yaml:3:67", "24h"}},
 		{head + "  a: {action: sleep, with: {for: soon}}\n", []string{"f.yaml:3:34", "how long"}},
-		{head + "  a: {action: http, with: {ulr: x}}\n", []string{"f.yaml:3:27", "url is missing"}},
+		{head + "  a: {action: http, with: {ulr: x}}\n", []string{"f.yaml:3:28", `did you mean "url"?`}},
 		{"name: x\naction: http\nwith: {url: a, methd: GET}\n", []string{"f.yaml:3:16", `did you mean "method"?`}},
 		{head + "  a: {action: noop, with: [1]}\n", []string{"f.yaml:3:27", "want an object"}},
 		{"name: w\nconcurrency: {limit: 3}\ntasks: {a: {action: noop}}\n", []string{"f.yaml:2:14", "key is missing"}},

@@ -45,7 +45,7 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 	}
 	b.object(with, path, fields)
 	for _, name := range required {
-		if with.get(name) == nil {
+		if with.get(name) == nil && !with.misspells(name, fields) {
 			b.fail(with, path, "add "+name+": …", "%s is missing", name)
 		}
 	}
@@ -71,6 +71,13 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 			b.sleepPayload(v, problem.Join(path, "for"))
 		}
 	}
+}
+
+// misspells reports whether a member of v is near a name that v does not have.
+func (v *value) misspells(name string, fields []string) bool {
+	return slices.ContainsFunc(v.fields, func(f field) bool {
+		return !slices.Contains(fields, f.name) && strings.Contains(problem.Nearest(f.name, fields), strconv.Quote(name))
+	})
 }
 
 // knows reports whether a word names a language.

@@ -3,7 +3,6 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +57,9 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: defaultDepth}
 	r.OnAt = b.place(v.get("on"))
 	b.triggers(v, r.On)
+	if len(r.On) == 1 && r.On[0] == flow.TriggerEnded {
+		b.signalType = endType
+	}
 	if c := v.get("if"); c != nil {
 		r.If = b.condition(c, "if", scopeSignal, noTask)
 	}
@@ -76,16 +78,6 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 		r.Depth = n
 	}
 	r.Storm = b.storm(v.get("storm"))
-	if !b.trusted && len(b.problems) == 0 && slices.Contains(r.On, flow.TriggerEnded) {
-		if actions, labels := r.Ends(); len(actions) == 0 && len(labels) == 0 {
-			at := v.get("if")
-			if at == nil {
-				at = v.get("on")
-			}
-			b.fail(at, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
-				"a rule on %s must name the actions or a label of the executions that it is about, joined to the rest by &&", flow.TriggerEnded)
-		}
-	}
 	d.Rule = r
 	b.sum(v, d)
 }
@@ -139,20 +131,24 @@ func (r *Rule) InputFor(v *Vars) (json.RawMessage, error) {
 	return r.Run.Input.Eval(v)
 }
 
-// Ends are the actions, or else the labels, that a rule on the ends of executions asks for. Of several labels an execution has all.
-func (r *Rule) Ends() (actions []string, labels map[string]string) {
+// Ends are what a rule on the ends of executions asks for, each empty where it asks for none: actions, statuses, and labels, of which an
+// execution has all.
+func (r *Rule) Ends() (actions, statuses []string, labels map[string]string) {
 	if r.If == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	labels = map[string]string{}
 	for path, values := range r.If.Constants() {
-		if path == "signal.data.action" {
+		switch path {
+		case "signal.data.action":
 			actions = values
+		case "signal.data.status":
+			statuses = values
 		}
 		p, is := parsePath(path)
 		if is && len(values) == 1 && len(p.steps) == 3 && p.root == "signal" && p.steps[0].name == "data" && p.steps[1].name == "labels" && !p.steps[2].byIdx {
 			labels[p.steps[2].name] = values[0]
 		}
 	}
-	return actions, labels
+	return actions, statuses, labels
 }

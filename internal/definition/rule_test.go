@@ -119,11 +119,32 @@ func TestRuleDocument(t *testing.T) {
 	if holds, err := r.If.Eval(varsOf(t, `{"severity":"warn","host":"db1"}`)); holds || err != nil {
 		t.Errorf("it holds: %v", err)
 	}
-	if actions, labels := ends.Ends(); !slices.Equal(actions, []string{"deploy"}) || len(labels) > 0 || ends.Depth != defaultDepth || ends.Reentry {
+	if actions, _, labels := ends.Ends(); !slices.Equal(actions, []string{"deploy"}) || len(labels) > 0 || ends.Depth != defaultDepth || ends.Reentry {
 		t.Errorf("%v %v", actions, labels)
 	}
 	if in, err := ends.InputFor(v); string(in) != "{}" || err != nil {
 		t.Errorf("input %s, %v", in, err)
+	}
+}
+
+// A rule on ends may be about every end. A status that no end has is refused.
+func TestRuleOnAnyEnd(t *testing.T) {
+	t.Parallel()
+	const head, run = "kind: rule\nname: r\non: execution.ended\n", "run: {action: noop}\n"
+	for _, src := range []string{"", "if: signal.data.action != 'a'\n", "if: signal.data.status in ['failed', 'timed_out']\n"} {
+		if got := said(t, head+src+run); got != "" {
+			t.Errorf("%s: %s", src, got)
+		}
+	}
+	defs, err := Parse("r.yaml", []byte(head+"if: signal.data.status == 'failed' && signal.data.attempt > 1\n"+run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if actions, statuses, labels := defs[0].Rule.Ends(); len(actions) > 0 || len(labels) > 0 || !slices.Equal(statuses, []string{"failed"}) {
+		t.Errorf("%v %v %v", actions, statuses, labels)
+	}
+	if got := said(t, head+"if: signal.data.status == 'failure'\n"+run); !strings.Contains(got, `signal.data.status is never "failure" (write "failed")`) {
+		t.Error(got)
 	}
 }
 
@@ -135,8 +156,6 @@ func TestRuleProblems(t *testing.T) {
 		"kind: rule\non: [a]\nrun: {action: noop}\n":                                                                  "the rule has no name",
 		"kind: rule\nname: r\non: [A]\nrun: {action: noop}\n":                                                         "on[0]",
 		"kind: rule\nname: r\non: [a, execution.*]\nrun: {action: noop}\n":                                            "write execution.ended",
-		"kind: rule\nname: r\non: execution.ended\nrun: {action: noop}\n":                                             "r.yaml:3:5: if: a rule on execution.ended must name the actions or a label",
-		"kind: rule\nname: r\non: execution.ended\nif: signal.data.action != 'a'\nrun: {action: noop}\n":              "r.yaml:4:5: if: a rule on execution.ended must name the actions or a label",
 		"kind: rule\nname: r\non: a\nif: sgnal.data\nrun: {action: noop}\n":                                           "did you mean",
 		"kind: rule\nname: r\non: a\nif: size(signal.data)\nrun: {action: noop}\n":                                    "compare it with something",
 		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ input.x }}'}\n":                                  "input is not available",

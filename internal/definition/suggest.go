@@ -21,11 +21,25 @@ var elsewhere = map[string][]string{
 	"retries": {"retry"}, "allow_failure": {"continue_on_error"}, "continue-on-error": {"continue_on_error"},
 	"parallelism": {"concurrency"}, "max_parallel": {"concurrency"}, "tags": {"worker_labels"}, "runs-on": {"worker_labels"},
 	"jobs": {"tasks"}, "steps": {"tasks"}, "stages": {"tasks"}, "params": {"input", "with"}, "inputs": {"input", "with"}, "parameters": {"input", "with"}, "input": {"with"}, "args": {"with"}, "with": {"input"},
-	"environment": {"env"}, "variables": {"env"},
+	"environment": {"env"}, "variables": {"env"}, "strategy": {"foreach"}, "group": {"key"}, "timeout-minutes": {"timeout"}, "timeoutSeconds": {"timeout"},
+	"run": {"with"}, "script": {"with"}, "cmd": {"with"}, "retry_policy": {"retry"}, "retryPolicy": {"retry"}, "backoffLimit": {"retry"},
+	"trigger": {"on"}, "secret": {"secret_env"}, "assignee": {"assignees"}, "approvers": {"assignees"}, "people": {"assignees"},
+}
+
+// otherwise is how what other systems have a field for is written here, where that is more than the name of a field.
+var otherwise = map[string]string{
+	"cancel-in-progress": "when_full: cancel_oldest cancels the execution that holds the key",
+	"cancel_in_progress": "when_full: cancel_oldest cancels the execution that holds the key",
+	"strategy":           "foreach: [{os: linux}, {os: mac}] makes an execution for each of a list; ${{ item.os }} is its element",
+	"matrix":             "foreach: [{os: linux}, {os: mac}] makes an execution for each of a list; ${{ item.os }} is its element",
+	"timeout-minutes":    "write timeout: 10m",
 }
 
 // offerField suggests the field that elsewhere names, or else the closest name, or lists them all.
 func offerField(name string, known []string) string {
+	if fix := otherwise[name]; fix != "" {
+		return fix
+	}
 	for _, here := range elsewhere[name] {
 		if slices.Contains(known, here) {
 			return fmt.Sprintf("did you mean %q?", here)

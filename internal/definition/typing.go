@@ -117,6 +117,12 @@ var (
 	errorType   = &typed{kind: typeObject, fields: map[string]*typed{"code": textType, "message": textType}}
 )
 
+// endType is the signal of an execution's end, as far as conditions compare it with words.
+var endType = &typed{kind: typeObject, fields: map[string]*typed{"data": {kind: typeObject, fields: map[string]*typed{
+	"action": textType, "version": integerType, "attempt": integerType, "output_size": integerType, "error": errorType,
+	"status": {kind: typeText, words: []string{string(StatusCompleted), string(StatusFailed), string(StatusCancelled), string(StatusTimedOut)}},
+}}}}
+
 // rootType is what is known of a variable in the expressions of the document, or of the task, that is being read.
 func (b *builder) rootType(name string, s scope) *typed {
 	switch name {

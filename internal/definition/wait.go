@@ -95,7 +95,7 @@ func (b *builder) waitPayload(with *value, path string) {
 	if b.trusted {
 		return
 	}
-	known := with.known("signal")
+	known := with.known("wait", "signal")
 	if known.get("timeout") == nil && with.get("timeout") != nil {
 		known.drop("on_timeout")
 	}

@@ -40,6 +40,10 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 		w.index[f.name] = t.Index
 		w.Tasks = append(w.Tasks, t)
 	}
+	b.tasks = make(map[string]bool, len(w.Tasks))
+	for _, t := range w.Tasks {
+		b.tasks[t.Name] = true
+	}
 	needs := make([][]need, len(w.Tasks))
 	for i, f := range tasks.fields {
 		needs[i] = b.task(w, w.Tasks[i], f.value)

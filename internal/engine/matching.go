@@ -54,7 +54,7 @@ func (t *transaction) recordEnds(ctx context.Context, deferred func(*flow.Draft)
 		return nil
 	}
 	for _, d := range t.changes.drafts {
-		if d.Ended() && d.Parent.IsZero() && !deferred(d) && set.ListensToEnd(&d.Request) {
+		if d.Ended() && d.Parent.IsZero() && !deferred(d) && set.ListensToEnd(&d.Request, d.Stage) {
 			if err := t.recordEnd(ctx, d, set.Generation); err != nil {
 				return err
 			}

@@ -84,6 +84,33 @@ func TestEndsAsSignals(t *testing.T) {
 	})
 }
 
+// A rule on any failure runs for each, and not for the failure of what it has started itself.
+func TestAnyFailure(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply("name: page\naction: noop\n---\nkind: rule\nname: on-call\non: execution.ended\nif: signal.data.status == \"failed\"\n" +
+			"run: {action: page, input: {of: '${{ signal.data.action }}'}}\n")
+		h := r.worker()
+		broken := r.submit(Submission{Action: "noop"})
+		r.submit(Submission{Action: "noop"})
+		for _, a := range h.take(2) {
+			if a.Execution == broken {
+				h.fail(a, "broken")
+			} else {
+				h.complete(a, "1")
+			}
+		}
+		if told := r.get(r.of("page", 1)[0].ID); string(told.Input) != `{"of":"noop"}` {
+			r.Errorf("%s", told.Input)
+		}
+		h.fail(h.take(1)[0], "broken too")
+		r.within(patience, "the rule was not asked about its own failure", func() bool {
+			all, err := r.store.Signals(r.ctx, store.SignalFilter{Limit: 10})
+			return err == nil && len(all) == 2 && all[0].State == flow.SignalMatched
+		})
+		r.of("page", 1)
+	})
+}
+
 // What a rule has started carries the chain, so that rules which lead to one another end.
 func TestEndlessRules(t *testing.T) {
 	r := newRig(t)

@@ -6,14 +6,21 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"regexp"
 	"syscall"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 )
 
+// noID is how it is said that the name of an action was given in the place of an execution.
+var noID = regexp.MustCompile(`"([a-z0-9][a-z0-9._-]*)" is not an id: want "ex_"`)
+
 // Explained turns an error of the server or the system into the terms of this command line.
 func (a *App) Explained(err error) error {
+	if m := noID.FindStringSubmatch(err.Error()); m != nil {
+		err = fmt.Errorf("%w; of a name, pawl get executions --action %s lists the executions, the latest first", err, m[1])
+	}
 	server := a.Config.Text("server")
 	if server == "" && client.IsNotFound(err) {
 		return fmt.Errorf("%w (looked in the state directory %s)", err, a.Config.Text("state_dir"))

@@ -86,6 +86,8 @@ func (a *App) GivenJSON(flag, text string) (json.RawMessage, error) {
 		hint := ""
 		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
 			hint = fmt.Sprintf("; to read it from a file write %s @%s", flag, text)
+		} else if name, _, pair := strings.Cut(text, "="); pair && flag == "--input" && !strings.ContainsAny(name, " {[\"") {
+			hint = "; to give one field of it write --set " + text
 		}
 		return nil, exit.Usagef("%s is not JSON: %v%s", flag, err, hint)
 	}

@@ -122,7 +122,7 @@ func (p *Program) explained(err error) error {
 	case strings.Contains(msg, "no such overload"):
 		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return fmt.Errorf("%w: default(x, y) gives y where x is absent", err)
+		return fmt.Errorf("%w; default(x, y) gives y where x is absent", err)
 	}
 	return err
 }
