@@ -135,7 +135,7 @@ func onPostgres(t *testing.T, w workload) figures {
 			return figures{"commits": float64(counts.commits.Load()), "statements": float64(counts.statements.Load()),
 				"trips": float64(counts.trips.Load()), "notifications": float64(counts.notified.Load())}
 		}
-		serve(t, s, committers).run(w, func() {
+		serve(t, s, committers, slots).run(w, func() {
 			from = db.position()
 			before = read()
 			a.begin()
@@ -165,7 +165,7 @@ func onSQLite(t *testing.T, w workload) figures {
 		read := func() figures {
 			return figures{"commits": float64(counts.commits.Load()), "statements": float64(counts.statements.Load()), "wal": float64(counts.pages.Load() * walFrame)}
 		}
-		serve(t, s, 1).run(w, func() {
+		serve(t, s, 1, slots).run(w, func() {
 			before = read()
 			a.begin()
 		}, func() {

@@ -70,9 +70,10 @@ outputs: {count: "${{ tasks.join.output.count }}"}
 type server struct {
 	testing.TB
 	engine *engine.Engine
+	slots  int
 }
 
-func serve(tb testing.TB, s store.Store, side int) *server {
+func serve(tb testing.TB, s store.Store, side, slots int) *server {
 	tb.Helper()
 	e, err := engine.New(engine.Options{Store: s, Log: slog.New(slog.DiscardHandler), Validate: payload.Validate, Committers: side, Exclusive: side == 1})
 	if err != nil {
@@ -86,7 +87,7 @@ func serve(tb testing.TB, s store.Store, side int) *server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &server{tb, e}
+	return &server{tb, e, slots}
 }
 
 // background runs f until the test ends.
@@ -102,7 +103,7 @@ func background(tb testing.TB, f func(context.Context) error) {
 }
 
 func (s *server) work() {
-	w, err := worker.New(worker.Options{Handoff: direct.New(s.engine), Handlers: task.Passes(nil), Slots: slots})
+	w, err := worker.New(worker.Options{Handoff: direct.New(s.engine), Handlers: task.Passes(nil), Slots: s.slots})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -16,9 +16,19 @@ import (
 type allowance struct {
 	refused error // why it may take nothing; nil: it may
 	paused  bool  // its worker is paused: it takes nothing
-	room    int   // how much more it takes
+	room    int   // how many more it takes, in slots
+	instant int   // how many more it takes of kinds that occupy no slot
 	// tookQueued is set once it has taken what waited in its queues, as far as it has room.
 	tookQueued bool
+}
+
+// use takes the room of one execution. Instant ones take slots once there are too many of them.
+func (a *allowance) use(k *claimer, kind flow.Kind) {
+	if a.instant > 0 && k.state.instant(kind) {
+		a.instant--
+	} else {
+		a.room--
+	}
 }
 
 // dispatch is what a transaction does for claimers.
@@ -91,7 +101,7 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 	case runs && t.notePause(t.dispatch.pauses.on(store.PausedWorker, session.Name, t.now)):
 		a.paused = true
 	case runs:
-		a.room = k.n
+		a.room, a.instant = k.n, k.state.mostInstant(k.n)
 	case err != nil || session.ExpiresAt.IsZero():
 		a.refused = handoff.ErrSessionLost // its recovery has begun, and would miss a claim of now
 	default:
@@ -130,7 +140,7 @@ func (t *transaction) handOver(ctx context.Context) error {
 		if err := d.Claim(k.session, k.name, t.now); err != nil {
 			return err
 		}
-		t.dispatch.allowed[k].room--
+		t.dispatch.allowed[k].use(k, d.Kind)
 		t.dispatch.queued[d.Queue]--
 		t.dispatch.claimed[k] = append(t.dispatch.claimed[k], d.Execution)
 	}
@@ -245,20 +255,17 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 		return false, err
 	}
 	a.tookQueued = true
-	for limit := a.room; !t.dispatch.full(); {
-		more, moved, err := t.takeFrom(ctx, k, a, limit)
+	for limit := t.firstLook(k, a); !t.dispatch.full(); {
+		l, err := t.takeFrom(ctx, k, a, limit)
 		if err != nil {
 			return false, err
 		}
-		all = !more && !t.dispatch.full()
-		if all || moved == 0 || a.room == 0 || t.dispatch.moved >= heldBackBatch {
+		all = !l.more && !t.dispatch.full()
+		if all || a.room == 0 {
 			break
 		}
-		// The worker may run the executions behind those that were moved away.
-		if moved == limit {
-			limit = max(limit, heldBackBatch) // the front is of paused actions
-		} else {
-			limit = a.room
+		if limit = t.nextLook(k, a, limit, l); limit == 0 {
+			break
 		}
 	}
 	if all {
@@ -269,40 +276,80 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	return all, nil
 }
 
+// firstLook is how many executions a claimer's first look reads: those that it has slots for, or as many as its session was last
+// given that occupied none.
+func (t *transaction) firstLook(k *claimer, a *allowance) int {
+	return min(max(a.room, int(k.state.ahead.Load())), a.room+a.instant)
+}
+
+// nextLook is how many executions the next look reads, after one that read up to limit and left room; 0: there is none. There may be more
+// behind those that occupied no slot, and behind those that were moved away: a claimer that has room after its last look has found its
+// queues empty, and may be given what comes behind. Where no other replica can want the executions that a look reads and has no room
+// for, it reads twice as many: others would find them locked, and take the queue for empty.
+func (t *transaction) nextLook(k *claimer, a *allowance, limit int, l look) int {
+	switch {
+	case l.instant == limit:
+		if t.e.opts.Exclusive {
+			limit *= 2
+			k.state.ahead.Store(int32(min(limit, handoff.MostInstant)))
+		}
+		return min(limit, a.room+a.instant)
+	case l.instant > 0:
+		return a.room
+	case l.moved == 0 || t.dispatch.moved >= heldBackBatch:
+		return 0
+	case l.moved == limit:
+		return max(limit, heldBackBatch) // the front is of paused actions
+	default:
+		return a.room
+	}
+}
+
+// look is what one look of a claimer into its queues has found.
+type look struct {
+	more    bool // the queues may hold others: the limit was reached, or the claimer had no room for all
+	moved   int  // to other lanes
+	instant int  // claimed, of kinds that occupy no slot
+}
+
 // takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
-// and moves misplaced ones to the lanes of their kinds, and those of paused actions to lanes of their own. more says
-// that the queues may hold others: the limit was reached, or the claimer had no room for all.
-func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (more bool, moved int, err error) {
+// and moves misplaced ones to the lanes of their kinds, and those of paused actions to lanes of their own.
+func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (look, error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
 	if err := t.flushExcept(ctx, newExecution); err != nil {
-		return false, 0, err
+		return look{}, err
 	}
 	all, err := t.tx.Take(ctx, t.notPaused(k.queues), limit)
 	if err != nil {
-		return false, 0, fmt.Errorf("take: %w", err)
+		return look{}, fmt.Errorf("take: %w", err)
 	}
 	for _, x := range all {
 		t.dispatch.bytes += x.PayloadSize()
 	}
 	xs, err := t.relane(ctx, all)
 	if err != nil {
-		return false, 0, fmt.Errorf("take: %w", err)
+		return look{}, fmt.Errorf("take: %w", err)
 	}
-	more, moved = len(all) >= limit, len(all)-len(xs)
-	if len(xs) > a.room {
-		xs, more = xs[:a.room], true
-	}
+	l := look{more: len(all) >= limit, moved: len(all) - len(xs)}
 	for _, x := range xs {
+		if a.room == 0 { // what is behind it waits as well, of whatever kind: executions leave a queue in order
+			l.more = true
+			k.state.ahead.Store(0)
+			break
+		}
 		d := flow.Load(x) // fresh from the store: what was decided about it has been written
 		t.add(d)
 		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
-			return false, 0, err
+			return look{}, err
 		}
 		t.changed(d)
 		if d.Place == flow.Held {
-			a.room--
+			a.use(k, x.Kind)
+			if k.state.instant(x.Kind) {
+				l.instant++
+			}
 			t.dispatch.claimed[k] = append(t.dispatch.claimed[k], x)
 		}
 	}
-	return more, moved, nil
+	return l, nil
 }

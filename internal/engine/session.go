@@ -36,6 +36,18 @@ type sessionState struct {
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the mutex of the cache guards it
 	logging sync.RWMutex  // held for reading while logs of the session are stored
+	ahead   atomic.Int32  // how many executions looks into its queues read beyond its slots, because the last ones occupied none
+}
+
+// instant reports whether executions of a kind occupy no slot of the session's worker.
+func (s *sessionState) instant(kind flow.Kind) bool { return slices.Contains(s.session.Instant, kind) }
+
+// mostInstant is how many of them a call of Take for n slots brings beyond these.
+func (s *sessionState) mostInstant(n int) int {
+	if len(s.session.Instant) == 0 {
+		return 0
+	}
+	return max(0, handoff.MostInstant-n)
 }
 
 func newSessionCache() *sessionCache { return &sessionCache{known: map[flow.ID]*sessionState{}} }

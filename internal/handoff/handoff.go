@@ -50,7 +50,15 @@ type Session struct {
 	Queues   []string `json:"queues"`
 	Kinds    []string `json:"kinds"`
 	Slots    int      `json:"slots"`
+	// Instant are the kinds that a worker of the engine's process runs without occupying a slot. A call of Take brings
+	// executions of them also beyond the number that it asks for, up to MostInstant in all.
+	Instant []flow.Kind `json:"-"`
 }
+
+// MostInstant is how many executions one call of Take brings, those of instant kinds included, if it does not ask for more. To claim
+// 200 on SQLite takes about 5 ms, for which other requests wait. With one commit for them and one for their ends, a no-op costs a
+// hundredth of a commit.
+const MostInstant = 200
 
 // Assignment is one attempt. It has been claimed for the session before it is handed over.
 type Assignment struct {

@@ -33,7 +33,7 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 	asked := time.Now()
 	ctx, stop := outlasting(ctx, openWithin)
 	defer stop()
-	s := handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots}
+	s := handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots, Instant: w.instant}
 	id, work, err := w.reopen(ctx, s)
 	if err != nil {
 		return flow.ID{}, nil, err

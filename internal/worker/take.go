@@ -62,21 +62,20 @@ func (s *session) takeFor(ctx context.Context, first bool, share int) {
 }
 
 // room reports whether the worker may take more. When the engine is slow, ended attempts wait for their
-// acknowledgement: with 32 slots no call of Take begins while 192 attempts (4·32+64) or more are held.
+// acknowledgement: with 32 slots no call of Take begins while 592 attempts (4·32+64+2·200) or more are held.
 func (s *session) room() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held) < 4*s.w.Slots+64
+	return len(s.held) < 4*s.w.Slots+64+2*handoff.MostInstant
 }
 
-// start runs assignments: the instant ones one after another in one slot, before it returns, the others each in a slot of its
-// own. Every call claims for free slots only, so there is a slot for each, unless work that an earlier call had claimed came
-// late and has taken some. Instant ones take microseconds and keep no slot, so the next call of Take asks for theirs too;
-// without that, with 4 slots and calls for 3 and 1 by turns, 4,000 no-ops took 1.4 times as long. Assignments without a handler
-// or without a slot are given back.
+// start runs assignments: the instant ones first, one after another in one slot, and then the others, each in a slot of its own.
+// Every call claims for free slots only, so there is a slot for each, unless work that an earlier call had claimed came late and
+// has taken some. Instant ones take microseconds and keep no slot: a call brings more of them than it asks for. Assignments without
+// a handler or without a slot are given back.
 func (s *session) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
-	var begun, instant []*attempt
+	var begun, instant, lasting []*attempt
 	var declined []flow.AttemptID
 	for i := range work {
 		if s.w.Handlers[work[i].Kind] == nil {
@@ -105,17 +104,24 @@ func (s *session) start(work []handoff.Assignment) {
 		case is:
 			instant = append(instant, a)
 			continue
-		case !s.w.occupyFree():
-			declined = append(declined, s.giveBack(a))
-			continue
 		default:
-			a.begin()
-			go a.run()
+			lasting = append(lasting, a)
+			continue
 		}
 		begun = append(begun, a)
 	}
+	declined = append(declined, s.runInstant(instant)...)
+	for _, a := range lasting {
+		if !s.w.occupyFree() {
+			declined = append(declined, s.giveBack(a))
+			continue
+		}
+		a.begin()
+		go a.run()
+		begun = append(begun, a)
+	}
 	s.reports.add(begun...)
-	s.decline(append(declined, s.runInstant(instant)...))
+	s.decline(declined)
 }
 
 // runInstant runs instant attempts one after another in one slot. It returns those that it gives back because no slot is free.

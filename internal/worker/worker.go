@@ -47,6 +47,7 @@ type Options struct {
 type Worker struct {
 	Options
 	kinds    []string
+	instant  []flow.Kind      // those of the handlers that never wait
 	previous *previousSession // nil once the handlers know which attempts are resumed
 
 	sessions context.Context // ends with Abandon, and ends every session
@@ -99,9 +100,12 @@ func New(o Options) (*Worker, error) {
 	if o.Memory != nil {
 		w.previous.session, w.previous.until = o.Memory.Earlier()
 	}
-	for _, h := range o.Handlers {
+	for kind, h := range o.Handlers {
 		if a, ok := h.(task.Advertiser); ok {
 			w.kinds = append(w.kinds, a.Offers()...)
+		}
+		if _, ok := h.(task.Instant); ok {
+			w.instant = append(w.instant, kind)
 		}
 	}
 	return w, nil
