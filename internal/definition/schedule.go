@@ -114,6 +114,8 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 		var err error
 		if s.Schedule, err = schedule.New(spec); err != nil {
 			b.scheduleFaults(v, err)
+		} else if costly := s.Schedule.Costly(); costly != nil && !b.trusted {
+			b.scheduleFaults(v, costly)
 		} else if idle := s.Schedule.Idle(); idle != nil && !b.trusted {
 			b.scheduleFaults(v, idle)
 		}

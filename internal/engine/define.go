@@ -100,16 +100,24 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		return nil, err
 	}
 	asked := time.Now()
-	stored, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
-		out.all = make([]Defined, len(defs))
-		for _, i := range byName(defs) {
-			var moved []*catalog.Alias
-			if out.all[i], moved, err = t.defineOne(ctx, defs[i], &o); err != nil {
-				return defined{}, err
-			}
-			out.aliases = append(out.aliases, moved...)
+	var stored defined
+	err := unmoved(ctx, func() error {
+		begins, err := e.planBeginnings(ctx, defs)
+		if err != nil {
+			return err
 		}
-		return out, nil
+		stored, err = inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
+			out.all = make([]Defined, len(defs))
+			for _, i := range byName(defs) {
+				var moved []*catalog.Alias
+				if out.all[i], moved, err = t.defineOne(ctx, defs[i], &o, begins[defs[i].Name]); err != nil {
+					return defined{}, err
+				}
+				out.aliases = append(out.aliases, moved...)
+			}
+			return out, nil
+		})
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -138,8 +146,8 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	return out, nil
 }
 
-// defineOne stores one definition and puts it in force, and returns the aliases that it has moved.
-func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder) (out Defined, moved []*catalog.Alias, err error) {
+// defineOne stores one definition and puts it in force, and returns the aliases that it has moved. begins is what becomes of a schedule.
+func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder, begins *passing) (out Defined, moved []*catalog.Alias, err error) {
 	version, created, err := t.define(ctx, d)
 	if err != nil {
 		return out, nil, fmt.Errorf("define %q: %w", d.Name, err)
@@ -147,7 +155,7 @@ func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o
 	out = Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created}
 	switch {
 	case d.Kind == definition.KindSchedule:
-		if err := t.beginSchedule(ctx, d, version); err != nil {
+		if err := t.beginSchedule(ctx, d, version, begins); err != nil {
 			return out, nil, fmt.Errorf("begin schedule %q: %w", d.Name, err)
 		}
 	case d.Rule != nil || d.Trigger != nil:

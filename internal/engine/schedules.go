@@ -206,9 +206,75 @@ func (t *transaction) define(ctx context.Context, d *definition.Definition) (ver
 	return t.tx.Define(ctx, row)
 }
 
-// beginSchedule lets a schedule go by a version of its document that is new to it. What has passed by the version before and
-// is not decided about is missed: no time is decided about twice, and none is dropped.
-func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definition, version int) error {
+// errScheduleMoved is returned by a transaction that finds a schedule otherwise than it was planned for.
+var errScheduleMoved = errors.New("the schedule was decided about meanwhile")
+
+// plansAgain is how often a change of a schedule is planned: a schedule of every second is decided about once a second, and a plan takes
+// less than that.
+const plansAgain = 20
+
+// unmoved lets decide plan a change and carry it out until no other transaction comes between.
+func unmoved(ctx context.Context, decide func() error) (err error) {
+	for range plansAgain {
+		if err = decide(); !errors.Is(err, errScheduleMoved) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// passing is what becomes of a schedule's nominal times when it is steered or edited. It is worked out before the transaction, as the plans
+// of ticks are: a search for times can take 0.1 s, in which no other request would be committed.
+type passing struct {
+	was    store.Schedule // as it was when this was worked out
+	missed []schedule.Missed
+	next   time.Time
+}
+
+// stands reports whether a schedule is still as it was.
+func (p *passing) stands(k *store.Schedule) bool {
+	return k.Version == p.was.Version && k.Next.Equal(p.was.Next) && k.PausedAt.Equal(p.was.PausedAt)
+}
+
+// planBeginnings works out what becomes of the schedules among definitions, by name, when these are applied. What has passed by the version
+// before and is not decided about is missed: no time is decided about twice, and none is dropped.
+func (e *Engine) planBeginnings(ctx context.Context, defs []*definition.Definition) (map[string]*passing, error) {
+	var all map[string]*passing
+	var now time.Time
+	for _, d := range defs {
+		if d.Kind != definition.KindSchedule {
+			continue
+		}
+		if all == nil {
+			var err error
+			if now, err = e.now(ctx); err != nil {
+				return nil, err
+			}
+			all = map[string]*passing{}
+		}
+		p := &passing{}
+		k, before, err := e.Schedule(ctx, d.Name)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			p.was = k
+			if why := schedule.MissedReplaced; !k.Next.IsZero() {
+				if !k.PausedAt.IsZero() {
+					why = schedule.MissedPaused
+				}
+				p.missed, _ = before.Schedule.Passed(k.Next, now, why)
+			}
+		}
+		p.next, _ = d.Schedule.Next(now)
+		all[d.Name] = p
+	}
+	return all, nil
+}
+
+// beginSchedule lets a schedule go by a version of its document that is new to it.
+func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definition, version int, p *passing) error {
 	locked, err := t.tx.LockSchedules(ctx, []string{d.Name}, false)
 	if err != nil {
 		return err
@@ -217,25 +283,16 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 	if len(locked) > 0 {
 		k = locked[0]
 	}
-	if k.Version == version {
+	switch {
+	case k.Version == version:
 		return nil
+	case !p.stands(&k):
+		return errScheduleMoved
 	}
-	if k.Version > 0 && !k.Next.IsZero() {
-		before, err := t.scheduleDocument(ctx, d.Name, k.Version)
-		if err != nil {
-			return err
-		}
-		why := schedule.MissedReplaced
-		if !k.PausedAt.IsZero() {
-			why = schedule.MissedPaused
-		}
-		missed, _ := before.Schedule.Passed(k.Next, t.now, why)
-		if err := t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(d.Name, missed, t.now)}); err != nil {
-			return err
-		}
+	if err := t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(d.Name, p.missed, t.now)}); err != nil {
+		return err
 	}
-	k.Version, k.CountedFrom = version, t.now
-	k.Next, _ = d.Schedule.Next(t.now)
+	k.Version, k.CountedFrom, k.Next = version, t.now, p.next
 	if d.Schedule.Paused && k.PausedAt.IsZero() {
 		k.PausedAt, k.Reason = t.now, "its document says paused: true"
 	}
@@ -255,7 +312,7 @@ func dueOf(d *definition.Definition, k *store.Schedule) time.Time {
 func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick {
 	ticks := make([]store.Tick, 0, len(all))
 	for _, m := range all {
-		ticks = append(ticks, store.Tick{Schedule: name, Nominal: m.First, Last: m.Last, Count: m.Count, At: now, Why: m.Why})
+		ticks = append(ticks, store.Tick{Schedule: name, Nominal: m.First, Last: m.Last, Count: m.Count, At: now, Why: m.Why, Message: m.Message})
 	}
 	return ticks
 }
@@ -304,18 +361,36 @@ func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.
 }
 
 // ResumeSchedule lets a schedule fire again. What has passed meanwhile is missed, or goes by the policy of catching up.
-func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) (store.Schedule, error) {
-	return e.steer(ctx, name, func(ctx context.Context, t *transaction, d *definition.Definition, k *store.Schedule) error {
-		if k.PausedAt.IsZero() {
-			return nil
+func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) (resumed store.Schedule, err error) {
+	err = unmoved(ctx, func() (err error) {
+		resumed, err = e.resumeSchedule(ctx, name, catchUp)
+		return err
+	})
+	return resumed, err
+}
+
+func (e *Engine) resumeSchedule(ctx context.Context, name string, catchUp bool) (store.Schedule, error) {
+	was, d, err := e.Schedule(ctx, name)
+	if err != nil {
+		return was, err
+	}
+	p := passing{was: was, next: was.Next}
+	if !was.PausedAt.IsZero() && !catchUp && !was.Next.IsZero() {
+		now, err := e.now(ctx)
+		if err != nil {
+			return was, err
 		}
-		k.PausedAt, k.Reason, k.CountedFrom = time.Time{}, "", t.now
-		if catchUp || k.Next.IsZero() {
+		p.missed, p.next = d.Schedule.Passed(was.Next, now, schedule.MissedPaused)
+	}
+	return e.steer(ctx, name, func(ctx context.Context, t *transaction, _ *definition.Definition, k *store.Schedule) error {
+		switch {
+		case k.PausedAt.IsZero():
 			return nil
+		case !p.stands(k):
+			return errScheduleMoved
 		}
-		missed, next := d.Schedule.Passed(k.Next, t.now, schedule.MissedPaused)
-		k.Next = next
-		return t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(k.Name, missed, t.now)})
+		k.PausedAt, k.Reason, k.CountedFrom, k.Next = time.Time{}, "", t.now, p.next
+		return t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(k.Name, p.missed, t.now)})
 	})
 }
 

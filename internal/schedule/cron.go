@@ -258,35 +258,6 @@ func (c *cron) next(civil time.Time) (time.Time, bool) {
 	}
 }
 
-// means reports whether the line means a whole second of a day.
-func (c *cron) means(d day, hour, minute, second int) bool {
-	return c.hour&(1<<hour) != 0 && c.minute&(1<<minute) != 0 && c.second&(1<<second) != 0 && c.month&(1<<d.month) != 0 && c.onDay(d)
-}
-
-// until is the end of the times that the line means without a break, from one of its times on: of the second, the
-// minute, the hour or the day.
-func (c *cron) until(civil time.Time) time.Time {
-	const all = 1<<60 - 1
-	year, month, day := civil.Date()
-	hour, minute, second := civil.Clock()
-	switch {
-	case c.second != all:
-		second++
-	case c.minute != all:
-		minute, second = minute+1, 0
-	case c.hour != 1<<24-1:
-		hour, minute, second = hour+1, 0, 0
-	default:
-		return nextDay(civil)
-	}
-	return time.Date(year, month, day, hour, minute, second, 0, time.UTC)
-}
-
-// covers reports whether the line means every time of a day, which it means, that another one means there.
-func (c *cron) covers(other *cron) bool {
-	return other.hour&^c.hour|other.minute&^c.minute|other.second&^c.second == 0
-}
-
 // onClock is the first time of a day at or after one that the line means; false when there is none on that day.
 func (c *cron) onClock(hour, minute, second int) (h, m, s int, comes bool) {
 	h = atLeast(c.hour, hour)

@@ -88,12 +88,7 @@ type Schedule struct {
 	until  time.Time
 	except exceptions
 	idle   []error
-}
-
-// exceptions are local times that do not count.
-type exceptions struct {
-	dates map[string]bool // as 2026-12-25
-	lines []cron
+	costly error // nil: the bounds of costs hold
 }
 
 // nearZone says how a zone is written whose letters are of another case: the names of the database are not the same in every case.
@@ -153,6 +148,10 @@ func New(spec Spec) (*Schedule, error) {
 	s.readCron(fault)
 	s.readEvery(fault)
 	s.readAt(fault)
+	if s.costly = s.tooCostly(); s.costly != nil {
+		return s, errors.Join(faults...)
+	}
+	s.checkLines(fault)
 	s.readBounds(fault)
 	if spec.Days != "" && len(spec.Cron) == 0 {
 		fault("days", "days says how a cron line is read, and there is none", "leave it out")
@@ -164,17 +163,13 @@ func New(spec Spec) (*Schedule, error) {
 }
 
 func (s *Schedule) readCron(fault func(path, message, fix string)) {
-	for i, line := range s.Cron {
-		path := "cron"
-		if len(s.Cron) > 1 {
-			path = fmt.Sprintf("cron[%d]", i)
-		}
-		c, err := parseCron(line, s.Days)
+	for i, text := range s.Cron {
+		c, err := parseCron(text, s.Days)
 		if err != nil {
-			fault(path, err.Error(), "")
+			fault(s.cronPath(i), err.Error(), "")
 			continue
 		}
-		t := times{zone: s.zone, gap: s.Gap, repeat: s.Repeat, next: func(civil time.Time) (time.Time, bool) { return s.except.next(&c, civil) }}
+		t := times{zone: s.zone, gap: s.Gap, repeat: s.Repeat, set: &line{c, &s.except}}
 		if t.gap == "" {
 			if t.gap = GapNext; c.anyHour {
 				t.gap = GapSkip
@@ -185,13 +180,34 @@ func (s *Schedule) readCron(fault func(path, message, fix string)) {
 				t.repeat = RepeatBoth
 			}
 		}
-		if _, comes := t.next(beginning); !comes {
-			fault(path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, which is not among the exceptions")
-		} else if _, comes := t.after(beginning); !comes {
-			fault(path, fmt.Sprintf("%.60q never comes: the clocks of %s jump over each of its times", line, s.zone), "write gap: next, or another time")
-		}
 		s.lines = append(s.lines, t)
+		s.except.beside(&c)
 	}
+}
+
+// checkLines refuses lines that never come.
+func (s *Schedule) checkLines(fault func(path, message, fix string)) {
+	if len(s.lines) != len(s.Cron) {
+		return // the faults of the others have been said, and paths would be of other lines
+	}
+	lines := s.walk(beginning).lines
+	for i := range lines {
+		switch comes, skipped := lines[i].comes(); {
+		case comes:
+		case skipped:
+			fault(s.cronPath(i), fmt.Sprintf("%.60q never comes: the clocks of %s jump over each of its times", s.Cron[i], s.zone), "write gap: next, or another time")
+		default:
+			fault(s.cronPath(i), fmt.Sprintf("%.60q never comes", s.Cron[i]), "name a day that the month has, which is not among the exceptions")
+		}
+	}
+}
+
+// cronPath is where a line is written.
+func (s *Schedule) cronPath(i int) string {
+	if len(s.Cron) > 1 {
+		return fmt.Sprintf("cron[%d]", i)
+	}
+	return "cron"
 }
 
 func (s *Schedule) readEvery(fault func(path, message, fix string)) {
@@ -201,6 +217,8 @@ func (s *Schedule) readEvery(fault func(path, message, fix string)) {
 		}
 		return
 	}
+	all := between(s.Every, s.Offset)
+	s.except.beside(&all)
 	if s.Every < leastEvery || s.Every > mostEvery || s.Every%time.Second != 0 {
 		fault("every", fmt.Sprintf("%s is not an interval of whole seconds from %s to 366 days", s.Every, leastEvery), "write every: 15m")
 	}
@@ -219,8 +237,8 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 	if s.At == "" {
 		return
 	}
-	only := func(moment time.Time, zone *time.Location) {
-		s.at = &times{zone: zone, gap: s.Gap, repeat: s.Repeat, next: func(civil time.Time) (time.Time, bool) { return moment, !moment.Before(civil) }}
+	only := func(at time.Time, zone *time.Location) {
+		s.at = &times{zone: zone, gap: s.Gap, repeat: s.Repeat, set: localTime(at)}
 		s.at.gap = cmp.Or(s.at.gap, GapNext)
 		s.at.repeat = cmp.Or(s.at.repeat, RepeatFirst)
 	}
@@ -249,8 +267,8 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 		}
 		for _, form := range append([]string{time.DateOnly}, atForms...) {
 			if t, err := time.Parse(form, text); err == nil {
-				only := times{zone: s.zone, gap: GapNext, repeat: RepeatFirst, next: func(civil time.Time) (time.Time, bool) { return t, !t.Before(civil) }}
-				bound, _ = only.after(time.Unix(0, 0).AddDate(-1000, 0, 0))
+				only := times{zone: s.zone, gap: GapNext, repeat: RepeatFirst, set: localTime(t)}
+				bound, _ = (&seeker{times: &only}).after(time.Unix(0, 0).AddDate(-1000, 0, 0), endOfTime)
 				return bound
 			}
 		}
@@ -273,164 +291,20 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 	}
 }
 
-// add reads an exception, and reports whether it ever comes; one that does not, as 30 February, is not kept.
-func (e *exceptions) add(line string) (comes bool, err error) {
-	if _, err := time.Parse(time.DateOnly, line); err == nil {
-		if e.dates == nil {
-			e.dates = map[string]bool{}
-		}
-		e.dates[line] = true
-		return true, nil
-	}
-	if !strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "@") {
-		return false, fmt.Errorf("%.40q is neither a date nor a cron line", line)
-	}
-	c, err := parseCron(line, EitherDay)
-	if err != nil {
-		return false, err
-	}
-	if _, comes = c.next(beginning); comes {
-		e.lines = append(e.lines, c)
-	}
-	return comes, nil
-}
-
 // Idle are the exceptions that never come. They change nothing, so a schedule that was stored with them works; a new one is refused.
 func (s *Schedule) Idle() error { return errors.Join(s.idle...) }
 
+// Costly is why the times of the schedule would take too long to find. A new one is refused; one that was stored has no times, and what
+// becomes of the time that it was waiting for is that it is missed.
+func (s *Schedule) Costly() error { return s.costly }
+
 // beginning is from when on a line is looked for that may never come.
 var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// exceptionsPassed is how many steps are made over what is excepted before nothing counts as coming any more. A step
-// passes one time, or what one exception means without a break: a minute, an hour, a day.
-const exceptionsPassed = 50_000
-
-// next is the first time at or after civil that a line means and that is no exception.
-func (e *exceptions) next(c *cron, civil time.Time) (time.Time, bool) {
-	for range exceptionsPassed {
-		t, comes := c.next(civil)
-		if !comes {
-			return t, false
-		}
-		l, is := e.at(t)
-		switch {
-		case !is:
-			return t, true
-		case l != nil && !l.covers(c):
-			civil = l.until(t)
-		default: // nothing of this day is left
-			civil = nextDay(t)
-		}
-	}
-	return time.Time{}, false
-}
-
-// at reports whether a whole second is excepted: as the day that it is of, or by a line, which is returned.
-func (e *exceptions) at(civil time.Time) (by *cron, is bool) {
-	if e.dates[civil.Format(time.DateOnly)] {
-		return nil, true
-	}
-	by = e.line(civil)
-	return by, by != nil
-}
-
-// nextDay is when the day after that of a local time begins.
-func nextDay(civil time.Time) time.Time {
-	year, month, day := civil.Date()
-	return time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
-}
-
-// line returns the first line that means a whole second; nil: none does. It is asked at every step, up to 50,000 with
-// 1,000 lines each: a line is not searched for its next time, which takes 0.1 ms for a rare one.
-func (e *exceptions) line(civil time.Time) *cron {
-	d := dayOf(civil)
-	hour, minute, second := civil.Clock()
-	for i := range e.lines {
-		if l := &e.lines[i]; l.means(d, hour, minute, second) {
-			return l
-		}
-	}
-	return nil
-}
-
-func (e *exceptions) empty() bool { return len(e.dates)+len(e.lines) == 0 }
-
-// Next is the first nominal time after t; false when there is none.
-func (s *Schedule) Next(t time.Time) (time.Time, bool) {
-	if t.Before(s.from) {
-		t = s.from.Add(-time.Nanosecond)
-	}
-	next, comes := s.unbounded(t)
-	if comes && !s.until.IsZero() && !next.Before(s.until) {
-		return time.Time{}, false
-	}
-	return next, comes
-}
-
-// unbounded is Next without regard to From and Until.
-func (s *Schedule) unbounded(t time.Time) (time.Time, bool) {
-	if s.Every != 0 {
-		return s.nextOfInterval(t)
-	}
-	if s.at != nil {
-		return s.at.after(t)
-	}
-	var first time.Time
-	for i := range s.lines {
-		if n, ok := s.lines[i].after(t); ok && (first.IsZero() || n.Before(first)) {
-			first = n
-		}
-	}
-	return first, !first.IsZero()
-}
-
-// nextOfInterval counts intervals from the beginning of 1970 in UTC, so that the times do not depend on when the schedule was
-// made, paused or late.
-func (s *Schedule) nextOfInterval(t time.Time) (time.Time, bool) {
-	every, offset := int64(s.Every/time.Second), int64(s.Offset/time.Second)
-	n := (t.Unix()-offset)/every + 1
-	for range exceptionsPassed {
-		next := time.Unix(n*every+offset, 0).UTC()
-		if s.except.empty() {
-			return next, true
-		}
-		in := spanAt(next, s.zone)
-		local := civil(next, in.offset)
-		l, is := s.except.at(local)
-		if !is {
-			return next, true
-		}
-		until := nextDay(local)
-		if l != nil {
-			until = l.until(local)
-		}
-		// A day has 86,400 intervals of a second: it is passed in one step, or in two where the zone's clocks change on it.
-		over := until.Add(-in.offset)
-		if !in.end.IsZero() && in.end.Before(over) {
-			over = in.end
-		}
-		n = max(n, (over.Unix()-offset-1)/every) + 1
-	}
-	return time.Time{}, false
-}
 
 // Holds reports whether t is a nominal time.
 func (s *Schedule) Holds(t time.Time) bool {
 	n, ok := s.Next(t.Add(-time.Nanosecond))
 	return ok && n.Equal(t)
-}
-
-// Count counts the nominal times from <= t < to, and stops at most. last is the last one counted.
-func (s *Schedule) Count(from, to time.Time, most int) (n int, last time.Time) {
-	at := from.Add(-time.Nanosecond)
-	for n < most {
-		next, ok := s.Next(at)
-		if !ok || !next.Before(to) {
-			break
-		}
-		n, last, at = n+1, next, next
-	}
-	return n, last
 }
 
 // Due is when a nominal time is fired: later by up to the jitter, by the same span on every server.

@@ -144,43 +144,6 @@ func TestIdleExceptions(t *testing.T) {
 	}
 }
 
-// A line means exactly the times at which its next time is that time itself, and covers another one where it means all
-// of its times of a day.
-func TestMeans(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var lines []cron
-	for _, text := range append(oracleLines, "* * * * * *", "*/7 0-58 * * * *", "0 0 13 * 5", "0 12 L 2 1#2") {
-		c, err := parseCron(text, EitherDay)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, c)
-	}
-	for i := range lines {
-		c, held := &lines[i], 0
-		for at := range 4000 {
-			civil := time.Unix(random.Int64N(40*366*86400)+946684800, 0).UTC()
-			if at%2 == 0 { // near a time that it means
-				civil, _ = c.next(civil)
-				civil = civil.Add(time.Duration(random.IntN(3)-1) * []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}[random.IntN(4)])
-			}
-			next, _ := c.next(civil)
-			hour, minute, second := civil.Clock()
-			if got, want := c.means(dayOf(civil), hour, minute, second), next.Equal(civil); got != want {
-				t.Fatalf("line %d means %s: %t, want %t", i, civil, got, want)
-			} else if got {
-				held++
-			}
-			if o := &lines[random.IntN(len(lines))]; c.covers(o) && o.means(dayOf(civil), hour, minute, second) && c.month&(1<<civil.Month()) != 0 && c.onDay(dayOf(civil)) && !c.means(dayOf(civil), hour, minute, second) {
-				t.Fatalf("line %d does not cover %s", i, civil)
-			}
-		}
-		if held == 0 {
-			t.Errorf("line %d held at none of the times", i)
-		}
-	}
-}
-
 // rareExceptions are lines that hardly ever come, and then some.
 func rareExceptions(then ...string) (all []string) {
 	for n := range mostExceptions - len(then) {
@@ -332,7 +295,7 @@ func TestIntervalsBesideExceptions(t *testing.T) {
 				}
 				in := want.In(s.zone)
 				_, offset := in.Zone()
-				if local := want.Add(time.Duration(offset) * time.Second); !s.except.dates[in.Format(time.DateOnly)] && s.except.line(local) == nil {
+				if local := want.Add(time.Duration(offset) * time.Second); !isExcepted(&s.except, local) {
 					break
 				}
 			}

@@ -24,6 +24,7 @@ type Missed struct {
 	First, Last time.Time
 	Count       int // countLimit: at least as many
 	Why         string
+	Message     string // what else there is to say
 }
 
 // countLimit is where missed times are no longer counted: every second of a day are fewer.
@@ -48,24 +49,34 @@ const fireLimit = 100
 // Tick decides about the nominal times from next on that are due at now. What is not late by more than Grace is fired whatever
 // the policy of catching up says.
 func (s *Schedule) Tick(name string, next, now time.Time) (p Plan) {
+	if s.costly != nil {
+		return Plan{Missed: s.refused(next)}
+	}
 	timely := now.Add(-Grace)
 	if late := s.Due(name, next); late.Before(timely) {
 		next = s.late(&p, name, next, timely, now)
 	}
-	for !next.IsZero() && !s.Due(name, next).After(now) && len(p.Fire) < fireLimit+s.AtMost {
+	for w := s.walk(next); !next.IsZero() && !s.Due(name, next).After(now) && len(p.Fire) < fireLimit+s.AtMost; {
 		p.Fire = append(p.Fire, Fire{next, FiredOnTime})
-		next, _ = s.Next(next)
+		next, _ = w.next()
 	}
 	p.Next = next
 	return p
 }
 
+// refused is the time that a schedule was waiting for, of which the times are not looked for any more.
+func (s *Schedule) refused(next time.Time) []Missed {
+	return []Missed{{First: next, Last: next, Count: 1, Why: MissedFault, Message: s.costly.Error()}}
+}
+
 // late decides about the nominal times from next on that are late, and returns the first one that is not.
 func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.Time {
-	since := now.Add(-s.Within)
-	var caught []time.Time // within the bound, the newest of them
-	keep := 1
-	if s.CatchUp == CatchUpAll {
+	var caught []time.Time // the newest of them, within the bound
+	keep := 0
+	switch s.CatchUp {
+	case CatchUpLast:
+		keep = 1
+	case CatchUpAll:
 		keep = s.AtMost
 	}
 	var missed Missed
@@ -77,23 +88,18 @@ func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.
 			missed.Count++
 		}
 	}
+	since := maxTime(now.Add(-s.Within), s.newest(next, timely.Add(-s.Jitter), keep))
 	if next.Before(since) {
 		if n, last := s.Count(next, since, countLimit); n > 0 {
 			missed = Missed{First: next, Last: last, Count: n, Why: MissedLate}
 			next, _ = s.Next(maxTime(last, since.Add(-time.Nanosecond)))
 		}
 	}
-	for !next.IsZero() && s.Due(name, next).Before(timely) {
-		if s.CatchUp == CatchUpNone {
-			miss(next)
-		} else {
-			if len(caught) == keep {
-				miss(caught[0])
-				caught = caught[1:]
-			}
-			caught = append(caught, next)
+	for w := s.walk(next); !next.IsZero() && s.Due(name, next).Before(timely); next, _ = w.next() {
+		if caught = append(caught, next); len(caught) > keep {
+			miss(caught[0])
+			caught = caught[1:]
 		}
-		next, _ = s.Next(next)
 	}
 	if s.CatchUp == CatchUpLast && !next.IsZero() && !s.Due(name, next).After(now) {
 		for _, t := range caught { // a later one is fired in time
@@ -110,6 +116,20 @@ func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.
 	return next
 }
 
+// newest is from when on there are keep nominal times before end, or next where there are fewer since then. What comes before it is missed
+// and need not be passed one by one: a schedule of every second has 2.7 million times in a month.
+func (s *Schedule) newest(next, end time.Time, keep int) time.Time {
+	for span := time.Hour; ; span *= 8 {
+		start := end.Add(-span)
+		if !start.After(next) {
+			return next
+		}
+		if n, _ := s.Count(start, end, keep); n == keep {
+			return start
+		}
+	}
+}
+
 func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -119,6 +139,9 @@ func maxTime(a, b time.Time) time.Time {
 
 // Passed is what was missed from next until now, and the first nominal time that was not.
 func (s *Schedule) Passed(next, now time.Time, why string) (missed []Missed, left time.Time) {
+	if s.costly != nil {
+		return s.refused(next), time.Time{}
+	}
 	if n, last := s.Count(next, now, countLimit); n > 0 {
 		missed = []Missed{{First: next, Last: last, Count: n, Why: why}}
 		left, _ = s.Next(maxTime(last, now.Add(-time.Nanosecond)))
@@ -177,14 +200,15 @@ func (s *Schedule) Changes(from, to time.Time) (all []Change) {
 
 // locals are the local times of the schedule from low to below high, as if its zone were UTC.
 func (s *Schedule) locals(low, high time.Time) (all []time.Time) {
+	lines := s.localLines()
 	for t := low; len(all) < changeTimes; {
 		var first time.Time
-		for _, line := range s.localLines() {
-			if n, ok := line.next(t); ok && (first.IsZero() || n.Before(first)) {
+		for i := range lines {
+			if n, ok := lines[i].set.within(&lines[i], t, high); ok && (first.IsZero() || n.Before(first)) {
 				first = n
 			}
 		}
-		if first.IsZero() || !first.Before(high) {
+		if first.IsZero() {
 			break
 		}
 		all = append(all, first)
@@ -193,9 +217,9 @@ func (s *Schedule) locals(low, high time.Time) (all []time.Time) {
 	return all
 }
 
-func (s *Schedule) localLines() []times {
-	if s.at != nil && s.at.zone == s.zone {
-		return []times{*s.at}
+func (s *Schedule) localLines() []seeker {
+	if s.Every != 0 || s.at != nil && s.at.zone != s.zone {
+		return nil
 	}
-	return s.lines
+	return s.walk(time.Time{}).lines
 }

@@ -1,0 +1,345 @@
+package schedule
+
+import (
+	"math/bits"
+	"time"
+)
+
+// set is a set of local times.
+type set interface {
+	// within is the first time of the set from low to below high. It sets k.done where the set has no time from low on.
+	within(k *seeker, low, high time.Time) (time.Time, bool)
+}
+
+// times is a set of local times that become moments in a zone.
+type times struct {
+	set    set
+	zone   *time.Location
+	gap    Gap
+	repeat Repeat
+}
+
+// endOfTime comes after every year that can be written.
+var endOfTime = time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// localTime is a set of one local time.
+type localTime time.Time
+
+func (m localTime) within(k *seeker, low, high time.Time) (time.Time, bool) {
+	t := time.Time(m)
+	k.done = t.Before(low)
+	return t, !k.done && t.Before(high)
+}
+
+// line is the set of the times that a cron line means and that are not excepted.
+type line struct {
+	cron   cron
+	except *exceptions
+}
+
+func (l *line) within(k *seeker, low, high time.Time) (time.Time, bool) {
+	t := low.Truncate(time.Second)
+	if t.Before(low) {
+		t = t.Add(time.Second)
+	}
+	if k.most == 0 {
+		k.most, k.last = t.Year()+civilYears, t.Year()+2*civilYears
+	}
+	for t.Before(high) {
+		k.steps++
+		year, month, n := t.Date()
+		if year > k.most {
+			k.done = true
+			return t, false
+		}
+		if l.cron.month&(1<<month) == 0 {
+			t = time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
+			continue
+		}
+		switch d := dayOf(t); {
+		case !l.cron.onDay(d):
+		case l.except.dates[dayNumber(t)]:
+			k.most = max(k.most, min(year+civilYears, k.last)) // a date is excepted once: the line may come after it
+		case !k.isSpent(d):
+			hour, minute, second := t.Clock()
+			h, m, s, steps, comes := k.excepted(l.except, d).first(&l.cron, hour, minute, second)
+			k.steps += steps
+			if comes {
+				found := time.Date(year, month, n, h, m, s, 0, time.UTC)
+				return found, found.Before(high)
+			}
+			if hour+minute+second == 0 {
+				k.spend(d)
+			}
+		}
+		t = nextDay(t)
+	}
+	return t, false
+}
+
+// seeker looks for the moments of a set, one after the other. It belongs to one caller.
+type seeker struct {
+	*times
+	head  time.Time // the next moment; zero: none has been found yet
+	most  int       // the last year that is looked at, zero: as far as civilYears
+	last  int       // what most is at most
+	done  bool      // there is no further moment
+	spent []uint64  // the kinds of days of which exceptions leave nothing, a bit for each
+	seen  map[int]*excepted
+	steps int // days that were looked at, and comparisons with exceptions
+	in    span
+	known bool // in is a span of the zone
+}
+
+func (k *seeker) isSpent(d day) bool {
+	kind := d.kind()
+	return k.spent != nil && k.spent[kind/64]&(1<<(kind%64)) != 0
+}
+
+func (k *seeker) spend(d day) {
+	if k.spent == nil {
+		k.spent = make([]uint64, dayKinds/64+1)
+	}
+	k.spent[d.kind()/64] |= 1 << (d.kind() % 64)
+}
+
+var nothingExcepted = &excepted{}
+
+// excepted is what exceptions take of a day. All exceptions are asked once for a kind of day.
+func (k *seeker) excepted(e *exceptions, d day) *excepted {
+	if len(e.lines) == 0 {
+		return nothingExcepted
+	}
+	x := k.seen[d.kind()]
+	if x == nil {
+		if k.seen == nil {
+			k.seen = map[int]*excepted{}
+		}
+		x = e.on(d)
+		k.steps += len(e.lines)
+		k.seen[d.kind()] = x
+	}
+	return x
+}
+
+// spanAt is the span of the zone in which t lies. Times that follow one another are mostly of one span.
+func (k *seeker) spanAt(t time.Time) span {
+	if !k.known || !k.in.start.IsZero() && t.Before(k.in.start) || !k.in.end.IsZero() && !t.Before(k.in.end) {
+		k.in, k.known = spanAt(t, k.zone), true
+	}
+	return k.in
+}
+
+// after is the first moment of the set after t and before until. A set of which the clocks skip every time for civilYears is done: 02:30
+// on the last Sunday in March is in the set every year, and in Berlin, with GapSkip, it never comes.
+func (k *seeker) after(t, until time.Time) (time.Time, bool) {
+	for from := t.Add(time.Nanosecond); from.Before(until) && !k.done; {
+		in := k.spanAt(from)
+		low := civil(from, in.offset)
+		if k.gap == GapNext && in.offset > in.before && from.Equal(in.start) {
+			if _, comes := k.set.within(k, civil(from, in.before), low); comes {
+				k.most = 0
+				return from.UTC(), true
+			}
+			k.done = false // a moment within the gap has been passed; what comes after it has not
+		}
+		if in.before > in.offset && k.repeat == RepeatFirst {
+			if twice := civil(in.start, in.before); low.Before(twice) { // the first time has been in the span before
+				low = twice
+			}
+		}
+		high := civil(until, in.offset)
+		if !in.end.IsZero() {
+			end := civil(in.end, in.offset) // what clocks show at the end of the span
+			if in.after < in.offset && k.repeat == RepeatLast {
+				end = civil(in.end, in.after)
+			}
+			if end.Before(high) {
+				high = end
+			}
+		}
+		if found, comes := k.set.within(k, low, high); comes {
+			k.most = 0
+			return found.Add(-in.offset), true
+		}
+		if in.end.IsZero() {
+			break
+		}
+		from = in.end
+	}
+	return time.Time{}, false
+}
+
+// comes reports whether the set ever comes, and, where it does not, whether the zone's clocks skip all its times.
+func (k *seeker) comes() (comes, skipped bool) {
+	if _, comes = k.after(beginning, endOfTime); comes {
+		return true, false
+	}
+	k.most, k.done = 0, false
+	_, skipped = k.set.within(k, beginning, endOfTime)
+	return false, skipped
+}
+
+// walk passes through the nominal times of a schedule, the earliest first. It belongs to one caller.
+//
+// Its lines are looked for within a window, from the last one to horizon, that grows while it is empty: a line that comes once in
+// 28 years is not looked for that far where another one comes tomorrow.
+type walk struct {
+	s       *Schedule
+	lines   []seeker
+	free    *seeker   // of the seconds that are not excepted, between which intervals are looked for
+	at      time.Time // of an interval, the last time
+	horizon time.Time // each line's moments before it have been found
+	days    int       // of the next window
+}
+
+const (
+	firstWindow = 2       // days
+	mostWindow  = 1 << 17 // days, 359 years: a window that does not end the search is rare
+)
+
+// between is the line of all times at which an interval may be due. One of whole minutes is due at the same second of each: no zone has had
+// an offset with seconds since 1972.
+func between(every, offset time.Duration) cron {
+	c := cron{second: 1<<60 - 1, minute: 1<<60 - 1, hour: 1<<24 - 1, month: 1<<13 - 1, anyDay: true, anyWeekday: true}
+	if every%time.Minute == 0 {
+		c.second = 1 << (offset % time.Minute / time.Second)
+	}
+	return c
+}
+
+// walk begins after t.
+func (s *Schedule) walk(t time.Time) *walk {
+	if t.Before(s.from) {
+		t = s.from.Add(-time.Nanosecond)
+	}
+	w := &walk{s: s, at: t, horizon: t.Add(time.Nanosecond), days: firstWindow}
+	seen := map[int]*excepted{}
+	switch {
+	case s.costly != nil:
+	case s.Every != 0:
+		w.free = &seeker{times: &times{set: &line{between(s.Every, s.Offset), &s.except}, zone: s.zone}, seen: seen}
+	case s.at != nil:
+		w.lines = []seeker{{times: s.at}}
+	default:
+		w.lines = make([]seeker, len(s.lines))
+		for i := range s.lines {
+			w.lines[i] = seeker{times: &s.lines[i], seen: seen}
+		}
+	}
+	return w
+}
+
+// next is the next nominal time; false when there is none.
+func (w *walk) next() (next time.Time, comes bool) {
+	if w.free != nil {
+		next, comes = w.nextOfInterval()
+	} else {
+		next, comes = w.nextOfLines()
+	}
+	if comes && !w.s.until.IsZero() && !next.Before(w.s.until) {
+		return time.Time{}, false
+	}
+	return next, comes
+}
+
+func (w *walk) nextOfLines() (first time.Time, comes bool) {
+	for {
+		for i := range w.lines {
+			if head := w.lines[i].head; !head.IsZero() && (first.IsZero() || head.Before(first)) {
+				first = head
+			}
+		}
+		if !first.IsZero() {
+			w.days = firstWindow
+			for i := range w.lines {
+				if w.lines[i].head.Equal(first) {
+					w.seek(i, first)
+				}
+			}
+			return first, true
+		}
+		if !w.widen() {
+			return first, false
+		}
+	}
+}
+
+// widen looks for the lines' moments in the window after horizon. It is false where none of them has any.
+func (w *walk) widen() (goes bool) {
+	if !w.s.until.IsZero() && !w.horizon.Before(w.s.until) {
+		return false
+	}
+	before := w.horizon.Add(-time.Nanosecond)
+	w.horizon, w.days = w.horizon.AddDate(0, 0, w.days), min(8*w.days, mostWindow)
+	for i := range w.lines {
+		if !w.lines[i].done {
+			w.seek(i, before)
+			goes = true
+		}
+	}
+	return goes
+}
+
+func (w *walk) seek(i int, after time.Time) {
+	w.lines[i].head, _ = w.lines[i].after(after, w.horizon)
+}
+
+// Intervals are looked for between exceptions in up to intervalSteps steps, of which a try counts tryCosts, so 100,000 tries: an interval
+// of 2 seconds at odd ones never comes beside an exception of each odd second.
+const (
+	intervalSteps = 5_000_000
+	tryCosts      = 50
+)
+
+// nextOfInterval counts intervals from the beginning of 1970 in UTC, so that the times do not depend on when the schedule was
+// made, paused or late.
+func (w *walk) nextOfInterval() (time.Time, bool) {
+	s := w.s
+	every, offset := int64(s.Every/time.Second), int64(s.Offset/time.Second)
+	n := (w.at.Unix()-offset)/every + 1
+	for least := w.free.steps; w.free.steps-least < intervalSteps; {
+		next := time.Unix(n*every+offset, 0).UTC()
+		if w.at = next; s.except.empty() {
+			return next, true
+		}
+		w.free.steps += tryCosts
+		in := w.free.spanAt(next)
+		local := civil(next, in.offset)
+		w.free.most = 0
+		free, comes := w.free.set.within(w.free, local, endOfTime)
+		switch {
+		case !comes:
+			return time.Time{}, false
+		case free.Equal(local):
+			return next, true
+		}
+		// The interval that follows is looked for where the excepted times end, or the zone's clocks change.
+		over := free.Add(-in.offset)
+		if !in.end.IsZero() && in.end.Before(over) {
+			over = in.end
+		}
+		n = max(n, (over.Unix()-offset-1)/every) + 1
+	}
+	return time.Time{}, false
+}
+
+// Next is the first nominal time after t; false when there is none.
+func (s *Schedule) Next(t time.Time) (time.Time, bool) { return s.walk(t).next() }
+
+// Count counts the nominal times from <= t < to, and stops at most. last is the last one counted.
+func (s *Schedule) Count(from, to time.Time, most int) (n int, last time.Time) {
+	for w := s.walk(from.Add(-time.Nanosecond)); n < most; n++ {
+		next, comes := w.next()
+		if !comes || !next.Before(to) {
+			break
+		}
+		last = next
+	}
+	return n, last
+}
+
+// times is how many times of a day the line means.
+func (c *cron) times() int {
+	return bits.OnesCount64(c.hour) * bits.OnesCount64(c.minute) * bits.OnesCount64(c.second)
+}
