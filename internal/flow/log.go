@@ -2,6 +2,13 @@ package flow
 
 import "time"
 
+const (
+	// MostChunk is the most bytes of a chunk that is taken from others, which is read as a whole. Workers make chunks of 64 KB.
+	MostChunk = 1 << 20
+	// MostOffset is the largest offset in a stream that is taken from others: with a size behind it, it stays within 64 bits.
+	MostOffset = 1 << 62
+)
+
 // LogChunk is a piece of one attempt's output.
 type LogChunk struct {
 	Execution ID        `json:"execution"`

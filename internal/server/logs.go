@@ -224,7 +224,7 @@ func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 		return nil, fmt.Errorf("open log chunk: %w", err)
 	}
 	defer func() { _ = from.Close() }()
-	data, err := io.ReadAll(io.LimitReader(from, l.Size))
+	data, err := io.ReadAll(io.LimitReader(from, min(l.Size, flow.MostChunk)))
 	if err != nil {
 		return nil, fmt.Errorf("read log chunk: %w", err)
 	}

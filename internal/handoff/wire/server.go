@@ -168,8 +168,11 @@ func (s *Server) log(ctx context.Context, session flow.ID, in *Asked) (Answer, e
 		if c.Size != int64(len(c.Data)) {
 			return Answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", handoff.ErrBadCall, c.Seq, c.Execution, c.Size, len(c.Data))
 		}
-		if c.Attempt < 1 || c.Attempt > math.MaxInt32 || c.Seq < 1 || c.Offset < 0 {
+		if c.Attempt < 1 || c.Attempt > math.MaxInt32 || c.Seq < 1 || c.Offset < 0 || c.Offset > flow.MostOffset {
 			return Answer{}, fmt.Errorf("%w: chunk %d at offset %d of attempt %d of %s: chunks and attempts count from 1, offsets from 0", handoff.ErrBadCall, c.Seq, c.Offset, c.Attempt, c.Execution)
+		}
+		if c.Size > flow.MostChunk {
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s has %d bytes: send at most %d at once", handoff.ErrBadCall, c.Seq, c.Execution, c.Size, flow.MostChunk)
 		}
 		if c.Stream == "" || len(c.Stream) > mostStream || strings.ContainsRune(c.Stream, 0) || !utf8.ValidString(c.Stream) {
 			return Answer{}, fmt.Errorf("%w: chunk %d of %s is of stream %.80q: the name of a stream is text of up to %d bytes", handoff.ErrBadCall, c.Seq, c.Execution, c.Stream, mostStream)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,8 @@ func TestLogRefused(t *testing.T) {
 		"number 0":                 func(c *flow.LogChunk) { c.Seq = 0 },
 		"a negative offset":        func(c *flow.LogChunk) { c.Offset = -1 },
 		"attempt 0":                func(c *flow.LogChunk) { c.Attempt = 0 },
+		"a huge offset":            func(c *flow.LogChunk) { c.Offset = math.MaxInt64 },
+		"a huge chunk":             func(c *flow.LogChunk) { c.Data, c.Size = make([]byte, flow.MostChunk+1), flow.MostChunk+1 },
 		"a huge attempt":           func(c *flow.LogChunk) { c.Attempt = 1 << 40 },
 	} {
 		bad := good
