@@ -137,15 +137,13 @@ type Execution struct {
 	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
 
-	RerunOf string `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
-	RetryOf string `json:"retry_of,omitempty" doc:"The execution whose request this one repeats as a whole"`
-	// Imported is set for what ran elsewhere and has come from an archive.
-	Imported *Imported `json:"imported,omitempty" doc:"Where it ran, if an archive has brought it here: nothing happens to it here"`
-	Only     []string  `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
-	GivenBy  string    `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
-	Cached   bool      `json:"cached,omitempty" doc:"It did not run: the task has a cache, and the outcome of reused_of was kept"`
-	NoCache  bool      `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept"`
-	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task ended with, of a rerun or out of the cache: it did not run"`
+	RerunOf  string   `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
+	RetryOf  string   `json:"retry_of,omitempty" doc:"The execution whose request this one repeats as a whole"`
+	Only     []string `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
+	GivenBy  string   `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
+	Cached   bool     `json:"cached,omitempty" doc:"It did not run: the task has a cache, and the outcome of reused_of was kept"`
+	NoCache  bool     `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept"`
+	ReusedOf string   `json:"reused_of,omitempty" doc:"The execution whose outcome this task ended with, of a rerun or out of the cache: it did not run"`
 
 	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker"`
 	Runtime  string            `json:"runtime,omitempty" doc:"What a worker must have to run it, code:NAME for a language, several with commas; absent: any worker may"`

@@ -17,4 +17,6 @@ type Session struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When the cookie ends; absent without one"`
 	// Version is the server's; absent for those who are not let in.
 	Version string `json:"version,omitempty" doc:"Of the server"`
+	// Archive is set where the server shows an archive, and only to those who are let in.
+	Archive *Archive `json:"archive,omitempty" doc:"The archive that the server shows; absent of a server that works"`
 }

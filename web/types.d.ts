@@ -1,10 +1,5 @@
 // Written by go test ./web -update from package api.
 
-export interface Imported {
-  from: string;
-  at: string;
-}
-
 export interface Rate {
   key: string;
   limit: number;
@@ -87,7 +82,6 @@ export interface Execution {
   rules?: string[];
   rerun_of?: string;
   retry_of?: string;
-  imported?: Imported;
   only?: string[];
   given_by?: string;
   cached?: boolean;
@@ -805,11 +799,21 @@ export interface InquiryPage {
   next_cursor?: string;
 }
 
+export interface Archive {
+  from: string;
+  at: string;
+  version: string;
+  executions: number;
+  tasks: number;
+  left_out?: number;
+}
+
 export interface Session {
   tokens: boolean;
   open: boolean;
   expires_at?: string;
   version?: string;
+  archive?: Archive;
 }
 
 export interface Queue {

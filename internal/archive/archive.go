@@ -21,7 +21,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -110,6 +112,16 @@ func checksum(sum [sha256.Size]byte, name string) string {
 // DefinitionName is the member of a definition; hash is that of its document.
 func DefinitionName(name string, version int, hash string) string {
 	return fmt.Sprintf("%s%s@%d.%s.json", definitionsUnder, name, version, hash)
+}
+
+// ParseDefinitionName reads the name and the version of a definition from the name of its member.
+func ParseDefinitionName(member string) (name string, version int, err error) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(member, definitionsUnder), "@")
+	number, _, _ := strings.Cut(rest, ".")
+	if version, err = strconv.Atoi(number); err != nil || name == "" || version < 1 || version > math.MaxInt32 {
+		return "", 0, broken("member %.100q is not %sNAME@VERSION.HASH.json", member, definitionsUnder)
+	}
+	return name, version, nil
 }
 
 // isBlob reports whether a member's name is that of a blob.

@@ -43,7 +43,7 @@ func TestExecution(t *testing.T) {
 	for _, v := range []reflect.Value{reflect.ValueOf(x.Request), reflect.ValueOf(x.State)} {
 		for i := range v.NumField() {
 			switch name := v.Type().Field(i).Name; name {
-			case "Imported", "Owner", "Ticket", "WakeAt", "EventAt", "Cancel", "Aside", "Pause", "Inbox", "GapSince": // of what lives, and of what was imported
+			case "Owner", "Ticket", "WakeAt", "EventAt", "Cancel", "Aside", "Pause", "Inbox", "GapSince": // of what lives
 			default:
 				if v.Field(i).IsZero() {
 					t.Errorf("the sample has no %s: an archive may lose it", name)

@@ -101,9 +101,9 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
 	add(a, root, "work", submit.RunCommand(a), submit.EvalCommand(a), grade.Command(a), submit.UploadCommand(a),
-		observe.ExportCommand(a), observe.ImportCommand(a), define.ApplyCommand(a), define.ValidateCommand(a), define.DiffCommand(a),
+		observe.ExportCommand(a), define.ApplyCommand(a), define.ValidateCommand(a), define.DiffCommand(a),
 		define.CompareCommand(a), define.AliasCommand(a), define.RetireCommand(a))
-	add(a, root, "look", observe.GetCommand(a), observe.DescribeCommand(a), observe.LogsCommand(a), observe.EventsCommand(a), observe.FilesCommand(a), observe.WaitCommand(a), observe.WhyCommand(a),
+	add(a, root, "look", observe.GetCommand(a), observe.DescribeCommand(a), observe.LogsCommand(a), observe.EventsCommand(a), observe.FilesCommand(a), observe.WaitCommand(a), observe.WhyCommand(a), operate.OpenCommand(a, execute),
 		steer.CancelCommand(a), steer.KillCommand(a), steer.RetryCommand(a), steer.RerunCommand(a), debug.ReplayCommand(a), debug.DebugCommand(a),
 		submit.AttachCommand(a), automate.EmitCommand(a), automate.AnswerCommand(a), define.PauseCommand(a), define.ResumeCommand(a),
 		automate.SchedulesCommand(a), automate.RulesCommand(a), automate.HooksCommand(a))

@@ -30,24 +30,19 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 			return Submitted{}, err
 		}
 	}
-	version, err := e.catalog.VersionHere(ctx, x)
-	if err != nil {
-		return Submitted{}, err
-	}
-	if x.Kind == flow.KindWorkflow && x.Imported != nil {
-		def, _, err := e.catalog.Get(ctx, x.Action, version)
+	if x.Kind == flow.KindWorkflow {
+		def, _, err := e.catalog.Get(ctx, x.Action, x.Version)
 		if err != nil {
 			return Submitted{}, fmt.Errorf("load its definition: %w", err)
 		}
 		if def.Workflow == nil {
-			return Submitted{}, noWorkflow(x, version)
+			return Submitted{}, noWorkflow(x, x.Version)
 		}
 	}
 	r := x.Request
 	if err := e.allRounds(ctx, x, &r); err != nil {
 		return Submitted{}, err
 	}
-	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
 	r.LeaveWorkflow()
 	r.IdempotencyKey, r.NotBefore = key, time.Time{}
 	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, &flow.Rerun{RetryOf: id}, flow.ID{}

@@ -61,15 +61,6 @@ func (c *Cache) of(r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
-// cacheHere is the cache entry that a retry or rerun of an execution uses: the original's own. An imported execution
-// gives none: the name and the version of its workflow stood for something else where it came from.
-func cacheHere(x *flow.Execution) *flow.Cache {
-	if x.Imported != nil {
-		return nil
-	}
-	return x.Cache
-}
-
 // loadKept loads the outcomes that are kept for the submissions of the transaction.
 func (t *transaction) loadKept(ctx context.Context) (err error) {
 	if len(t.wants.kept) > 0 {

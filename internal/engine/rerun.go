@@ -159,7 +159,6 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	r.LeaveWorkflow()
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", time.Time{}
 	r.MakeRerun(id, firstOf(x))
-	r.Imported = nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
@@ -187,8 +186,8 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	return r, plan, e.stillKept(ctx, x)
 }
 
-// noWorkflow refuses to run a workflow again whose definition here has no tasks. Only an imported one can have such: the archive has not
-// said which definition it ran on, and under that name and version there is an action here.
+// noWorkflow refuses to run a workflow again whose definition here has no tasks: an earlier version has brought it here from an
+// archive, and under that name and version there is an action here.
 func noWorkflow(x *flow.Execution, version int) error {
 	return fault.New("id", x.ID.String(), fmt.Sprintf("the execution is a workflow, and %s here is none", catalog.VersionKey(x.Action, version)),
 		"register its workflow under that name: pawl apply; then rerun it with that one: pawl rerun "+x.ID.String()+" --definition latest")
@@ -212,11 +211,7 @@ func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 	if err != nil {
 		return err
 	}
-	ended := top.FinishedAt
-	if i := top.Imported; i != nil {
-		ended = i.At
-	}
-	if top.Stage.Terminal() && now.Sub(ended) >= e.opts.Retention {
+	if top.Stage.Terminal() && now.Sub(top.FinishedAt) >= e.opts.Retention {
 		return fmt.Errorf("%s ended more than %s ago and is being removed; servers with a longer retention keep it: %w", top.ID, e.opts.Retention, store.ErrNotFound)
 	}
 	return nil
@@ -246,20 +241,16 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	action, input := x.Action, o.Input
 	switch {
 	case o.Definition == "" || o.Definition == DefinitionSame:
-		version, err := e.catalog.VersionHere(ctx, x)
-		if err != nil {
-			return flow.Request{}, err
-		}
 		if input == nil {
 			again := x.Request
 			if err := e.allRounds(ctx, x, &again); err != nil {
 				return flow.Request{}, err
 			}
-			again.Version, again.Queue, again.Cache = version, flow.PutBack(again.Queue), cacheHere(x)
+			again.Queue = flow.PutBack(again.Queue)
 			return again, nil
 		}
 		if x.Version > 0 {
-			action = catalog.VersionKey(x.Action, version)
+			action = catalog.VersionKey(x.Action, x.Version)
 		}
 	case x.Version == 0:
 		return flow.Request{}, fault.New("definition", o.Definition, "the execution ran on no definition: it was submitted as it is", "leave it out")
@@ -291,7 +282,7 @@ func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.
 	if x.Version == 0 {
 		return requests.BuiltIn(x.Kind, x.Input), x.Labels
 	}
-	def, err := e.catalog.Of(ctx, x)
+	def, _, err := e.catalog.Get(ctx, x.Action, x.Version)
 	if err != nil {
 		return x.Request, x.Labels
 	}

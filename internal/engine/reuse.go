@@ -127,9 +127,6 @@ func workOf(r *flow.Request) orchestration.Work {
 	text := []byte(r.Kind)
 	if r.Kind == flow.KindWorkflow {
 		text = fmt.Appendf(text, " %q@%d", r.Action, r.Version)
-		if r.Imported != nil && r.Imported.Definition != "" { // its name and version stand for something else here
-			text = fmt.Appendf(text, " %s", r.Imported.Definition)
-		}
 		for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 			text = fmt.Appendf(text, " %q=%q", name, r.Labels[name])
 		}

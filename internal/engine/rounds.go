@@ -124,11 +124,11 @@ func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Reque
 	if err != nil {
 		return err
 	}
-	def, err := e.catalog.Of(ctx, w)
+	def, _, err := e.catalog.Get(ctx, w.Action, w.Version)
 	if err != nil {
 		return fmt.Errorf("load the definition of its workflow: %w", err)
 	}
-	if def.Workflow == nil { // of an import, whose name and version stand for an action here
+	if def.Workflow == nil { // as for noWorkflow
 		return nil
 	}
 	if t := def.Workflow.Task(x.Task); t != nil && t.Repeat != nil && t.Settings.TotalTimeout != 0 {

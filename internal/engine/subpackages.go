@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/engine/find"
@@ -25,23 +24,17 @@ func (e engineForSubpackages) Carried(ctx context.Context, x *flow.Execution) (o
 	return of, again, err
 }
 
-// Now is the database's clock.
-func (e engineForSubpackages) Now(ctx context.Context) (time.Time, error) { return e.now(ctx) }
-
 // StillKept refuses an execution that retention may be removing.
 func (e engineForSubpackages) StillKept(ctx context.Context, x *flow.Execution) error {
 	return e.stillKept(ctx, x)
 }
 
-// WakeWatchers has all that watch executions look again.
-func (e engineForSubpackages) WakeWatchers() { e.watch.broadcast() }
-
 // Uploads are the contents that clients have sent.
 func (e *Engine) Uploads() *uploads.Uploads { return e.uploads }
 
-// Archives writes executions into archives, and stores those of archives.
+// Archives writes executions into archives, and stores those of one in an empty store.
 func (e *Engine) Archives() *archives.Archives {
-	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: engineForSubpackages{e}, Log: e.opts.Log, MostBlob: mostBlob}
+	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: engineForSubpackages{e}, MostBlob: mostBlob}
 }
 
 func (e *Engine) explainer() *why.Explainer {

@@ -71,20 +71,9 @@ type Request struct {
 	// itself: it has no ReusedOf.
 	ReusedOf ID
 
-	// Imported says where it ran, if an archive has brought it here; nil for all others. It has ended, and nothing happens to it here.
-	Imported *Import
 	// Cache says under which hash the outcome is kept for executions with the same work, and for how long; nil: not at all. An execution that
 	// has ReusedOf as well has ended with an outcome from the cache.
 	Cache *Cache
-}
-
-// Import is how an execution has come from an archive.
-type Import struct {
-	From string    // the server that wrote the archive
-	At   time.Time // when it was imported here
-	// Definition is the row of the catalog with the definition that it ran on, where its name and version stand for something else here;
-	// empty: they stand for the same.
-	Definition string
 }
 
 // MaxCacheTime is how long outcomes are kept at most.

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/engine/archives"
-	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -20,14 +19,14 @@ import (
 const mediaTar = "application/x-tar"
 
 const (
-	// archivesAtOnce is how many archives may be written or read at once, since each may hold some large rows in memory.
+	// archivesAtOnce is how many archives may be written at once, since each may hold some large rows in memory.
 	archivesAtOnce = 4
 	// exportedIDs is how many executions one request may name.
 	exportedIDs = 1000
 )
 
 func (c *call) beginArchive() (done func(), err error) {
-	return c.archives.occupy(c, "archives are being written or read")
+	return c.archives.occupy(c, "archives are being written")
 }
 
 // exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.
@@ -104,36 +103,4 @@ func (p *pieces) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return len(b), nil
-}
-
-// importExecutions stores the executions of an archive.
-func (c *call) importExecutions() error {
-	done, err := c.beginArchive()
-	if err != nil {
-		c.w.Header().Set("Connection", "close")
-		return err
-	}
-	defer done()
-	body := &uploadBody{call: c, from: c.r.Body}
-	to := c.Engine.Archives()
-	to.UploadLimit = c.UploadLimit
-	out, err := to.Import(c.ctx(), body)
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
-	if err != nil {
-		c.w.Header().Set("Connection", "close") // the rest of the body is not read
-		switch {
-		case body.fault != nil:
-			return unreadable(api.FieldError{Message: "the archive did not arrive: " + body.fault.Error(), Fix: "send it again: what is here already is not stored twice"})
-		case errors.Is(err, archive.ErrBroken):
-			return invalid(api.FieldError{Path: "body", Message: err.Error(), Fix: "export it again, or copy it again: nothing of it was stored"})
-		case errors.Is(err, uploads.ErrNoBlobs):
-			return refusal(http.StatusNotFound, api.ProblemNotFound, "the archive has blobs, and "+err.Error())
-		}
-		return err
-	}
-	answer := api.Import{From: out.From, Trees: out.Trees, Executions: out.Executions, Already: out.Already, LeftOut: out.LeftOut, Refused: out.Refused, Refusals: []api.ImportRefusal{}}
-	for _, r := range out.Refusals {
-		answer.Refusals = append(answer.Refusals, api.ImportRefusal{Execution: r.Execution.String(), Why: r.Why})
-	}
-	return c.json(http.StatusOK, answer)
 }

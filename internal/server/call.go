@@ -36,7 +36,7 @@ type call struct {
 
 	memory   int64        // bytes of the answer that are counted
 	leave    func()       // of answers; nil: nothing is held
-	waits    atomic.Int64 // since when it waits for its client to read or to send, in nanoseconds since 1970; 0: it does not
+	waits    atomic.Int64 // since when it waits for its client to read, in nanoseconds since 1970; 0: it does not
 	cutShort atomic.Bool  // another call needs what this one holds: nothing more is written
 }
 

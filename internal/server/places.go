@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// stalledAfter is how long a client may let a call wait, to read 64 KB of an answer or to send the next bytes, while others need what the
-	// call holds.
+	// stalledAfter is how long a client may take to read 64 KB of an answer while others need what the call holds.
 	stalledAfter = time.Second
 	// clearedWithin is how long a call that needs something waits for a call that was cut off to give it back.
 	clearedWithin = 2 * time.Second
 )
 
-// holders are the calls that hold what others need as well, a place or memory, until their client has read the answer or sent the body. A
-// client that does neither would keep it for as long as that may take: its call is cut off when another call needs what it holds.
+// holders are the calls that hold what others need as well, a place or memory, until their client has read the answer. A client
+// that does not would keep it for as long as that may take: its call is cut off when another call needs what it holds.
 type holders struct {
 	mu  sync.Mutex
 	all map[*holder]struct{}
@@ -64,7 +63,6 @@ func (h *holders) cutOff() bool {
 		slowest.call.cutShort.Store(true)
 		rc := http.NewResponseController(slowest.call.w) // under the lock: leave has not returned, so its handler runs
 		_ = rc.SetWriteDeadline(time.Now())
-		_ = rc.SetReadDeadline(time.Now())
 	}
 	h.mu.Unlock()
 	if slowest == nil {

@@ -92,29 +92,6 @@ func TestAnswersOutsideOfTheBudget(t *testing.T) {
 	}
 }
 
-// Clients that send nothing of an archive lose their places when another wants one.
-func TestIdleImportsLoseTheirPlaces(t *testing.T) {
-	t.Parallel()
-	h := start(t, Options{})
-	path := "/api/v1/executions:export?id=" + h.large(t, 1<<10)
-	for range archivesAtOnce {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		_, err = io.WriteString(conn, "POST /api/v1/executions:import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitFor(t, "all places to be taken", func() bool { return len(h.archives.free) == archivesAtOnce })
-	waitFor(t, "a place for an export", func() bool {
-		res, _ := h.do(t, "GET", path, "")
-		return res.StatusCode == http.StatusOK
-	})
-}
-
 // Clients that read nothing of an archive lose their places when another wants one.
 func TestIdleClientsLoseTheirPlaces(t *testing.T) {
 	t.Parallel()

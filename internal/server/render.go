@@ -24,9 +24,6 @@ func render(x *flow.Execution) api.Execution {
 		Waiting: x.WaitsFor(), Seq: max(0, x.NextSeq-1),
 	}
 	renderSettings(&out, &x.Request)
-	if i := x.Imported; i != nil {
-		out.Imported = &api.Imported{From: i.From, At: i.At}
-	}
 	if o := x.State.Cancel; o != nil && !x.Stage.Terminal() {
 		out.CancelOrder = &api.CancelOrder{As: status(o.As), Code: o.Code, Reason: o.Reason, At: o.At}
 	}

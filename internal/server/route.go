@@ -155,6 +155,13 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			s.refuse(w, r, err)
 			return
 		}
+		if s.Archive != nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			s.refuse(w, r, refusal(http.StatusMethodNotAllowed, api.ProblemMethodNotAllowed,
+				fmt.Sprintf("this is an opened archive, which is read-only: %.20q is refused, and only GET and HEAD are answered; to run something of it again, "+
+					"register its definitions on a server (pawl open FILE --definitions | pawl apply -) and submit it there", r.Method)))
+			return
+		}
 		seen := &seenWriter{ResponseWriter: w}
 		done := s.metrics.Request(r)
 		defer func() {

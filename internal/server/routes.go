@@ -52,7 +52,8 @@ var (
 		{name: "after", kind: "string", begins: true, doc: "Created after this execution, the oldest first: what is new since it was the newest"},
 	}
 
-	paramItems = param{name: "items", kind: "integer", doc: "How many executions of one task are listed, 0 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000, and with 0 only those of tasks that have one"}
+	paramItems = param{name: "items", kind: "integer",
+		doc: "How many executions of one task are listed, 0 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000, and with 0 only those of tasks that have one"}
 
 	paramTail = param{name: "tail", kind: "integer", doc: "Begin about so many bytes before the end, at the start of a chunk; ignored with after. A stream tells what it leaves out (gap)"}
 	paramSkip = param{name: "skip", kind: "boolean", doc: "For a stream with a tail: whenever the client is further behind than the tail, skip to the tail and say so (gap)"}
@@ -153,18 +154,17 @@ func executionRoutes() []route {
 		{method: "POST", path: "/api/v1/executions:validate", name: "check-submission", tag: tagExecutions, summary: "Check what a submission would be accepted as, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Submission](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkSubmission},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: be told when they may have changed",
-			params: slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
+			params:  slices.Concat(listParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}),
+			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
 		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow the executions with a label: a message for each that has ended, until all have",
 			params: outcomeParams, headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaLines, mediaEvents)}, handle: (*call).executionOutcomes},
 		{method: "GET", path: "/api/v1/executions:export", name: "export-executions", tag: tagExecutions,
 			summary: "Get an archive of executions that have ended, with their tasks, histories, logs, blobs and definitions: those named, or those that the filters select",
-			params:  append([]param{{name: "id", kind: "string", repeat: true, doc: "These executions, at most 1,000; none: by the filters"}, paramRerunOf, paramRetryOf, {name: "action", kind: "string", doc: "Of this action"}}, paramStatus, paramLabel, paramVerdict, paramSince, paramUntil),
+			params: append([]param{{name: "id", kind: "string", repeat: true, doc: "These executions, at most 1,000; none: by the filters"},
+				paramRerunOf, paramRetryOf, {name: "action", kind: "string", doc: "Of this action"}}, paramStatus, paramLabel, paramVerdict, paramSince, paramUntil),
 			answers: []answer{ok(nil, mediaTar)}, handle: (*call).exportExecutions},
-		{method: "POST", path: "/api/v1/executions:import", name: "import-executions", tag: tagExecutions,
-			summary: "Store the executions of an archive, to be looked at: each with its tasks, whole or not at all", raw: true,
-			answers: []answer{ok(reflect.TypeFor[api.Import]())}, handle: (*call).importExecutions},
 		{method: "GET", path: one, name: "get-execution", tag: tagExecutions, summary: "Get one execution",
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: (*call).getExecution},
@@ -249,7 +249,8 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: be told when executions may have changed", params: slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}),
+			summary: "List evaluations, newest first; as a stream: be told when executions may have changed",
+			params:  slices.Concat(selectParams, idParams, []param{paramWhere, paramOutputs, paramCases, paramDigest, paramAll, paramLimit, paramCursor}),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:validate", name: "check-evaluation", tag: tagEvaluations, summary: "Check an evaluation, and say everything that is wrong with it; nothing happens",
 			body: reflect.TypeFor[api.Evaluation](), answers: []answer{ok(reflect.TypeFor[api.SubmissionCheck]())}, handle: (*call).checkEvaluation},

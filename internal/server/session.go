@@ -100,7 +100,7 @@ func (c *call) session() error {
 		}
 	}
 	if out.Open {
-		out.Version = c.Version
+		out.Version, out.Archive = c.Version, c.Archive
 	}
 	return c.json(http.StatusOK, out)
 }

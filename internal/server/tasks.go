@@ -383,12 +383,12 @@ func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map
 
 // plan is the workflow that an execution runs.
 func (c *call) plan(x *flow.Execution) (*definition.Workflow, error) {
-	d, err := c.Engine.Catalog().Of(c.ctx(), x)
+	d, _, err := c.Engine.Catalog().Get(c.ctx(), x.Action, x.Version)
 	if err != nil {
 		return nil, fmt.Errorf("definition of %s: %w", x.ID, err)
 	}
 	if d.Workflow == nil {
-		return nil, fmt.Errorf("definition of %s: %s@%d is no workflow", x.ID, x.Action, x.Version)
+		return nil, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the definition that %s ran on is not here: %s@%d is not a workflow", x.ID, x.Action, x.Version))
 	}
 	return d.Workflow, nil
 }

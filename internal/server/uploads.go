@@ -122,14 +122,7 @@ type uploadBody struct {
 }
 
 func (b *uploadBody) Read(p []byte) (int, error) {
-	rc, now := http.NewResponseController(b.call.w), time.Now()
-	b.call.waits.Store(now.UnixNano())
-	defer b.call.waits.Store(0)
-	_ = rc.SetReadDeadline(now.Add(bodyTimeout))
-	if b.call.cutShort.Load() {
-		b.fault = errGone
-		return 0, errGone
-	}
+	_ = http.NewResponseController(b.call.w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	n, err := b.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.fault = err

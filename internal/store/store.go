@@ -363,7 +363,8 @@ type Catalog interface {
 	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
 	Definition(ctx context.Context, name string, version int) (Definition, error)
 	// Define stores a document as the next version of its name, unless the latest version has the same hash; it returns
-	// the version that now is the latest, and whether it is new.
+	// the version that now is the latest, and whether it is new. A document with a version, as those of an archive have, is stored
+	// as that one; ErrConflict if there is one already.
 	Define(ctx context.Context, d Definition) (version int, created bool, err error)
 }
 

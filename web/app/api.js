@@ -23,6 +23,9 @@ export let answered = Date.now();
 /** Whether the server asks for tokens; then the page can log out. */
 export const tokens = signal(false);
 
+/** The archive that the server shows, which is read-only; null of a server that works. @type {{value: import('../types').Archive|null}} */
+export const archive = signal(null);
+
 const session = 'api/v1/session';
 
 /** Logs in with a token: the answer's cookie opens the API, and no script can read it. @param {string} token */
@@ -38,7 +41,7 @@ export async function logOut() {
 }
 
 /** Asks whether there is anything to log out of. */
-export const askSession = () => getJSON(session).then((s) => { tokens.value = s.tokens; if (!s.open) locked.value = true; }, () => {});
+export const askSession = () => getJSON(session).then((s) => { tokens.value = s.tokens; archive.value = s.archive || null; if (!s.open) locked.value = true; }, () => {});
 
 /** An answer of the server that is a problem, or no answer at all (status 0). */
 export class Problem extends Error {

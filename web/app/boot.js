@@ -1,10 +1,10 @@
 // The frame around the screens: navigation, login, keys, theme.
 import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
-import { answered, base, locked, inside, offline, tokens, logOut, askSession } from './api.js';
+import { answered, archive, base, locked, inside, offline, tokens, logOut, askSession } from './api.js';
 import { route } from './router.js';
 import { places, pressed, said } from './keys.js';
 import { streaming } from './stream.js';
-import { clock } from './text.js';
+import { clock, line } from './text.js';
 import { theme, themes, setTheme } from './theme.js';
 import { lazy } from './lazy.js';
 import { trouble } from '../part/kit.js';
@@ -91,6 +91,12 @@ function Boundary({ children }) {
   return error ? html`<div class="stack">${trouble(error)}<div><button type="button" onClick=${again}>Try again</button></div></div>` : children;
 }
 
+/** Says that an archive is shown, in which nothing can be changed. */
+function Opened() {
+  const a = archive.value;
+  return a ? html`<p class="note late" role="note">An opened archive, read-only: exported from <span class="user">${line(a.from, 80)}</span> on ${clock(a.at)}. The server refuses every action.</p>` : null;
+}
+
 function Page() {
   // What is shown over the screen, and how many were shown. The browser tells of a dialog that Escape closed by an event that can come after the key that shows the next: it closes its own alone.
   const [over, setOver] = useState({ name: /** @type {''|'help'|'search'} */ (''), nth: 0 });
@@ -116,7 +122,7 @@ function Page() {
         ${tokens.value ? html`<button class="plain" type="button" onClick=${() => void logOut().catch(() => {})}>Log out</button>` : null}</div>
       </div>
     </header>
-    <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
+    <main class="main" id="main" tabindex="-1">${h(Opened, {})}${h(Boundary, { children: screen() })}</main>
     ${over.name === 'help' ? h(Help, { key: over.nth, close }) : null}
     ${over.name === 'search' ? h(Palette, { key: over.nth, close, help: () => show('help') }) : null}
     <div class="said" role="status">${said.value}</div>

@@ -174,7 +174,6 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
     ${x.retry_of ? html`<div><dt>Retry of</dt><dd><a class="mono" href=${`executions/${x.retry_of}`}>${line(x.retry_of)}</a></dd></div>` : null}
     ${open(x.status) ? null : h(RunAgain, { key: x.id, id: x.id })}
-    ${x.imported ? html`<div><dt>Imported</dt><dd>from <span class="user">${line(x.imported.from, 80)}</span>, ${since(x.imported.at)}: nothing happens to it here</dd></div>` : null}
     ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
     ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}
     ${x.reused_of ? html`<div><dt>${x.cached ? 'Cached: outcome of' : 'Did not run: outcome of'}</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}

@@ -32,6 +32,19 @@ func (a *App) Prepare() {
 	}
 }
 
+// With is another call of the command line with the same streams, for which the settings server and token are those given here.
+func (a *App) With(server string) *App {
+	return &App{In: a.In, Out: a.Out, Err: a.Err, Listen: a.Listen, Getenv: func(name string) string {
+		switch name {
+		case "PAWL_SERVER":
+			return server
+		case "PAWL_TOKEN", "PAWL_TOKEN_FILE":
+			return ""
+		}
+		return a.Getenv(name)
+	}}
+}
+
 // Configure reads the settings of a command, whose flags are given.
 func (a *App) Configure(flags *pflag.FlagSet) error {
 	c, err := config.Load(flags, a.Getenv)

@@ -55,7 +55,7 @@ type executionSide struct {
 }
 
 // unlike are the members that differ between any two executions: ids, times, links and measurements. They are not compared.
-var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at", "claimed_at", "started_at", "finished_at", "wake_at", "worker", "traceparent", "cancel_order", "imported", "reused_of", "rerun_of", "retry_of",
+var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at", "claimed_at", "started_at", "finished_at", "wake_at", "worker", "traceparent", "cancel_order", "reused_of", "rerun_of", "retry_of",
 	"workflow", "wall_ms", "cpu_ms", "peak_memory_bytes", "signal"}
 
 // measurements are the members of the output of code, and of each of its cases, that are measured.

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -38,10 +37,10 @@ The archive is a tar: tar tf lists it, sha256sum -c checks what tar has unpacked
 is there whole or not at all; a name that ends in .gz has it compressed. Nothing is hidden in it: inputs, outputs and logs are
 as they were, with whatever a program has printed. Secrets that the operator has named are in no archive, as they are in no row.
 
-pawl import brings it to another server, where it can be seen, replayed and run again.`,
+pawl open shows it on any machine, with the page and with the commands that only read.`,
 		Example: `  pawl export ex_… --file failure.pawl
   pawl export --label run=17 --since 2d --file run17.pawl.gz
-  pawl export ex_… | ssh other pawl import -
+  ssh production pawl export ex_… | pawl open -
   tar xOf failure.pawl executions/000001.jsonl | jq -c 'select(.execution) | .execution | {id, status}'`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			f, err := l.Filter()
@@ -145,78 +144,4 @@ func export(ctx context.Context, a *app.App, s *app.Session, ids []string, f cli
 	}
 	a.Say("Exported %s with %s in all%s", output.Plural(trees, "execution", "executions"), output.Plural(executions-trees, "task", "tasks"), name)
 	return nil
-}
-
-func ImportCommand(a *app.App) *cobra.Command {
-	var format output.Format
-	c := &cobra.Command{
-		Use:   "import FILE|-",
-		Short: "Bring executions from an archive here, to look at them",
-		Long: `Store the executions of an archive that pawl export has written. All of it is checked first, each checksum and each history; then each
-execution is stored with all of its tasks, or not at all. Importing an archive again is harmless: what is here already is left as
-it is. An id under which there is something else here is refused, and the rest is stored; the exit code is 1 then.
-
-What was imported is marked as such and only to be looked at: pawl get, describe, logs, events, files and replay show it, and pawl
-rerun runs it again as a new execution. It never runs, waits, holds a slot or triggers a rule here. Retention counts from the import.
-
-Definitions of the archive never replace those that are here. To run an execution again on its own, register that first:
-tar -xOf FILE 'definitions/NAME@VERSION.HASH.json' | pawl apply -`,
-		Example: `  pawl import failure.pawl
-  ssh other pawl export ex_… | pawl import -`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
-				return importFile(ctx, a, s, args[0], format)
-			})
-		},
-	}
-	output.FormatFlag(c, &format, output.AsTable, output.AsJSON, output.AsYAML)
-	return c
-}
-
-func importFile(ctx context.Context, a *app.App, s *app.Session, name string, format output.Format) error {
-	from := a.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return &exit.Error{Code: exit.Misuse, Err: err}
-		}
-		defer func() { _ = f.Close() }()
-		from = f
-	}
-	plain, err := uncompressed(from)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	out, err := s.Import(ctx, plain)
-	if err != nil {
-		return fmt.Errorf("import %s: %w", name, err)
-	}
-	if format != output.AsTable {
-		if err := output.WriteData(a.Out, format, out); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(a.Out, "Imported %s with %s in all from %s", output.Plural(out.Trees, "execution", "executions"), output.Plural(out.Executions-out.Trees, "task", "tasks"), out.From)
-		if out.Already > 0 {
-			fmt.Fprintf(a.Out, "; %s here already", output.Plural(out.Already, "was", "were"))
-		}
-		fmt.Fprintln(a.Out)
-		for _, r := range out.Refusals {
-			fmt.Fprintf(a.Out, "  %s: %s\n", r.Execution, r.Why)
-		}
-	}
-	if out.Refused > 0 {
-		return fmt.Errorf("%s refused", output.Plural(out.Refused, "execution was", "executions were"))
-	}
-	return nil
-}
-
-// uncompressed reads an archive, or what gzip has made of one.
-func uncompressed(from io.Reader) (io.Reader, error) {
-	b := bufio.NewReaderSize(from, 64<<10)
-	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil // what it is, or why it cannot be read, is said where it is read
-	}
-	return gzip.NewReader(b)
 }

@@ -97,9 +97,6 @@ func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution)
 	}
 	field("Rerun of", x.RerunOf)
 	field("Retry of", x.RetryOf)
-	if i := x.Imported; i != nil {
-		field("Imported", fmt.Sprintf("from %s, %s: it ran there, and nothing happens to it here", i.From, i.At.Local().Format("2006-01-02 15:04:05")))
-	}
 	field("Given by", x.GivenBy)
 	field("Only", strings.Join(x.Only, ", "))
 	if x.Status.Terminal() {

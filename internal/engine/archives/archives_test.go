@@ -2,37 +2,37 @@ package archives_test
 
 import (
 	"bytes"
-	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"crypto/sha256"
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/engine/archives"
-	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/enginetest"
-	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// rig exports and imports.
+// rig exports and unpacks.
 type rig struct{ *enginetest.Rig }
 
 func onSQLite(t testing.TB) *rig { return &rig{enginetest.OnSQLite(t)} }
 
-// betweenStores runs a test with a server that exports and one that imports, on each pair of stores.
+// betweenStores runs a test with a server that exports and an empty one, on each pair of stores.
 func betweenStores(t *testing.T, test func(from, to *rig)) {
 	for a, from := range enginetest.Stores {
 		for b, to := range enginetest.Stores {
@@ -54,9 +54,9 @@ func (r *rig) export(ids ...flow.ID) []byte {
 	return b.Bytes()
 }
 
-func (r *rig) importing(b []byte) *archives.Imported {
+func (r *rig) unpack(b []byte) *archives.Unpacked {
 	r.Helper()
-	out, err := r.Engine.Archives().Import(r.Ctx, bytes.NewReader(b))
+	out, err := r.Engine.Archives().Unpack(r.Ctx, bytes.NewReader(b))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -156,7 +156,6 @@ func (r *rig) everything(id flow.ID) map[string]string {
 	r.Helper()
 	all := map[string]string{}
 	x := r.Get(id)
-	x.Imported = nil
 	text, err := json.Marshal(x)
 	if err != nil {
 		r.Fatal(err)
@@ -201,27 +200,21 @@ func (r *rig) content(name string) string {
 	return string(b)
 }
 
-// What was exported is seen elsewhere as it was, with its logs, blobs and definitions; it is replayed, and runs again from there as a new
-// execution. Importing it again changes nothing. (The rigs look at the invariants and replay every history when the test ends.)
+// What was exported is seen elsewhere as it was, with its logs, blobs and definitions under their versions, and is exported from there as it is.
+// (The rigs look at the invariants and replay every history when the test ends.)
 func TestArchive(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
+		from.Define("name: outer\ntasks:\n  other: {action: noop}") // so that version 2 is the archive's first one
 		workflow, code := from.archived()
 		whole := from.export(workflow, code)
-		out := to.importing(whole)
-		if out.Trees != 2 || out.Executions != 9 || out.Already+out.Refused+out.LeftOut != 0 || out.From != "there" {
-			to.Fatalf("imported %+v", out)
+		out := to.unpack(whole)
+		if out.Trees != 2 || out.Executions != 9 || out.LeftOut != 0 || out.From != "there" {
+			to.Fatalf("unpacked %+v", out)
 		}
 		for _, id := range []flow.ID{workflow, code} {
 			was, is := from.everything(id), to.everything(id)
 			if !maps.Equal(was, is) {
-				to.Errorf("imported\n%v\nexported\n%v", is, was)
-			}
-			x := to.Get(id)
-			if x.Imported == nil || x.Imported.From != "there" || x.Imported.At.IsZero() {
-				to.Errorf("it is marked as imported by %+v", x.Imported)
-			}
-			if _, err := to.Engine.Cancel(to.Ctx, id, "no"); !errors.Is(err, flow.ErrFinished) {
-				to.Errorf("cancelled: %v", err)
+				to.Errorf("unpacked\n%v\nexported\n%v", is, was)
 			}
 		}
 		for name, want := range map[string]string{"files/%s/1/0": "left by the program", "logs/%s/1/2": "a large log"} {
@@ -232,61 +225,39 @@ func TestArchive(t *testing.T) {
 		if _, err := to.Engine.Uploads().Find(to.Ctx, uploads.SumsIn(to.Get(code).Input)[0]); err != nil {
 			to.Errorf("the upload that its input names: %v", err)
 		}
-		for range 2 {
-			if out := to.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 {
-				to.Errorf("imported again: %+v", out)
+		for name, version := range map[string]int{"outer": 2, "inner": 1, "work": 1} {
+			was, err := from.Store.Definition(from.Ctx, name, version)
+			is, missing := to.Store.Definition(to.Ctx, name, version)
+			if err != nil || missing != nil || was.Kind != is.Kind || was.Hash != is.Hash || !bytes.Equal(was.Document, is.Document) {
+				to.Errorf("%s@%d is\n%+v, %v\nwas\n%+v, %v", name, version, is, missing, was, err)
 			}
 		}
-		if out := from.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 || from.Get(code).Imported != nil {
-			to.Errorf("imported where it is from: %+v", out)
+		if _, err := to.Store.Definition(to.Ctx, "outer", 1); !errors.Is(err, store.ErrNotFound) {
+			to.Errorf("a version that nothing ran on: %v", err)
 		}
-		if second := to.importing(to.export(workflow, code)); second.Already != 2 {
-			to.Errorf("exported from where it was imported: %+v", second)
+		if again := to.export(workflow, code); !bytes.Equal(again, whole) {
+			to.Error("exported from there, it is another archive")
 		}
-		// Nothing of it is work.
-		h := to.Worker()
-		other := to.Submit(engine.Submission{Action: "noop", IdempotencyKey: "once"})
-		if other == code {
-			to.Error("its idempotency key is in use")
-		}
-		work := h.Take(100)
-		if len(work) != 1 || work[0].Execution != other {
-			to.Fatalf("the worker is given %+v, want %s alone", work, other)
-		}
-		h.Complete(work[0], "null")
+	})
+}
 
-		// It runs again once its definition is here, under whichever version.
-		if defs, err := to.Store.Definitions(to.Ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != catalog.ImportedKind }) {
-			to.Errorf("definitions beside those that are here: %+v, %v", defs, err)
-		}
-		var refused *fault.Invalid
-		if _, _, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
-			to.Errorf("a rerun without the definition: %v", err)
-		}
-		if _, err := to.Engine.Retry(to.Ctx, workflow, ""); !errors.As(err, &refused) {
-			to.Errorf("a retry without the definition: %v", err)
+// Nothing of an archive comes among executions or definitions that are there.
+func TestUnpackRefusesAStoreInUse(t *testing.T) {
+	from := onSQLite(t)
+	_, code := from.archived()
+	whole := from.export(code)
+	enginetest.OnEachStore(t, func(to *enginetest.Rig) {
+		refused := func() {
+			t.Helper()
+			if _, err := to.Engine.Archives().Unpack(to.Ctx, bytes.NewReader(whole)); err == nil || !strings.Contains(err.Error(), "must be empty") {
+				t.Errorf("unpacked beside others: %v", err)
+			}
+			if _, err := to.Store.Get(to.Ctx, code); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("an execution of the archive: %v", err)
+			}
 		}
 		to.Define("name: work\naction: noop")
-		to.Define("name: inner\nkind: workflow\ntasks:\n  other: {action: noop}")
-		to.Define("name: outer\ntasks:\n  other: {action: noop}")
-		if d, err := to.Engine.Finder().Catalog.Of(to.Ctx, to.Get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
-			to.Errorf("the definition that it ran on: %+v, %v", d, err)
-		}
-		if _, _, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{}); !errors.As(err, &refused) {
-			to.Errorf("a rerun on another definition of the same name and version: %v", err)
-		}
-		to.Define(archivedWorkflow)
-		again, plan, err := to.Engine.Rerun(to.Ctx, workflow, engine.RerunOptions{})
-		if err != nil {
-			to.Fatal(err)
-		}
-		if plan.Version != 2 || len(plan.Workflow.Reuses) != 4 {
-			to.Errorf("the plan: version %d, %d reused", plan.Version, len(plan.Workflow.Reuses))
-		}
-		h.Serve(enginetest.Echo)
-		if x := to.Ended(again.Execution); x.Stage != flow.Completed || x.Imported != nil || x.RerunOf != workflow {
-			to.Errorf("the rerun: %+v", x)
-		}
+		refused()
 	})
 }
 
@@ -306,7 +277,7 @@ func TestExportRefuses(t *testing.T) {
 	if err := r.Engine.Archives().Export(r.Ctx, &b, archive.Manifest{}, archives.Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
 		r.Fatal(err)
 	}
-	if out := r.importing(b.Bytes()); out.Already != 1 || out.LeftOut != 1 {
+	if out := onSQLite(t).unpack(b.Bytes()); out.Trees != 1 || out.LeftOut != 1 {
 		r.Errorf("by a filter: %+v", out)
 	}
 	h := r.Worker()
@@ -314,52 +285,9 @@ func TestExportRefuses(t *testing.T) {
 	r.Ended(open)
 }
 
-// Under an id that is taken by something else, nothing of a tree is stored; other trees are.
-func TestImportRefusesAnotherContent(t *testing.T) {
-	betweenStores(t, func(from, to *rig) {
-		workflow, code := from.archived()
-		whole := from.export(workflow, code)
-		forged := rewritten(t, whole, func(r *archive.Row) *archive.Row {
-			if r.Execution != nil && r.Execution.ID == workflow {
-				r.Execution.Labels = map[string]string{"k": "another"}
-			}
-			return r
-		})
-		if out := to.importing(forged); out.Trees != 2 {
-			to.Fatalf("imported %+v", out)
-		}
-		out := to.importing(whole)
-		if out.Already != 1 || out.Refused != 1 || out.Refusals[0].Execution != workflow || !strings.Contains(out.Refusals[0].Why, "another execution") {
-			to.Errorf("imported %+v", out)
-		}
-		// A task whose id is taken: the whole tree is refused, with its logs.
-		kid := from.Children(workflow)["build[0]"].ID
-		lone := rewritten(t, from.export(workflow), func(r *archive.Row) *archive.Row {
-			switch {
-			case !r.Tree.IsZero():
-				r.Tree = flow.ID{1}
-			case r.Execution != nil && r.Execution.ID == workflow:
-				r.Execution.ID = flow.ID{1}
-			case r.Execution != nil && r.Execution.Parent == workflow:
-				r.Execution.Parent = flow.ID{1}
-			}
-			return r
-		})
-		if out := to.importing(lone); out.Refused != 1 || !strings.Contains(out.Refusals[0].Why, "exists already") {
-			to.Errorf("with a task that is here, in another workflow: %+v", out)
-		}
-		if _, err := to.Store.Get(to.Ctx, flow.ID{1}); !errors.Is(err, store.ErrNotFound) {
-			to.Errorf("a part of a refused tree was stored: %v", err)
-		}
-		if x := to.Get(kid); x.Parent != workflow {
-			to.Errorf("the task that was here: %+v", x)
-		}
-	})
-}
-
-// Archives that somebody has written, with right checksums and wrong contents, are refused before anything is stored.
+// Archives that somebody has written, with right checksums and wrong contents, are refused with what is wrong.
 func TestForgedArchives(t *testing.T) {
-	from, to := onSQLite(t), onSQLite(t)
+	from := onSQLite(t)
 	workflow, code := from.archived()
 	whole := from.export(workflow, code)
 	kid := from.Children(workflow)["each[1]"].ID
@@ -380,6 +308,14 @@ func TestForgedArchives(t *testing.T) {
 			}
 			if at == id && is(r) {
 				return nil
+			}
+			return r
+		}
+	}
+	log := func(change func(*flow.LogChunk)) func(*archive.Row) *archive.Row {
+		return func(r *archive.Row) *archive.Row {
+			if r.Log != nil && r.Log.Blob == "" {
+				change(r.Log)
 			}
 			return r
 		}
@@ -424,9 +360,9 @@ func TestForgedArchives(t *testing.T) {
 		"a long delay":          {"retry.delay", of(code, func(e *archive.Execution) { e.Retry.Delay = 9e18 })},
 		"it ended before":       {"ended at", of(code, func(e *archive.Execution) { e.FinishedAt = e.CreatedAt.Add(-1e9) })},
 		"no hash":               {"a SHA-256 in hexadecimal", of(code, func(e *archive.Execution) { e.Cache = &archive.Cache{Hash: "00", TTL: 1} })},
-		"no JSON":               {"no JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
+		"no JSON":               {"not JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
 		"an unknown definition": {"has no definition", of(workflow, func(e *archive.Execution) { e.Definition = strings.Repeat("0", 64) })},
-		"an action's definition": {"it is a workflow, and its definition work@1 is none", func(r *archive.Row) *archive.Row {
+		"an action's definition": {"it is a workflow, and its definition work@1 is not one", func(r *archive.Row) *archive.Row {
 			switch {
 			case r.Execution == nil:
 			case r.Execution.ID == workflow: // its tasks have the definition that it is given
@@ -454,20 +390,40 @@ func TestForgedArchives(t *testing.T) {
 			}
 			return r
 		}},
+		"a log twice": {"comes behind log", func(r *archive.Row) *archive.Row {
+			if r.Log != nil {
+				r.Log.Seq, r.Log.Blob = 1, ""
+				r.Log.Data, r.Log.Size = []byte("x"), 1
+			}
+			return r
+		}},
+		"an empty log":  {"a chunk has 1 to", log(func(c *flow.LogChunk) { c.Data, c.Size = nil, 0 })},
+		"a large log":   {"a chunk has 1 to", log(func(c *flow.LogChunk) { c.Data, c.Size = nil, math.MaxInt64 })},
+		"a distant log": {"at offset 9223372036854775807", log(func(c *flow.LogChunk) { c.Offset = math.MaxInt64 })},
+		"an id of later": {"and its id at", of(code, func(e *archive.Execution) {
+			e.CreatedAt, e.FinishedAt = e.CreatedAt.AddDate(1, 0, 0), e.FinishedAt.AddDate(2, 0, 0)
+		})},
+		"it ends later": {"which has not come", of(code, func(e *archive.Execution) { e.FinishedAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) })},
+		"marks out of order": {"comes behind that", func(r *archive.Row) *archive.Row {
+			if r.Mark != nil {
+				r.Mark.Task = "a"
+			}
+			return r
+		}},
 		"a gap in its input": {"do not follow one another", func(r *archive.Row) *archive.Row {
 			if r.Input != nil {
 				r.Input.Offset = 3
 			}
 			return r
 		}},
-		"a mark of what is none": {"no workflow", func(r *archive.Row) *archive.Row {
+		"a mark of what is none": {"not a workflow", func(r *archive.Row) *archive.Row {
 			if r.Input != nil {
 				return &archive.Row{Mark: &archive.Mark{Attempt: 1, Task: "t"}}
 			}
 			return r
 		}},
 	} {
-		_, err := to.Engine.Archives().Import(to.Ctx, bytes.NewReader(rewritten(t, whole, c.change)))
+		err := unpacked(t, rewritten(t, whole, c.change))
 		if err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
@@ -480,23 +436,40 @@ func TestForgedArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.Engine.Archives().Import(to.Ctx, &other); err == nil {
+	if err := unpacked(t, other.Bytes()); err == nil {
 		t.Error("a definition with another content than its name says was taken")
 	}
-	if _, err := to.Engine.Archives().Import(to.Ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
+	if err := unpacked(t, whole[:len(whole)/2]); !errors.Is(err, archive.ErrBroken) {
 		t.Errorf("half an archive: %v", err)
 	}
-	page, err := store.List(to.Ctx, to.Store, store.Filter{Limit: 10})
-	if err != nil || len(page) != 0 {
-		t.Errorf("%d executions were stored, %v", len(page), err)
-	}
-	if defs, err := to.Store.Definitions(to.Ctx, "", 10); err != nil || len(defs) != 0 {
-		t.Errorf("definitions were stored: %v, %v", defs, err)
+	if err := unpacked(t, whole); err != nil {
+		t.Errorf("the archive as it was: %v", err)
 	}
 }
 
-// A wide workflow is written in parts of one transaction.
-func TestImportOfAWideWorkflow(t *testing.T) {
+// unpacked unpacks an archive into a store of its own, by an engine that does not run.
+func unpacked(t *testing.T, whole []byte) error {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	blobs, err := file.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = blobs.Close() }()
+	e, err := engine.New(engine.Options{Store: s, Blobs: blobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Archives().Unpack(t.Context(), bytes.NewReader(whole))
+	return err
+}
+
+// A wide workflow is written in several transactions.
+func TestUnpackAWideWorkflow(t *testing.T) {
 	from := onSQLite(t)
 	from.Define("name: work\naction: noop")
 	from.Define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*archives.WrittenAtOnce+50))
@@ -506,35 +479,13 @@ func TestImportOfAWideWorkflow(t *testing.T) {
 	whole := from.export(id)
 	enginetest.OnEachStore(t, func(plain *enginetest.Rig) {
 		r := &rig{plain}
-		if out := r.importing(whole); out.Executions != 2*archives.WrittenAtOnce+51 || out.Trees != 1 {
-			t.Errorf("imported %+v", out)
+		if out := r.unpack(whole); out.Executions != 2*archives.WrittenAtOnce+51 || out.Trees != 1 {
+			t.Errorf("unpacked %+v", out)
 		}
-		if out := r.importing(whole); out.Already != 1 {
-			t.Errorf("imported again %+v", out)
+		if got := len(r.Children(id)); got != 2*archives.WrittenAtOnce+50 {
+			t.Errorf("it has %d tasks", got)
 		}
 	})
-}
-
-// A database that cannot be reached ends an import with that error; it is done again, and what was stored before is there already.
-func TestImportInterrupted(t *testing.T) {
-	from, to := onSQLite(t), onSQLite(t)
-	var ids []flow.ID
-	for range 3 {
-		ids = append(ids, from.Submit(engine.Submission{Action: "noop"}))
-	}
-	h := from.Worker()
-	for _, a := range h.Take(3) {
-		h.Complete(a, "1")
-	}
-	whole := from.export(ids...)
-	ctx, stop := context.WithCancel(to.Ctx)
-	stop()
-	if _, err := to.Engine.Archives().Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
-	if out := to.importing(whole); out.Trees != 3 {
-		t.Errorf("again: %+v", out)
-	}
 }
 
 const cached = `
@@ -546,7 +497,7 @@ tasks:
 outputs: {all: "${{ tasks.sum.output.all }}"}
 `
 
-// What ended out of the cache is seen elsewhere as that, and an import keeps nothing for the tasks there.
+// What ended out of the cache is seen elsewhere as that.
 func TestArchiveOfCached(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
 		from.Define(cached)
@@ -557,25 +508,14 @@ func TestArchiveOfCached(t *testing.T) {
 			from.Ended(id)
 			ids = append(ids, id)
 		}
-		if out := to.importing(from.export(ids[1])); out.Trees != 1 || out.Executions != 3 {
-			to.Fatalf("imported %+v", out)
+		if out := to.unpack(from.export(ids[1])); out.Trees != 1 || out.Executions != 3 {
+			to.Fatalf("unpacked %+v", out)
 		}
 		if was, is := from.everything(ids[1]), to.everything(ids[1]); !maps.Equal(was, is) {
-			to.Errorf("imported\n%v\nexported\n%v", is, was)
+			to.Errorf("unpacked\n%v\nexported\n%v", is, was)
 		}
 		if k := to.Children(ids[1])["each[0]"]; !k.Cached() || k.ReusedOf != from.Children(ids[0])["each[0]"].ID {
 			to.Errorf("each[0] is cached: %t, with the outcome of %s", k.Cached(), k.ReusedOf)
 		}
-		to.Define(cached)
-		again := to.Submit(engine.Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)})
-		h := to.Worker()
-		for _, want := range []string{`{"n":1}`, `{"all":[{"n":1}]}`} {
-			a := h.Take(100)
-			if len(a) != 1 || string(a[0].Payload) != want {
-				to.Fatalf("the worker is given %+v, want %s", a, want)
-			}
-			h.Complete(a[0], want)
-		}
-		to.Ended(again)
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// BenchmarkArchive exports and imports executions, each a tree with a history, an output and a log. The bar is 20,000 a minute.
+// BenchmarkArchive exports and unpacks executions, each a tree with a history, an output and a log. The bar is 20,000 a minute.
 func BenchmarkArchive(b *testing.B) {
 	for name, rig := range enginetest.Stores {
 		b.Run(name, func(b *testing.B) {
@@ -50,18 +50,18 @@ func BenchmarkArchive(b *testing.B) {
 			to := rig(b)
 			b.ResetTimer()
 			began = time.Now()
-			out, err := to.Engine.Archives().Import(to.Ctx, &whole)
+			out, err := to.Engine.Archives().Unpack(to.Ctx, &whole)
 			if err != nil || out.Trees != b.N {
 				b.Fatalf("%+v, %v", out, err)
 			}
 			b.ReportMetric(float64(b.N)/exported.Minutes(), "exported/min")
 			b.ReportMetric(float64(size)/float64(b.N), "bytes/execution")
-			b.ReportMetric(float64(b.N)/time.Since(began).Minutes(), "imported/min")
+			b.ReportMetric(float64(b.N)/time.Since(began).Minutes(), "unpacked/min")
 		})
 	}
 }
 
-// BenchmarkArchiveOfAWideWorkflow imports one workflow with many tasks: one transaction.
+// BenchmarkArchiveOfAWideWorkflow unpacks one workflow with many tasks.
 func BenchmarkArchiveOfAWideWorkflow(b *testing.B) {
 	for name, rig := range enginetest.Stores {
 		b.Run(name, func(b *testing.B) {
@@ -77,10 +77,10 @@ func BenchmarkArchiveOfAWideWorkflow(b *testing.B) {
 			to := rig(b)
 			b.ResetTimer()
 			began := time.Now()
-			if out, err := to.Engine.Archives().Import(to.Ctx, &whole); err != nil || out.Executions != b.N+1 {
+			if out, err := to.Engine.Archives().Unpack(to.Ctx, &whole); err != nil || out.Executions != b.N+1 {
 				b.Fatalf("%+v, %v", out, err)
 			}
-			b.ReportMetric(float64(b.N)/time.Since(began).Minutes(), "imported/min")
+			b.ReportMetric(float64(b.N)/time.Since(began).Minutes(), "unpacked/min")
 		})
 	}
 }

@@ -1,11 +1,10 @@
 package archives
 
 import (
-	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -17,132 +16,102 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/replay"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 const (
-	// importEvents and importEventBytes bound one history, which is held while it is checked and written.
-	importEvents     = replay.MostEvents
-	importEventBytes = 64 << 20
-	// importTexts bounds the texts of a request that have no bound of their own, in bytes.
-	importTexts = 4096
+	// mostEvents and mostEventBytes bound one history, which is held while it is checked and written.
+	mostEvents     = replay.MostEvents
+	mostEventBytes = 64 << 20
+	// mostText bounds the texts of a request that have no bound of their own, in bytes.
+	mostText = 4096
+	// exportAgain is what to do about an archive that no server has written like that.
+	exportAgain = "export it again: the archive was made or changed by something else than pawl export"
 )
 
-// importer takes in one archive: it checks the rows as they come and keeps them in the spool, and stores them from there.
-type importer struct {
-	a      *Archives
-	spool  *os.File
-	to     *bufio.Writer
-	size   int64 // of the spool
-	result Imported
-	at     time.Time
-
-	documents     map[string]*importedDocument // by name, version and hash
-	documentBytes int
-
-	trees []span
-
-	// What is being read.
-	above      []placed // the workflows above the latest execution, and itself
-	x          *flow.Execution
-	events     []flow.Event
-	eventBytes int
-	input      flow.Input
-	closed     bool // something other than events has followed the execution
-}
-
-// placed is an execution whose children may follow.
+// placed is an execution whose tasks may follow.
 type placed struct {
-	*flow.Execution
-	attempt, index int // of its latest child
+	ID       flow.ID
+	Kind     flow.Kind
+	Attempts int
+
+	// of the latest task
+	attempt, index int
 	task           string
 }
 
-// row checks a row against what came before it, and keeps its line.
-func (im *importer) row(r *archive.Row, line []byte) error {
-	if r.LeftOut != nil {
-		im.result.LeftOut++
-		return nil
-	}
-	if err := im.check(r); err != nil {
-		return err
-	}
-	if !r.Tree.IsZero() {
-		im.trees = append(im.trees, span{top: r.Tree, from: im.size})
-	}
-	t := &im.trees[len(im.trees)-1]
-	if r.Execution != nil {
-		t.executions++
-	}
-	n, err := im.to.Write(line)
-	im.size += int64(n)
-	t.size += int64(n)
-	return err
-}
-
-func (im *importer) check(r *archive.Row) error {
-	if len(r.Events) == 0 && im.x != nil {
-		if err := im.closeHistory(); err != nil {
+func (u *unpacker) check(r *archive.Row) error {
+	if len(r.Events) == 0 && u.x != nil {
+		if err := u.closeHistory(); err != nil {
 			return err
 		}
 	}
 	switch {
 	case !r.Tree.IsZero():
-		im.above = im.above[:0]
+		u.above, u.inTree = u.above[:0], 0
 	case r.Execution != nil:
-		return im.begin(r.Execution)
+		return u.begin(r.Execution)
 	case len(r.Events) > 0:
-		return im.history(r.Events)
+		return u.history(r.Events)
 	case r.Mark != nil:
-		return im.mark(r.Mark)
+		return u.marked(r.Mark)
 	case r.Input != nil:
-		return im.given(r.Input)
+		return u.given(r.Input)
 	case r.Log != nil:
-		return im.log(r.Log)
+		return u.log(r.Log)
 	case r.Blob != nil:
-		return im.named(r.Blob)
+		return u.named(r.Blob)
 	}
 	return nil
 }
 
 // latest is the execution that the rows are of.
-func (im *importer) latest() *flow.Execution { return im.above[len(im.above)-1].Execution }
+func (u *unpacker) latest() *placed { return &u.above[len(u.above)-1] }
 
 // wrong refuses what a row says.
 func wrong(id flow.ID, format string, args ...any) error {
-	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), "export it again: the archive was made or changed by something else than pawl export")
+	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), exportAgain)
 }
 
 // begin checks an execution and its place in the tree.
-func (im *importer) begin(e *archive.Execution) error {
+func (u *unpacker) begin(e *archive.Execution) error {
 	x, err := e.Flow()
 	if err != nil {
 		return err
 	}
-	if err := checkImported(x); err != nil {
+	if err := checkExecution(x); err != nil {
+		return err
+	}
+	if err := checkTimes(x, u.now); err != nil {
 		return err
 	}
 	if e.Definition != "" {
-		d := im.documents[documentKey(e.Action, e.Version, e.Definition)]
+		workflow, known := u.workflows[documentKey(e.Action, e.Version, e.Definition)]
 		switch {
-		case d == nil:
+		case !known:
 			return wrong(x.ID, "the archive has no definition %s with the hash %.64s", catalog.VersionKey(e.Action, e.Version), e.Definition)
-		case x.Kind == flow.KindWorkflow && d.Workflow == nil:
-			return wrong(x.ID, "it is a workflow, and its definition %s is none", catalog.VersionKey(e.Action, e.Version))
+		case x.Kind == flow.KindWorkflow && !workflow:
+			return wrong(x.ID, "it is a workflow, and its definition %s is not one", catalog.VersionKey(e.Action, e.Version))
 		}
 	}
-	for len(im.above) > 0 && im.latest().ID != x.Parent {
-		im.above = im.above[:len(im.above)-1]
+	for len(u.above) > 0 && u.latest().ID != x.Parent {
+		u.above = u.above[:len(u.above)-1]
 	}
-	if len(im.above) == 0 {
-		if !x.Parent.IsZero() || im.trees[len(im.trees)-1].executions > 0 {
+	if len(u.above) == 0 {
+		if !x.Parent.IsZero() || u.inTree > 0 {
 			return wrong(x.ID, "its workflow %s is not above it", x.Parent)
 		}
-	} else if err := im.above[len(im.above)-1].place(x); err != nil {
+	} else if err := u.latest().place(x); err != nil {
 		return err
 	}
-	im.above = append(im.above, placed{Execution: x})
-	im.x, im.events, im.eventBytes, im.input, im.closed = x, im.events[:0], 0, flow.Input{}, false
+	if n := len(u.above); n > requests.DepthLimit {
+		return wrong(x.ID, "it is %d workflows deep, and workflows nest %d deep at most", n, requests.DepthLimit)
+	}
+	u.inTree++
+	u.above = append(u.above, placed{ID: x.ID, Kind: x.Kind, Attempts: x.Attempt})
+	u.x, u.events, u.eventBytes = x, nil, 0
+	u.input, u.pieces, u.mark, u.chunk = flow.Input{}, 0, archive.Mark{}, flow.LogChunk{}
 	return nil
 }
 
@@ -150,9 +119,9 @@ func (im *importer) begin(e *archive.Execution) error {
 func (p *placed) place(x *flow.Execution) error {
 	switch {
 	case p.Kind != flow.KindWorkflow:
-		return wrong(x.ID, "%s above it is no workflow", p.ID)
-	case x.ParentAttempt < 1 || x.ParentAttempt > p.Attempt:
-		return wrong(x.ID, "it is of attempt %d of its workflow, which has %d", x.ParentAttempt, p.Attempt)
+		return wrong(x.ID, "%s above it is not a workflow", p.ID)
+	case x.ParentAttempt < 1 || x.ParentAttempt > p.Attempts:
+		return wrong(x.ID, "it is of attempt %d of its workflow, which has %d", x.ParentAttempt, p.Attempts)
 	case x.ParentAttempt == p.attempt && x.Task == p.task && x.Index == p.index+1:
 	case (x.ParentAttempt > p.attempt || x.ParentAttempt == p.attempt && x.Task > p.task) && x.Index == 0:
 	default:
@@ -163,85 +132,94 @@ func (p *placed) place(x *flow.Execution) error {
 }
 
 // history adds events, which stand right behind their execution.
-func (im *importer) history(all []archive.Event) error {
-	if im.x == nil {
-		return wrong(im.latest().ID, "events that do not stand behind it")
+func (u *unpacker) history(all []archive.Event) error {
+	if u.x == nil {
+		return wrong(u.latest().ID, "events that do not stand behind it")
 	}
 	for i := range all {
 		e := all[i].Flow()
-		im.eventBytes += len(e.Data)
+		u.eventBytes += len(e.Data)
 		switch {
-		case len(e.Data) > flow.MostData || len(e.Type) > importTexts:
-			return wrong(im.x.ID, "event %d has more than %d bytes", e.Seq, flow.MostData)
-		case len(im.events) == importEvents || im.eventBytes > importEventBytes:
-			return fault.New("executions", im.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", importEvents, importEventBytes>>20), "leave it out of the export")
+		case len(e.Data) > flow.MostData || len(e.Type) > mostText:
+			return wrong(u.x.ID, "event %d has more than %d bytes", e.Seq, flow.MostData)
+		case len(u.events) == mostEvents || u.eventBytes > mostEventBytes:
+			return fault.New("executions", u.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", mostEvents, mostEventBytes>>20), "leave it out of the export")
 		case len(e.Data) > 0 && !json.Valid(e.Data):
-			return wrong(im.x.ID, "the data of event %d is no JSON", e.Seq)
+			return wrong(u.x.ID, "the data of event %d is not JSON", e.Seq)
 		case !sensible(e.At):
-			return wrong(im.x.ID, "event %d was at %s", e.Seq, e.At)
+			return wrong(u.x.ID, "event %d was at %s", e.Seq, e.At)
 		}
-		im.events = append(im.events, e)
+		u.events = append(u.events, e)
 	}
 	return nil
 }
 
-// closeHistory checks the history of the latest execution as the store does that of every one.
-func (im *importer) closeHistory() error {
+// closeHistory checks the history of the latest execution as the store does that of every one. The execution is ready to be written then.
+func (u *unpacker) closeHistory() error {
 	var f verification.Findings
-	x := im.x
-	x.Imported = &flow.Import{From: im.result.From, At: x.FinishedAt}
-	verification.Execution(&f, x, im.events)
-	im.x = nil
+	x, events := u.x, u.events
+	verification.Execution(&f, x, events)
 	if len(f.All) > 0 {
 		return wrong(x.ID, "%s", f.All[0].Say)
 	}
-	return nil
+	u.x, u.events = nil, nil
+	u.delta.Drafts = append(u.delta.Drafts, store.Archived(x, events))
+	return u.wrote(x.PayloadSize() + len(x.Outcome.Output) + u.eventBytes + 100*len(events))
 }
 
-func (im *importer) mark(m *archive.Mark) error {
-	x := im.latest()
+// marked checks a mark: of each attempt, tasks come in order.
+func (u *unpacker) marked(m *archive.Mark) error {
+	x := u.latest()
 	switch {
 	case x.Kind != flow.KindWorkflow:
-		return wrong(x.ID, "it is no workflow and has tasks")
-	case m.Attempt < 1 || m.Attempt > x.Attempt || m.Total < 0:
+		return wrong(x.ID, "it is not a workflow and has tasks")
+	case m.Attempt < 1 || m.Attempt > x.Attempts || m.Total < 0 || m.Total > math.MaxInt32:
 		return wrong(x.ID, "a mark of task %.100q in attempt %d", m.Task, m.Attempt)
-	case fault.BadText(m.Task, importTexts) != "" || fault.BadText(m.State, importTexts) != "":
+	case m.Attempt < u.mark.Attempt || m.Attempt == u.mark.Attempt && m.Task <= u.mark.Task:
+		return wrong(x.ID, "the mark of task %.100q in attempt %d comes behind that of task %.100q in attempt %d", m.Task, m.Attempt, u.mark.Task, u.mark.Attempt)
+	case fault.BadText(m.Task, mostText) != "" || fault.BadText(m.State, mostText) != "":
 		return wrong(x.ID, "a mark of task %.100q", m.Task)
 	}
+	u.mark = archive.Mark{Attempt: m.Attempt, Task: m.Task}
 	return badError(x.ID, m.Error.Flow())
 }
 
-func (im *importer) given(p *archive.Input) error {
-	x := im.latest()
-	if p.Offset != im.input.Size || im.input.Closed || len(p.Data) == 0 && !p.Last {
+func (u *unpacker) given(p *archive.Input) error {
+	x := u.latest()
+	if p.Offset != u.input.Size || u.input.Closed || len(p.Data) == 0 && !p.Last {
 		return wrong(x.ID, "the pieces of its input do not follow one another at offset %d", p.Offset)
 	}
-	im.input.Size += int64(len(p.Data))
-	if im.input.Closed = p.Last; im.input.Size > flow.InputLimit {
+	u.input.Size += int64(len(p.Data))
+	if u.input.Closed = p.Last; u.input.Size > flow.InputLimit {
 		return wrong(x.ID, "it was given more than %d bytes to read", flow.InputLimit)
 	}
 	return nil
 }
 
-func (im *importer) log(c *flow.LogChunk) error {
-	x := im.latest()
+func (u *unpacker) log(c *flow.LogChunk) error {
+	x := u.latest()
 	switch {
 	case c.Execution != x.ID:
 		return wrong(x.ID, "a log of %s stands behind it", c.Execution)
-	case c.Attempt < 1 || c.Attempt > x.Attempt || c.Seq < 1 || c.Offset < 0 || c.Size < 0 || !sensible(c.At):
-		return wrong(x.ID, "a log with number %d of attempt %d", c.Seq, c.Attempt)
+	case c.Attempt < 1 || c.Attempt > x.Attempts || c.Seq < 1 || !sensible(c.At):
+		return wrong(x.ID, "a log with number %d of attempt %d, at %s", c.Seq, c.Attempt, c.At)
+	case c.Attempt < u.chunk.Attempt || c.Attempt == u.chunk.Attempt && c.Seq <= u.chunk.Seq:
+		return wrong(x.ID, "log %d of attempt %d comes behind log %d of attempt %d", c.Seq, c.Attempt, u.chunk.Seq, u.chunk.Attempt)
+	case c.Offset < 0 || c.Offset > flow.MostOffset || c.Size < 1 || c.Size > flow.MostChunk:
+		return wrong(x.ID, "log %d of attempt %d has %d bytes at offset %d: a chunk has 1 to %d", c.Seq, c.Attempt, c.Size, c.Offset, flow.MostChunk)
 	case c.Stream != "stdout" && c.Stream != "stderr" && c.Stream != "log":
 		return wrong(x.ID, "a log of stream %.40q", c.Stream)
 	case c.Blob == "" && c.Size != int64(len(c.Data)), c.Blob != "" && (len(c.Data) > 0 || !uploads.Owns(x.ID, c.Blob) || blob.CheckName(c.Blob) != nil):
 		return wrong(x.ID, "log %d of attempt %d is not where its row says", c.Seq, c.Attempt)
 	}
 	c.At = c.At.UTC().Truncate(time.Microsecond)
+	u.chunk = flow.LogChunk{Attempt: c.Attempt, Seq: c.Seq}
 	return nil
 }
 
 // named checks the name of a content: an execution has its own and uploads, and no other's.
-func (im *importer) named(b *archive.Blob) error {
-	x := im.latest()
+func (u *unpacker) named(b *archive.Blob) error {
+	x := u.latest()
 	if strings.HasPrefix(b.Name, "uploads/") || uploads.Owns(x.ID, b.Name) && blob.CheckName(b.Name) == nil {
 		return nil
 	}
@@ -251,8 +229,27 @@ func (im *importer) named(b *archive.Blob) error {
 // sensible reports whether a time can be stored: what counts microseconds of a year before 1970 or after 9999 is none of an execution.
 func sensible(t time.Time) bool { return t.IsZero() || t.Year() >= 1970 && t.Year() < 10000 }
 
-// checkImported refuses an execution that no store could have had.
-func checkImported(x *flow.Execution) error {
+// clocksApart is how far the clocks of machines may be apart: that of the server that made an id and its database's, or those of two
+// installations.
+const clocksApart = 24 * time.Hour
+
+// checkTimes refuses times that no server could have given: lists and streams walk executions by their ids, which begin with a time, and
+// would have the execution where it does not belong.
+func checkTimes(x *flow.Execution, now time.Time) error {
+	var ms [8]byte
+	copy(ms[2:], x.ID[:6])
+	made := time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))) // 48 bits
+	switch {
+	case x.CreatedAt.Sub(made).Abs() > clocksApart:
+		return wrong(x.ID, "it was created at %s, and its id at %s", x.CreatedAt, made.UTC())
+	case x.FinishedAt.Sub(now) > clocksApart:
+		return wrong(x.ID, "it ended at %s, which has not come", x.FinishedAt)
+	}
+	return nil
+}
+
+// checkExecution refuses an execution that no store could have had.
+func checkExecution(x *flow.Execution) error {
 	again := x.AsRerun()
 	texts := map[string]string{"action": x.Action, "kind": string(x.Kind), "queue": x.Queue, "task": x.Task, "alias": x.Alias, "key": x.Key, "when_full": string(x.WhenFull),
 		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": again.GivenBy, "kept_as": again.KeptAs,
@@ -269,13 +266,13 @@ func checkImported(x *flow.Execution) error {
 	}
 	for _, all := range lists {
 		for _, text := range all {
-			if fault.BadText(text, importTexts) != "" {
+			if fault.BadText(text, mostText) != "" {
 				return wrong(x.ID, "a text of its request has a NUL byte, or is too long: %.100q", text)
 			}
 		}
 	}
 	for name, text := range texts {
-		if bad := fault.BadText(text, importTexts); bad != "" {
+		if bad := fault.BadText(text, mostText); bad != "" {
 			return wrong(x.ID, "%s %.100q %s", name, text, bad)
 		}
 	}
@@ -309,14 +306,14 @@ func checkImported(x *flow.Execution) error {
 	}
 	for _, text := range [][]byte{x.Input, x.With, x.Outcome.Output} {
 		if len(text) > 0 && !json.Valid(text) {
-			return wrong(x.ID, "its input or output is no JSON")
+			return wrong(x.ID, "its input or output is not JSON")
 		}
 	}
 	return badError(x.ID, x.Outcome.Error)
 }
 
 func badError(id flow.ID, e *flow.Error) error {
-	if e != nil && (fault.BadText(e.Code, importTexts) != "" || fault.BadText(e.Message, flow.MostOutput) != "" || len(e.Details) > flow.MostData || len(e.Details) > 0 && !json.Valid(e.Details)) {
+	if e != nil && (fault.BadText(e.Code, mostText) != "" || fault.BadText(e.Message, flow.MostOutput) != "" || len(e.Details) > flow.MostData || len(e.Details) > 0 && !json.Valid(e.Details)) {
 		return wrong(id, "its error %.100q", e.Code)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package archives writes executions that have ended into archives, and stores those of archives. It checks what it stores as the store
-// checks every execution, and decides nothing.
+// Package archives writes executions that have ended into archives, and stores those of an archive in an empty store. It checks what it
+// stores as the store checks every execution, and decides nothing.
 package archives
 
 import (
@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
@@ -36,19 +34,14 @@ type Archives struct {
 	Uploads *uploads.Uploads
 	Update  uploads.Update
 	Engine  Engine
-	Log     *slog.Logger
 
-	MostBlob    int64 // bytes of what an execution has written, in an import
-	UploadLimit int64 // bytes of an uploaded content, in an import; 0: as many as MostBlob
+	MostBlob int64 // bytes of a content that is unpacked
 }
 
-// Engine knows its retention and the database's clock, and who watches executions.
+// Engine knows its retention.
 type Engine interface {
-	Now(ctx context.Context) (time.Time, error)
 	// StillKept refuses an execution that retention may be removing, with store.ErrNotFound.
 	StillKept(ctx context.Context, x *flow.Execution) error
-	// WakeWatchers has all that watch executions look again.
-	WakeWatchers()
 }
 
 // Exporting says what goes into an archive: the trees of IDs or, without any, those that the filter selects.
@@ -118,7 +111,7 @@ func (a *Archives) Export(ctx context.Context, to io.Writer, m archive.Manifest,
 type exporter struct {
 	a           *Archives
 	w           *archive.Writer
-	definitions map[string]string // hashes, by name and version; those of what was imported by their rows
+	definitions map[string]string // hashes, by name and version
 	uploads     map[blob.Sum]bool // that the archive has
 }
 
@@ -144,7 +137,7 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 	if err := x.w.Row(&archive.Row{Tree: top.ID}); err != nil {
 		return err
 	}
-	n, err := x.a.walkTree(ctx, top, treeVisitor{row: x.w.Row, definition: x.definition, contents: x.contents})
+	n, err := x.walk(ctx, top)
 	if err != nil {
 		return err
 	}
@@ -156,14 +149,11 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 
 // definition is the hash of the document that an execution ran on; "" where that is not known. The document goes into the archive once.
 func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, error) {
-	key, name, version := catalog.VersionKey(of.Action, of.Version), of.Action, of.Version
-	if of.Imported != nil && of.Imported.Definition != "" {
-		key, name, version = of.Imported.Definition, of.Imported.Definition, 1
-	}
+	key := catalog.VersionKey(of.Action, of.Version)
 	if hash, known := x.definitions[key]; known {
 		return hash, nil
 	}
-	row, err := x.a.Store.Definition(ctx, name, version)
+	row, err := x.a.Store.Definition(ctx, of.Action, of.Version)
 	if errors.Is(err, store.ErrNotFound) {
 		x.definitions[key] = ""
 		return "", nil
@@ -257,22 +247,15 @@ func (x *exporter) size(ctx context.Context, name string) (int64, error) {
 	return size, errors.Join(err, from.Close())
 }
 
-// treeVisitor is what is done with the executions of a tree.
-type treeVisitor struct {
-	row        func(*archive.Row) error
-	definition func(context.Context, *flow.Execution) (hash string, err error)
-	contents   func(context.Context, *flow.Execution) error // nil: logs and blobs are left out
-}
-
-// walkTree reads a tree that has ended, each workflow before its tasks, and counts its executions.
-func (a *Archives) walkTree(ctx context.Context, x *flow.Execution, v treeVisitor) (n int, err error) {
-	if err := a.walkOne(ctx, x, v); err != nil || x.Kind != flow.KindWorkflow {
+// walk writes a tree that has ended, each workflow before its tasks, and counts its executions.
+func (x *exporter) walk(ctx context.Context, of *flow.Execution) (n int, err error) {
+	if err := x.execution(ctx, of); err != nil || of.Kind != flow.KindWorkflow {
 		return 1, err
 	}
 	n = 1
-	for attempt := 1; attempt <= x.Attempt; attempt++ {
+	for attempt := 1; attempt <= of.Attempt; attempt++ {
 		for task, index := "", -1; ; {
-			page, err := a.Store.Recorded(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, task, index, exportPage)
+			page, err := x.a.Store.Recorded(ctx, store.WorkflowAttempt{ID: of.ID, Attempt: attempt}, task, index, exportPage)
 			if err != nil {
 				return n, err
 			}
@@ -281,7 +264,7 @@ func (a *Archives) walkTree(ctx context.Context, x *flow.Execution, v treeVisito
 			}
 			for _, child := range page {
 				task, index = child.Task, child.Index
-				beneath, err := a.walkTree(ctx, child, v)
+				beneath, err := x.walk(ctx, child)
 				if err != nil {
 					return n, err
 				}
@@ -292,56 +275,53 @@ func (a *Archives) walkTree(ctx context.Context, x *flow.Execution, v treeVisito
 	return n, nil
 }
 
-func (a *Archives) walkOne(ctx context.Context, x *flow.Execution, v treeVisitor) error {
+func (x *exporter) execution(ctx context.Context, of *flow.Execution) error {
 	hash := ""
-	if x.Version > 0 {
+	if of.Version > 0 {
 		var err error
-		if hash, err = v.definition(ctx, x); err != nil {
+		if hash, err = x.definition(ctx, of); err != nil {
 			return err
 		}
 	}
-	if err := v.row(&archive.Row{Execution: archive.ExecutionOf(x, hash)}); err != nil {
+	if err := x.w.Row(&archive.Row{Execution: archive.ExecutionOf(of, hash)}); err != nil {
 		return err
 	}
-	for after := int64(0); after < x.NextSeq-1; {
-		events, err := a.Store.Events(ctx, x.ID, after, exportPage)
+	for after := int64(0); after < of.NextSeq-1; {
+		events, err := x.a.Store.Events(ctx, of.ID, after, exportPage)
 		if err != nil {
 			return err
 		}
 		if len(events) == 0 {
-			return fmt.Errorf("%s has %d events, and only %d are there", x.ID, x.NextSeq-1, after)
+			return fmt.Errorf("%s has %d events, and only %d are there", of.ID, of.NextSeq-1, after)
 		}
 		after = events[len(events)-1].Seq
-		if err := v.row(&archive.Row{Events: archive.EventsOf(events)}); err != nil {
+		if err := x.w.Row(&archive.Row{Events: archive.EventsOf(events)}); err != nil {
 			return err
 		}
 	}
-	if x.Kind == flow.KindWorkflow {
-		if err := a.walkMarks(ctx, x, v); err != nil {
+	if of.Kind == flow.KindWorkflow {
+		if err := x.marks(ctx, of); err != nil {
 			return err
 		}
 	}
-	if x.Kind.RunsCode() {
-		if err := a.walkInput(ctx, x.ID, v); err != nil {
+	if of.Kind.RunsCode() {
+		if err := x.given(ctx, of.ID); err != nil {
 			return err
 		}
 	}
-	if v.contents == nil {
-		return nil
-	}
-	return v.contents(ctx, x)
+	return x.contents(ctx, of)
 }
 
-func (a *Archives) walkMarks(ctx context.Context, x *flow.Execution, v treeVisitor) error {
-	for attempt := 1; attempt <= x.Attempt; attempt++ {
-		marks, err := a.Store.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt})
+func (x *exporter) marks(ctx context.Context, of *flow.Execution) error {
+	for attempt := 1; attempt <= of.Attempt; attempt++ {
+		marks, err := x.a.Store.Marks(ctx, store.WorkflowAttempt{ID: of.ID, Attempt: attempt})
 		if err != nil {
 			return err
 		}
 		slices.SortFunc(marks, func(a, b store.Mark) int { return strings.Compare(a.Task, b.Task) })
 		for i := range marks {
 			m := &marks[i]
-			if err := v.row(&archive.Row{Mark: &archive.Mark{Attempt: attempt, Task: m.Task, State: m.State, Total: m.Total, Error: archive.ErrorOf(m.Error)}}); err != nil {
+			if err := x.w.Row(&archive.Row{Mark: &archive.Mark{Attempt: attempt, Task: m.Task, State: m.State, Total: m.Total, Error: archive.ErrorOf(m.Error)}}); err != nil {
 				return err
 			}
 		}
@@ -352,20 +332,20 @@ func (a *Archives) walkMarks(ctx context.Context, x *flow.Execution, v treeVisit
 // inputPiece is how many bytes of what an interactive execution was given are in a row.
 const inputPiece = 256 << 10
 
-func (a *Archives) walkInput(ctx context.Context, id flow.ID, v treeVisitor) error {
-	in, err := a.Store.Given(ctx, id)
+func (x *exporter) given(ctx context.Context, id flow.ID) error {
+	in, err := x.a.Store.Given(ctx, id)
 	if err != nil || in.Pieces == 0 {
 		return err
 	}
 	for at, last := int64(0), false; at < in.Size || in.Closed && !last; {
 		var data []byte
-		if data, last, err = a.Store.ReadInput(ctx, id, at, inputPiece); err != nil {
+		if data, last, err = x.a.Store.ReadInput(ctx, id, at, inputPiece); err != nil {
 			return err
 		}
 		if len(data) == 0 && !last {
 			return nil
 		}
-		if err := v.row(&archive.Row{Input: &archive.Input{Offset: at, Data: data, Last: last}}); err != nil {
+		if err := x.w.Row(&archive.Row{Input: &archive.Input{Offset: at, Data: data, Last: last}}); err != nil {
 			return err
 		}
 		at += int64(len(data))

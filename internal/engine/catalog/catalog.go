@@ -105,6 +105,9 @@ func (c *Catalog) Get(ctx context.Context, name string, version int) (*definitio
 	return c.GetFor(ctx, name, version, "")
 }
 
+// Loader loads a version of a definition, as requests of children need it: GetFor, or what stands for it.
+type Loader = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
+
 // GetFor is get for the caller of a text: where an alias stands for several versions, the same text gets the same one.
 func (c *Catalog) GetFor(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 	r, err := c.Resolve(ctx, c.store, name, version, by)

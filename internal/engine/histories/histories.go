@@ -129,7 +129,7 @@ func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, err
 // workflowHistory reads what was recorded of a workflow beside its own events.
 func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error {
 	x := r.Execution
-	def, err := h.catalog.Of(ctx, x)
+	def, _, err := h.catalog.Get(ctx, x.Action, x.Version)
 	switch {
 	case err != nil && fault.Passing(err) && !errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("load its definition: %w", err)
@@ -149,7 +149,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		}
 	}
 	w.Request = func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-		return Request(ctx, h.catalog.As(recorded), x, c, recorded)
+		return Request(ctx, h.catalog.GetFor, x, c, recorded)
 	}
 	r.Workflow = w
 	return nil

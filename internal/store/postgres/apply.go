@@ -26,8 +26,6 @@ var (
 
 	qInsertPayload = sql(payloads.insert("payloads"))
 
-	qInsertImports = sql(imports.insert("imports"))
-
 	qInsertLabels = sql(labels.insert("labels"))
 
 	qInsertChildren = sql(`WITH v AS ` + children.rows() + `,
@@ -76,7 +74,7 @@ const (
 
 // writes are the columns that Apply fills. A transaction takes them over from the one before, with the memory that they have.
 type writes struct {
-	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, retries, imports columns
+	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, retries columns
 
 	x change // the draft that is being added
 }
@@ -152,7 +150,6 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.putHolds(d.Holds)
 	t.put(qInsertReruns, &w.reruns)
 	t.put(qInsertRetries, &w.retries)
-	t.put(qInsertImports, &w.imports)
 	t.putReuses(d.Reuses)
 	if len(reran) > 0 {
 		t.add(qDropReuses, t.args().ids(reran), nil)
@@ -281,7 +278,6 @@ func (w *writes) begin() {
 	inbox.begin(&w.keep)
 	reruns.begin(&w.reruns)
 	retries.begin(&w.retries)
-	imports.begin(&w.imports)
 }
 
 // change prepares the rows of a draft whose first new event has number next. The next call overwrites the result.
@@ -312,8 +308,6 @@ func (t *tx) addNew(x *flow.Draft) {
 	}
 	if !x.Parent.IsZero() {
 		children.add(&w.children, itemOf(x))
-	} else if x.Imported != nil {
-		imports.add(&w.imports, x.Execution)
 	}
 }
 

@@ -40,6 +40,13 @@ var (
 // Define implements store.Catalog. If two transactions define the same version at once, one succeeds and the other gets
 // ErrConflict.
 func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
+	if d.Version > 0 {
+		t.unordered = true
+		if err := t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil); err != nil {
+			return 0, false, fmt.Errorf("define %q version %d: %w", d.Name, d.Version, err)
+		}
+		return d.Version, true, nil
+	}
 	var latest int64
 	same := false
 	err := t.ask(ctx, qLatest, t.args().text(d.Name), func(r *rows) error {
@@ -170,7 +177,6 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.inbox WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.inputs WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.holds WHERE id = ANY ($1::uuid[])`),
-	sql(`DELETE FROM {s}.imports WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.events WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.payloads WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),

@@ -266,7 +266,6 @@ var tableRules = append(sharedRules(), []tableRule{
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT v.id, 'it runs another execution again and does not exist' FROM {s}.reruns v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT v.id, 'it is a retry and does not exist' FROM {s}.retries v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
-	{33, sql(`SELECT v.id, 'it was imported and does not exist' FROM {s}.imports v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{60, sql(`SELECT DISTINCT v.workflow, 'it has ended, and outcomes are kept for it to reuse' FROM {s}.reuses v
 		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) LIMIT 1000`)},
 	{67, sql(`SELECT k.origin, 'an outcome is kept of it, and it has not completed with that' FROM {s}.kept k JOIN {s}.ended d ON d.id = k.origin

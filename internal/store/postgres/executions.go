@@ -280,12 +280,6 @@ var (
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.With) }, nil},
 	}
 
-	// imports are the imported executions that have no parent.
-	imports = relation[*flow.Execution, none]{
-		{"id", oidUUID, func(c *column, x *flow.Execution) { c.id(x.ID) }, nil},
-		{"at", oidInt8, func(c *column, x *flow.Execution) { c.int(row.Micros(x.Imported.At)) }, nil},
-	}
-
 	// dropped are executions whose events below a number are deleted from the inbox.
 	dropped = executions{
 		{"id", oidUUID, putID, nil},

@@ -340,7 +340,7 @@ const oldPage = 2000
 const oldPages = 20
 
 var (
-	qOld = sql(`SELECT d.id, d.created_at, greatest(d.finished_at, (SELECT m.at FROM {s}.imports m WHERE m.id = d.id)), d.top FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
+	qOld = sql(`SELECT d.id, d.created_at, d.finished_at, d.top FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
 
 	// The last items of a task come first, and the last tasks and attempts.
 	qBeneath = sql(`SELECT c.id FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) CROSS JOIN LATERAL
@@ -401,8 +401,6 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 				return nil
 			}
 			late = 0
-			// An import is kept from the time of the import, and may have been created long before: it says nothing
-			// about the executions behind it.
 			if top && finished < limit {
 				tops = append(tops, id)
 			}

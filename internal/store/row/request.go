@@ -34,7 +34,7 @@ const (
 	hasRerunFirst // if it is not RerunOf
 	hasOnly
 	hasGiven
-	hasImported
+	hasImported // only read: an earlier version took executions out of archives, and wrote a text, a time and a text
 	hasCache
 	hasBeneath
 	hasKeptWith
@@ -55,7 +55,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "", r.Imported != nil, r.Cache != nil,
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "", false, r.Cache != nil,
 		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache, !again.RetryOf.IsZero()} {
 		if is {
 			has |= 1 << bit
@@ -147,11 +147,6 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	}
 	if has&hasGiven != 0 {
 		w.given(again.GivenBy, again.Outputs)
-	}
-	if has&hasImported != 0 {
-		w.text(r.Imported.From)
-		w.since(Micros(r.Imported.At), created)
-		w.text(r.Imported.Definition)
 	}
 	if has&hasCache != 0 {
 		w.bytes(r.Cache.Hash[:])
@@ -320,7 +315,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 		r.Rerun.GivenBy, r.Rerun.Outputs = d.given()
 	}
 	if has&hasImported != 0 {
-		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
+		_, _, _ = d.text(), d.since(created), d.text()
 	}
 	r.NoCache = has&hasNoCache != 0
 	if has&hasCache != 0 {

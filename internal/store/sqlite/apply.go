@@ -41,8 +41,6 @@ var (
 
 	qMark = sql(`INSERT OR REPLACE INTO marks (workflow, attempt, task, state, total, error) VALUES (?, ?, ?, ?, ?, ?)`)
 
-	qInsertImport = sql(`INSERT INTO imports (n, at) VALUES (?, ?)`)
-
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
 
@@ -249,11 +247,6 @@ func (t *tx) insert(x draft) error {
 	if of := x.RetryOf(); !of.IsZero() {
 		if err := t.c.use(qInsertRetry).id(of).int(x.n).run(); err != nil {
 			return fmt.Errorf("note what it is a retry of: %w", err)
-		}
-	}
-	if x.Imported != nil && x.parent == 0 {
-		if err := t.c.use(qInsertImport).int(x.n).int(row.Micros(x.Imported.At)).run(); err != nil {
-			return fmt.Errorf("note when it was imported: %w", err)
 		}
 	}
 	if x.Place == flow.Finished {

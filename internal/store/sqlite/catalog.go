@@ -41,6 +41,12 @@ func (t *tx) Definition(_ context.Context, name string, version int) (store.Defi
 
 // Define implements store.Catalog.
 func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
+	if d.Version > 0 {
+		if err := taken(definitions.bind(t.c.use(qInsertDefinition), &d).run()); err != nil {
+			return 0, false, fmt.Errorf("define %q version %d: %w", d.Name, d.Version, err)
+		}
+		return d.Version, true, nil
+	}
 	var latest int
 	same := false
 	s := t.c.use(qLatest).text(d.Name)
@@ -69,7 +75,6 @@ var removals = []*query{
 	sql(`DELETE FROM inbox WHERE n = ?`),
 	sql(`DELETE FROM inputs WHERE n = ?`),
 	sql(`DELETE FROM holds WHERE n = ?`),
-	sql(`DELETE FROM imports WHERE n = ?`),
 	sql(`DELETE FROM ended WHERE n = ?`),
 	sql(`DELETE FROM executions WHERE n = ?`),
 }

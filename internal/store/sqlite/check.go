@@ -207,7 +207,6 @@ var tableRules = append(sharedRules(), []tableRule{
 	{33, sql(`SELECT NULL, 'number ' || r.n || ' runs another execution again and was never submitted' FROM reruns r
 		LEFT JOIN executions e ON e.n = r.n WHERE e.n IS NULL`)},
 	{33, sql(`SELECT NULL, 'number ' || r.n || ' is a retry and was never submitted' FROM retries r LEFT JOIN executions e ON e.n = r.n WHERE e.n IS NULL`)},
-	{33, sql(`SELECT NULL, 'number ' || m.n || ' was imported and was never submitted' FROM imports m LEFT JOIN executions e ON e.n = m.n WHERE e.n IS NULL`)},
 	{60, sql(`SELECT e.id, 'it has ended, and outcomes are kept for it to reuse' FROM (SELECT DISTINCT workflow FROM reuses) u
 		LEFT JOIN executions e ON e.n = u.workflow LEFT JOIN live l ON l.n = u.workflow WHERE l.n IS NULL`)},
 	{67, sql(`SELECT k.origin, 'an outcome is kept of it, and it has not completed with that' FROM kept k JOIN ids i ON i.id = k.origin

@@ -314,8 +314,8 @@ func (s *stmt) either() (*flow.Execution, error) {
 }
 
 var (
-	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after, m.at
-		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n LEFT JOIN imports m ON m.n = i.n WHERE i.id > ? ORDER BY i.id`)
+	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after
+		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n WHERE i.id > ? ORDER BY i.id`)
 
 	// The last items of a task come first, and the last tasks and attempts.
 	qBeneath = sql(`SELECT c.n, e.id FROM children c JOIN executions e ON e.n = c.n WHERE c.workflow = ?
@@ -392,9 +392,7 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 			continue
 		}
 		late = 0
-		// An import is kept from the time of the import, and may have been created long before: it says nothing about
-		// the executions behind it.
-		if finished, imported := s.getInt(), s.getInt(); top && max(finished, imported) < limit {
+		if finished := s.getInt(); top && finished < limit {
 			tops = append(tops, x)
 		}
 	}

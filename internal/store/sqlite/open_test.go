@@ -156,7 +156,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	asIs("")
 	alter(t, path, "DROP TABLE inputs; DROP TABLE changes; DROP INDEX labels_number; ALTER TABLE labels DROP COLUMN number; "+
-		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DROP TABLE signals; DROP TABLE meters; DROP TABLE shares; DROP TABLE waits; DROP TABLE unmet; DROP TABLE asides; DROP TABLE enforcements; DROP TABLE windows; DROP TABLE pauses; DROP TABLE reruns; DROP TABLE retries; DROP TABLE reuses; DROP TABLE kept; DROP TABLE imports; DROP TABLE switches; DROP TABLE inquiries; DROP TABLE assigned; "+
+		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DROP TABLE signals; DROP TABLE meters; DROP TABLE shares; DROP TABLE waits; DROP TABLE unmet; DROP TABLE asides; DROP TABLE enforcements; DROP TABLE windows; DROP TABLE pauses; DROP TABLE reruns; DROP TABLE retries; DROP TABLE reuses; DROP TABLE kept; DROP TABLE switches; DROP TABLE inquiries; DROP TABLE assigned; "+
 		"DROP TABLE queues; DROP TABLE lanes; DROP TABLE languages; DROP TABLE settings; DROP VIEW overview; DROP VIEW overview_labels; DROP VIEW history; ALTER TABLE ended DROP COLUMN queue; "+
 		"INSERT INTO definitions (name, version, kind, hash, document, created_at) VALUES ('kept', 1, 'action', '', '{}', 1), "+
 		"('queue:gpu', 1, 'queue', '', '{}', 1), ('lane:default@docker', 1, 'lane', '', '{}', 1), ('language:cobol', 1, 'language', '', '{}', 1), "+

@@ -33,7 +33,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads}, {"ExpectedWorkflows", expectedWorkflows},
-		{"Kept", keptOutcomes}, {"KeptViolations", keptViolations}, {"RacingKept", racingKept}, {"Reruns", reruns}, {"Retries", retries}, {"RerunViolations", rerunViolations}, {"Imports", imports},
+		{"Kept", keptOutcomes}, {"KeptViolations", keptViolations}, {"RacingKept", racingKept}, {"Reruns", reruns}, {"Retries", retries}, {"RerunViolations", rerunViolations}, {"Archived", archived},
 		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
 		{"List", list}, {"Digits", digits}, {"Reach", reach}, {"Ranges", ranges}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"EndData", endData}, {"Submitted", submitted}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},

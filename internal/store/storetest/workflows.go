@@ -405,4 +405,18 @@ func definitions(b *bench) {
 	latest, err = b.s.Latest(b.ctx(), nil)
 	must(b, err)
 	equal(b, "latest of none", len(latest), 0)
+
+	old := doc("grade", `{"v":7}`, 7)
+	old.Version = 7
+	v, created := define(old)
+	equal(b, "a document with a version", []any{v, created}, []any{7, true})
+	err = b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		_, _, err := t.Define(ctx, old)
+		return err
+	})
+	wantErr(b, "a version that is there", err, store.ErrConflict)
+	old.Version = 5
+	define(old)
+	v, created = define(doc("grade", `{"v":8}`, 8))
+	equal(b, "the next one", []any{v, created}, []any{8, true})
 }

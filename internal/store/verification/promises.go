@@ -56,7 +56,6 @@ var Promises = []Promise{
 	{59, "What reused an outcome did nothing else, and its outcome is that of an execution that completed and itself ran or was given it. What was given an output did nothing else.", "every execution that reused an outcome or was given one", Rows},
 	{60, "Outcomes are kept for a rerun only until it ends; of an item that ended with one, nothing before it ran.", "every outcome that is kept for a rerun", Rows},
 	{61, "A recorded history follows from the rules: at its times and with its outcomes they decide what was recorded.", "every history, decided once more by the rules", Replay},
-	{66, "What was imported has ended: nothing decides about it, it holds no slot, and no idempotency key, line or queue leads to it. Its history and its tree keep the promises above, but for those about other executions of where it ran (12, 25, 39, 52, 58).", "every execution", Rows},
 	{67, "What ended out of the cache has the outcome of an execution that completed, itself ran, and had the same to do; it was not older than the task or the submission allows. What is kept is what its origin put out.", "every outcome in the cache, and what ended with one", Rows},
 }
 

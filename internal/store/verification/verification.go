@@ -35,12 +35,8 @@ func (f *Findings) Full() bool { return len(f.All) >= Most }
 func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 	checkPlace(f, x)
 	checkLimits(f, x)
-	if x.Imported == nil { // elsewhere the rates and pauses were others
-		checkRate(f, x)
-		checkPaused(f, x, events)
-	} else if x.Place != flow.Finished {
-		f.Add(66, x.ID, "it was imported, and is %s", x.Stage)
-	}
+	checkRate(f, x)
+	checkPaused(f, x, events)
 	checkReused(f, x, events)
 	replay(f, x, events)
 }
@@ -155,7 +151,7 @@ type Led struct {
 // signal that it was started for is, and the rules were asked about it.
 func Enforcement(f *Findings, x *flow.Execution, led *Led, there bool) {
 	switch {
-	case led == nil && there && x.Imported == nil:
+	case led == nil && there:
 		f.Add(39, x.ID, "a rule has started it for %s, and there is no enforcement that says so", x.Signal.Text(flow.SignalPrefix))
 	case led == nil || led.Signal.IsZero():
 	case x.Signal != led.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != led.Rule:

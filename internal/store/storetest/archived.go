@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// imports takes a tree of executions with all that is known of it, removes it, and inserts it as an archive would: what is read then is
-// what was, no queue or line has it, and retention counts from the import.
-func imports(b *bench) {
+// archived takes a tree of executions with all that is known of it, removes it, and inserts it as an archive has it: what is read then is
+// what was, and no queue or line has it.
+func archived(b *bench) {
 	label := func(r *flow.Request) { r.Labels = map[string]string{"k": "v"} }
 	wf := b.workflow(label)
 	key := b.claimed(flow.ID{9}, under(wf, "each", 0), withKey("k", 1), func(r *flow.Request) { r.IdempotencyKey = "once" })
@@ -35,15 +34,13 @@ func imports(b *bench) {
 	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeTaskFailed, Message: "each"}})
 
 	parentsFirst := []flow.ID{wf, nested, key, failed, leaf, open, typed}
-	at := b.later(24 * time.Hour)
 	var drafts []*flow.Draft
 	was := map[flow.ID]*flow.Execution{}
 	histories := map[flow.ID][]flow.Event{}
 	for _, id := range parentsFirst {
 		x := b.get(id)
-		x.Imported = &flow.Import{From: "elsewhere", At: at, Definition: "imported:00"}
 		was[id], histories[id] = x, b.events(id, 0, 100)
-		drafts = append(drafts, store.Imported(x, histories[id]))
+		drafts = append(drafts, store.Archived(x, histories[id]))
 	}
 	slices.Reverse(parentsFirst)
 	equal(b, "what is gone", len(b.remove(parentsFirst...)), len(parentsFirst))
@@ -61,14 +58,14 @@ func imports(b *bench) {
 	// One that is there already leaves nothing of the others.
 	other := b.finished()
 	twice := b.get(other)
-	wantErr(b, "an execution that is there", insert(append(slices.Clone(drafts), store.Imported(twice, b.events(other, 0, 100)))...), store.ErrConflict)
+	wantErr(b, "an execution that is there", insert(append(slices.Clone(drafts), store.Archived(twice, b.events(other, 0, 100)))...), store.ErrConflict)
 	if _, err := b.s.Get(b.ctx(), wf); !errors.Is(err, store.ErrNotFound) {
-		b.Errorf("a part of a refused import was kept: %v", err)
+		b.Errorf("a part of what was refused is kept: %v", err)
 	}
 	must(b, insert(drafts...))
 
 	for id, x := range was {
-		equal(b, "an imported execution", b.get(id), x)
+		equal(b, "an execution of the archive", b.get(id), x)
 		equal(b, "its history", b.events(id, 0, 100), histories[id])
 	}
 	equal(b, "tasks", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 1})[wf]), 4)
@@ -94,8 +91,6 @@ func imports(b *bench) {
 	})
 	b.clean()
 
-	b.remove(other)
-	equal(b, "removable before the import", len(b.removable(at, 10, false)), 0)
-	equal(b, "removable after it", len(b.removable(at.Add(time.Microsecond), 10, true)), len(parentsFirst))
+	b.remove(parentsFirst...)
 	must(b, insert(drafts...)) // nothing is left of the first one
 }
