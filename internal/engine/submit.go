@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -369,7 +370,17 @@ func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.
 	if err != nil || e.opts.Validate == nil || !kind.AdHoc() {
 		return err
 	}
-	if err := e.opts.Validate(kind, payload); err != nil {
+	err = e.opts.Validate(kind, payload)
+	var list problem.List
+	if errors.As(err, &list) {
+		v := &fault.Invalid{}
+		for _, p := range list {
+			p.Path = strings.TrimSuffix(field+"."+p.Path, ".")
+			v.Problems = append(v.Problems, p)
+		}
+		return v
+	}
+	if err != nil {
 		return fault.New(field, "", err.Error(), "")
 	}
 	return nil

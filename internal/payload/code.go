@@ -3,9 +3,13 @@ package payload
 import (
 	"fmt"
 	"iter"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -53,6 +57,37 @@ func wholeCode(r *strictjson.Reader, c *api.Code) {
 	if len(c.Collect) > 0 {
 		r.ProblemAt("collect", "", "nothing is collected from cases", "leave it out; what is written to stdout is compared")
 	}
+}
+
+// blobName is what a content may be named by: its sum, or what a result names it by.
+var blobName = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|(files|logs)/ex_[0-9a-z]{26}/.+)$`)
+
+// blobNames looks for contents whose names no blob has.
+func blobNames(c *api.Code) (list problem.List) {
+	check := func(at, name string) {
+		if name != "" && !blobName.MatchString(name) {
+			list = append(list, problem.Problem{Path: at + ".blob", Value: problem.Clip(name, 60), Message: "it is not the name of a blob",
+				Fix: "give sha256: and the 64 hexadecimal digits of an upload, as pawl upload prints it, or the blob of a file of a result"})
+		}
+	}
+	all := func(at string, files map[string]api.Content) {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			check(problem.Join(at, name), files[name].Blob)
+		}
+	}
+	all("files", c.Files)
+	check("stdin", c.Stdin.Blob)
+	for i, one := range c.Cases {
+		at := fmt.Sprintf("cases[%d]", i)
+		check(at+".stdin", one.Stdin.Blob)
+		if one.Expect != nil {
+			check(at+".expect", one.Expect.Blob)
+		}
+	}
+	if c.Compare != nil && c.Compare.Checker != nil {
+		all("compare.checker.files", c.Compare.Checker.Files)
+	}
+	return list
 }
 
 // Container reads the payload of kind "container". The error is a *strictjson.Error with everything that is wrong.

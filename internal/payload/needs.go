@@ -22,6 +22,10 @@ func Validate(kind flow.Kind, payload []byte) error { return Operator{}.Validate
 type Operator struct {
 	// Knows says whether code may be in a language that is not built in; nil: in none.
 	Knows func(language string) bool
+	// Meant says what to write instead of an unknown language; nil: one of those that are built in.
+	Meant func(language string) string
+	// Taken lists the files that the profile of a language places itself; nil: none.
+	Taken func(code *api.Code) []string
 	// Most are the most that one program may ask for.
 	Most Ceilings
 }
@@ -34,14 +38,26 @@ func (o Operator) Validate(kind flow.Kind, payload []byte) error {
 	return nil
 }
 
-func knownLanguages(c *api.Code, knows func(string) bool) error {
+// languages is about what the profiles of languages decide.
+func (o Operator) languages(c *api.Code) error {
 	for at, name := range LanguagesUsed(c) {
-		if _, builtIn := api.LanguageName(name); !builtIn && (knows == nil || !knows(name)) {
-			return problem.List{{Path: at, Value: name, Message: "no profile of this server or of a worker of its knows it: " + strconv.Quote(name),
-				Fix: "one of " + strings.Join(api.Languages(), ", ") + ", or add a profile"}}
+		if _, builtIn := api.LanguageName(name); !builtIn && (o.Knows == nil || !o.Knows(name)) {
+			fix := "one of " + strings.Join(api.Languages(), ", ") + ", or add a profile"
+			if o.Meant != nil {
+				fix = o.Meant(name)
+			}
+			return problem.List{{Path: at, Value: name, Message: "no profile of this server or of a worker of its knows it: " + strconv.Quote(name), Fix: fix}}
 		}
 	}
-	return nil
+	var list problem.List
+	if o.Taken != nil {
+		for _, name := range o.Taken(c) {
+			if _, ok := c.Files[name]; ok {
+				list = append(list, problem.Problem{Path: problem.Join("files", name), Message: "the name is taken by Pawl for the program itself", Fix: "use another name"})
+			}
+		}
+	}
+	return list.Err()
 }
 
 // Needs names the runtime that a payload of a built-in kind cannot do without, as workers offer it, and the language that not

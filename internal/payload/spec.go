@@ -23,10 +23,13 @@ var specs = map[flow.Kind]spec{
 		fields: fieldsOf[api.Code](),
 		validate: func(payload []byte, o Operator) error {
 			c, err := Code(payload)
-			if err != nil {
-				return err
+			if err == nil {
+				err = blobNames(&c).Err()
 			}
-			if err := knownLanguages(&c, o.Knows); err != nil {
+			if err == nil {
+				err = o.languages(&c)
+			}
+			if err != nil {
 				return err
 			}
 			return o.Most.Code(&c)
@@ -37,6 +40,9 @@ var specs = map[flow.Kind]spec{
 		fields: fieldsOf[api.Container](),
 		validate: func(payload []byte, o Operator) error {
 			c, err := Container(payload)
+			if err == nil {
+				err = blobNames(&api.Code{Files: c.Files, Stdin: c.Stdin}).Err()
+			}
 			if err != nil {
 				return err
 			}

@@ -61,6 +61,14 @@ func Place(file string, line, column int) string {
 type List []Problem
 
 // Error writes one problem after the other, each on a line of its own.
+// Err is the list as an error, nil where it is empty.
+func (l List) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, p := range l {

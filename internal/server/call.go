@@ -104,7 +104,36 @@ func encode(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
-	return b.Bytes(), err
+	return withoutHTMLEscapes(b.Bytes()), err
+}
+
+// withoutHTMLEscapes writes <, > and & in the texts of a JSON as they are: inputs and outputs are kept as encoding/json has written them,
+// where they are \u003c, \u003e and \u0026, six bytes each and unreadable in a program's source.
+func withoutHTMLEscapes(b []byte) []byte {
+	next := bytes.Index(b, []byte(`\u00`))
+	if next < 0 {
+		return b
+	}
+	// What has been looked at is never longer than what stands there, so it is written over it. An escape is read whole, so that of
+	// \\u003c, a backslash and five letters, nothing is taken for one.
+	out := b[:0]
+	for {
+		next = bytes.IndexByte(b, '\\')
+		if next < 0 || next+6 > len(b) {
+			return append(out, b...)
+		}
+		out = append(out, b[:next]...)
+		switch escape := b[next : next+6]; string(bytes.ToLower(escape)) {
+		case `\u003c`:
+			out, b = append(out, '<'), b[next+6:]
+		case `\u003e`:
+			out, b = append(out, '>'), b[next+6:]
+		case `\u0026`:
+			out, b = append(out, '&'), b[next+6:]
+		default:
+			out, b = append(out, escape[:2]...), b[next+2:]
+		}
+	}
 }
 
 // perMegabyte is how much more time a client gets for each megabyte of an answer.

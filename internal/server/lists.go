@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -22,6 +23,21 @@ func (c *call) countEvaluations() error { return c.count(onlyEvaluations) }
 // onlyEvaluations selects ad-hoc code.
 func onlyEvaluations(f *store.Filter) { f.Action, f.TopLevel = string(flow.KindCode), true }
 
+// verdicts refuses those with which no code ends, such as WA; other executions may end with codes of their handlers.
+func (c *call) verdicts(given []string) {
+	known := []string{"ok"}
+	for _, c := range flow.ErrorCodes() {
+		if c.Kinds == nil || slices.Contains(c.Kinds, flow.KindCode) {
+			known = append(known, c.Code)
+		}
+	}
+	for _, verdict := range given {
+		if !slices.Contains(known, verdict) {
+			c.fault("verdict", verdict, "no evaluation ends with it", problem.NearestOr(verdict, known, "one of"))
+		}
+	}
+}
+
 // selected reads the filter of a request, and waits if the request asks for that.
 func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished *int, err error) {
 	wait := c.wait()
@@ -32,6 +48,12 @@ func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished 
 		return f, nil, err
 	}
 	narrow(&f)
+	if f.Action == string(flow.KindCode) {
+		c.verdicts(f.Verdicts)
+	}
+	if err := c.checked(); err != nil {
+		return f, nil, err
+	}
 	if wait > 0 && c.where != nil {
 		c.fault("where", c.where.String(), "what is waited for is named by labels", "leave it out, or ask without wait")
 		return f, nil, c.checked()

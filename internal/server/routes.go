@@ -264,6 +264,8 @@ func evaluationRoutes() []route {
 		{method: "GET", path: one, aliases: []string{short}, name: "get-evaluation", tag: tagEvaluations, summary: "Get one evaluation",
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: evaluation((*call).getExecution)},
+		{method: "GET", path: one + "/result", aliases: []string{short + "/result"}, name: "evaluation-result", tag: tagEvaluations, summary: "Get its result",
+			params: []param{paramWait}, answers: []answer{ok(reflect.TypeFor[api.Result]())}, handle: evaluation((*call).result)},
 		{method: "GET", path: one + "/logs", aliases: []string{short + "/logs"}, name: "evaluation-logs", tag: tagEvaluations,
 			summary: "Read or follow its logs", params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: evaluation((*call).logs)},

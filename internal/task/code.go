@@ -182,10 +182,8 @@ func (e *evaluation) ready(ctx context.Context) (err error) {
 		return fmt.Errorf("language: this worker has no profile of %q (it has %s): add one to its configuration, or send such work to a queue whose workers have one",
 			e.code.Language, strings.Join(e.Languages.Set().Names(), ", "))
 	}
-	if e.file = e.lang.File; e.lang.file != nil {
-		e.file = e.lang.file(e.code.Source, e.lang.File)
-	}
-	for _, taken := range slices.Concat([]string{e.lang.File, e.file, outputFile, javaArguments}, e.lang.Built, slices.Collect(maps.Keys(e.lang.Files))) {
+	e.file = e.lang.fileOf(e.code.Source)
+	for _, taken := range e.lang.taken(e.file) {
 		if _, ok := e.code.Files[taken]; ok {
 			return Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", taken)
 		}

@@ -364,6 +364,28 @@ func (l *Languages) Profile(name string) (*Profile, bool) {
 	return p, ok
 }
 
+// fileOf is the file that a source is placed in.
+func (p *Profile) fileOf(source string) string {
+	if p.file == nil {
+		return p.File
+	}
+	return p.file(source, p.File)
+}
+
+// taken are the files that the profile, or Pawl itself, places beside those of a submission; file is the source's.
+func (p *Profile) taken(file string) []string {
+	return slices.Compact(slices.Concat([]string{p.File, file, outputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files))))
+}
+
+// Taken lists the names that files of code must not have; none where the language is one that only workers know.
+func (l *Languages) Taken(c *api.Code) []string {
+	p, ok := l.Profile(c.Language)
+	if !ok {
+		return nil
+	}
+	return p.taken(p.fileOf(c.Source))
+}
+
 // Profiles lists all profiles.
 func (l *Languages) Profiles() []*Profile {
 	var all []*Profile

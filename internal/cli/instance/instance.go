@@ -108,7 +108,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
-		Queues: ro.Config.List("queues"), Validate: payload.Operator{Knows: r.knowsLanguage, Most: ceilings(ro.Config, 0)}.Validate, Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
+		Queues: ro.Config.List("queues"), Validate: r.operator().Validate, Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
 		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
 	})
 	if err != nil {
@@ -138,6 +138,16 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		}
 	}
 	return r, nil
+}
+
+// operator is what submissions are checked against.
+func (r *Instance) operator() payload.Operator {
+	return payload.Operator{
+		Knows: r.knowsLanguage,
+		Meant: func(name string) string { return r.engine.Languages().Meant(context.Background(), name) },
+		Taken: r.Config.Languages.Taken,
+		Most:  ceilings(r.Config, 0),
+	}
 }
 
 // knowsLanguage accepts a language that cannot be looked up at the moment: the worker will decide.

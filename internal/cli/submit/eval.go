@@ -190,6 +190,14 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Std: o.std, Flags: o.flags, Args: o.args, Env: o.env, Collect: o.collect,
 		Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
+	// A server runs the program by its own runtimes, and the flag says which of them.
+	if server := a.Config.Text("server"); server != "" && a.Config.Source["runtime"] == "--runtime" {
+		names := a.Config.List("runtime")
+		if len(names) != 1 {
+			return nil, nil, exit.Usagef("--runtime %s: the server %s runs the program, by one runtime: name that", a.Config.Text("runtime"), server)
+		}
+		e.Runtime = names[0]
+	}
 	if e.Cache, err = o.cache.read(); err != nil {
 		return nil, nil, err
 	}

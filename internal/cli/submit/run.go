@@ -127,6 +127,9 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 			}
 		}
 	}
+	if server := a.Config.Text("server"); server != "" && a.Config.Source["runtime"] == "--runtime" {
+		return exit.Usagef("--runtime %s says by what this process runs work, and the server %s runs it: leave it out, or name a runtime in the document", a.Config.Text("runtime"), server)
+	}
 	asked := api.Submission{Action: name, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
 		Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: o.key}
 	if o.dry {
