@@ -9,6 +9,7 @@ type BulkRequest struct {
 	IDs    []string `json:"ids,omitempty" doc:"Up to 1,000 executions; without it the parameters select them"`
 	Reason string   `json:"reason,omitempty" doc:"Why, for people; of a cancel"`
 	DryRun bool     `json:"dry_run,omitempty" doc:"Change nothing, and answer what would be changed"`
+	Kill   bool     `json:"kill,omitempty" doc:"Of a cancel: as kill does, without the clean-up of workflows"`
 }
 
 // BulkResult is the answer to a bulk request.

@@ -206,6 +206,8 @@ type CancelOrder struct {
 	Code   string    `json:"code" doc:"Of the error that it is to end with"`
 	Reason string    `json:"reason,omitempty" doc:"Why, for people"`
 	At     time.Time `json:"at" doc:"When it was ordered"`
+	// CleanupUntil is set while a workflow runs the tasks that survive the order.
+	CleanupUntil time.Time `json:"cleanup_until,omitzero" doc:"Of a workflow that is cleaning up: when that is over at the latest; a second cancel ends it at once"`
 }
 
 // Error says why an execution did not complete. Code is stable and meant for machines, Message for people.

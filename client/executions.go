@@ -196,6 +196,12 @@ func (c *Client) CancelMany(ctx context.Context, f Filter, in api.BulkRequest) (
 	return fetch[api.BulkResult](ctx, c, request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in, repeatable: true})
 }
 
+// KillMany is [Client.Kill] of executions chosen as by [Client.CancelMany].
+func (c *Client) KillMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
+	in.Kill = true
+	return c.CancelMany(ctx, f, in)
+}
+
 // RetryMany is [Client.Retry] of up to [api.BulkLimit] executions, chosen as by [Client.CancelMany]; f without a status selects what
 // has failed, timed out or was cancelled.
 func (c *Client) RetryMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -86,6 +87,8 @@ type Workflow struct {
 	Env *Template
 	// Outputs is evaluated when the workflow completes; nil when absent.
 	Outputs *Template
+	// CleanupTimeout is how long tasks whose conditions survive an early end of the workflow may run after it; 0: none is run.
+	CleanupTimeout time.Duration
 	// Reports are the names of the tasks whose outputs are the workflow's, in place of Outputs. Only Only sets it.
 	Reports []string
 

@@ -75,7 +75,7 @@ func Decode(canonical []byte) (*Definition, error) {
 
 var (
 	commonFields   = append([]string{"kind", "name", "description", "input", "concurrency", "retry", "priority", "rate", "labels", "env", "searchable"}, flow.SpanNames()...)
-	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
+	workflowFields = append([]string{"tasks", "outputs", "cleanup_timeout"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
 	queueFields    = []string{"kind", "name"}
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -54,8 +55,26 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 			b.objectTemplate(o, w.Outputs, "outputs")
 		}
 	}
+	w.CleanupTimeout = b.cleanupTimeout(v.get("cleanup_timeout"))
 	b.graph(w, tasks, needs)
 	return w
+}
+
+// Of cleanup_timeout.
+const (
+	defaultCleanup = 5 * time.Minute
+	maxCleanup     = 24 * time.Hour
+)
+
+func (b *builder) cleanupTimeout(v *value) time.Duration {
+	if v == nil || v.kind == nullValue {
+		return defaultCleanup
+	}
+	d := b.duration(v, "cleanup_timeout", true)
+	if d > maxCleanup {
+		b.fail(v, "cleanup_timeout", "write at most 24h", "%s is too long: a workflow that was cancelled is to end", d)
+	}
+	return d
 }
 
 func (b *builder) task(w *Workflow, t *Task, v *value) []need {

@@ -295,7 +295,9 @@ func (o *stuckOp) decide(_ context.Context, t *transaction) error {
 		return nil
 	}
 	reason := "the engine could not carry out the workflow's next step: " + o.why.Error()
-	if err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(reason, flow.AsideLimit), t.now); err != nil {
+	err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(reason, flow.AsideLimit), t.now)
+	d.EndCleanup() // its next step is impossible: a clean-up would take it
+	if err != nil {
 		return err
 	}
 	d.WakeAgainAt(notPostponed)

@@ -23,6 +23,7 @@ type step struct {
 	plan    orchestration.Plan
 	ends    orchestration.Change // the ends of children that made it necessary
 	more    bool                 // it does not fit into this transaction
+	begins  bool                 // the clean-up of the workflow begins with it
 	reuses  reuses               // of a rerun
 	// prepared has the requests of the children of the plan, in its order; unprepared is why one could not be made, which is an error of the
 	// store.
@@ -45,12 +46,32 @@ func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	s.follow(l)
 	if c := s.w.State.Cancel; c != nil {
 		st := s.p.tracker.State()
+		s.cleanUp()
 		st.Ending, st.Reason = c.As, &flow.Error{Code: c.Code, Message: c.Reason}
 	}
 	if err := s.decide(ctx); err != nil {
 		return err
 	}
 	return s.carryOut(ctx)
+}
+
+// cleanUp decides whether the workflow, which was ordered to end, first runs the tasks that survive that. When its clean-up is over, what it
+// has started is ordered to end; the clean-ups of sub-workflows that were ordered before are bounded by the same moment.
+func (s *step) cleanUp() {
+	st := s.p.tracker.State()
+	s.w.BoundCleanup(s.w.State.Cancel.At.Add(s.def.CleanupTimeout))
+	if !s.w.State.Cancel.Until.After(s.t.now) {
+		s.w.EndCleanup()
+	}
+	if c := s.w.State.Cancel; !c.Over && !c.Cleaning && st.Cleans(s.def) {
+		s.w.BeginCleanup()
+		s.begins = true
+	}
+	c := s.w.State.Cancel
+	if c.Over && !st.CleanedUp {
+		st.Stopped, st.CleanedUp = false, true
+	}
+	st.Cleaning = c.Cleaning && !c.Over
 }
 
 // follow finds out how far the workflow is: from the transaction and what this replica followed before it, or by its rows.
@@ -121,7 +142,7 @@ func (s *step) payloadBytes() (n int) {
 // loadFor loads what expressions of a step look at: the workflow's input, outputs, and why tasks failed. A workflow that was ordered
 // to end evaluates none: its outcome is the order's.
 func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
-	if s.p.tracker.State().Ending != 0 {
+	if st := s.p.tracker.State(); st.Ending != 0 && !st.Cleaning {
 		return nil
 	}
 	if err := s.t.needPayload(ctx, s.w); err != nil {
@@ -289,12 +310,16 @@ func (s *step) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// advanceData is the data of the event EvAdvanced of this step; nil where no task was started, finished or skipped.
+// advanceData is the data of the event EvAdvanced of this step; nil where no task was started, finished or skipped and no clean-up begins.
 func (s *step) advanceData() json.RawMessage {
-	if len(s.plan.Marks)+len(s.plan.Children) == 0 {
+	if len(s.plan.Marks)+len(s.plan.Children) == 0 && !s.begins {
 		return nil
 	}
-	data, err := json.Marshal(s.plan.Advance(s.def))
+	did := s.plan.Advance(s.def)
+	if st := s.p.tracker.State(); st.Cleaning {
+		did.Cleanup = st.Ending.String()
+	}
+	data, err := json.Marshal(did)
 	if err != nil {
 		return nil // strings and numbers always have a JSON form
 	}
@@ -350,6 +375,11 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 			if err != nil {
 				return false, err
 			}
+			if cleanedUp(w) {
+				d.EndCleanup()
+			} else if c := w.State.Cancel; c != nil {
+				d.BoundCleanup(c.Until)
+			}
 			if t.cancelled(d); d.Aside == nil {
 				ended++
 			}
@@ -359,6 +389,9 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		}
 	}
 }
+
+// cleanedUp reports whether a workflow was ordered to end and runs no clean-up, or none any more.
+func cleanedUp(w *flow.Draft) bool { return w.State.Cancel != nil && w.State.Cancel.Over }
 
 // endUndefined ends a workflow that is to end and whose definition this version of the program cannot read.
 func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {

@@ -212,6 +212,8 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:
 		err = d.Cancel(flow.TimedOut, flow.CodeTimeout, fmt.Sprintf("not finished within timeout %s", d.Timeout), t.now)
+	case passed(d.CleanupDeadline()):
+		d.EndCleanup()
 	case passed(d.QueueDeadline()) && d.Place < flow.Held:
 		err = d.Finish(flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeQueueTimeout,
 			Message: fmt.Sprintf("no worker took it within queue_timeout %s", d.QueueTimeout)}}, t.now, 0)

@@ -189,6 +189,11 @@ type CancelOrder struct {
 	Code   string    `json:"code"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+	// Of a workflow: Until is when its clean-up is over at the latest, once that is known. Cleaning means that tasks that survive the order
+	// are being run, Over that none is any more: what is open is ordered to end.
+	Until    time.Time `json:"until,omitzero"`
+	Cleaning bool      `json:"cleaning,omitempty"`
+	Over     bool      `json:"over,omitempty"`
 }
 
 // EndsForGood reports whether an order is outstanding that no attempt follows. The timeout of a workflow is carried out as
@@ -241,6 +246,9 @@ func (x *Execution) Wake() time.Time {
 	if d := x.TotalDeadline(); !d.IsZero() && !x.EndsForGood() {
 		earliest(d)
 	}
+	if d := x.CleanupDeadline(); !d.IsZero() {
+		earliest(d)
+	}
 	if !x.GapSince.IsZero() {
 		earliest(x.GapSince.Add(GapTimeout))
 	}
@@ -266,6 +274,14 @@ func (x *Execution) EngineDeadline() time.Time {
 		return time.Time{}
 	}
 	return x.ClaimedAt.Add(x.Timeout + x.stood().Here)
+}
+
+// CleanupDeadline is when the clean-up of a workflow that was ordered to end is over; zero: it has none, or is over already.
+func (x *Execution) CleanupDeadline() time.Time {
+	if c := x.State.Cancel; c != nil && x.Kind == KindWorkflow && x.Place == Held && !c.Over {
+		return c.Until
+	}
+	return time.Time{}
 }
 
 // QueueDeadline is when the current attempt must have been claimed, counted from when it was due; zero: never, or its timers stand still.

@@ -23,6 +23,8 @@ type Advance struct {
 	// Of tasks with a repeat: until held, or there is no further round.
 	Reached    []string `json:"reached,omitempty"`
 	NotReached []string `json:"not_reached,omitempty"`
+	// Cleanup is how the workflow is to end, of a step of its clean-up.
+	Cleanup string `json:"cleanup,omitempty"`
 }
 
 // Advance is what the plan does to the tasks of its workflow.
@@ -123,6 +125,8 @@ func ReadAdvance(data json.RawMessage) (*Advance, error) {
 				a.Reached, err = names(dec)
 			case "not_reached":
 				a.NotReached, err = names(dec)
+			case "cleanup":
+				a.Cleanup, err = text(dec)
 			default:
 				return dec.SkipValue()
 			}
@@ -152,18 +156,27 @@ func counts(dec *jsontext.Decoder) (map[string]int, error) {
 // names reads a list of strings.
 func names(dec *jsontext.Decoder) (all []string, err error) {
 	err = strictjson.EachElement(dec, func(i int) error {
-		value, err := dec.ReadValue()
+		name, err := text(dec)
 		if err != nil {
-			return err
+			return fmt.Errorf("element %d: %w", i, err)
 		}
-		if value.Kind() != '"' {
-			return fmt.Errorf("element %d is %s, not a string", i, value)
-		}
-		name, err := jsontext.AppendUnquote(nil, value)
-		all = append(all, string(name))
-		return err
+		all = append(all, name)
+		return nil
 	})
 	return all, err
+}
+
+// text reads a string.
+func text(dec *jsontext.Decoder) (string, error) {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	if value.Kind() != '"' {
+		return "", fmt.Errorf("%s is not a string", value)
+	}
+	s, err := jsontext.AppendUnquote(nil, value)
+	return string(s), err
 }
 
 // Names reports whether it names a task.

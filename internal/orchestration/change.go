@@ -17,6 +17,8 @@ type Change struct {
 	Ended    []CountChange `json:"ended,omitempty"`
 	Recalled bool          `json:"recalled,omitempty"`
 	Stopped  bool          `json:"stopped,omitempty"`
+	// CleanedUp says of which order Stopped is: of the one at the end of the clean-up.
+	CleanedUp bool `json:"cleaned_up,omitempty"`
 	// Unknown means that the state changed in a way that this change does not
 	// say: it is to be read anew.
 	Unknown bool `json:"unknown,omitempty"`
@@ -40,7 +42,7 @@ type CountChange struct {
 
 // ChangeOf is what a plan and the ends of children make of a state.
 func ChangeOf(st *State, plan *Plan) Change {
-	c := Change{Recalled: st.Recalled, Stopped: st.Stopped}
+	c := Change{Recalled: st.Recalled, Stopped: st.Stopped, CleanedUp: st.CleanedUp}
 	for _, m := range plan.Marks {
 		c.Marks = append(c.Marks, MarkChange(m))
 	}
@@ -115,6 +117,6 @@ func (k *Tracker) Apply(text json.RawMessage) (created int, err error) {
 			p.Error, p.ErrorIndex, p.ErrorStage = nil, 0, 0 // one of these may be the failure to be named: it is to be loaded anew
 		}
 	}
-	k.st.Recalled, k.st.Stopped = c.Recalled, c.Stopped
+	k.st.Recalled, k.st.Stopped, k.st.CleanedUp = c.Recalled, c.Stopped, c.CleanedUp
 	return created, nil
 }

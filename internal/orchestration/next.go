@@ -60,18 +60,21 @@ const (
 )
 
 // decide says what becomes of a task whose needs have ended: a mark where that
-// is certain, else that it is to be evaluated.
-func decide(t *definition.Task, before uint8, failing bool) (Mark, Start) {
+// is certain, else that it is to be evaluated. In a clean-up the whole workflow
+// counts as cancelled: none of its tasks follows a success.
+func (k *Tracker) decide(t *definition.Task, before uint8) (Mark, Start) {
 	success := before&ok != 0
 	survives := t.If.Survives()
 	switch {
 	case survives:
+	case k.st.Cleaning:
+		return Cancelled, Start{}
 	case !success:
 		return Skipped, Start{}
-	case failing:
+	case k.failing:
 		return Cancelled, Start{}
 	}
-	return Unmarked, Start{t.Index, success, before&failedHere != 0, before&cancelledAt != 0}
+	return Unmarked, Start{t.Index, success && !k.st.Cleaning, before&failedHere != 0, before&cancelledAt != 0 || k.st.Cleaning}
 }
 
 // meaning is what a task's status means for those that come after it.

@@ -119,7 +119,10 @@ func (x *world) judgeTask(src string, i int, fates []fate, failed bool) {
 	f.badAbove = failedAbove || f.bad && !t.ContinueOnError || f.swept
 	f.cancelAbove = cancelAbove || f.swept || (f.cancelled || f.incomplete) && (!f.bad || t.ContinueOnError)
 	if x.ending != 0 {
-		return // nothing starts after an ending; commit and check saw to the rest
+		if x.cleaning && conditionOf(src, i) == "always()" && !f.ran && !f.broken {
+			x.t.Fatalf("the clean-up has left t%d out\n%s", i, src)
+		}
+		return // nothing else starts after an ending; commit and check saw to the rest
 	}
 	var run bool
 	survives := false

@@ -25,6 +25,7 @@ type world struct {
 	order    [][2]int
 	marks    map[int]Marking
 	ending   flow.Stage
+	cleaning bool // Ending comes after a clean-up
 	recalled bool
 	items    Items
 	stage    flow.Stage
@@ -47,7 +48,7 @@ type row struct {
 }
 
 func (x *world) state() *State {
-	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Recalled: x.recalled}
+	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Cleaning: x.cleaning, Recalled: x.recalled}
 	for task, m := range x.marks {
 		st.Tasks[task].Mark, st.Tasks[task].Total = m.Mark, m.Total
 		if m.Mark == Broken || m.Mark == NotReached {
@@ -146,7 +147,7 @@ func (x *world) advance() {
 			break
 		}
 	}
-	if x.ending == 0 && rapid.IntRange(0, 9).Draw(x.t, "lost") == 0 {
+	if (x.ending == 0 || x.cleaning) && rapid.IntRange(0, 9).Draw(x.t, "lost") == 0 {
 		for task := range x.asked { // the commit failed: the rows are as they were
 			if _, marked := x.marks[task]; !marked && x.children[[2]int{task, 0}] == nil {
 				delete(x.asked, task)
@@ -188,7 +189,7 @@ func (x *world) follow(st *State, plan *Plan) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.follower.State().Ending = x.ending
+	x.follower.State().Ending, x.follower.State().Cleaning = x.ending, x.cleaning
 	if got := x.follower.State(); !sameProgress(got, st) || got.Recalled != st.Recalled || got.Stopped != st.Stopped {
 		x.t.Fatalf("after %s the follower is at %+v, the tracker at %+v", text, got, st)
 	}
@@ -444,8 +445,16 @@ func TestRandomWorkflows(t *testing.T) {
 			}
 			if x.ending == 0 && mayEnd && rapid.IntRange(0, 5).Draw(t, "end") == 0 {
 				x.ending = rapid.SampledFrom([]flow.Stage{flow.Cancelled, flow.TimedOut}).Draw(t, "ending")
+				x.cleaning = x.state().Cleans(w) && rapid.Bool().Draw(t, "clean up")
 				if x.tracker != nil {
-					x.tracker.State().Ending = x.ending
+					x.tracker.State().Ending, x.tracker.State().Cleaning = x.ending, x.cleaning
+				}
+				continue
+			}
+			if x.cleaning && rapid.IntRange(0, 9).Draw(t, "cut") == 0 {
+				if x.cleaning = false; x.tracker != nil {
+					st := x.tracker.State()
+					st.Cleaning, st.Stopped, st.CleanedUp = false, false, true
 				}
 				continue
 			}

@@ -42,7 +42,7 @@ func (k *taking) judge(t *definition.Task) (again bool) {
 // notReached ends a repeated task of which there is no further round.
 func (k *taking) notReached(t *definition.Task, why *flow.Error) {
 	k.mark(Marking{Task: t.Index, Mark: NotReached, Error: why})
-	k.failing = k.st.failing(k.w)
+	k.failing = k.st.narrowed(k.w)
 }
 
 // latest is how the latest round of a repeated task ended.

@@ -64,6 +64,7 @@ func TestSemantics(t *testing.T) {
 		name, tasks string
 		progress    []Progress
 		ending      flow.Stage
+		cleaning    bool
 		started     string
 		marks       string
 		recall      []int
@@ -128,13 +129,31 @@ func TestSemantics(t *testing.T) {
 			progress: []Progress{done(1), {Created: 1, Open: 1}, {}, {}}, cancel: []int{1}},
 		{name: "ending is over when nothing is open", tasks: chain + "  h: {action: noop, if: always()}\n", ending: flow.TimedOut,
 			progress: []Progress{done(1), {Created: 1, Cancelled: 1}, {}, {}}, marks: "c cancelled, h cancelled", stage: flow.TimedOut},
+		{name: "clean-up cancels what is open and waits for it", tasks: chain + "  h: {action: noop, needs: [c], if: always()}\n", ending: flow.Cancelled, cleaning: true,
+			progress: []Progress{done(1), {Created: 1, Open: 1}, {}, {}}, cancel: []int{1}},
+		{name: "clean-up runs always()", tasks: chain + "  h: {action: noop, needs: [c], if: always()}\n", ending: flow.TimedOut, cleaning: true,
+			progress: []Progress{done(1), {Created: 1, Cancelled: 1}, {}, {}}, marks: "c cancelled", started: "h[0]"},
+		{name: "clean-up runs cancelled() after what completed", tasks: "  a: {action: noop}\n  h: {action: noop, needs: [a], if: cancelled()}\n", ending: flow.TimedOut,
+			cleaning: true, progress: []Progress{done(1), {}}, started: "h[0]"},
+		{name: "clean-up runs !success() after what completed", tasks: "  a: {action: noop}\n  h: {action: noop, needs: [a], if: \"!success()\"}\n", ending: flow.Cancelled,
+			cleaning: true, progress: []Progress{done(1), {}}, started: "h[0]"},
+		{name: "clean-up does not run failed() where nothing failed", tasks: "  a: {action: noop}\n  h: {action: noop, needs: [a], if: failed()}\n", ending: flow.Cancelled,
+			cleaning: true, progress: []Progress{{Created: 1, Cancelled: 1}, {}}, marks: "h skipped", stage: flow.Cancelled},
+		{name: "clean-up runs failed() after a failure", tasks: "  a: {action: noop}\n  b: {action: noop}\n  h: {action: noop, needs: [a, b], if: failed()}\n", ending: flow.Cancelled,
+			cleaning: true, progress: []Progress{failedOnce(), {Created: 1, Cancelled: 1}, {}}, started: "h[0]"},
+		{name: "clean-up leaves what survives running", tasks: "  a: {action: noop, if: always()}\n  b: {action: noop}\n", ending: flow.Cancelled,
+			cleaning: true, progress: []Progress{{Created: 1, Open: 1}, {Created: 1, Open: 1}}, cancel: []int{1}},
+		{name: "clean-up judges no rounds of others", tasks: "  a: {action: noop, repeat: {until: \"false\", max: 3}}\n  h: {action: noop, needs: [a], if: always()}\n", ending: flow.Cancelled,
+			cleaning: true, progress: []Progress{done(1), {}}, marks: "a cancelled", started: "h[0]"},
+		{name: "a workflow that has cleaned up ends as ordered", tasks: "  a: {action: noop}\n  h: {action: noop, needs: [a], if: always()}\n", ending: flow.TimedOut,
+			cleaning: true, progress: []Progress{{Created: 1, Cancelled: 1}, failedOnce()}, stage: flow.TimedOut},
 		{name: "the last item of a foreach", tasks: "  a: {action: noop, foreach: [1, 2, 3]}\n  b: {action: noop, needs: [a]}\n",
 			progress: []Progress{{Mark: expanded.Mark, Total: 3, Created: 3, Completed: 3}, {}}, started: "b[0]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := workflow(t, tc.tasks)
-			st := &State{Tasks: tc.progress, Ending: tc.ending}
+			st := &State{Tasks: tc.progress, Ending: tc.ending, Cleaning: tc.cleaning}
 			plan := settle(w, st, &Facts{Input: json.RawMessage(`{"no":false}`), Output: func(int) Output { return Output{} }})
 			if got := started(plan); got != tc.started {
 				t.Errorf("started %q, want %q", got, tc.started)

@@ -99,6 +99,19 @@ type State struct {
 	// left that no worker holds. Stopped means the same of a Cancel: every
 	// child that is open has been ordered to end.
 	Recalled, Stopped bool
+	// Cleaning means that the execution, which is to end early, first runs the tasks whose conditions survive that. CleanedUp
+	// means that it has been decided that this is over, or does not take place.
+	Cleaning, CleanedUp bool
+}
+
+// Cleans reports whether some task whose condition survives the early end of the workflow is still to be run, or runs.
+func (st *State) Cleans(w *definition.Workflow) bool {
+	for i, t := range w.Tasks {
+		if p := &st.Tasks[i]; t.If.Survives() && !t.LeftOut && (!p.started() || st.Status(w, i) == "") {
+			return true
+		}
+	}
+	return false
 }
 
 // unsuccessful reports whether something of the task failed.
@@ -121,6 +134,9 @@ func (st *State) failing(w *definition.Workflow) bool {
 	}
 	return false
 }
+
+// narrowed reports whether only tasks whose conditions survive are started: the workflow is failing, or cleaning up.
+func (st *State) narrowed(w *definition.Workflow) bool { return st.Cleaning || st.failing(w) }
 
 // started reports whether the task has left the stage of waiting for others.
 func (p *Progress) started() bool { return p.Mark != Unmarked || p.Created > 0 }
@@ -195,5 +211,5 @@ func (p *Progress) interrupted() bool {
 // Status is what became of the task with the given index; "" while it has not
 // ended.
 func (st *State) Status(w *definition.Workflow, task int) definition.Status {
-	return st.Tasks[task].status(w.Tasks[task], st.failing(w))
+	return st.Tasks[task].status(w.Tasks[task], st.narrowed(w))
 }

@@ -99,9 +99,9 @@ type taking struct {
 	st      *State
 	f       *Facts
 	plan    *Plan
-	failing bool
-	left    int // children that may still be created
-	bytes   int // that these may be handed
+	failing bool // State.narrowed
+	left    int  // children that may still be created
+	bytes   int  // that these may be handed
 	work    definition.Work
 	vars    definition.Vars
 	scoped  definition.Vars // of the task that is looked at
@@ -160,7 +160,7 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 
 func begin(w *definition.Workflow, st *State, f *Facts) *taking {
 	k := takings.Get().(*taking)
-	k.w, k.st, k.f, k.failing, k.left, k.bytes = w, st, f, st.failing(w), f.Most, f.MostBytes
+	k.w, k.st, k.f, k.failing, k.left, k.bytes = w, st, f, st.narrowed(w), f.Most, f.MostBytes
 	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.results, Work: &k.work}
 	return k
 }
@@ -213,7 +213,7 @@ func (k *taking) mark(m Marking) {
 // broken ends a task whose expression failed.
 func (k *taking) broken(t *definition.Task, err error) bool {
 	k.mark(Marking{Task: t.Index, Mark: Broken, Error: &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}})
-	k.failing = k.st.failing(k.w)
+	k.failing = k.st.narrowed(k.w)
 	return true
 }
 

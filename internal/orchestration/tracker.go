@@ -20,6 +20,7 @@ type Tracker struct {
 	due       []int32 // tasks to be looked at, by their position in Workflow.Order
 	left      []int32 // of Next: those that are to be looked at again
 	failing   bool    // some task makes the workflow fail
+	cleaning  bool    // State.Cleaning, as all tasks were looked at
 	undecided int     // tasks that have no status
 }
 
@@ -46,7 +47,7 @@ func (k *Tracker) State() *State { return k.st }
 
 // Reset makes the tracker look at every task again.
 func (k *Tracker) Reset() {
-	k.undecided, k.failing = len(k.tasks), false
+	k.undecided, k.failing, k.cleaning = len(k.tasks), false, k.st.Cleaning
 	k.due = k.due[:0]
 	for position, i := range k.w.Order {
 		t := &k.tasks[i]
@@ -85,8 +86,11 @@ func (k *Tracker) look(task int) {
 
 // Next says what there is to do. The step is to be taken before the next call.
 func (k *Tracker) Next() Step {
-	if k.st.Ending != 0 {
+	if k.st.Ending != 0 && !k.st.Cleaning {
 		return end(k.w, k.st)
+	}
+	if k.st.Cleaning != k.cleaning {
+		k.Reset() // for every task: those that have not started are decided anew
 	}
 	if !k.failing && k.startsFailing() {
 		k.Reset() // for every task: those that have not started are decided anew
@@ -105,7 +109,9 @@ func (k *Tracker) Next() Step {
 	}
 	k.due, k.left = append(k.due[:0], left...), left
 	if k.undecided == 0 {
-		s.Done = outcome(k.st, k.failing)
+		if s.Done = outcome(k.st, k.failing); k.st.Ending != 0 {
+			s.Done = k.st.Ending
+		}
 	}
 	return s
 }
@@ -126,9 +132,9 @@ func (k *Tracker) step(i int, s *Step) (busy bool) {
 	if !p.started() && k.tasks[i].needs > 0 {
 		return false // the last of its needs to end brings it back
 	}
-	before := k.before(t)
+	before, narrowed := k.before(t), k.failing || k.st.Cleaning
 	if !p.started() {
-		mark, start := decide(t, before, k.failing)
+		mark, start := k.decide(t, before)
 		busy = true
 		if mark == Unmarked {
 			s.Start = append(s.Start, start)
@@ -137,25 +143,43 @@ func (k *Tracker) step(i int, s *Step) (busy bool) {
 		s.Marks = append(s.Marks, Marking{Task: i, Mark: mark})
 		p = &Progress{Mark: mark}
 	}
-	status := p.status(t, k.failing)
-	if status == "" && p.undecided(t) {
+	status := p.status(t, narrowed)
+	switch {
+	case status == "" && p.undecided(t) && k.st.Cleaning && !t.If.Survives():
+		s.Marks = append(s.Marks, Marking{Task: i, Mark: Cancelled})
+		marked := *p
+		marked.Mark = Cancelled
+		p, busy = &marked, true
+		status = p.status(t, narrowed)
+	case status == "" && p.undecided(t):
 		s.Judge = append(s.Judge, i)
 		busy = true
-	} else if status == "" {
-		limit := t.InFlight
-		if t.InFlightOf != nil {
-			limit = p.Open + 1 // only Take can tell
-		}
-		if room(t, p, k.failing, limit) > 0 {
-			s.More = append(s.More, i)
-			busy = true
-		}
-		if k.failing && !k.st.Recalled && p.Open > 0 && !t.If.Survives() {
-			s.Recall = append(s.Recall, i)
-			busy = true
-		}
+	case status == "":
+		busy = k.runs(t, p, s)
 	}
 	k.mean(t, meaning(t, p, status, before, k.failing))
+	return busy
+}
+
+// runs adds what there is to do about a task that runs, and reports whether that is anything.
+func (k *Tracker) runs(t *definition.Task, p *Progress, s *Step) (busy bool) {
+	limit := t.InFlight
+	if t.InFlightOf != nil {
+		limit = p.Open + 1 // only Take can tell
+	}
+	if room(t, p, k.failing || k.st.Cleaning, limit) > 0 {
+		s.More = append(s.More, t.Index)
+		busy = true
+	}
+	switch {
+	case p.Open == 0 || t.If.Survives():
+	case k.st.Cleaning && !k.st.Stopped:
+		s.Cancel = append(s.Cancel, t.Index)
+		busy = true
+	case k.failing && !k.st.Cleaning && !k.st.Recalled:
+		s.Recall = append(s.Recall, t.Index)
+		busy = true
+	}
 	return busy
 }
 

@@ -11,7 +11,7 @@ import (
 
 // endsByOrder reports whether a step is the last of a workflow that was ordered to end: all that it does is to mark what never started.
 func (a *attempt) endsByOrder(was *orchestration.Advance) bool {
-	if len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken)+len(was.Reached)+len(was.NotReached) > 0 {
+	if was.Cleanup != "" || len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken)+len(was.Reached)+len(was.NotReached) > 0 {
 		return false
 	}
 	n := a.w.next(1)
@@ -37,11 +37,33 @@ func (a *attempt) order() {
 	for n := range 2 {
 		if e := a.w.next(n); e != nil && a.ordered(e) {
 			if as, err := flow.ParseStage(string(e.Type)); err == nil {
-				a.st.Ending, a.st.Reason = as, a.w.outcome(a.w.i+n).Error
+				a.st.Ending, a.st.Reason, a.st.Cleaning = as, a.w.outcome(a.w.i+n).Error, false
 			}
 			return
 		}
 	}
+}
+
+// cleanUp lets the workflow run what survives the order to end it, as a step of its clean-up says, or ends that with a step that is of none.
+// The reason of the order is that of the end that follows.
+func (a *attempt) cleanUp(e *flow.Event, was *orchestration.Advance) bool {
+	a.st.Cleaning = was.Cleanup != ""
+	if !a.st.Cleaning {
+		return true
+	}
+	as, err := flow.ParseStage(was.Cleanup)
+	if err != nil || !as.Terminal() || !a.st.Cleans(a.def) && a.st.Ending == 0 {
+		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "no clean-up", Recorded: said(e), Why: "only tasks whose conditions survive the end of the workflow are run after it was ordered"})
+		return false
+	}
+	a.st.Ending = as
+	for i := a.w.i + 1; i < len(a.w.rec.Events); i++ {
+		if end := &a.w.rec.Events[i]; a.w.terminal(end) {
+			a.st.Reason = a.w.outcome(i).Error
+			break
+		}
+	}
+	return true
 }
 
 // finish replays the end of a workflow's attempt.

@@ -17,6 +17,7 @@ type undo struct {
 	tasks             []was  // of those that are touched, as they were
 	taken             []place
 	recalled, stopped bool
+	cleaning          bool
 	ending            flow.Stage
 	reason            *flow.Error
 }
@@ -34,6 +35,7 @@ func (a *attempt) keep() {
 	}
 	a.undo.tasks, a.undo.taken = a.undo.tasks[:0], a.undo.taken[:0]
 	a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason = a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason
+	a.undo.cleaning = a.st.Cleaning
 }
 
 // back takes back what was tried.
@@ -49,6 +51,7 @@ func (a *attempt) back() {
 		it.first = 0
 	}
 	a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason = a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason
+	a.st.Cleaning = a.undo.cleaning
 	a.keep()
 	a.tracker.Reset()
 }

@@ -148,7 +148,10 @@ func (a *attempt) advanced(e *flow.Event) {
 		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "the end: " + a.done.Stage.String(), Recorded: said(e), Why: "nothing was left to do"})
 		return
 	}
-	if len(was.Started) > 0 && a.w.x.PausedAt(e.At) {
+	if !a.cleanUp(e, was) {
+		return
+	}
+	if len(was.Started) > 0 && was.Cleanup == "" && a.w.x.PausedAt(e.At) {
 		a.w.find(e.Seq, "no tasks are started", said(e), "the workflow is paused")
 	}
 	a.named = a.named[:0]

@@ -28,7 +28,11 @@ type bulk struct {
 
 func (c *call) cancelMany(in *api.BulkRequest) error {
 	return c.many(in, bulk{openStages(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
-		x, err := c.Engine.Cancel(ctx, x.ID, in.Reason)
+		end := c.Engine.Cancel
+		if in.Kill {
+			end = c.Engine.Kill
+		}
+		x, err := end(ctx, x.ID, in.Reason)
 		if err != nil {
 			return api.BulkEntry{}, err
 		}

@@ -212,7 +212,11 @@ func (c *call) id(name string) flow.ID {
 	return id
 }
 
-func (c *call) cancel() error {
+func (c *call) cancel() error { return c.end("cancel", c.Engine.Cancel) }
+
+func (c *call) kill() error { return c.end("kill", c.Engine.Kill) }
+
+func (c *call) end(verb string, end func(context.Context, flow.ID, string) (*flow.Execution, error)) error {
 	wait := c.wait()
 	if err := c.checked(); err != nil {
 		return err
@@ -225,12 +229,12 @@ func (c *call) cancel() error {
 	if err := c.decodeOptional(&in); err != nil {
 		return err
 	}
-	x, err := c.Engine.Cancel(c.ctx(), id, in.Reason)
+	x, err := end(c.ctx(), id, in.Reason)
 	if errors.Is(err, flow.ErrFinished) {
 		return refusal(http.StatusConflict, api.ProblemFinished, err.Error())
 	}
 	if err != nil {
-		return fmt.Errorf("cancel %s: %w", id, err)
+		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	if wait > 0 && !x.Stage.Terminal() {
 		if x, err = c.awaitEnd(id, wait); err != nil {

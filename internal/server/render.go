@@ -26,6 +26,9 @@ func render(x *flow.Execution) api.Execution {
 	renderSettings(&out, &x.Request)
 	if o := x.State.Cancel; o != nil && !x.Stage.Terminal() {
 		out.CancelOrder = &api.CancelOrder{As: status(o.As), Code: o.Code, Reason: o.Reason, At: o.At}
+		if o.Cleaning && !o.Over {
+			out.CancelOrder.CleanupUntil = o.Until
+		}
 	}
 	out.Paused = renderExecutionPause(x)
 	if x.Outcome != nil {

@@ -140,6 +140,9 @@ func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution)
 	}
 	if x.CancelOrder != nil {
 		field("Ordered", fmt.Sprintf("to end as %s: %s", x.CancelOrder.As, x.CancelOrder.Reason))
+		if until := x.CancelOrder.CleanupUntil; !until.IsZero() {
+			field("Cleaning up", "until "+output.When(&until)+" at the latest; a second cancel ends it at once")
+		}
 	}
 	if x.Error != nil {
 		field("Error", x.Error.Error())

@@ -19,16 +19,17 @@ import (
 
 func CancelCommand(a *app.App) *cobra.Command {
 	return endCommand(a, "cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
-once the worker has confirmed that nothing is left running; --wait says how long to wait for that. Flags select executions instead of ids,
+once the worker has confirmed that nothing is left running; --wait says how long to wait for that. A workflow first runs its tasks with
+always(), cancelled(), failed() or !success(), for at most its cleanup_timeout: a second cancel ends that at once. Flags select executions instead of ids,
 as they do for pawl get: without --yes they are only listed.`,
 		(*client.Client).Cancel, (*client.Client).CancelMany)
 }
 
 func KillCommand(a *app.App) *cobra.Command {
 	return endCommand(a, "kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
-has confirmed that nothing is left of it. Flags select executions instead of ids, as they do for pawl get: without --yes
+has confirmed that nothing is left of it. A workflow runs no clean-up, or ends the one that it runs. Flags select executions instead of ids, as they do for pawl get: without --yes
 they are only listed.`,
-		(*client.Client).Kill, (*client.Client).CancelMany)
+		(*client.Client).Kill, (*client.Client).KillMany)
 }
 
 func endCommand(a *app.App, verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error),

@@ -390,6 +390,9 @@ func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *Answer
 			return err
 		}
 		w.Summary = fmt.Sprintf("being ended since %s (%s): %s", Clock(c.At), c.Reason, w.Summary)
+		if c.Cleaning && !c.Over {
+			w.Facts = append(w.Facts, fmt.Sprintf("it is cleaning up until %s at the latest: pawl cancel %s ends that at once", Clock(c.Until), x.ID))
+		}
 		return nil
 	}
 	name, _, err := e.holder(ctx, x)

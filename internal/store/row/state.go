@@ -23,6 +23,13 @@ const (
 	hasPause
 	hasStops // of the pause
 	hasStood
+	hasCleanup // of the order to end
+)
+
+// Bits of the clean-up of an order to end.
+const (
+	cleanupBegun uint64 = 1 << iota
+	cleanupOver
 )
 
 // AppendState appends the part of a state that has no column of its own, or nothing if that part is empty. For an ended
@@ -33,7 +40,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
 	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
 		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero(), s.Pause != nil,
-		s.Pause != nil && s.Pause.Stops, s.Stood != nil} {
+		s.Pause != nil && s.Pause.Stops, s.Stood != nil, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over)} {
 		if is {
 			has |= 1 << bit
 		}
@@ -58,6 +65,17 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		w.text(c.Code)
 		w.text(c.Reason)
 		w.since(Micros(c.At), created)
+		if has&hasCleanup != 0 {
+			var bits uint64
+			if c.Cleaning {
+				bits |= cleanupBegun
+			}
+			if c.Over {
+				bits |= cleanupOver
+			}
+			w.uint(bits)
+			w.int(Micros(c.Until))
+		}
 	}
 	if s.HandedBack != 0 {
 		w.uint(uint64(s.HandedBack))
@@ -124,6 +142,10 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	if has&hasCancel != 0 {
 		s.Cancel = &flow.CancelOrder{As: flow.Stage(d.uint()), Code: d.text(), Reason: d.text()}
 		s.Cancel.At = d.since(created)
+		if has&hasCleanup != 0 {
+			bits := d.uint()
+			s.Cancel.Cleaning, s.Cancel.Over, s.Cancel.Until = bits&cleanupBegun != 0, bits&cleanupOver != 0, FromMicros(d.int())
+		}
 	}
 	if has&hasHandedBack != 0 {
 		s.HandedBack = int(d.uint())
