@@ -126,7 +126,7 @@ func ReadAdvance(data json.RawMessage) (*Advance, error) {
 			case "not_reached":
 				a.NotReached, err = names(dec)
 			case "cleanup":
-				a.Cleanup, err = text(dec)
+				a.Cleanup, err = text(dec, "it")
 			default:
 				return dec.SkipValue()
 			}
@@ -156,24 +156,21 @@ func counts(dec *jsontext.Decoder) (map[string]int, error) {
 // names reads a list of strings.
 func names(dec *jsontext.Decoder) (all []string, err error) {
 	err = strictjson.EachElement(dec, func(i int) error {
-		name, err := text(dec)
-		if err != nil {
-			return fmt.Errorf("element %d: %w", i, err)
-		}
+		name, err := text(dec, fmt.Sprintf("element %d", i))
 		all = append(all, name)
-		return nil
+		return err
 	})
 	return all, err
 }
 
-// text reads a string.
-func text(dec *jsontext.Decoder) (string, error) {
+// text reads a string; what names it.
+func text(dec *jsontext.Decoder, what string) (string, error) {
 	value, err := dec.ReadValue()
 	if err != nil {
 		return "", err
 	}
 	if value.Kind() != '"' {
-		return "", fmt.Errorf("%s is not a string", value)
+		return "", fmt.Errorf("%s is %s, not a string", what, value)
 	}
 	s, err := jsontext.AppendUnquote(nil, value)
 	return string(s), err

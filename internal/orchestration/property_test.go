@@ -25,7 +25,8 @@ type world struct {
 	order    [][2]int
 	marks    map[int]Marking
 	ending   flow.Stage
-	cleaning bool // Ending comes after a clean-up
+	cleaning bool // ending comes after a clean-up
+	cut      bool // which was ended
 	recalled bool
 	items    Items
 	stage    flow.Stage
@@ -48,7 +49,7 @@ type row struct {
 }
 
 func (x *world) state() *State {
-	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Cleaning: x.cleaning, Recalled: x.recalled}
+	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Cleaning: x.cleaning, CleanedUp: x.cut, Recalled: x.recalled}
 	for task, m := range x.marks {
 		st.Tasks[task].Mark, st.Tasks[task].Total = m.Mark, m.Total
 		if m.Mark == Broken || m.Mark == NotReached {
@@ -452,7 +453,7 @@ func TestRandomWorkflows(t *testing.T) {
 				continue
 			}
 			if x.cleaning && rapid.IntRange(0, 9).Draw(t, "cut") == 0 {
-				if x.cleaning = false; x.tracker != nil {
+				if x.cleaning, x.cut = false, true; x.tracker != nil {
 					st := x.tracker.State()
 					st.Cleaning, st.Stopped, st.CleanedUp = false, false, true
 				}

@@ -135,8 +135,10 @@ func (st *State) failing(w *definition.Workflow) bool {
 	return false
 }
 
-// narrowed reports whether only tasks whose conditions survive are started: the workflow is failing, or cleaning up.
-func (st *State) narrowed(w *definition.Workflow) bool { return st.Cleaning || st.failing(w) }
+// narrowed reports whether only tasks whose conditions survive are started, if any: the workflow is failing, cleaning up, or has cleaned up.
+func (st *State) narrowed(w *definition.Workflow) bool {
+	return st.Cleaning || st.CleanedUp || st.failing(w)
+}
 
 // started reports whether the task has left the stage of waiting for others.
 func (p *Progress) started() bool { return p.Mark != Unmarked || p.Created > 0 }

@@ -42,6 +42,9 @@ func (c *call) cancelMany(in *api.BulkRequest) error {
 
 // retryMany derives a key for each execution from the request's key, so that repeating the request starts nothing twice.
 func (c *call) retryMany(in *api.BulkRequest) error {
+	if in.Kill {
+		return refusal(http.StatusBadRequest, api.ProblemInvalid, "kill: true is of a cancel: leave it out")
+	}
 	return c.many(in, bulk{[]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled}, true, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
 		key := c.r.Header.Get("Idempotency-Key")
 		if key != "" {
