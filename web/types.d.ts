@@ -35,6 +35,7 @@ export interface CancelOrder {
   code: string;
   reason?: string;
   at: string;
+  cleanup_until?: string;
 }
 
 export interface Error {
@@ -1022,6 +1023,7 @@ export interface BulkRequest {
   ids?: string[];
   reason?: string;
   dry_run?: boolean;
+  kill?: boolean;
 }
 
 export interface BulkEntry {

@@ -2,7 +2,7 @@
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { line, number, count } from '../app/text.js';
 import { verdictWord, verdictTone, table } from './status.js';
-import { flip } from './matrix.js';
+import { flip, bandsOf } from './matrix.js';
 
 /** @typedef {import('./matrix.js').Cell} Cell */
 /** @typedef {{key: string, title: any, name: string, sum: any, href?: string, now: Map<string, Cell>, before?: Map<string, Cell>}} GridRow */
@@ -41,12 +41,11 @@ export function legend(rows, cols) {
 }
 
 const mapTones = ['good', 'bad', 'late', 'off', 'idle'];
-const mapWidth = 900; // pixels of the map at most, in either direction
 
 /** @param {{rows: GridRow[], cols: string[], at: {row: number, col: number}, move: (row: number, col: number) => void}} p */
 function Map_({ rows, cols, at, move }) {
   const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
-  const size = Math.max(1, Math.min(8, Math.floor(mapWidth / Math.max(cols.length, 1)), Math.floor(240 / Math.max(rows.length, 1))));
+  const { size, rows: high, bands } = bandsOf(rows.length, cols.length);
   useEffect(() => {
     const c = canvas.current;
     const g = c?.getContext('2d');
@@ -61,22 +60,29 @@ function Map_({ rows, cols, at, move }) {
       if (x === undefined) return;
       g.fillStyle = colours[tone(cell)];
       const f = r.before && flip(r.before.get(name), cell);
+      const [left, top] = [Math.floor(y / high) * cols.length + x, y % high];
       const small = tone(cell) === 'good' && f !== 'better'; // what passed takes less room, so that the rest is seen
       const inset = size > 2 ? (small ? size / 4 : 0.5) : 0;
       g.globalAlpha = small ? 0.45 : 1;
-      g.fillRect(x * size + inset, y * size + inset, size - 2 * inset, size - 2 * inset);
+      g.fillRect(left * size + inset, top * size + inset, size - 2 * inset, size - 2 * inset);
     }));
     g.globalAlpha = 1;
     g.strokeStyle = colours.run;
     g.lineWidth = 2;
-    g.strokeRect(at.col * size + 1, at.row * size + 1, Math.min(colsShown, cols.length) * size - 2, Math.min(rowsShown, rows.length) * size - 2);
+    const last = Math.min(at.row + rowsShown, rows.length);
+    for (let from = at.row, to; from < last; from = to) { // what is shown may end in the next band
+      to = Math.min(last, (Math.floor(from / high) + 1) * high);
+      g.strokeRect((Math.floor(from / high) * cols.length + at.col) * size + 1, (from % high) * size + 1, Math.max(1, Math.min(colsShown, cols.length) * size - 2), Math.max(1, (to - from) * size - 2));
+    }
   });
   const click = (/** @type {any} */ e) => {
     const box = e.target.getBoundingClientRect();
-    const scale = (cols.length * size) / box.width;
-    move(Math.floor(((e.clientY - box.top) * scale) / size - rowsShown / 2), Math.floor(((e.clientX - box.left) * scale) / size - colsShown / 2));
+    const scale = (bands * cols.length * size) / box.width;
+    const x = Math.floor(((e.clientX - box.left) * scale) / size);
+    const row = Math.floor(x / cols.length) * high + Math.floor(((e.clientY - box.top) * scale) / size);
+    move(Math.floor(row - rowsShown / 2), Math.floor((x % cols.length) - colsShown / 2));
   };
-  return html`<div class="map"><canvas ref=${canvas} width=${cols.length * size} height=${rows.length * size} role="img" aria-label=${`A map of ${count(rows.length, 'row')} and ${count(cols.length, 'column')}; the table below shows a part of it`} onClick=${click}></canvas>
+  return html`<div class="map"><canvas ref=${canvas} width=${bands * cols.length * size} height=${high * size} role="img" aria-label=${`A map of ${count(rows.length, 'row')} and ${count(cols.length, 'column')}; the table below shows a part of it`} onClick=${click}></canvas>
     ${[...mapTones, 'run'].map((t) => html`<i class=${t}></i>`)}</div>`;
 }
 

@@ -174,3 +174,20 @@ export function csv(m) {
   const rows = m.rows.map((r) => [r.title, r.passed, r.total, ...cols.map((c) => csvText(r.cells.get(c))), ...cut.map(() => '')]);
   return [['', 'passed', 'of', ...cols, ...cut], ...rows].map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n';
 }
+
+const mapWidth = 900; // pixels of the map of a matrix
+const mapHeight = 240;
+
+/**
+ * How the map of a matrix is laid out: in bands of rows side by side, with cells as large as fit. In one band 10,000 rows of one column are a line that is a pixel wide.
+ * @param {number} rows @param {number} cols
+ * @returns {{size: number, rows: number, bands: number}} size: of a cell in pixels; rows: of one band
+ */
+export function bandsOf(rows, cols) {
+  for (let size = 8; size > 0; size--) {
+    const high = Math.max(1, Math.min(rows, Math.floor(mapHeight / size)));
+    const bands = Math.ceil(rows / high) || 1;
+    if (bands * cols * size <= mapWidth) return { size, rows: high, bands };
+  }
+  return { size: 1, rows: Math.max(1, rows), bands: 1 };
+}

@@ -5,10 +5,11 @@ import { look } from './status.js';
 
 /** @typedef {import('../types').Task} Task */
 /** @typedef {{id: string, name: string, status: string, from: number, run: number, to: number}} Bar in ms since the first; run: when it was claimed, NaN before */
-/** @typedef {{task: string, many: boolean, lanes: Bar[][], hidden: number}} Row */
+/** @typedef {{task: string, many: boolean, lanes: Bar[][], hidden: number, of: number}} Row of: how many executions it is about, of which hidden are not drawn */
 
 const lanesOfTask = 24; // drawn of one task
 const barsAtMost = 600; // in the document
+const barsOfTask = 120; // of a task with more executions: chosen evenly, so that none of its time is left out. 12 in each tenth fit into 24 lanes
 const leastShare = 0.1; // of the whole that a bar takes in its lane: 24 px, so that a finger hits it, of the 316 px of the narrowest lane
 
 /**
@@ -17,42 +18,62 @@ const leastShare = 0.1; // of the whole that a bar takes in its lane: 24 px, so 
  * @param {number} now
  * @param {(t: Task) => boolean} [match] which tasks have a row, where not all have; their bars stay where they are
  * @param {string[]} [statuses] which executions have bars where a task has several and some of these: without any all have
+ * @param {Map<string, import('../types').TaskItems>} [whole] all executions of tasks that list only some of theirs
  * @returns {{rows: Row[], length: number, begun: number}}
  */
-export function timeline(tasks, now, match = () => true, statuses = []) {
-  const begun = Math.min(...tasks.flatMap((t) => (t.executions || []).map((e) => Date.parse(e.created_at || ''))).filter((n) => !Number.isNaN(n)));
+export function timeline(tasks, now, match = () => true, statuses = [], whole = new Map()) {
+  const listed = new Map(tasks.map((t) => [t, whole.has(t.name) ? executionsOf(/** @type {import('../types').TaskItems} */ (whole.get(t.name))) : t.executions || []]));
+  let begun = Infinity;
+  for (const all of listed.values()) for (const e of all) if (e.created_at) begun = Math.min(begun, Date.parse(e.created_at));
   let length = 1;
   let drawn = 0;
-  /** @type {{t: Task, bars: Bar[]}[]} */
+  /** @type {{t: Task, bars: Bar[], of: number}[]} */
   const all = [];
   for (const t of tasks) {
-    const bars = (t.executions || []).filter((e) => e.created_at).map((e) => {
+    const bars = (listed.get(t) || []).filter((e) => e.created_at).map((e) => {
       const claimed = e.claimed_at && e.attempt <= 1 ? e.claimed_at : e.started_at || e.claimed_at;
       const to = (e.finished_at ? Date.parse(e.finished_at) : now) - begun;
       return { id: e.id, name: t.repeat ? `${t.name}, round ${e.index + 1}` : t.foreach ? `${t.name}[${e.index}]` : t.name, status: e.status, from: Date.parse(e.created_at || '') - begun, run: claimed ? Date.parse(claimed) - begun : NaN, to };
     }).sort((a, b) => a.from - b.from || a.to - b.to);
     if (bars.length === 0) continue;
-    length = Math.max(length, ...bars.map((b) => b.to));
+    for (const b of bars) length = Math.max(length, b.to);
     if (!match(t)) continue;
     const some = many(t) ? bars.filter((b) => statuses.includes(b.status)) : [];
-    all.push({ t, bars: some.length > 0 ? some : bars });
+    const chosen = some.length > 0 ? some : bars;
+    all.push({ t, bars: evenly(chosen), of: some.length > 0 ? some.length : Math.max(bars.length, t.created || 0) });
   }
   /** @type {Row[]} */
   const rows = [];
-  for (const { t, bars } of all) {
+  for (const { t, bars, of } of all) {
     /** @type {Bar[][]} */
     const lanes = [];
-    let hidden = 0;
+    let hidden = of;
     for (const b of bars) {
       let lane = lanes.find((l) => Math.max(l[l.length - 1].to, start(l[l.length - 1], length) + leastShare * length) <= start(b, length));
       if (!lane && lanes.length < lanesOfTask) lanes.push(lane = []);
-      if (!lane || drawn >= barsAtMost) hidden++;
-      else { lane.push(b); drawn++; }
+      if (!lane || drawn >= barsAtMost) continue;
+      lane.push(b);
+      drawn++;
+      hidden--;
     }
-    rows.push({ task: t.name, many: many(t), lanes: lanes.filter((l) => l.length > 0), hidden });
+    rows.push({ task: t.name, many: many(t), lanes: lanes.filter((l) => l.length > 0), hidden, of });
   }
   rows.sort((a, b) => first(a) - first(b));
   return { rows, length, begun };
+}
+
+/** Executions out of the short list of all that a task has. @param {import('../types').TaskItems} page @returns {import('../types').TaskExecution[]} */
+function executionsOf(page) {
+  const since = Date.parse(page.since);
+  const at = (/** @type {number|undefined} */ ms) => (ms === undefined ? undefined : new Date(since + ms).toISOString());
+  return page.items.map((i) => ({ id: i.id, index: i.index, status: i.status, attempt: i.attempt, created_at: at(i.created_ms), claimed_at: at(i.claimed_ms), started_at: at(i.started_ms), finished_at: at(i.finished_ms) }));
+}
+
+/** Of many bars some, by when they began. @param {Bar[]} bars */
+function evenly(bars) {
+  if (bars.length <= barsOfTask) return bars;
+  const all = [...bars].sort((a, b) => begins(a) - begins(b) || a.to - b.to);
+  return Array.from({ length: barsOfTask }, (_, i) => all[Math.round((i * (all.length - 1)) / (barsOfTask - 1))]);
 }
 
 /** Whether a task can have several executions: items, or rounds. @param {Task} t */
@@ -100,7 +121,7 @@ export function timelineView({ rows, length, href, selected }) {
     <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(0, length)}</div></div>
     ${rows.map((r) => html`<div key=${r.task} class="line-row"><a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
       <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.many))}</div>`)}
-      ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}
+      ${r.hidden > 0 ? html`<div class="muted small">${r.of > barsOfTask ? `Drawn are ${number(r.of - r.hidden)} of ${number(r.of)}, chosen evenly by when they began` : `${number(r.hidden)} more at the same time`}</div>` : null}</div></div>`)}
   </div></div>
   <div class="body legend"><span><i class="swatch waited"></i>waited</span><span><i class="swatch run"></i>ran; the colour is how it ended</span><span class="muted">Of items and rounds, the time in which they ran.</span></div>`;
 }

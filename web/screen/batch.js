@@ -14,7 +14,7 @@ import { trouble, loading, panel, empty } from '../part/kit.js';
 /** @typedef {import('../part/matrix.js').Row} Row */
 /** @typedef {import('../part/cells.js').Names} Names */
 
-const most = 5000; // executions of a batch that are looked at
+const most = 10000; // executions of a batch that are looked at
 
 /** What a batch selects: the executions with a label, or the tasks of a workflow. @param {string} of */
 const selects = (of) => (of.includes('=') ? { label: of } : { workflow: of });
@@ -154,7 +154,7 @@ export function Batch({ of, against }) {
     <div class="row form-row choices">${choice('rows', 'Rows', rowsBy, [['execution', 'Each execution'], ['action', 'Action'], ...(of.includes('=') ? [] : [['task', 'Task']]), ...dims], set('rows'))}
       ${choice('cols', 'Columns', colsBy, [['case', 'Cases'], ['outcome', 'Outcome'], ...dims], set('cols'))}
       ${choice('show', 'Show', show, pair ? shows : shows.slice(0, 2), set('show'))}${choice('sort', 'Sort', sort, sorts, set('sort'))}</div>
-    <section class="panel"><header><h2>${number(passed)} of ${count(total, noun)} passed</h2><span class="muted small num">${count(now.all.length, 'execution')}${going ? `, ${number(going)} under way` : ''}${wall ? `, ${duration(wall)} in all` : ''}</span>
+    <section class="panel"><header><h2>${number(passed)} of ${now.more ? `the latest ${count(total, noun)}` : count(total, noun)} passed</h2><span class="muted small num">${count(now.all.length, 'execution')}${going ? `, ${number(going)} under way` : ''}${wall ? `, ${duration(wall)} in all` : ''}</span>
       ${whole || folded.groups.size ? html`<button type="button" class="plain" ref=${folds} onClick=${() => go(withQuery({ equal: whole ? undefined : 'each', unfold: undefined }), { replace: true })}>${whole ? 'Fold equal columns' : 'Show each column'}</button>` : null}
       <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`, 'text/csv')}>CSV</button></header>
       <div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i></div>

@@ -20,6 +20,7 @@ const Data = lazy(() => import('./data.js').then((m) => m.Data));
 const Input = lazy(() => import('./data.js').then((m) => m.Input));
 const History = lazy(() => import('./history.js').then((m) => m.History));
 const Logs = lazy(() => import('./logs.js').then((m) => m.Logs));
+const TaskLogs = lazy(() => import('./tasklogs.js').then((m) => m.TaskLogs));
 const Why = lazy(() => import('./why.js').then((m) => m.Why));
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));
@@ -35,7 +36,7 @@ const tabs = {
   tasks: { word: 'Tasks', view: (p) => h(Tasks, p) },
   result: { word: 'Result', view: (p) => h(Result, p) },
   output: { word: 'Output', view: (p) => h(Data, { raw: p.raw.output, name: 'Output', none: open(p.x.status) ? 'It has not ended: there is no output yet.' : 'It ended without an output.' }) },
-  logs: { word: 'Logs', key: 'f', view: (p) => h(Logs, p) },
+  logs: { word: 'Logs', key: 'f', view: (p) => h(p.x.kind === 'workflow' ? TaskLogs : Logs, p) },
   history: { word: 'History', view: (p) => h(History, p) },
   input: { word: 'Input', view: (p) => h(Input, p) },
 };
@@ -49,7 +50,7 @@ export function tabsOf(x, past = false) {
   if (workflow) all.push('tasks');
   if (going) all.push('why');
   if (!going) all.push(code ? 'result' : 'output');
-  if (!workflow && !silent.includes(x.kind || '')) all.push('logs');
+  if (!silent.includes(x.kind || '')) all.push('logs');
   if (past && !going) all.push('why');
   all.push('history', 'input');
   if (going && !workflow && (x.status === 'running' || interactive(x))) all.sort((a, b) => Number(b === 'logs') - Number(a === 'logs'));

@@ -6,7 +6,7 @@ import { duration, number, count } from '../app/text.js';
 import { places, ran, stepTo, nextIll } from '../part/items.js';
 import { look, shapeOf } from '../part/status.js';
 import { now, trouble, loading } from '../part/kit.js';
-import { useItems } from './items.js';
+import { useItems } from './taskitems.js';
 
 /** @typedef {import('../types').Task} Task */
 /** @typedef {import('../types').TaskItem} Item */

@@ -113,7 +113,7 @@ const list = ({ tasks, chosen, key }) => paged(tasks, (shown) => html`<div class
 function Timeline({ x, tasks, match, fields, chosen, then }) {
   const by = route.value.query.get('by') === 'worker' ? 'worker' : 'task';
   return html`<div class="body row" role="group" aria-label="Rows of the timeline">${['task', 'worker'].map((b) => html`<a key=${b} class="button toggle" role="button" aria-pressed=${by === b} href=${withQuery({ by: b === 'task' ? undefined : b, span: undefined })}>By ${b}</a>`)}</div>
-    ${by === 'worker' ? h(ByWorker, { x, then }) : html`${fields}${h(ByTask, { tasks, match, chosen, then })}`}`;
+    ${by === 'worker' ? h(ByWorker, { x, then }) : html`${fields}${h(ByTask, { id: x.id, tasks, match, chosen, then })}`}`;
 }
 
 /** @param {import('./execution.js').Shown} p */

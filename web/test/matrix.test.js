@@ -1,7 +1,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { letters } from '../part/cells.js';
-import { matrix, paired, keeping, flip, csv, outcome, growing, mostCols } from '../part/matrix.js';
+import { matrix, paired, keeping, flip, bandsOf, csv, outcome, growing, mostCols } from '../part/matrix.js';
 
 let n = 0;
 const x = (/** @type {any} */ o) => ({ id: `ex_${++n}`, action: 'code', status: 'completed', attempt: 1, verdict: 'ok', ...o });
@@ -96,4 +96,14 @@ test('a batch grows while it is empty or something in it is open', () => {
   assert.equal(growing([]), true);
   assert.equal(growing([x({}), x({ status: 'running' })]), true);
   assert.equal(growing([x({}), x({ status: 'failed' })]), false);
+});
+
+test('the map of a long matrix is a picture, not a line', () => {
+  for (const [rows, cols] of [[10000, 1], [5000, 1], [300, 2], [1, 1], [30, 100], [10000, 3]]) {
+    const { size, rows: high, bands } = bandsOf(rows, cols);
+    assert.ok(high * bands >= rows && high * (bands - 1) < rows, `${rows}×${cols}: ${bands} bands of ${high}`);
+    assert.ok(bands * cols * size <= 900 && high * size <= 240, `${rows}×${cols}: ${bands * cols * size}×${high * size} pixels`);
+  }
+  assert.ok(bandsOf(10000, 1).size >= 3);
+  assert.deepEqual(bandsOf(10000, 900), { size: 1, rows: 10000, bands: 1 });
 });

@@ -70,3 +70,21 @@ test('a filter leaves rows and bars where they are, and of items those with the 
   assert.deepEqual(rows.map((r) => [r.task, ...r.lanes.flat().map((b) => `${b.id} ${b.from}`)]), [['each', 'b 50000'], ['after', 'd 100000']]);
   assert.equal(length, 200000);
 });
+
+test('of many executions some are drawn, of the whole time, and the others are counted', () => {
+  const since = '2026-01-01T00:00:00.000Z';
+  const items = Array.from({ length: 10000 }, (_, index) => ({ index, id: `x${index}`, status: 'completed', attempt: 1, created_ms: 0, claimed_ms: index * 2, started_ms: index * 2, finished_ms: index * 2 + 30 }));
+  const task = { name: 'each', action: 'noop', foreach: true, status: 'completed', created: 10000, more: true, executions: [e('x9999', 9999, 0, 19, 20)] };
+  const { rows, length } = timeline([task], 0, undefined, [], new Map([['each', { since, items }]]));
+  assert.equal(length, 20028);
+  const bars = rows[0].lanes.flat();
+  assert.equal(rows[0].of, 10000);
+  assert.equal(rows[0].hidden, 10000 - bars.length);
+  assert.ok(bars.length >= 110, `${bars.length} bars`);
+  for (let tenth = 0; tenth < 10; tenth++) assert.ok(bars.some((b) => Math.floor((10 * b.run) / length) === tenth), `nothing is drawn of tenth ${tenth}`);
+});
+
+test('without the list of all, what is not listed is counted', () => {
+  const { rows } = timeline([{ name: 'each', action: 'noop', foreach: true, status: 'completed', created: 10000, more: true, executions: [e('x9999', 9999, 0, 19, 20)] }], 0);
+  assert.deepEqual([rows[0].of, rows[0].hidden], [10000, 9999]);
+});
