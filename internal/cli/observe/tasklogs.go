@@ -179,30 +179,25 @@ func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) 
 	return x.Task, nil
 }
 
-// lineWriter writes whole lines with a label before each.
+// lineWriter writes whole lines with a label before each. A line is kept until its end has come, however long it is: streams have bounds.
 type lineWriter struct {
 	to      io.Writer
 	label   string
 	partial []byte // of a line that has not ended
 }
 
-// mostPartial is how much of a line is kept until its end comes.
-const mostPartial = 64 << 10 // bytes
-
 func (w *lineWriter) add(b []byte) error {
-	w.partial = append(w.partial, b...)
 	for {
-		i := bytes.IndexByte(w.partial, '\n')
-		if i < 0 && len(w.partial) < mostPartial {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			w.partial = append(w.partial, b...)
 			return nil
 		}
-		if i < 0 {
-			return w.flush()
-		}
-		if _, err := fmt.Fprintf(w.to, "%s | %s\n", w.label, w.partial[:i]); err != nil {
+		w.partial = append(w.partial, b[:i]...)
+		if _, err := fmt.Fprintf(w.to, "%s | %s\n", w.label, w.partial); err != nil {
 			return err
 		}
-		w.partial = w.partial[i+1:]
+		w.partial, b = w.partial[:0], b[i+1:]
 	}
 }
 
