@@ -65,8 +65,8 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 	return x, err
 }
 
-// endCleanups ends the clean-ups of the sub-workflows that a workflow waits for. Of those that a crash leaves out the end is the moment that
-// bounds the clean-up of the workflow itself.
+// endCleanups ends the clean-ups of the sub-workflows that a workflow waits for. Of those that a crash leaves out the end is the
+// moment that bounds the clean-up of the workflow itself.
 func (e *Engine) endCleanups(ctx context.Context, x *flow.Execution, reason string) error {
 	const page = 1000
 	for task, index := "", -1; ; {

@@ -55,8 +55,8 @@ func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	return s.carryOut(ctx)
 }
 
-// cleanUp decides whether the workflow, which was ordered to end, first runs the tasks that survive that. When its clean-up is over, what it
-// has started is ordered to end; the clean-ups of sub-workflows that were ordered before are bounded by the same moment.
+// cleanUp decides whether the workflow, which was ordered to end, first runs the tasks that survive that. When its clean-up is over,
+// what it has started is ordered to end; the clean-ups of sub-workflows that were ordered before are bounded by the same moment.
 func (s *step) cleanUp() {
 	st := s.p.tracker.State()
 	s.w.BoundCleanup(s.w.State.Cancel.At.Add(s.def.CleanupTimeout))

@@ -13,7 +13,8 @@ func (d *Draft) BoundCleanup(until time.Time) {
 // BeginCleanup notes that tasks of a workflow survive the order to end it and are run before it ends.
 func (d *Draft) BeginCleanup() { d.order(func(c *CancelOrder) { c.Cleaning = true }) }
 
-// EndCleanup orders a workflow that was ordered to end to do so without clean-up, or without the rest of it. It reports whether that is new.
+// EndCleanup orders a workflow that was ordered to end to do so without clean-up, or without the rest of it. It reports whether that
+// is new.
 func (d *Draft) EndCleanup() bool {
 	if c := d.State.Cancel; c == nil || c.Over || d.Kind != KindWorkflow {
 		return false

@@ -135,7 +135,8 @@ func (st *State) failing(w *definition.Workflow) bool {
 	return false
 }
 
-// narrowed reports whether only tasks whose conditions survive are started, if any: the workflow is failing, cleaning up, or has cleaned up.
+// narrowed reports whether only tasks whose conditions survive are started, if any: the workflow is failing, cleaning up, or has
+// cleaned up.
 func (st *State) narrowed(w *definition.Workflow) bool {
 	return st.Cleaning || st.CleanedUp || st.failing(w)
 }

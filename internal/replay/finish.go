@@ -44,8 +44,8 @@ func (a *attempt) order() {
 	}
 }
 
-// cleanUp lets the workflow run what survives the order to end it, as a step of its clean-up says, or ends that with a step that is of none.
-// The reason of the order is that of the end that follows.
+// cleanUp lets the workflow run what survives the order to end it, as a step of its clean-up says, or ends that with a step that is
+// of none. The reason of the order is that of the end that follows.
 func (a *attempt) cleanUp(e *flow.Event, was *orchestration.Advance) bool {
 	a.st.Cleaning = was.Cleanup != ""
 	if !a.st.Cleaning {
