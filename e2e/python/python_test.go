@@ -6,11 +6,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func TestPackage(t *testing.T) {
 	t.Parallel()
-	python := environment(t)
+	python := environment(t, interpreters(t)[0])
 	for name, args := range map[string][]string{
 		"pytest": {"-m", "pytest", "-q"}, "types": {"-m", "mypy"}, "lint": {"-m", "ruff", "check"}, "format": {"-m", "ruff", "format", "--check"},
 	} {
@@ -45,7 +45,15 @@ func TestPackage(t *testing.T) {
 // TestPackageLong grades 10,000 programs while their server is killed five times.
 func TestPackageLong(t *testing.T) {
 	t.Parallel()
-	run(t, environment(t), "-m", "pytest", "-q", "-o", "timeout=1500", "--long")
+	run(t, environment(t, interpreters(t)[0]), "-m", "pytest", "-q", "-o", "timeout=1500", "--long")
+}
+
+// TestPackageOnEachPython tests with all that are installed: from 3.10, which the package needs at least, to the newest.
+func TestPackageOnEachPython(t *testing.T) {
+	t.Parallel()
+	for _, python := range interpreters(t)[1:] {
+		t.Run(filepath.Base(python), func(t *testing.T) { run(t, environment(t, python), "-m", "pytest", "-q") })
+	}
 }
 
 func run(t *testing.T, python string, args ...string) {
@@ -70,9 +78,8 @@ func run(t *testing.T, python string, args ...string) {
 }
 
 // environment returns the Python of a virtual environment with the packages of requirements.txt. The user's cache directory keeps it.
-func environment(t *testing.T) string {
+func environment(t *testing.T, base string) string {
 	t.Helper()
-	base := interpreter(t)
 	requirements, err := filepath.Abs(filepath.Join(sdk, "tests", "requirements.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -120,22 +127,31 @@ func environment(t *testing.T) string {
 	return python
 }
 
-// interpreter returns a Python that the package supports.
-func interpreter(t *testing.T) string {
+// interpreters returns the Pythons that the package supports: the one that is python3 first, then others that PATH or pyenv has.
+func interpreters(t *testing.T) []string {
 	t.Helper()
-	for _, name := range []string{"python3", "python3.13", "python3.12", "python3.11", "python3.10"} {
-		path, err := exec.LookPath(name)
-		if errors.Is(err, exec.ErrNotFound) {
+	names := []string{"python3", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"}
+	if home, err := os.UserHomeDir(); err == nil {
+		more, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "3.*", "bin", "python3"))
+		names = append(names, more...)
+	}
+	var found []string
+	for _, name := range names {
+		// The program itself, and not a script in PATH that chooses one by the directory.
+		cmd := exec.CommandContext(t.Context(), name, "-c", "import sys; print(sys.executable if sys.version_info >= (3, 10) else '')")
+		out, err := cmd.Output()
+		if err != nil {
 			continue
 		}
-		// The program itself, and not a script in PATH that chooses one by the directory.
-		out, err := exec.CommandContext(t.Context(), path, "-c", "import sys; print(sys.executable if sys.version_info >= (3, 10) else '')").Output()
-		if found := strings.TrimSpace(string(out)); err == nil && found != "" {
-			return found
+		python, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
+		if err == nil && !slices.Contains(found, python) {
+			found = append(found, python)
 		}
 	}
-	t.Skip("NOT TESTED: Python 3.10 or later is needed and not here")
-	return ""
+	if len(found) == 0 {
+		t.Skip("NOT TESTED: Python 3.10 or later is needed and not here")
+	}
+	return found
 }
 
 func last(out []byte) string {

@@ -40,7 +40,7 @@ def test_every_block_of_the_page_runs(local, capsys, pawl):
 
 def test_commands_of_the_page(local, tmp_path):
     text = (REPOSITORY / "docs/python.md").read_text()
-    found = re.findall(r"^```sh\n(.*?)^```\n\n^```\n(.*?)^```", text, re.M | re.S)
+    found = re.findall(r"^```sh\n((?:(?!```).*\n)+)```\n\n```\n((?:(?!```).*\n)+)```", text, re.M)
     assert len(found) + 1 == len(blocks("sh"))  # test_wheel runs the first
     for command, want in found:
         assert subprocess.run(["bash", "-ec", command], cwd=tmp_path, check=True, capture_output=True, text=True).stdout == want

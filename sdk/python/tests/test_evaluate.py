@@ -73,6 +73,16 @@ def test_a_broken_checker_is_never_a_zero(client):
             getattr(r, name)
 
 
+def test_a_box_without_an_interpreter_is_never_a_zero(tmp_path):
+    profile = "{override: true, tools: [/nonexistent/python3], run: ['{tool}', '{file}']}"
+    (tmp_path / "pawl.yaml").write_text(f"languages: {{python: {profile}}}\n")
+    with pawl.Client(state_dir=tmp_path) as client:
+        with pytest.raises(pawl.InfraError, match="nonexistent") as e:
+            client.evaluate("print(1)")
+        assert (e.value.code, e.value.execution.status) == ("infra_error", "failed")
+        assert [type(r) for r in client.map(["print(1)", "print(2)"])] == [pawl.InfraError] * 2
+
+
 def test_value_and_files(client):
     r = client.evaluate(
         "import os, json; json.dump({'a': [1]}, open(os.environ['PAWL_OUTPUT'], 'w')); open('out', 'w').write('x' * 200_000)", collect=["out"]
