@@ -83,6 +83,13 @@ func grade(ctx context.Context, a *app.App, path string, o *options, asked bool)
 	if err := checkKs(o.ks, samples, asked); err != nil {
 		return err
 	}
+	with := map[string]bool{}
+	for _, s := range samples {
+		with[s.task.id] = true
+	}
+	if without := len(problems) - len(with); without > 0 {
+		a.Say("pawl: %d of %d problems have no samples; pass@k is that of the others", without, len(problems))
+	}
 	if o.results == "" {
 		o.results = filepath.Join(filepath.Dir(path), "results.jsonl")
 	}
