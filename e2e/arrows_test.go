@@ -127,7 +127,7 @@ var arrows = []arrow{
 		"commands that grade samples; they speak through the client"},
 	{"internal/cli/debug", []string{"api", "client", "internal/cli/app", "internal/cli/attempt", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/flow", "internal/handoff", "internal/payload", "internal/secret", "internal/task"},
 		"runs a recorded attempt here"},
-	{"internal/cli/define", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/definition", "internal/engine", "internal/flow"},
+	{"internal/cli/define", []string{"api", "client", "internal/automation", "internal/problem", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/definition", "internal/engine", "internal/flow"},
 		"checks documents before it sends them"},
 	{"internal/cli/automate", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/definition", "internal/flow", "internal/form", "internal/secret", "internal/signature"},
 		"reads documents and fires through client"},

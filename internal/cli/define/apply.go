@@ -91,7 +91,8 @@ func ValidateCommand(a *app.App) *cobra.Command {
 		Long: `Check the workflows, actions, queues, schedules, triggers and rules in files without registering anything. Every problem is reported as
 file:line:column, with the value at fault and what to do about it. Needs neither server nor database: a queue that a file
 names must then be declared in one of the files (kind: queue) or be one of --queues, as pawl run with an engine of its own
-wants it. With --server the server checks each file as pawl apply would, with all that it knows.
+wants it. What else only a server knows, as actions that are registered, is named in a warning. With --server the server checks each file as
+pawl apply would, with all that it knows.
 
 Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 		Example: "  pawl validate examples/*.yaml",
@@ -113,7 +114,8 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			switch {
 			case len(problems) > 0: // what cannot be read need not be asked about
 			case a.Config.Text("server") == "":
-				problems = append(problems, undeclaredQueues(a, defs)...)
+				more, open := offline(a, defs)
+				problems, warnings = append(problems, more...), append(warnings, open...)
 			default:
 				if problems, warnings, err = validateThere(cmd.Context(), a, files); err != nil {
 					return err

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
+)
+
+// Without a server pawl validate finds what the files say of one another, and names what it could not check.
+func TestValidateOffline(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		src     string
+		code    int
+		say     []string
+		without string
+	}{
+		"kind": {"name: w\ntasks: {a: {action: cod, with: {language: bash, source: x}}}\n", exit.General, []string{`tasks.a.action: there is no action "cod" in these files (did you mean "code"?`}, "not checked"},
+		"near": {"name: deploy\naction: noop\n---\nname: w\ntasks: {a: {action: deplyo}}\n", exit.General, []string{`did you mean "deploy"?`}, "not checked"},
+		"loop": {"name: w\naction: noop\n---\nkind: rule\nname: again\non: execution.ended\nif: signal.data.action == 'w'\nrun: {action: w}\n", exit.General, []string{"again → again"}, "not checked"},
+		"open": {"name: w\ntasks: {a: {action: node}, b: {action: workflow, with: {name: sub}}}\n---\nkind: rule\nname: r\non: [alert.fired, execution.ended]\nif: signal.data.action == 'x'\nrun: {action: w@3}\n",
+			exit.OK, []string{"workflow w is valid", "not checked", "action node, action sub, a version of w, trigger alert.fired", "--server"}, "execution.ended"},
+		"all": {"name: w\ntasks: {a: {action: noop}}\n---\nkind: webhook\nname: h\nverify: {scheme: none}\ntrigger: 'gh.${{ query.as }}'\n---\nkind: rule\nname: r\non: gh.push\nrun: {action: w}\n",
+			exit.OK, []string{"rule r is valid"}, "not checked"},
+	} {
+		file := filepath.Join(dir, name+".yaml")
+		if err := os.WriteFile(file, []byte(c.src), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, code := pawl(t, environment(t), "validate", file)
+		if code != c.code {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+		for _, want := range c.say {
+			if !strings.Contains(stdout+stderr, want) {
+				t.Errorf("%s: no %q in\n%s%s", name, want, stdout, stderr)
+			}
+		}
+		if strings.Contains(stdout+stderr, c.without) {
+			t.Errorf("%s: %q is in\n%s%s", name, c.without, stdout, stderr)
+		}
+	}
+}
+
+// What people type from habit is answered with what to type.
+func TestOtherCommands(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"list":           "pawl get executions lists executions",
+		"status":         "pawl describe ID shows one",
+		"pause ci":       "write pawl pause action ci",
+		"why etl-orders": "pawl get executions --action etl-orders lists the executions",
+		"logs etl":       "pawl get executions --action etl lists the executions",
+		"run ../../examples/sleep.yaml --input day=1": "--set day=1",
+	} {
+		_, stderr, code := pawl(t, environment(t), strings.Fields(args)...)
+		if code == exit.OK || !strings.Contains(stderr, want) {
+			t.Errorf("pawl %s: %d %s, want %q", args, code, stderr, want)
+		}
+	}
+}
