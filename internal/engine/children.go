@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,9 @@ func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestrati
 	var err error
 	if m.request, m.refusal, err = kids.Request(ctx, &wanted, w); err != nil && s.unprepared == nil {
 		s.unprepared = fmt.Errorf("task %q: %w", c.Task.Name, err)
+	}
+	if len(s.prepared) == cap(s.prepared) { // as many as the plan has room for: a request is 1 kB, and doubling copies all of them
+		s.prepared = slices.Grow(s.prepared, max(1, cap(s.plan.Children)-len(s.prepared)))
 	}
 	s.prepared = append(s.prepared, m)
 	return w.Done

@@ -350,9 +350,11 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 		return k.broken(t, err)
 	}
 	n := room(t, p, k.failing, limit)
-	if k.left < 0 { // without a bound all of them are created
-		k.plan.Children = slices.Grow(k.plan.Children, max(0, n))
+	created := n
+	if k.left >= 0 { // without a bound all of them are
+		created = min(n, k.left)
 	}
+	k.plan.Children = slices.Grow(k.plan.Children, max(0, created))
 	for ; n > 0; n-- {
 		if upto, bounded := k.f.Upto[t.Index]; k.full() || bounded && p.Created >= upto {
 			return true
