@@ -134,6 +134,41 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return id, err
 }
 
+// mostQueues is how many queues are known when sessions add no more. Names of queues are kept for good, and lists and metrics read
+// them all: 23,000 took 4 s.
+const mostQueues = 5000
+
+// declareQueues makes the queues of a session known. Names that are known already are always served.
+func (e *Engine) declareQueues(ctx context.Context, s handoff.Session) error {
+	var added []string
+	for _, q := range s.Queues {
+		known, err := e.catalog.KnowsQueue(ctx, q)
+		if err != nil {
+			return sessionError(err)
+		}
+		if !known && !slices.Contains(added, q) {
+			added = append(added, q)
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	all, err := e.catalog.Queues(ctx)
+	if err != nil {
+		return sessionError(err)
+	}
+	if sum := len(all) + len(added); sum > mostQueues {
+		return fmt.Errorf("%w: %w: open session of %.100q: queue %.100q is new, and with the %d new ones of this worker there would be %d queues, of which workers "+
+			"add up to %d: serve a queue that exists, or apply a document that declares it (kind: queue)", handoff.ErrUnavailable, handoff.ErrBadCall, s.Name, added[0], len(added), sum, mostQueues)
+	}
+	for _, q := range added {
+		if err := e.catalog.DeclareQueue(ctx, q); err != nil {
+			return sessionError(err)
+		}
+	}
+	return nil
+}
+
 // open opens a session. In the same transaction inherit gives it attempts of another one, and returns which.
 func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
@@ -142,14 +177,12 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 			return flow.ID{}, nil, fmt.Errorf("%w: %w: open session of %.100q: %w", handoff.ErrUnavailable, handoff.ErrBadCall, s.Name, err)
 		}
 	}
-	for _, q := range s.Queues {
-		if err := e.catalog.DeclareQueue(ctx, q); err != nil {
-			return flow.ID{}, nil, sessionError(err)
-		}
-	}
 	labels, kinds := flow.OfferedLabels(s.Kinds)
 	if err := errors.Join(flow.CheckLabels(labels), flow.CheckKinds(kinds)); err != nil {
 		return flow.ID{}, nil, fmt.Errorf("open session of %.100q: %w", s.Name, err)
+	}
+	if err := e.declareQueues(ctx, s); err != nil {
+		return flow.ID{}, nil, err
 	}
 	if err := e.languages.LearnOffered(ctx, s.Kinds); err != nil {
 		return flow.ID{}, nil, sessionError(err)

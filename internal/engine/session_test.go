@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // A mistyped queue is the worker's mistake and not an outage, and none of its queues becomes known.
@@ -21,5 +23,45 @@ func TestSessionOfABadQueue(t *testing.T) {
 	}
 	if known, err := r.e.catalog.KnowsQueue(r.ctx, "fine"); err != nil || known {
 		t.Errorf("the queue beside a bad one is known: %v, %v", known, err)
+	}
+}
+
+// Sessions add queues up to a bound, beyond which a worker serves those that are known: names are kept for good, and lists read them all.
+func TestSessionsOfManyQueues(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+		for i := range mostQueues - 4 { // the default queue is one, too
+			if _, err := tx.AddName(ctx, store.QueueNames, fmt.Sprintf("q%d", i), r.clock.now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(queues ...string) error {
+		_, err := r.e.Open(r.ctx, handoff.Session{Name: "w", Queues: queues, Kinds: []string{"code", "noop", "http", "llm", "webhook", "input", "output"}, Slots: 1})
+		return err
+	}
+	if err := open("q1", "new-a", "new-a", "new-b"); err != nil {
+		t.Errorf("within the bound: %v", err)
+	}
+	if err := open("q1", "new-c", "new-d"); !errors.Is(err, handoff.ErrBadCall) || !strings.Contains(err.Error(), `queue "new-c" is new`) {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	if known, err := r.e.catalog.KnowsQueue(r.ctx, "new-c"); err != nil || known {
+		t.Errorf("a queue of a session that was refused is known: %v, %v", known, err)
+	}
+	if err := open("new-c"); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+	if err := open("q1", "new-a", "new-c"); err != nil {
+		t.Errorf("known ones at the bound: %v", err)
+	}
+	r.define("kind: queue\nname: declared\n")
+	if err := open("declared"); err != nil {
+		t.Errorf("one that a document declares: %v", err)
 	}
 }
