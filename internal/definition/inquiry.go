@@ -102,6 +102,9 @@ func (k *Questions) Answer(q *flow.Question, value json.RawMessage, root string)
 	case len(ps) > 0:
 		return nil, ps
 	case s != nil:
+		if err := s.unasked(value, root, false); err != nil {
+			return nil, err
+		}
 		return s.validate(value, root, nil)
 	}
 	return checkJSON(orNull(value), root)

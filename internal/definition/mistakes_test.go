@@ -135,3 +135,47 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// An answer has what was asked and nothing else, and an input with a misspelt name is refused rather than taken for one that lacks it.
+func TestUnaskedFields(t *testing.T) {
+	t.Parallel()
+	const properties = `"properties":{"canary_minutes":{"type":"integer","default":5},"region":{"type":"string"}}`
+	answers := func(form, answer string) string {
+		_, err := new(Questions).Answer(&flow.Question{Form: []byte(form)}, []byte(answer), "answer")
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	for _, c := range []struct{ form, answer, want string }{
+		{"{" + properties + "}", `{"region":"eu","wrong":1}`, `answer.wrong: there is no such field: "wrong" (it asks for canary_minutes, region)`},
+		{"{" + properties + "}", `{"regoin":"eu"}`, `did you mean "region"?`},
+		{"{" + properties + "}", `{"region":"eu"}`, ""},
+		{"{" + properties + `,"additionalProperties":true}`, `{"wrong":1}`, ""},
+		{`{"type":"object"}`, `{"wrong":1}`, ""},
+		{`{"type":"string"}`, `"x"`, ""},
+	} {
+		if got := answers(c.form, c.answer); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s gives %q, want %q", c.form, c.answer, got, c.want)
+		}
+	}
+	for _, c := range []struct{ schema, input, want string }{
+		{"{" + properties + "}", `{"canary_minuts":30}`, `input.canary_minuts: there is no such field: "canary_minuts" (did you mean "canary_minutes"?)`},
+		{"{" + properties + "}", `{"canary_minuts":30,"canary_minutes":30}`, ""},
+		{"{" + properties + "}", `{"other":1}`, ""},
+		{"{" + properties + `,"additionalProperties":true}`, `{"canary_minuts":30}`, ""},
+		{"{" + properties + `,"additionalProperties":{}}`, `{"canary_minuts":30}`, ""},
+	} {
+		defs, err := Parse("w.yaml", []byte("name: w\naction: noop\ninput: "+c.schema+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if _, err := validateInput(defs[0], []byte(c.input), nil); err != nil {
+			got = err.Error()
+		}
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s gives %q, want %q", c.schema, c.input, got, c.want)
+		}
+	}
+}

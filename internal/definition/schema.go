@@ -93,6 +93,9 @@ func validateInput(d *Definition, input json.RawMessage, w *Work) (json.RawMessa
 	if d.Input == nil {
 		return checkJSON(input, "input")
 	}
+	if err := d.Input.unasked(input, "input", true); err != nil {
+		return nil, err
+	}
 	return d.Input.validate(input, "input", w)
 }
 
