@@ -279,7 +279,7 @@ func (x *world) commit(plan *Plan) {
 }
 
 // until are conditions of repeats, with the round, from 1 on, from which on they hold; over a round that failed only those of round hold.
-var until = map[string]int{"round >= 2": 2, "output.index == 2": 3, "round > 3 || status == 'none'": 4, "output.index >= 0 && error == null": 1}
+var until = map[string]int{"round >= 2": 2, "output.index == 2": 3, "round > 3 || status == 'skipped'": 4, "output.index >= 0 && error == null": 1}
 
 // checkRound holds the rounds of a repeat to its max, to their order, and to its until.
 func (x *world) checkRound(c *Child) {
