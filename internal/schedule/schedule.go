@@ -91,7 +91,7 @@ type Schedule struct {
 	costly error // nil: the bounds of costs hold
 }
 
-// nearZone says how a zone is written whose letters are of another case: the names of the database are not the same in every case.
+// nearZone says how a zone is written whose letters are of another case: the database has UTC and no utc.
 func nearZone(given string) string {
 	lower := strings.ToLower(given)
 	titled := []byte(lower)
