@@ -48,7 +48,7 @@ func newSchemas(routes []route) schemas {
 const inRequests = "Request"
 
 // openTypes are the types of what answers leave open: the output of an execution that has run code, and the lines of a stream of outcomes.
-// Generated clients need them.
+// Generated clients need them: sdk/python/scripts/generate_types.py writes the classes of the Python package.
 var openTypes = []reflect.Type{reflect.TypeFor[api.CodeResult](), reflect.TypeFor[api.Outcome](), reflect.TypeFor[api.OutcomesEnd]()}
 
 var problemType = reflect.TypeFor[api.Problem]()

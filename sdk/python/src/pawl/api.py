@@ -89,12 +89,15 @@ class CancelOrder:
         as_: The status that it is to end with
         at: When it was ordered
         code: Of the error that it is to end with
+        cleanup_until: Of a workflow that is cleaning up: when that is over at the latest; a second cancel
+            ends it at once
         reason: Why, for people
     """
 
     as_: str
     at: str
     code: str
+    cleanup_until: str | None = None
     reason: str | None = None
 
 
@@ -558,7 +561,6 @@ class Execution:
         finished_at: When it ended
         given_by: Who has given the output with which this task of a rerun ended: it did not run. Of the
             rerun: who has given outputs to tasks
-        imported: Where it ran, if an archive has brought it here: nothing happens to it here
         index: Index of the item, from 0, for a foreach task
         input: Its input; left out in lists
         inquiry: An open question whose answer it or a task beneath it waits for, also in sub-workflows; in
@@ -626,7 +628,6 @@ class Execution:
     fair_by: str | None = None
     finished_at: str | None = None
     given_by: str | None = None
-    imported: Imported | None = None
     index: int | None = None
     input: Any = None
     inquiry: str | None = None
@@ -710,19 +711,6 @@ class FieldError:
     line: int | None = None
     path: str | None = None
     value: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """An object of the API.
-
-    Attributes:
-        at: When it was imported here
-        from_: The server that wrote the archive
-    """
-
-    at: str
-    from_: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -862,7 +850,6 @@ class Outcome:
         finished_at: When it ended
         given_by: Who has given the output with which this task of a rerun ended: it did not run. Of the
             rerun: who has given outputs to tasks
-        imported: Where it ran, if an archive has brought it here: nothing happens to it here
         index: Index of the item, from 0, for a foreach task
         input: Its input; left out in lists
         inquiry: An open question whose answer it or a task beneath it waits for, also in sub-workflows; in
@@ -931,7 +918,6 @@ class Outcome:
     fair_by: str | None = None
     finished_at: str | None = None
     given_by: str | None = None
-    imported: Imported | None = None
     index: int | None = None
     input: Any = None
     inquiry: str | None = None
