@@ -436,8 +436,6 @@ func compareScalars(x, y Scalar) (n int, compared bool) {
 	return 0, false
 }
 
-func (s *Scalar) number() bool { return s.kind == scalarInt || s.kind == scalarReal }
-
 func (s *Scalar) asReal() float64 {
 	if s.kind == scalarInt {
 		return float64(s.bits)

@@ -145,9 +145,7 @@ func (c *call) filter() (store.Filter, error) {
 			f.Labels[name] = value
 		}
 	}
-	for _, verdict := range c.query["verdict"] {
-		f.Verdicts = append(f.Verdicts, verdict)
-	}
+	f.Verdicts = append(f.Verdicts, c.query["verdict"]...)
 	f.Workflow = c.id("workflow")
 	f.RerunOf = c.id("rerun_of")
 	f.RetryOf = c.id("retry_of")
