@@ -77,6 +77,7 @@ var results = []string{
 var sizes = []int{0, 1 << 10, 64<<10 - 1, 100_000, 100_001, 256 << 10, 1 << 20, 4 << 20, 16<<20 - 1000, 16<<20 + 1}
 
 var acts = []act{
+	{"documents that compute", compute},
 	{"large inputs", func(h *hostile, ctx context.Context, r *rand.Rand) []string {
 		input := map[string]any{"text": strings.Repeat("x", sizes[r.IntN(len(sizes))])}
 		ids := h.batch(ctx, []map[string]any{{"action": "noop", "input": input}, {"action": "noop", "input": input}})

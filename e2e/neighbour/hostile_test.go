@@ -44,7 +44,7 @@ func newHostile(t *testing.T, address string) *hostile {
 	if len(h.acts) == 0 {
 		t.Fatalf("-neighbour.act %q: there is no such act", *only)
 	}
-	for _, doc := range [][]byte{[]byte(definitions), h.graph} {
+	for _, doc := range [][]byte{[]byte(definitions), h.graph, documents()} {
 		if _, err := h.client.Define(t.Context(), doc, "hostile.yaml"); err != nil {
 			t.Fatal(err)
 		}
