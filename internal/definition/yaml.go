@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/big"
 	"regexp"
 	"strings"
@@ -72,8 +73,15 @@ func jsonNumber(s string) (text string, fits bool) {
 			digits = whole + rest
 		}
 	}
-	if _, err := jsonvalue.Decode([]byte(sign + digits)); err != nil {
+	v, err := jsonvalue.Decode([]byte(sign + digits))
+	if err != nil {
 		return "", false
+	}
+	// Readers of YAML make a text or an infinity of a number beyond the range of a double, as 1e400, so it has to be quoted.
+	if n, ok := v.(json.Number); ok {
+		if f, err := n.Float64(); err != nil || f == 0 {
+			return "", false
+		}
 	}
 	return sign + digits, true
 }
