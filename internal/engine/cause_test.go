@@ -13,12 +13,12 @@ import (
 const causes = `
 name: verify
 input: {type: object}
-retry: {max_attempts: 3, delay: 1h, on: [soon]}
+retry: {max_attempts: 3, delay: 1h, on: [oom]}
 action: noop
 ---
 name: deploy
 tasks:
-  verify: {foreach: "${{ ['soon', 'real', 'late'] }}", action: verify, with: {v: "${{ item }}"}}
+  verify: {foreach: "${{ ['oom', 'real', 'late'] }}", action: verify, with: {v: "${{ item }}"}}
   notify: {needs: verify, if: always(), action: noop, with: {v: "${{ tasks.verify.error.code + ': ' + tasks.verify.error.message }}"}}
 ---
 name: fleet
@@ -29,7 +29,7 @@ tasks:
 
 // A failed foreach names the item that failed, and never one that was cancelled for it.
 func TestAFailedForeachNamesTheFailure(t *testing.T) {
-	for _, order := range [][]string{{"soon", "real"}, {"soon", "late", "real"}, {"late", "soon", "real"}} {
+	for _, order := range [][]string{{"oom", "real"}, {"oom", "late", "real"}, {"late", "oom", "real"}} {
 		onEachStore(t, func(r *rig) {
 			r.define(causes)
 			h := r.worker()
@@ -47,7 +47,7 @@ func TestAFailedForeachNamesTheFailure(t *testing.T) {
 			for _, v := range order {
 				h.fail(work[v], v)
 			}
-			if order[len(order)-2] == "soon" && len(order) == 2 {
+			if order[len(order)-2] == "oom" && len(order) == 2 {
 				h.fail(work["late"], "late")
 			}
 			told := h.take(1)[0]
@@ -73,7 +73,7 @@ func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define(causes)
 		r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {
-			for _, v := range []string{"soon", "real"} {
+			for _, v := range []string{"oom", "real"} {
 				if string(a.Payload) == `{"v":"`+v+`"}` {
 					return "", &flow.Error{Code: v, Message: "cause of " + v}
 				}

@@ -28,11 +28,11 @@ tasks:
 `)
 	r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {
 		if a.Labels["fate"] == "fails" {
-			return "", &flow.Error{Code: "mine", Message: "no", Details: json.RawMessage(`{"at":[1,2]}`)}
+			return "", &flow.Error{Code: "oom", Message: "no", Details: json.RawMessage(`{"at":[1,2]}`)}
 		}
 		return echo(a)
 	})
-	retry := &flow.Retry{MaxAttempts: 2, On: []string{"mine"}}
+	retry := &flow.Retry{MaxAttempts: 2, On: []string{"oom"}}
 	for name, s := range map[string]Submission{
 		"completed":                  {Action: "noop", Input: json.RawMessage(`{"a":[1,2.50,"é"]}`), Labels: map[string]string{"k": "v"}, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		"without input":              {Action: "noop"},
