@@ -3,6 +3,7 @@ package definition
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,12 +13,15 @@ import (
 // longNumbers are numbers that a float64 would change, and some that it would not.
 var longNumbers = []string{
 	"0", "-1", "0.1", "1e20", "1e300", "5e-324", "9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "18446744073709551614",
-	"18446744073709551615", "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.12345678901234567890123", "12345678901234567890.5", "1234567890123456789012345678901234567890e-20", "1e400", "-1e400", "1e-400", "123e997",
+	"18446744073709551615", "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.12345678901234567890123", "12345678901234567890.5", "1234567890123456789012345678901234567890e-20",
 }
+
+// hugeNumbers are beyond the range of a float64. Values may have them; a document, which other readers of YAML would misread, may not.
+var hugeNumbers = []string{"1e400", "-1e400", "1e-400", "123e997"}
 
 // Wherever a number goes through an expression, or stands in a document, it keeps its digits.
 func TestNumbersKeepTheirDigitsInExpressions(t *testing.T) {
-	for _, n := range longNumbers {
+	for _, n := range slices.Concat(longNumbers, hugeNumbers) {
 		for place, of := range map[string]string{
 			"path": "${{ input.n }}", "default": "${{ default(input.n, 0) }}", "default of nothing": "${{ default(input.none, input.n) }}", "json": "${{ parse_json(json(input)).n }}",
 			"parse_json": "${{ parse_json('[" + n + "]')[0] }}", "list": "${{ [input.n][0] }}", "map": "${{ {'n': input.n}.n }}", "map of all": "${{ input.list.map(x, x)[0] }}",
@@ -25,6 +29,9 @@ func TestNumbersKeepTheirDigitsInExpressions(t *testing.T) {
 			"flatten": "${{ [input.list].flatten()[0] }}", "slice": "${{ input.list.slice(0, 1)[0] }}", "whole": "${{ input }}", "json as text": "${{ json(input.n) }}", "string": "${{ string(input.n) }}",
 			"embedded": "<${{ input.n }}>", "format": "${{ '%s'.format([input.n]) }}", "document": n, "optional": "${{ input.?n.orValue(0) }}", "sum": "${{ sum([input.n]) }}",
 		} {
+			if place == "document" && slices.Contains(hugeNumbers, n) {
+				continue
+			}
 			text, err := json.Marshal(of)
 			if place == "document" {
 				text, err = []byte(n), nil
