@@ -140,7 +140,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if here := otherCommands[name]; here != "" && !cmd.HasParent() {
 		hint = here
 	} else if parent := cmd.CommandPath(); parent == "pawl pause" || parent == "pawl resume" {
-		hint = fmt.Sprintf("write %s action %s, or another of %s", parent, name, hint)
+		hint = fmt.Sprintf("for the action of that name write %s action %s; %s", parent, name, hint)
 	} else if len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
