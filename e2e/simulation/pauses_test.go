@@ -224,8 +224,12 @@ func (c *commit) slept(r *row, e flow.Event) {
 	}
 }
 
-// startedWhilePaused judges a task that was started, by the pause of its workflow when the transaction was over.
+// startedWhilePaused judges a task that was started, by the pause of its workflow when the transaction was over. A pause does not hold the
+// clean-up of a workflow that was cancelled: it has a time within which it must be over.
 func (c *commit) startedWhilePaused(p, r *row) {
+	if p.order != nil && p.order.Cleaning {
+		return
+	}
 	if at := p.pause; at != nil && (at.Until.IsZero() || r.x.CreatedAt.Before(at.Until)) {
 		c.w.violate(64, "%s, task %q of %s, was started at %s: its workflow is paused since %s until %s", name(r.id), r.x.Task, name(p.id), r.x.CreatedAt, at.At, at.Until)
 	}
