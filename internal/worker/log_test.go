@@ -320,7 +320,8 @@ func TestSpoolIsBounded(t *testing.T) {
 		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
 		synctest.Wait()
 		mu.Lock()
-		if written < 300_000 || written > 600_000 {
+		// Beside the spool, the 512 KiB that one call has taken from it may wait, and the chunk that began in memory.
+		if written < 300_000 || written > 300_000+(512<<10)+(64<<10) {
 			t.Errorf("%d bytes were written", written)
 		}
 		mu.Unlock()
