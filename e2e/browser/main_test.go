@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -101,22 +99,7 @@ func serve(t *testing.T, token string) *server {
 // serveOn starts a server on a store, with a state directory of its own.
 func serveOn(t *testing.T, token, store string) *server {
 	t.Helper()
-	return serveAt(t, token, store, filepath.Join(t.TempDir(), "state"), freeAddress(t))
-}
-
-// freeAddress is an address that a server can be started on again after it was killed: its port is below those that the kernel gives to
-// outgoing connections and to listeners without a port of their own, from 32768 on, so no other process gets it meanwhile.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 50 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port from 20000 to 31999 is free")
-	return ""
+	return serveAt(t, token, store, filepath.Join(t.TempDir(), "state"), "127.0.0.1:"+programtest.FreePort(t))
 }
 
 // serveAt starts a server on a store, a state directory and an address.

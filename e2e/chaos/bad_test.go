@@ -36,7 +36,7 @@ func one(t *testing.T, args ...string) (p *part, addr, dsn string, toStore *prox
 	}
 	dsn = db.named(t)
 	toStore = newProxy(t, hostOf(dsn))
-	addr = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr = "127.0.0.1:" + programtest.FreePort(t)
 	dir := t.TempDir()
 	p = run(t, dir, "server", append([]string{"server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"),
 		"--store", through(dsn, toStore.address()), "--slots", "2", "--runtime", "process", "--lease", lease.String(), "--grace", "1s"}, args...)...)

@@ -41,7 +41,7 @@ func startElsewhere(t *testing.T, settings ...string) *elsewhere {
 	dsn, dir := db.named(t), t.TempDir()
 	e := &elsewhere{t: t, toStore: newProxy(t, hostOf(dsn)), dsn: dsn, dir: dir}
 	for i := range e.clients {
-		e.addrs[i] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		e.addrs[i] = "127.0.0.1:" + programtest.FreePort(t)
 		run(t, dir, fmt.Sprintf("server-%d", i), append([]string{"server", "--listen", e.addrs[i], "--no-worker", "--lease", "10s",
 			"--state-dir", filepath.Join(dir, fmt.Sprintf("state-%d", i)), "--store", through(dsn, e.toStore.address()), "--grace", "1s"}, settings...)...)
 		e.clients[i] = connect(t, e.addrs[i])
@@ -202,7 +202,7 @@ func TestBlobsOfAServersWorker(t *testing.T) {
 	t.Parallel()
 	e := startElsewhere(t)
 	state := filepath.Join(e.dir, "state-own")
-	run(t, e.dir, "server-own", "server", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--queues", "own", "--runtime", "process",
+	run(t, e.dir, "server-own", "server", "--listen", "127.0.0.1:"+programtest.FreePort(t), "--queues", "own", "--runtime", "process",
 		"--state-dir", state, "--store", e.dsn, "--grace", "1s", "--slots", "1")
 	var x *api.Execution
 	until(t, "the queue is known", func() bool {

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 var (
@@ -71,7 +72,7 @@ func start(t *testing.T, broker string, retention time.Duration) *cluster {
 	for i := range 3 {
 		p := newProxy(t, hostOf(c.db.dsn))
 		c.toStore = append(c.toStore, p)
-		addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		addr := "127.0.0.1:" + programtest.FreePort(t)
 		c.addrs = append(c.addrs, addr)
 		args := []string{"server", "--listen", addr, "--state-dir", filepath.Join(dir, fmt.Sprintf("state-%d", i)),
 			"--store", through(c.dsn, p.address()), "--slots", "3", "--runtime", "process", "--lease", lease.String(), "--grace", grace.String(),

@@ -46,12 +46,12 @@ func (d *database) asServer(t *testing.T, program string, args ...string) error 
 func (d *database) standby(t *testing.T) string {
 	t.Helper()
 	u := mustParse(t, d.dsn)
-	data, port := d.roomForServer(t), freePort(t)
+	data, port := d.roomForServer(t), programtest.FreePort(t)
 	if err := d.asServer(t, "pg_basebackup", "-h", u.Hostname(), "-p", u.Port(), "-U", u.User.Username(), "-D", data, "-R", "-X", "stream", "-c", "fast"); err != nil {
 		t.Fatal(err)
 	}
 	log := filepath.Join(filepath.Dir(data), "standby.log")
-	if err := d.asServer(t, "pg_ctl", "-D", data, "-l", log, "-w", "-o", fmt.Sprintf("-p %d", port), "start"); err != nil {
+	if err := d.asServer(t, "pg_ctl", "-D", data, "-l", log, "-w", "-o", "-p "+port, "start"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func (d *database) standby(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	return through(d.dsn, fmt.Sprintf("127.0.0.1:%d", port))
+	return through(d.dsn, "127.0.0.1:"+port)
 }
 
 // roomForServer is a directory that does not exist yet, where the server's user may make it; it is gone when the test ends.
@@ -115,7 +115,7 @@ func TestStandby(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 
-	toStore, addr, dir := newProxy(t, hostOf(dsn)), fmt.Sprintf("127.0.0.1:%d", freePort(t)), t.TempDir()
+	toStore, addr, dir := newProxy(t, hostOf(dsn)), "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", through(dsn, toStore.address()),
 		"--runtime", "process", "--slots", "2", "--grace", "1s")
 	c := connect(t, addr)
@@ -184,7 +184,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	dsn, late := withPath(db.dsn, "roomy"), withPath(db.dsn, "late")
 	(&database{dsn: late}).execute(t, "SELECT 1") // the server keeps notes beside a database that was used
-	addr, dir := fmt.Sprintf("127.0.0.1:%d", freePort(t)), t.TempDir()
+	addr, dir := "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", dsn, "--runtime", "process", "--slots", "2", "--grace", "1s")
 	c := connect(t, addr)
 	ready(t, c)
@@ -325,7 +325,7 @@ func TestNotReady(t *testing.T) {
 		db.execute(t, "DROP ROLE "+role)
 	})
 	u.User = url.User(role)
-	addr, dir := fmt.Sprintf("127.0.0.1:%d", freePort(t)), t.TempDir()
+	addr, dir := "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	p := run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", u.String(), "--runtime", "process", "--slots", "2", "--grace", "1s")
 	t.Cleanup(func() { p.end(syscall.SIGKILL) }) // before its role goes
 	c := connect(t, addr)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -55,7 +56,7 @@ func TestChaosRetention(t *testing.T) {
 	}
 	t.Parallel()
 	db := own(t)
-	dsn, addr, dir := db.named(t), fmt.Sprintf("127.0.0.1:%d", freePort(t)), t.TempDir()
+	dsn, addr, dir := db.named(t), "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", dsn, "--runtime", "process",
 		"--slots", "4", "--retention", soakRetention.String(), "--grace", "1s")
 	c, err := client.New("http://" + addr)

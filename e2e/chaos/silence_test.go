@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // When the connections of a server to its database fall silent, each request ends in time, well or with 503, and afterwards
@@ -23,7 +24,7 @@ func TestSilentConnectionsToTheDatabase(t *testing.T) {
 	if !strings.Contains(db.dsn, "@") {
 		t.Skipf("NOT TESTED: %s is %q, which names no server", dsnVar, db.dsn)
 	}
-	dsn, dir, addr := db.named(t), t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	dsn, dir, addr := db.named(t), t.TempDir(), "127.0.0.1:"+programtest.FreePort(t)
 	p := newProxy(t, hostOf(dsn))
 	runSet(t, dir, "server", hasty, "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", through(dsn, p.address()),
 		"--runtime", "process", "--slots", "2", "--lease", "10s", "--grace", "1s")

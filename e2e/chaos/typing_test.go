@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // answers counts and echoes lines: one that is lost or comes twice shows.
@@ -32,7 +33,7 @@ func TestTypingThroughReplicas(t *testing.T) {
 	var servers []*part
 	var addrs []string
 	for i := range 2 {
-		addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		addr := "127.0.0.1:" + programtest.FreePort(t)
 		addrs = append(addrs, addr)
 		servers = append(servers, run(t, dir, fmt.Sprintf("server-%d", i), "server", "--listen", addr, "--no-worker",
 			"--state-dir", filepath.Join(dir, fmt.Sprintf("state-%d", i)), "--store", dsn, "--grace", "1s"))

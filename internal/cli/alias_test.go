@@ -3,13 +3,15 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/versions.md work as they stand there.
 func TestAliasCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
-	out := followed(t, documented(t, "versions.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "versions.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"workflow rollout@1 registered", "rollout@stable stands for 1\n", "rollout@1 (stable)  completed", "workflow rollout@2 registered", "rollout@1  completed",
 		"rollout@2 (next)  completed", "--- rollout@1", "+++ rollout@2", "FAILURE RATE", "0.0% (0.0–65.8)", "show no difference", "rollout@stable stands for 1 2=10%", "rollout@stable stands for 2\n", "too many failures", "rollout@latest",

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/archives.md work as they stand there, and say what is shown there.
@@ -12,7 +14,7 @@ func TestArchivesDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "tar", "sha256sum")
 	blocks := documented(t, "archives.md", "", 1)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"Exported 1 execution with 4 tasks in all to ", "manifest.json: OK\n", "executions/000001.jsonl: OK\n", `{"tree":"ex_`,
 		"Status:    completed\n", "follows from the rules\n", "with 1 execution and 4 tasks: the page is at http://127.0.0.1:", "this is an opened archive, which is read-only", "it is read-only\n",

@@ -3,13 +3,15 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/automation.md work as they stand there.
 func TestAutomationCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "sed")
-	out := followed(t, documented(t, "automation.md", "", 3)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "automation.md", "", 3)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"rule clean-disk@1 registered", "it was emitted before under this key", "+ clean-disk: it has started ex_",
 		`- clean-disk: its condition does not hold: signal.data.severity == "page" is false; signal.data.severity is "warn"`,
@@ -25,12 +27,12 @@ func TestAutomationCommands(t *testing.T) {
 func TestRemediationAsDocumented(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "grep")
-	followed(t, documented(t, "automation.md", "", 3)[1], t.TempDir(), freePort(t))
+	followed(t, documented(t, "automation.md", "", 3)[1], t.TempDir(), programtest.FreePort(t))
 }
 
 // Signals that are gathered, and a rule that is mended and tried again.
 func TestReadingsAsDocumented(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "grep", "sed")
-	followed(t, documented(t, "automation.md", "", 3)[2], t.TempDir(), freePort(t))
+	followed(t, documented(t, "automation.md", "", 3)[2], t.TempDir(), programtest.FreePort(t))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/brokers.md work as they stand there.
@@ -32,7 +33,7 @@ func TestBrokerCommands(t *testing.T) {
 			if name == "amqp" {
 				block = strings.ReplaceAll(block, "amqp://127.0.0.1:5672", rabbitmqtest.URL(t))
 			}
-			out := followed(t, block, t.TempDir(), freePort(t))
+			out := followed(t, block, t.TempDir(), programtest.FreePort(t))
 			for _, want := range []string{"working for " + name + "://127.0.0.1", "\n42\n", "There are no dead letters.", "ok   broker: " + name + "://127.0.0.1"} {
 				if !strings.Contains("\n"+out, want) {
 					t.Errorf("no %q in\n%s", want, out)
@@ -60,8 +61,8 @@ func TestBrokerOverTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scratch := t.TempDir()
-			url := start(t, freePort(t), posttest.NewCertificates(t, scratch))
-			out := followed(t, "export SSL_CERT_FILE=/tmp/ca.pem\n"+strings.ReplaceAll(commands, "amqp://127.0.0.1:5672", url), scratch, freePort(t))
+			url := start(t, programtest.FreePort(t), posttest.NewCertificates(t, scratch))
+			out := followed(t, "export SSL_CERT_FILE=/tmp/ca.pem\n"+strings.ReplaceAll(commands, "amqp://127.0.0.1:5672", url), scratch, programtest.FreePort(t))
 			for _, want := range []string{"working for " + url, "\n42\n", "ok   broker: " + url} {
 				if !strings.Contains("\n"+out, want) {
 					t.Errorf("no %q in\n%s", want, out)
@@ -79,7 +80,7 @@ func TestBrokerOverTLS(t *testing.T) {
 func TestBrokerSettings(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, "--requirepass", "sesame")
-	nowhere := "redis://127.0.0.1:" + freePort(t)
+	nowhere := "redis://127.0.0.1:" + programtest.FreePort(t)
 	rabbit, _, _ := strings.Cut(strings.TrimPrefix(rabbitmqtest.URL(t), "amqp://"), "?")
 	env := environment(t)
 	for _, c := range []struct {
@@ -217,7 +218,7 @@ type mortal interface {
 
 func brokerAway(t *testing.T, broker mortal) {
 	env := append(environment(t), "PAWL_BROKER="+broker.URL())
-	addr := "127.0.0.1:" + freePort(t)
+	addr := "127.0.0.1:" + programtest.FreePort(t)
 	server := start(t, env, "server", "--listen", addr, "--lease", "3m")
 	within(t, patience, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	work := start(t, append(env, "PAWL_STATE_DIR="+t.TempDir(), "PAWL_RUNTIME=process"), "worker", "--labels", "site=plant")

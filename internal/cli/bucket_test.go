@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/blobs.md work as they stand there.
@@ -29,7 +30,7 @@ func TestBlobCommands(t *testing.T) {
 	scratch := t.TempDir()
 	commands := strings.NewReplacer("s3://pawl/prod?endpoint=http://127.0.0.1:9000&path_style=true", bare.String(),
 		"AWS_ACCESS_KEY_ID=pawltest ", "AWS_ACCESS_KEY_ID="+key+" ", "=pawltestsecret", "="+secret).Replace(blocks[0])
-	out := followed(t, commands, scratch, freePort(t))
+	out := followed(t, commands, scratch, programtest.FreePort(t))
 	for _, want := range []string{"ok   blobs: s3://pawl/", "removed a key in", "the clocks agree within", "\n20000000\n"} {
 		if !strings.Contains("\n"+out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -43,7 +44,7 @@ func TestBlobCommands(t *testing.T) {
 	if kept != 20_000_000 {
 		t.Errorf("the bucket has %d bytes of files", kept)
 	}
-	if out := followed(t, blocks[1], scratch, freePort(t)); !strings.Contains(out, ", "+scratch+"/pawl-blobs") {
+	if out := followed(t, blocks[1], scratch, programtest.FreePort(t)); !strings.Contains(out, ", "+scratch+"/pawl-blobs") {
 		t.Errorf("the setting is printed as %s", out)
 	}
 }
@@ -99,7 +100,7 @@ func TestBucketSettings(t *testing.T) {
 		{changed(func(u *url.URL) { u.User = url.UserPassword("nobody", "wr0ng") }), 2, "check AWS_ACCESS_KEY_ID"},
 		{changed(func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "wr0ng") }), 2, "check AWS_ACCESS_KEY_ID"},
 		{s3test.With(place, "region", "eu-west-9").String(), 2, "in another region: write region="},
-		{s3test.With(place, "endpoint", "http://127.0.0.1:"+freePort(t)).String(), 1, "check endpoint="},
+		{s3test.With(place, "endpoint", "http://127.0.0.1:"+programtest.FreePort(t)).String(), 1, "check endpoint="},
 		{s3test.With(place, "endpoint", "ftp://h").String(), 2, "endpoint=ftp://h is not the address of a service"},
 		{s3test.With(place, "endpont", "h").String(), 2, "is not a parameter"},
 		{"bucket", 2, "nor s3://BUCKET"},

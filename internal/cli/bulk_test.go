@@ -3,12 +3,14 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Flags select what is run again and cancelled; nothing happens without --yes.
 func TestBulkCommands(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	start(t, env, "server")
 	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)

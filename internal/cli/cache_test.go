@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/cache.md work as they stand there, and say what is shown there.
@@ -11,7 +13,7 @@ func TestCacheDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
 	blocks := documented(t, "cache.md", "", 1)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{"  cached\n", "outcome of ex_", ": it did not run\n", "cached: outcome of ex_"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -47,7 +47,7 @@ func TestComposeProfiles(t *testing.T) {
 			if order := "PAWL_BROKER=" + worker.Command[at] + " docker compose --profile " + profile + " up"; !strings.Contains(text, order) {
 				t.Errorf("the head of compose.yaml does not say %q", order)
 			}
-			dir, broker, port := t.TempDir(), start(t, file.Services[profile]), freePort(t)
+			dir, broker, port := t.TempDir(), start(t, file.Services[profile]), programtest.FreePort(t)
 			token, program := filepath.Join(dir, "token"), filepath.Join(dir, "program.py")
 			if err := errors.Join(os.WriteFile(token, []byte("0123456789abcdef0123456789abcdef"), 0o600), os.WriteFile(program, []byte("print(6*7)"), 0o600)); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/debug.md work as they stand there, and say what is shown there.
@@ -18,7 +19,7 @@ func TestDebugDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "python3")
 	blocks := documented(t, "debug.md", "", 1)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"recorded: failed, nonzero_exit: exit code 1: ValueError: ", " - the same end\n", "stderr:   ", "the attempt's own command: ", "b;nine\n", "attempts of it: 1\n",
 	} {
@@ -88,7 +89,7 @@ func TestDebugSends(t *testing.T) {
 func TestDebugThroughServer(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	start(t, append(env, "PAWL_LISTEN=127.0.0.1:"+port), "server")
 	env = append(environment(t), "PAWL_SERVER=http://127.0.0.1:"+port)
 	var id string

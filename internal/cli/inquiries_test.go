@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // served is the environment of commands that talk to a server of their own.
@@ -22,7 +24,7 @@ func served(t *testing.T) []string {
 func TestInquiryCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	out := followed(t, documented(t, "inquiries.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "inquiries.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{"Release v1.2?", "is unanswered, for anybody", "bob cannot approve what he asked for", "Answer as ada", "is answered by ada", "shipped v1.2 tonight, approved by ada"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -34,7 +36,7 @@ func TestInquiryCommands(t *testing.T) {
 func TestWaitCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	out := followed(t, documented(t, "waits.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "waits.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{"trigger payment.settled@1 registered", "differs in signal.data.amount >= vars.amount"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // manyTasks writes tasks as HumanEval has them, those of HumanEval where they are here, and two that fail. It returns the file and how
@@ -46,7 +47,7 @@ func TestExampleGradeMany(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
 	tasks, right := manyTasks(t)
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	server := start(t, env, "server")
 	target := &url.URL{Scheme: "http", Host: "127.0.0.1:" + port}
@@ -135,7 +136,7 @@ func TestManyCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
 	scratch := t.TempDir()
-	out := followed(t, documented(t, "evaluations.md", "Many programs", 1)[0], scratch, freePort(t))
+	out := followed(t, documented(t, "evaluations.md", "Many programs", 1)[0], scratch, programtest.FreePort(t))
 	for _, want := range []string{`"accepted":4,"refused":0`, `"verdicts":{"nonzero_exit":1,"ok":3}`, "exit 1", "4 of 4 have ended: 3 ok, 1 nonzero_exit", "exit code 3: not all were ok"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

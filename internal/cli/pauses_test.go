@@ -3,13 +3,15 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/pause.md work as they stand there.
 func TestPauseCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	out := followed(t, documented(t, "pause.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "pause.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"queue reports is paused by ", "Z: the warehouse is being moved", `queue "reports" is paused since`, "1st in line", "pawl resume queue reports", "queue reports is resumed",
 		"its machine is being replaced", "and starts no tasks: the road is closed", ": the road is closed", "is resumed", "action deploy is paused by ", `action "deploy" is paused since`, "Z: the region is down", "action deploy is resumed", "Status:    completed", "it is resumed", "resumed", "requested, starts 20", "waits for its time: starts at",

@@ -2,31 +2,17 @@ package cli
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 var readmeBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
-
-// freePort finds a port that nobody listens on just now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
 
 // documented are the blocks of commands and documents in a file of docs, or in the section with this title; as many as there should
 // be.
@@ -73,7 +59,7 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	scratch := t.TempDir()
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	ran := 0
 	for _, m := range readmeBlock.FindAllStringSubmatch(string(text), -1) {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/replay.md work as they stand there, and say what is shown there.
@@ -12,7 +14,7 @@ func TestReplayDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "sed", "xargs")
 	blocks := documented(t, "replay.md", "", 1)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"follows from the rules\n", "\nAt event 6 (", "\nwhy: ", "ok   61: A recorded history follows from the rules", "\ngift     skipped\n", "2 tasks of 4 would have gone another way; how it would have ended is not known\n",
 		"pack     input    3 items   3 items   pack[1]: its input is {\"item\":\"sofa\"}, and was {\"item\":\"lamp\"}\n", "gift     differs  skipped   started   gift was not started, so no outcome is recorded\n",
@@ -28,7 +30,7 @@ func TestReplayDocument(t *testing.T) {
 
 func TestReplayCommand(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	start(t, env, "server")
 	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/rerun.md work as they stand there, and say what is shown there.
@@ -10,7 +12,7 @@ func TestRerunDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "sed")
 	blocks := documented(t, "rerun.md", "", 1)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"build    reuse     1             it completed, and neither it nor what comes before it has changed\n",
 		"publish  run               1     it failed\n", "note     run                     publish, which it needs, runs again\n",
@@ -28,7 +30,7 @@ func TestRerunDocument(t *testing.T) {
 
 func TestRerunCommand(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := programtest.FreePort(t)
 	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
 	start(t, env, "server")
 	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)

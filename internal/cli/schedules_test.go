@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/schedules.md work as they stand there.
 func TestScheduleCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	out := followed(t, documented(t, "schedules.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "schedules.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"Sat 2027-03-27", "schedule nightly@1 registered", "02:30:00 does not come: fired at 03:00:00 +02:00", "orders: 3", "on_time",
 		"3 executions would be started", "3 executions started; 0 times had one before", "2025-03-30T01:00:00Z ex_", "Catch-up:", "its next time is", "heartbeat is paused", "heartbeat is resumed; next at ",

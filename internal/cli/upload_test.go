@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // ownDatabase makes a database on the tests' PostgreSQL, which is gone when the test ends, and returns its DSN.
@@ -53,7 +54,7 @@ func ownDatabase(t *testing.T) string {
 // serving starts a server and returns its address.
 func serving(t *testing.T, env []string, args ...string) (*running, string) {
 	t.Helper()
-	r := start(t, env, append([]string{"server", "--listen", "127.0.0.1:" + freePort(t)}, args...)...)
+	r := start(t, env, append([]string{"server", "--listen", "127.0.0.1:" + programtest.FreePort(t)}, args...)...)
 	within(t, time.Minute, "it serves", func() bool {
 		if r.ProcessState != nil {
 			t.Fatal(r.err.String())

@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of docs/webhooks.md work as they stand there.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
-	out := followed(t, documented(t, "webhooks.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "webhooks.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"webhook github is valid", "octo-org/octo-repo", "webhook github@1 registered", "/hooks/github", `"existing":true`, `"replayed":true`, "github.push", "mismatch",
 	} {
@@ -26,7 +28,7 @@ func TestReceivingCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
 	blocks := documented(t, "receiving.md", "", 7)
-	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	out := followed(t, blocks[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{"webhook alertmanager@1 registered", `"existing":true`, "reacting to Disk is almost full on db1:9100", "mismatch"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

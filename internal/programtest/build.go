@@ -1,5 +1,5 @@
-// Package programtest builds pawl for the tests that start it as a process of its own, and ties such processes to the test
-// binary: one that is killed, or that runs into its time limit, leaves no server and no worker behind.
+// Package programtest builds pawl for the tests that start it as a process of its own, finds ports for what tests start, and ties such
+// processes to the test binary: one that is killed, or that runs into its time limit, leaves no server and no worker behind.
 package programtest
 
 import (

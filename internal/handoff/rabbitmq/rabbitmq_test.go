@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Office {
@@ -76,7 +76,7 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	base := rabbitmqtest.URL(t)
 	addr := strings.TrimPrefix(base[:strings.IndexByte(base, '?')], "amqp://")
-	nowhere := "127.0.0.1:" + strconv.Itoa(posttest.FreePort(t))
+	nowhere := "127.0.0.1:" + programtest.FreePort(t)
 	version := regexp.MustCompile(`versionS\x00\x00\x00.([0-9.]+)`)
 	old := posttest.Changed(t, addr, func(greeting []byte) {
 		if at := version.FindSubmatchIndex(greeting); at != nil {

@@ -3,7 +3,6 @@ package posttest
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -28,17 +27,6 @@ func URL(t *testing.T, variable string) string {
 	raw := make([]byte, 6)
 	rand.Read(raw) // never fails on the systems that Go supports
 	return base + "?namespace=test-" + hex.EncodeToString(raw)
-}
-
-// FreePort is a port of 127.0.0.1 at which nothing listens.
-func FreePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Await waits until a broker that was started answers.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Nodes are a cluster of three RabbitMQ, any two of which keep the quorum queues.
@@ -22,7 +23,7 @@ const takeover = 2 * time.Minute
 // Cluster starts one, which takes about half a minute.
 func Cluster(t *testing.T) *Nodes {
 	t.Helper()
-	c, epmd := &Nodes{t: t}, posttest.FreePort(t)
+	c, epmd := &Nodes{t: t}, programtest.FreePort(t)
 	var conf []string
 	for i := range 3 {
 		node := fmt.Sprintf("pawl-%d@localhost", i)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Variable names the RabbitMQ that tests share.
@@ -58,7 +58,7 @@ func Flush(t *testing.T, url string, boxes ...string) {
 type Server struct {
 	t                *testing.T
 	dir, node        string
-	port, dist, epmd int
+	port, dist, epmd string
 	cmd              *exec.Cmd
 }
 
@@ -68,11 +68,11 @@ const programs = "/usr/lib/rabbitmq/bin/"
 // Start starts one, which takes some seconds; conf are lines of its configuration beside those for its place.
 func Start(t *testing.T, conf ...string) *Server {
 	t.Helper()
-	return startNode(t, "pawl-test@localhost", posttest.FreePort(t), conf...)
+	return startNode(t, "pawl-test@localhost", programtest.FreePort(t), conf...)
 }
 
 // startNode starts a node that others find under its name by the port mapper at epmd.
-func startNode(t *testing.T, node string, epmd int, conf ...string) *Server {
+func startNode(t *testing.T, node string, epmd string, conf ...string) *Server {
 	t.Helper()
 	if _, err := os.Stat(programs + "rabbitmq-server"); err != nil {
 		posttest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
@@ -82,10 +82,10 @@ func startNode(t *testing.T, node string, epmd int, conf ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, dir: dir, node: node, port: posttest.FreePort(t), dist: posttest.FreePort(t), epmd: epmd}
+	s := &Server{t: t, dir: dir, node: node, port: programtest.FreePort(t), dist: programtest.FreePort(t), epmd: epmd}
 	s.write("plugins", "[].\n")
 	s.write(".erlang.cookie", "pawl")
-	s.write("rabbitmq.conf", fmt.Sprintf(`listeners.tcp.default = 127.0.0.1:%d
+	s.write("rabbitmq.conf", fmt.Sprintf(`listeners.tcp.default = 127.0.0.1:%s
 log.file.level = warning
 vm_memory_high_watermark.absolute = 1GB
 raft.wal_max_size_bytes = 64000000
@@ -93,7 +93,7 @@ raft.wal_max_size_bytes = 64000000
 	t.Cleanup(func() {
 		s.Kill()
 		for range 50 { // the port mapper that the node has started refuses until it has noticed that the node is gone
-			out, _ := exec.Command("epmd", "-port", strconv.Itoa(s.epmd), "-kill").CombinedOutput() // it may not have come to that
+			out, _ := exec.Command("epmd", "-port", s.epmd, "-kill").CombinedOutput() // it may not have come to that
 			if !strings.Contains(string(out), "not allowed") {
 				break
 			}
@@ -116,8 +116,8 @@ func (s *Server) write(name, text string) {
 func (s *Server) program(name string, args ...string) *exec.Cmd {
 	c := exec.Command(programs+name, args...)
 	c.Dir = s.dir
-	c.Env = append(os.Environ(), "HOME="+s.dir, "RABBITMQ_NODENAME="+s.node, "ERL_EPMD_PORT="+strconv.Itoa(s.epmd), "ERL_EPMD_ADDRESS=127.0.0.1",
-		"RABBITMQ_DIST_PORT="+strconv.Itoa(s.dist), "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+sbwt none -kernel inet_dist_use_interface {127,0,0,1}")
+	c.Env = append(os.Environ(), "HOME="+s.dir, "RABBITMQ_NODENAME="+s.node, "ERL_EPMD_PORT="+s.epmd, "ERL_EPMD_ADDRESS=127.0.0.1",
+		"RABBITMQ_DIST_PORT="+s.dist, "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+sbwt none -kernel inet_dist_use_interface {127,0,0,1}")
 	for variable, name := range map[string]string{"RABBITMQ_MNESIA_BASE": "data", "RABBITMQ_LOG_BASE": "log", "RABBITMQ_LOGS": "log/log", "RABBITMQ_CONFIG_FILE": "rabbitmq.conf",
 		"RABBITMQ_GENERATED_CONFIG_DIR": "config", "RABBITMQ_CONF_ENV_FILE": "none", "RABBITMQ_ENABLED_PLUGINS_FILE": "plugins", "RABBITMQ_PID_FILE": "pid"} {
 		c.Env = append(c.Env, variable+"="+filepath.Join(s.dir, name))
@@ -126,7 +126,7 @@ func (s *Server) program(name string, args ...string) *exec.Cmd {
 }
 
 // Addr is where it listens.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.port) }
 
 // URL is that of a broker.
 func (s *Server) URL() string { return "amqp://" + s.Addr() }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Variable names the Redis that tests share.
@@ -55,7 +55,7 @@ func Flush(t *testing.T, url string) {
 type Server struct {
 	t    *testing.T
 	dir  string
-	port int
+	port string
 	cmd  *exec.Cmd
 	conf []string // its configuration file, where it has one
 	args []string
@@ -72,14 +72,14 @@ func start(t *testing.T, conf []string, args ...string) *Server {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		posttest.Missing(t, "there is no redis-server (Debian's package redis-server has it)")
 	}
-	s := &Server{t: t, dir: t.TempDir(), port: posttest.FreePort(t), conf: conf, args: args}
+	s := &Server{t: t, dir: t.TempDir(), port: programtest.FreePort(t), conf: conf, args: args}
 	s.Again()
 	t.Cleanup(s.Kill)
 	return s
 }
 
 // Addr is where it listens.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.port) }
 
 // URL is that of a broker.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
@@ -87,7 +87,7 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Again starts it with what it has on its disk.
 func (s *Server) Again() {
 	s.t.Helper()
-	place := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	place := []string{"--port", s.port, "--bind", "127.0.0.1", "--dir", s.dir}
 	s.cmd = exec.Command("redis-server", slices.Concat(s.conf, place, s.args)...)
 	s.cmd.Dir = s.dir
 	if err := s.cmd.Start(); err != nil {

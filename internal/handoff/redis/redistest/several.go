@@ -5,12 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Several are Redis servers of which one leads and another takes its place when it is gone.
@@ -32,17 +32,19 @@ const takeover = 2 * time.Minute
 func Sentinel(t *testing.T) *Several {
 	t.Helper()
 	leader := Start(t)
-	follower := Start(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(leader.port))
+	follower := Start(t, "--replicaof", "127.0.0.1 "+leader.port)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, "sentinel monitor leader 127.0.0.1 %d 1\nsentinel down-after-milliseconds leader 1000\nsentinel failover-timeout leader 5000\n", leader.port), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "sentinel monitor leader 127.0.0.1 %s 1\n"+
+		"sentinel down-after-milliseconds leader 1000\nsentinel failover-timeout leader 5000\n", leader.port), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	sentinel := start(t, []string{conf}, "--sentinel")
 	s := &Several{t: t, url: sentinel.URL() + "?master_set=leader", nodes: []*Server{leader, follower}, leads: func(n *Server, _ string) bool {
-		return strings.Contains(sentinel.cli("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "leader")+"\n", "\n"+strconv.Itoa(n.port)+"\n")
+		return strings.Contains(sentinel.cli("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "leader")+"\n", "\n"+n.port+"\n")
 	}}
 	posttest.Await(t, takeover, func() error { // a sentinel that knows no follower has none to promote
-		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, strconv.Itoa(follower.port)) || !strings.Contains(out, "master-link-status\nok") {
+		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, follower.port) ||
+			!strings.Contains(out, "master-link-status\nok") {
 			return fmt.Errorf("the sentinel knows of no follower: %s", out)
 		}
 		return nil
@@ -59,7 +61,7 @@ func Cluster(t *testing.T) *Several {
 	}}
 	words := []string{"--cluster", "create"}
 	for range 6 {
-		n := Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(posttest.FreePort(t)), "--cluster-node-timeout", "2000")
+		n := Start(t, "--cluster-enabled", "yes", "--cluster-port", programtest.FreePort(t), "--cluster-node-timeout", "2000")
 		s.nodes = append(s.nodes, n)
 		words = append(words, n.Addr())
 	}
@@ -129,6 +131,7 @@ func (s *Several) eventually(is func() bool) bool {
 
 // cli is what redis-cli says.
 func (s *Server) cli(words ...string) string {
-	out, _ := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.port)}, words...)...).CombinedOutput() // it says what fails
+	// Its output says what fails.
+	out, _ := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", s.port}, words...)...).CombinedOutput()
 	return string(out)
 }
