@@ -35,7 +35,7 @@ func (s *Submission) check(now time.Time) []problem.Problem {
 		f.Add("input", fmt.Sprintf("%.60q", s.Input), bad, "give a JSON value")
 	}
 	f.labels(s)
-	f.Spans(s.Settings)
+	f.Spans(&s.Settings)
 	f.Span("start_in", s.StartIn)
 	if s.NotBefore.Sub(now) > farthest {
 		f.Add("not_before", s.NotBefore.Format(time.RFC3339), "is more than 100 years from now", "give a time within 100 years")

@@ -370,20 +370,19 @@ func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.
 	if err != nil || e.opts.Validate == nil || !kind.AdHoc() {
 		return err
 	}
-	err = e.opts.Validate(kind, payload)
-	var list problem.List
-	if errors.As(err, &list) {
-		v := &fault.Invalid{}
-		for _, p := range list {
-			p.Path = strings.TrimSuffix(field+"."+p.Path, ".")
-			v.Problems = append(v.Problems, p)
-		}
-		return v
+	if err = e.opts.Validate(kind, payload); err == nil {
+		return nil
 	}
-	if err != nil {
+	var list problem.List
+	if !errors.As(err, &list) {
 		return fault.New(field, "", err.Error(), "")
 	}
-	return nil
+	v := &fault.Invalid{}
+	for _, p := range list {
+		p.Path = strings.TrimSuffix(field+"."+p.Path, ".")
+		v.Problems = append(v.Problems, p)
+	}
+	return v
 }
 
 func inputProblems(err error) error {

@@ -24,7 +24,7 @@ type Faults struct{ fault.List }
 
 // Check is about all that a rerun or a retry takes over from a request.
 func (f *Faults) Check(r *flow.Request) {
-	f.Spans(r.Settings)
+	f.Spans(&r.Settings)
 	f.Priority(r.Priority)
 	if r.Key != "" {
 		f.Text("concurrency.key", r.Key, fault.KeyLimit)
@@ -40,7 +40,7 @@ func (f *Faults) Check(r *flow.Request) {
 }
 
 // Spans is about how long an execution may take.
-func (f *Faults) Spans(s flow.Settings) {
+func (f *Faults) Spans(s *flow.Settings) {
 	for _, span := range s.Spans() {
 		f.Span(span.Name, *span.Value)
 	}
