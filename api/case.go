@@ -1,6 +1,10 @@
 package api
 
-import "github.com/pawl-run/pawl/internal/comparison"
+import (
+	"encoding/json"
+
+	"github.com/pawl-run/pawl/internal/comparison"
+)
 
 // Case is one input of a batch evaluation: the program, compiled once, is run for each, in a sandbox of its own.
 type Case struct {
@@ -8,7 +12,20 @@ type Case struct {
 	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"What the program reads"`
 	Args   []string   `json:"args,omitempty" check:"args" doc:"Appended to those of the program"`
 	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"What it should write to stdout; without it the case passes when the program ends with 0"`
+	Call   *Call      `json:"call,omitempty" doc:"Calls a function of the program, in place of stdin, args and expect, and compares the value that it returns"`
 	Limits CodeLimits `json:"limits,omitzero" doc:"Replace those of the program"`
+}
+
+// Call calls a function that the program defines. The function's arguments and its result are JSON values. The result is compared outside
+// of the sandbox, which Expect never enters: values of the same type with the same content are equal, numbers when they have the same value,
+// however they are written, or with the comparison "numeric" when they are within its tolerances.
+type Call struct {
+	Function string `json:"function" check:"function" hint:"name,fn,fn_name,method,entry_point" doc:"Its name, such as add; Class.method makes an object of the class first, without arguments"`
+	// Args and Kwargs are the arguments by position and by name.
+	Args   []json.RawMessage          `json:"args,omitempty" doc:"The arguments by position, as JSON values"`
+	Kwargs map[string]json.RawMessage `json:"kwargs,omitempty" doc:"The arguments by name, as JSON values"`
+	// Expect is what the function should return. Without it the case passes when the function returns.
+	Expect json.RawMessage `json:"expect,omitempty" doc:"The JSON value that it should return; without it the case passes when the function returns"`
 }
 
 // Comparison is how a case's output is compared with what is expected. It is read from an object or from a mode alone.
@@ -77,6 +94,8 @@ type CaseResult struct {
 	Signal   string        `json:"signal,omitempty" doc:"As of a run"`
 	Message  string        `json:"message,omitempty" doc:"Why it did not pass, or the checker's words"`
 	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"The first difference, with wrong_answer"`
+	// Returned is what the function of a Call returned, where that has no more than 4 KB.
+	Returned json.RawMessage `json:"returned,omitempty" doc:"What the function of a call returned, where that has at most 4 KB"`
 
 	// Stdout and Stderr are the beginning of what was written: up to 4 KB and 1 KB, and less when the cases of an
 	// evaluation have more than 256 KB to show together. The rest is not kept.
@@ -113,7 +132,8 @@ type CaseVerdict struct {
 
 // CaseMismatch is the first place where an output is not what was expected.
 type CaseMismatch struct {
-	Line int    `json:"line" doc:"Of the output, from 1"`
+	Line int    `json:"line,omitempty" doc:"Of the output, from 1"`
+	Path string `json:"path,omitempty" doc:"Of a value that a function returned, such as [2].name; absent for the value as a whole"`
 	Got  string `json:"got" doc:"The line or word, quoted and shortened"`
 	Want string `json:"want" doc:"What was expected there"`
 }

@@ -432,7 +432,8 @@ export interface ResultFile {
 }
 
 export interface CaseMismatch {
-  line: number;
+  line?: number;
+  path?: string;
   got: string;
   want: string;
 }
@@ -453,6 +454,7 @@ export interface CaseResult {
   signal?: string;
   message?: string;
   mismatch?: CaseMismatch;
+  returned?: unknown;
   stdout: string;
   stdout_base64?: string;
   stdout_bytes: number;

@@ -37,7 +37,8 @@ type Rule struct {
 
 // Mismatch is the first place at which an output is not what was expected.
 type Mismatch struct {
-	Line int // of the output, counted from 1
+	Line int    // of the output, counted from 1; 0 of values
+	Path string // of values: where in them, such as [2].name; empty for the whole
 	// Got and Want are the line or the word there, shortened; None where the text has ended.
 	Got, Want string
 	// Say is a sentence about it.

@@ -13,20 +13,21 @@ type Name struct {
 	Name       string
 	Aliases    []string
 	Extensions []string // of its sources' names, without the dot
+	Calls      bool     // a case may call a function of a program
 }
 
 // builtIn are the languages that need no configuration.
 var builtIn = []Name{
-	{"python", []string{"python3", "py", "py3"}, []string{"py"}},
-	{"javascript", []string{"js", "node", "nodejs"}, []string{"js", "mjs", "cjs"}},
-	{"typescript", []string{"ts"}, []string{"ts", "mts"}},
-	{"bash", []string{"sh", "shell"}, []string{"sh", "bash"}},
-	{"go", []string{"golang"}, []string{"go"}},
-	{"c", []string{"gcc"}, []string{"c"}},
-	{"c++", []string{"cpp", "cxx", "cplusplus", "g++"}, []string{"cpp", "cc", "cxx"}},
-	{"rust", []string{"rs"}, []string{"rs"}},
-	{"java", nil, []string{"java"}},
-	{"ruby", []string{"rb"}, []string{"rb"}},
+	{"python", []string{"python3", "py", "py3"}, []string{"py"}, true},
+	{"javascript", []string{"js", "node", "nodejs"}, []string{"js", "mjs", "cjs"}, false},
+	{"typescript", []string{"ts"}, []string{"ts", "mts"}, false},
+	{"bash", []string{"sh", "shell"}, []string{"sh", "bash"}, false},
+	{"go", []string{"golang"}, []string{"go"}, false},
+	{"c", []string{"gcc"}, []string{"c"}, false},
+	{"c++", []string{"cpp", "cxx", "cplusplus", "g++"}, []string{"cpp", "cc", "cxx"}, false},
+	{"rust", []string{"rs"}, []string{"rs"}, false},
+	{"java", nil, []string{"java"}, false},
+	{"ruby", []string{"rb"}, []string{"rb"}, false},
 }
 
 // BuiltIn are the languages that need no configuration.
@@ -101,6 +102,11 @@ func (s Set) Suggest(name string) string {
 		return fmt.Sprintf("write %q, and the standard in std", proper)
 	}
 	return fmt.Sprintf("write %q for the version that the worker has; a profile in the configuration adds another", proper)
+}
+
+// Calls reports whether a case may call a function of a program in the language, given by its proper name.
+func (s Set) Calls(name string) bool {
+	return slices.ContainsFunc(s.all, func(n Name) bool { return n.Name == name && n.Calls })
 }
 
 // OfExtension is the language of sources with the given extension, without its dot.

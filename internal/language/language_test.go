@@ -34,7 +34,7 @@ func TestNamesAreWellFormedAndMeanOneThing(t *testing.T) {
 func TestWith(t *testing.T) {
 	t.Parallel()
 	base := BuiltIn()
-	s := base.With(Name{"kotlin", []string{"kt"}, []string{"kts"}}, Name{Name: "ruby", Aliases: []string{"mruby"}})
+	s := base.With(Name{Name: "kotlin", Aliases: []string{"kt"}, Extensions: []string{"kts"}}, Name{Name: "ruby", Aliases: []string{"mruby"}})
 	for name, want := range map[string]string{"KT": "kotlin", "mruby": "ruby", "Python3": "python", "rb": "", "": ""} {
 		if got, _ := s.Resolve(name); got != want {
 			t.Errorf("%q resolves to %q, want %q", name, got, want)

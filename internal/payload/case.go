@@ -3,12 +3,15 @@ package payload
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/comparison"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -69,6 +72,50 @@ func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
 		}
 		names[c.Name] = i
 		checkCaseOutput(r, where, c.Limits)
+	}
+}
+
+// functionName is a function, or a method of a class, of a program.
+var functionName = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)?$`)
+
+func checkFunction(r *strictjson.Reader, at string, v reflect.Value) {
+	if v.String() == "" {
+		r.ProblemAt(at, "", "it is missing", `name the function that is called, such as "add"`)
+		return
+	}
+	if name := v.String(); len(name) > maxCaseName || !functionName.MatchString(name) {
+		r.ProblemAt(at, strconv.Quote(problem.Clip(name, 60)), "it is not the name of a function",
+			`write one such as "add", or "Solution.add" for a method of a class`)
+	}
+}
+
+// checkCalls checks cases that call functions: the language, and that nothing is given which a call does not use.
+func checkCalls(r *strictjson.Reader, c *api.Code) {
+	for i := range c.Cases {
+		one, at := &c.Cases[i], fmt.Sprintf("cases[%d]", i)
+		if one.Call == nil {
+			continue
+		}
+		if name, known := language.BuiltIn().Resolve(c.Language); known && !language.BuiltIn().Calls(name) {
+			r.ProblemAt(at+".call", "", fmt.Sprintf("functions of %s programs cannot be called", name),
+				"give stdin and expect, or a program in Python")
+			return
+		}
+		if !one.Stdin.IsZero() {
+			r.ProblemAt(at+".stdin", "", "a function that is called reads no stdin", "give what it needs in call.args")
+		}
+		if len(one.Args) > 0 {
+			r.ProblemAt(at+".args", "", "these are arguments of the program as a whole", "move them into call.args")
+		}
+		if one.Expect != nil {
+			r.ProblemAt(at+".expect", "", "this is what the program as a whole should print",
+				"give the value that the function should return, in call.expect")
+		}
+		if m := c.Compare; m != nil && m.Mode != string(comparison.Numeric) {
+			r.ProblemAt("compare.mode", strconv.Quote(m.Mode), at+" calls a function, and values are compared as values",
+				`leave compare out, or use the mode "numeric" for tolerances`)
+			return
+		}
 	}
 }
 

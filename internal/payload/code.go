@@ -48,6 +48,7 @@ func wholeCode(r *strictjson.Reader, c *api.Code) {
 		return
 	}
 	checkCaseOutput(r, "", c.Limits)
+	checkCalls(r, c)
 	if !c.Stdin.IsZero() {
 		r.ProblemAt("stdin", "", "each case has its own", "move it into the cases")
 	}

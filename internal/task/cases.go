@@ -41,6 +41,9 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 		return failed, err
 	}
 	b := &batch{evaluation: e, files: files, room: casesKept}
+	if err := b.callable(); err != nil {
+		return nil, err
+	}
 	r := &api.CodeResult{Verdict: string(runtime.OK), Limits: inForce(b.caseLimits(&api.Case{})), Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version, Compile: compiled}
 	if c := e.code.Compare; c != nil && c.Checker != nil {
 		if failed, err := b.prepareChecker(ctx, c.Checker); err != nil || failed != nil {
@@ -142,7 +145,15 @@ func (b *batch) caseLimits(c *api.Case) runtime.Limits {
 func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) (enforcement string, err error) {
 	limits := b.caseLimits(c)
 	limits.Overrun = b.overrun()
-	input, err := b.content(ctx, c.Stdin, fmt.Sprintf("case-%d.in", i))
+	var input runtime.File
+	var mark string
+	files := b.files
+	if c.Call != nil {
+		input, mark, err = callInput(c.Call)
+		files = append(slices.Clip(files), runtime.File{Path: b.lang.caller.file, Mode: 0o644, Content: []byte(b.lang.caller.source)})
+	} else {
+		input, err = b.content(ctx, c.Stdin, fmt.Sprintf("case-%d.in", i))
+	}
 	if err != nil {
 		return "", err
 	}
@@ -150,8 +161,11 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 		defer os.Remove(input.Source)
 	}
 	most := int(limits.Output)
-	if r.Uncompared = c.Expect == nil && b.checker == nil; r.Uncompared {
-		most = caseStdout
+	switch {
+	case c.Call != nil:
+		r.Uncompared = c.Call.Expect == nil
+	case c.Expect == nil && b.checker == nil:
+		r.Uncompared, most = true, caseStdout
 	}
 	var outputs, errs []*head // of each run
 	all, err := b.untilKept(limits, func(int) (runtime.Result, error) {
@@ -162,7 +176,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 		defer stdin.Close()
 		outputs, errs = append(outputs, &head{most: most}), append(errs, &head{most: heardStderr})
 		return b.launch(ctx, runtime.Spec{
-			Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: b.files,
+			Argv: b.argvOf(c, limits), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: files,
 			Limits: limits, Stdin: stdin, Stdout: outputs[len(outputs)-1], Stderr: errs[len(errs)-1],
 		})
 	})
@@ -175,12 +189,22 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 		return "", fmt.Errorf("run: %s", res.Reason)
 	}
 	b.record(ctx, r, res, stderr.end())
+	var result []byte
+	var early bool
+	if c.Call != nil && res.Verdict == runtime.OK {
+		all := int64(len(stdout.kept))
+		stdout.kept, result, early = cutResult(stdout.kept, mark)
+		res.StdoutBytes -= all - int64(len(stdout.kept))
+	}
 	r.StdoutBytes = res.StdoutBytes
 	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
 	r.StderrBytes = res.StderrBytes
 	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(b.keep(stderr.kept, caseStderr), res.StderrBytes)
-	if res.Verdict != runtime.OK {
+	switch {
+	case res.Verdict != runtime.OK:
 		return res.Enforcement, nil
+	case c.Call != nil:
+		return res.Enforcement, b.called(c, r, result, early)
 	}
 	return res.Enforcement, b.judge(ctx, i, c, r, input, stdout.kept)
 }

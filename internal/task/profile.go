@@ -61,6 +61,8 @@ type Profile struct {
 	dialects []string
 	// compiles says which files with the language's extensions are among {sources}; nil: all.
 	compiles func(runtime.File) bool
+	// caller calls functions of the language's programs; nil: they cannot be called.
+	caller *caller
 	// file is the name that a source must have; nil: File.
 	file func(source, file string) string
 	// built looks at what the compile step has built of the source in the named file, and returns what is to be added to it. A
@@ -79,7 +81,7 @@ const program = "main.bin"
 
 // languageName are the profile's names, for look-ups.
 func (p *Profile) languageName() language.Name {
-	return language.Name{Name: p.Name, Aliases: p.Aliases, Extensions: p.Extensions}
+	return language.Name{Name: p.Name, Aliases: p.Aliases, Extensions: p.Extensions, Calls: p.caller != nil}
 }
 
 // compiled reports whether there is a compile step.
@@ -374,7 +376,11 @@ func (p *Profile) fileOf(source string) string {
 
 // taken are the files that the profile, or Pawl itself, places beside those of a submission; file is the source's.
 func (p *Profile) taken(file string) []string {
-	return slices.Compact(slices.Concat([]string{p.File, file, outputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files))))
+	names := slices.Concat([]string{p.File, file, outputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files)))
+	if p.caller != nil {
+		names = append(names, p.caller.file)
+	}
+	return slices.Compact(names)
 }
 
 // Taken lists the names that files of code must not have; none where the language is one that only workers know.

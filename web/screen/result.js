@@ -52,7 +52,7 @@ const caseDetail = ({ id, c, given }) => {
   const expect = textOf(given?.expect);
   return html`<div class="tight">
     ${c.message && !c.mismatch ? html`<p class="user">${plain(c.message)}</p>` : null}
-    ${c.mismatch ? html`<p>First difference in line ${number(c.mismatch.line)}: expected <code class="user">${line(c.mismatch.want, 2000)}</code>, got <code class="user">${line(c.mismatch.got, 2000)}</code></p>` : null}
+    ${c.mismatch ? html`<p>${c.mismatch.line ? html`First difference in line ${number(c.mismatch.line)}` : html`First difference${c.mismatch.path ? html` at <code class="user">${c.mismatch.path}</code>` : null}`}: expected <code class="user">${line(c.mismatch.want, 2000)}</code>, got <code class="user">${line(c.mismatch.got, 2000)}</code></p>` : null}
     ${c.verdict === 'wrong_answer' && expect !== null && c.stdout ? html`<section class="panel"><header><h3>From what was expected to what it wrote${c.stdout_truncated ? ', as far as that is kept' : ''}</h3></header>${diff(c.stdout_truncated ? expect.slice(0, c.stdout.length) : expect, c.stdout, `Difference in case ${line(c.name)}`, 'No difference in what is kept')}</section>` : null}
     <div class="columns">
       ${stdin !== null ? block('Standard input', stdin, c.name) : null}

@@ -133,13 +133,15 @@ class CaseMismatch:
 
     Attributes:
         got: The line or word, quoted and shortened
-        line: Of the output, from 1
         want: What was expected there
+        line: Of the output, from 1
+        path: Of a value that a function returned, such as [2].name; absent for the value as a whole
     """
 
     got: str
-    line: int
     want: str
+    line: int | None = None
+    path: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ class CaseResult:
         page_cache_bytes: As of a run
         pinned_cpus: The processors that the run was restricted to, by their numbers on the host, where the
             worker pins runs
+        returned: What the function of a call returned, where that has at most 4 KB
         runs: All runs in their order, where the case was run again (rerun_near_limit)
         shared_cpus: Another run of the worker was restricted to one of pinned_cpus at the same time
         signal: As of a run
@@ -191,6 +194,7 @@ class CaseResult:
     mismatch: CaseMismatch | None = None
     page_cache_bytes: int | None = None
     pinned_cpus: list[int] | None = None
+    returned: Any = None
     runs: list[CodeRun] | None = None
     shared_cpus: bool | None = None
     signal: str | None = None

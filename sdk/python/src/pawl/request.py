@@ -72,6 +72,8 @@ def _case(place: str, case: Any, upload: Upload) -> Generator[Call, Any, Any]:
             out[part] = yield from _content(f"{place}.{part}", out[part], upload)
             if out[part] is None:
                 del out[part]
+    if "call" in out:
+        out["call"] = plain(out["call"], f"{place}.call")
     if "limits" in out:
         out["limits"] = plain(out["limits"], f"{place}.limits")
     return out
