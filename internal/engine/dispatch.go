@@ -313,7 +313,7 @@ type look struct {
 }
 
 // takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
-// and moves misplaced ones to the lanes of their kinds, and those of paused actions to lanes of their own.
+// and moves those of paused actions to lanes of their own.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (look, error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
 	if err := t.flushExcept(ctx, newExecution); err != nil {
@@ -326,7 +326,7 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, li
 	for _, x := range all {
 		t.dispatch.bytes += x.PayloadSize()
 	}
-	xs, err := t.relane(ctx, all)
+	xs, err := t.holdBackPaused(ctx, all)
 	if err != nil {
 		return look{}, fmt.Errorf("take: %w", err)
 	}

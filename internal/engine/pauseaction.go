@@ -63,6 +63,25 @@ func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64)
 	return d.Schedule(ticket, t.now)
 }
 
+// holdBackPaused moves those of executions that a claim has found whose actions are paused into lanes of their own, and returns the others.
+func (t *transaction) holdBackPaused(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
+	for _, x := range xs {
+		if !t.pausesAction(x.Action) {
+			others = append(others, x)
+			continue
+		}
+		lane := flow.HoldBack(x.Queue, x.Action)
+		if err := t.writeLane(ctx, lane); err != nil {
+			return nil, err
+		}
+		if err := t.tx.Relane(ctx, x, lane); err != nil {
+			return nil, err
+		}
+		t.dispatch.moved++
+	}
+	return others, nil
+}
+
 // putBack moves executions out of the lanes of actions that are not paused any more; what the engine runs itself begins.
 func (e *Engine) putBack(ctx context.Context) error {
 	if err := e.readLanes(ctx); err != nil {

@@ -35,7 +35,7 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 	down := false           // the store did not answer in the last round
 	checked := false        // the last round has only checked the store, and it answered
 	var failures int64      // commits that had failed by the last round
-	var nextScan time.Time  // when the next scan for undelivered hand-offs and misplaced executions may start
+	var nextScan time.Time  // when the next scan for undelivered hand-offs may start
 	var lateUntil time.Time // awaitLate waits for no late reports before
 	for {
 		var f found
@@ -197,7 +197,7 @@ func (t *transaction) endExpired(ctx context.Context, n int) (x expired, err err
 }
 
 // recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
-// the way. Then it moves what is misplaced. at is a reading of the database's clock.
+// the way. at is a reading of the database's clock.
 func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 	began := time.Now()
 	if !e.clocks.durationsValid(at) {
@@ -230,7 +230,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 			}
 		}
 		if len(xs) < unstartedPage {
-			return e.relaneMisplaced(ctx, live)
+			return nil
 		}
 	}
 }

@@ -51,7 +51,8 @@ func Compare(steps []Step, had map[int64]string) error {
 	latest := steps[len(steps)-1].Version
 	for _, s := range steps {
 		if sum, is := had[s.Version]; is && sum != s.Sum {
-			return fmt.Errorf("migration %s is not the one that this schema was made with: use the program that made it", s.Name)
+			return fmt.Errorf("migration %s is not the one that this schema was made with: a pawl from before the first release "+
+				"made it, or a changed build. Nothing was changed. Use that program, or name an empty database", s.Name)
 		}
 	}
 	for version := range had {

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +30,11 @@ type Migration struct {
 // Migrate brings the schema up to date, and creates it if it does not exist. Any number of processes may call it at once: one
 // migrates, the others wait.
 func Migrate(ctx context.Context, dsn string, o Options) error {
-	cfg, schema, err := target(dsn, o)
+	t, err := targetOf(dsn, o)
 	if err != nil {
 		return err
 	}
-	if err := migrate(ctx, cfg, schema, o.Limits); err != nil {
+	if err := t.migrate(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", explain(err))
 	}
 	return nil
@@ -41,43 +42,42 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 
 // Status lists the migrations and when they were applied. It changes nothing.
 func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
-	cfg, schema, err := target(dsn, o)
+	t, err := targetOf(dsn, o)
 	if err != nil {
 		return nil, err
 	}
-	all, err := status(ctx, cfg, schema, o.Limits)
+	all, err := t.status(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of migrations: %w", explain(err))
 	}
 	return all, nil
 }
 
-func target(dsn string, o Options) (*pgxpool.Config, string, error) {
-	cfg, err := pgpool.Parse(dsn, o.Limits)
-	if err != nil {
-		return nil, "", err
-	}
-	return cfg, cmp.Or(o.Schema, defaultSchema), nil
+// target is the schema that is migrated, and the files that it is made from.
+type target struct {
+	cfg    *pgxpool.Config
+	schema string
+	limits pgpool.Limits
+	files  fs.FS // schema/<version>_<what>.sql
 }
 
-func migrations() ([]Migration, error) {
-	steps, err := migration.Steps(scripts, "")
-	all := make([]Migration, len(steps))
-	for i, s := range steps {
-		all[i].Step = s
-	}
-	return all, err
+func targetOf(dsn string, o Options) (target, error) {
+	cfg, err := pgpool.Parse(dsn, o.Limits)
+	return target{cfg, cmp.Or(o.Schema, defaultSchema), o.Limits, scripts}, err
 }
+
+// quoted is the schema's name in statements.
+func (t target) quoted() string { return pgx.Identifier{t.schema}.Sanitize() }
 
 // connect opens one connection and checks that it can serve a store at all.
-func connect(ctx context.Context, cfg *pgxpool.Config, limits pgpool.Limits) (*pgx.Conn, error) {
-	one := cfg.ConnConfig.Copy()
+func (t target) connect(ctx context.Context) (*pgx.Conn, error) {
+	one := t.cfg.ConnConfig.Copy()
 	one.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // every pooler understands it, and it takes several statements at once
 	c, err := pgx.ConnectConfig(ctx, one)
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, limits.Filled().Answer)
+	bounded, cancel := context.WithTimeout(ctx, t.limits.Filled().Answer)
 	defer cancel()
 	if err := fit(bounded, c); err != nil {
 		return nil, errors.Join(err, c.Close(bounded))
@@ -114,38 +114,39 @@ const migrationLock = 0x5061776c
 
 // migrate has no time limit, since a migration of large tables takes long, and another process may be migrating. If the server
 // falls silent, keep-alive and TCP_USER_TIMEOUT end the connection.
-func migrate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) (err error) {
-	c, err := connect(ctx, cfg, limits)
+func (t target) migrate(ctx context.Context) (err error) {
+	c, err := t.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
-	return pgx.BeginFunc(ctx, c, func(t pgx.Tx) error {
-		if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, migrationLock, schema); err != nil {
+	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, migrationLock, t.schema); err != nil {
 			return err
 		}
-		return bringUp(ctx, t, schema)
+		return t.bringUp(ctx, tx)
 	})
 }
 
-func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
-	quoted := pgx.Identifier{schema}.Sanitize()
-	state, err := look(ctx, t, schema)
+func (t target) bringUp(ctx context.Context, tx pgx.Tx) error {
+	quoted := t.quoted()
+	state, err := t.look(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if !state.exists {
-		if _, err := t.Exec(ctx, `CREATE SCHEMA `+quoted); err != nil {
+		if _, err := tx.Exec(ctx, `CREATE SCHEMA `+quoted); err != nil {
 			return fmt.Errorf("create schema %s: %w", quoted, err)
 		}
 	}
 	if !state.ours {
-		_, err := t.Exec(ctx, `CREATE TABLE `+quoted+`.pawl_migrations (version bigint PRIMARY KEY, name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
+		_, err := tx.Exec(ctx, `CREATE TABLE `+quoted+`.pawl_migrations (version bigint PRIMARY KEY,
+			name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
 		if err != nil {
 			return fmt.Errorf("create table pawl_migrations in schema %s: %w", quoted, err)
 		}
 	}
-	all, err := compare(ctx, t, quoted)
+	all, err := t.compare(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -153,10 +154,10 @@ func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
 		if !m.AppliedAt.IsZero() {
 			continue
 		}
-		if _, err := t.Exec(ctx, strings.ReplaceAll(m.Script, "{s}", quoted)); err != nil {
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(m.Script, "{s}", quoted)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, err)
 		}
-		_, err := t.Exec(ctx, `INSERT INTO `+quoted+`.pawl_migrations VALUES ($1, $2, $3, clock_timestamp())`, m.Version, m.Name, m.Sum)
+		_, err := tx.Exec(ctx, `INSERT INTO `+quoted+`.pawl_migrations VALUES ($1, $2, $3, clock_timestamp())`, m.Version, m.Name, m.Sum)
 		if err != nil {
 			return fmt.Errorf("record migration %s: %w", m.Name, err)
 		}
@@ -168,23 +169,23 @@ func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
 type found struct{ exists, ours bool }
 
 // look refuses a schema that belongs to another program.
-func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
+func (t target) look(ctx context.Context, tx pgx.Tx) (found, error) {
 	var f found
 	var relations int
-	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
 		EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'pawl_migrations'),
-		(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1)`, schema).
+		(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1)`, t.schema).
 		Scan(&f.exists, &f.ours, &relations)
 	if err == nil && !f.ours && relations > 0 {
-		err = unfitf("schema %q belongs to another program (%d tables and indexes): name another schema or database", schema, relations)
+		err = unfitf("schema %q belongs to another program (%d tables and indexes): name another schema or database", t.schema, relations)
 	}
 	return f, err
 }
 
 // compare lists the migrations with the times at which they were applied. It refuses a schema with migrations that this program
 // does not know.
-func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) {
-	steps, err := migration.Steps(scripts, "")
+func (t target) compare(ctx context.Context, tx pgx.Tx) ([]Migration, error) {
+	steps, err := migration.Steps(t.files, "")
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) 
 		Sum     string
 		At      time.Time
 	}
-	answer, err := t.Query(ctx, `SELECT version, sum, applied_at AS at FROM `+quoted+`.pawl_migrations`)
+	answer, err := tx.Query(ctx, `SELECT version, sum, applied_at AS at FROM `+t.quoted()+`.pawl_migrations`)
 	if err != nil {
 		return nil, fmt.Errorf("read table pawl_migrations: %w", err)
 	}
@@ -206,47 +207,57 @@ func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) 
 		had[d.Version], at[d.Version] = d.Sum, d.At.UTC()
 	}
 	if err := migration.Compare(steps, had); err != nil {
-		return nil, unfit{err}
+		return nil, unfit{fmt.Errorf("schema %q: %w", t.schema, err)}
 	}
+	return migrations(steps, at), nil
+}
+
+// migrations are steps with the times at which they were applied, by their versions.
+func migrations(steps []migration.Step, at map[int64]time.Time) []Migration {
 	all := make([]Migration, len(steps))
 	for i, s := range steps {
 		all[i] = Migration{s, at[s.Version]}
 	}
-	return all, nil
+	return all
 }
 
-func status(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) (all []Migration, err error) {
-	c, err := connect(ctx, cfg, limits)
+func (t target) status(ctx context.Context) (all []Migration, err error) {
+	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
-	ctx, cancel := context.WithTimeout(ctx, limits.Filled().Answer)
+	ctx, cancel := context.WithTimeout(ctx, t.limits.Filled().Answer)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, c, func(t pgx.Tx) error {
-		state, err := look(ctx, t, schema)
-		if err == nil && state.ours {
-			all, err = compare(ctx, t, pgx.Identifier{schema}.Sanitize())
-		} else if err == nil {
-			all, err = migrations()
+	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		state, err := t.look(ctx, tx)
+		if err != nil {
+			return err
 		}
+		if state.ours {
+			all, err = t.compare(ctx, tx)
+			return err
+		}
+		steps, err := migration.Steps(t.files, "")
+		all = migrations(steps, nil)
 		return err
 	})
 	return all, err
 }
 
 // upToDate refuses a schema that lacks migrations. It changes nothing.
-func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) error {
-	all, err := status(ctx, cfg, schema, limits)
+func (t target) upToDate(ctx context.Context) error {
+	all, err := t.status(ctx)
 	if err != nil {
 		return err
 	}
+	latest := all[len(all)-1].Version
 	i := slices.IndexFunc(all, func(m Migration) bool { return m.AppliedAt.IsZero() })
 	switch {
 	case i < 0:
 		return nil
 	case i == 0:
-		return unfitf("schema %q is not there yet, and this program wants version %d of it: run pawl migrate up", schema, all[len(all)-1].Version)
+		return unfitf("schema %q is not there yet, and this program wants version %d of it: run pawl migrate up", t.schema, latest)
 	}
-	return unfitf("schema %q is at version %d and this program wants %d: run pawl migrate up", schema, all[i-1].Version, all[len(all)-1].Version)
+	return unfitf("schema %q is at version %d and this program wants %d: run pawl migrate up", t.schema, all[i-1].Version, latest)
 }

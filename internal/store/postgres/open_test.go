@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 // with changes a DSN.
@@ -122,10 +123,14 @@ func TestOtherSchemas(t *testing.T) {
 	open(t, dsn, schema)
 
 	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = 'x' || sum`)
-	refused(t, dsn, schema, "not the one that this schema was made with")
+	refused(t, dsn, schema, schema, "0001_base is not the one that this schema was made with", "Use that program, or name an empty database")
 	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = substr(sum, 2)`,
 		`INSERT INTO `+schema+`.pawl_migrations VALUES (9999, '9999_future', '', now())`)
 	refused(t, dsn, schema, "version 9999", "use a newer pawl")
+	// As a program from before the first release has left it, which made the schema in 31 steps.
+	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = 'x' || sum`,
+		`INSERT INTO `+schema+`.pawl_migrations SELECT n, 'step', '', now() FROM generate_series(2, 31) n`)
+	refused(t, dsn, schema, "a pawl from before the first release", "Nothing was changed")
 }
 
 func TestMigrations(t *testing.T) {
@@ -155,44 +160,71 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// A schema of an earlier version is brought up to date, with what is in it; as it is, it is refused.
+// later is the schema with a second migration, which changes a row and adds a column.
+func later(t *testing.T, dsn, schema string) target {
+	t.Helper()
+	to, err := targetOf(dsn, Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := scripts.ReadFile("schema/0001_base.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.files = fstest.MapFS{"schema/0001_base.sql": {Data: base}, "schema/0002_colours.sql": {Data: []byte(
+		`ALTER TABLE {s}.queues ADD COLUMN colour text NOT NULL DEFAULT 'none';
+		UPDATE {s}.queues SET colour = 'green' WHERE name = 'kept'`)}}
+	return to
+}
+
+// A schema of the first version is brought up to date, with what is in it; as it is, it is refused.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	ctx, dsn, schema := context.Background(), server(t), emptySchema(t)
+	dsn, schema := server(t), emptySchema(t)
+	to := later(t, dsn, schema)
 	asIs := func(want string) {
 		t.Helper()
-		s, err := Open(ctx, dsn, Options{Schema: schema, AsIs: true})
-		if err == nil {
-			_ = s.Close()
-		}
+		err := to.upToDate(t.Context())
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("as it is: %v, want %q", err, want)
 		}
 	}
-	asIs("is not there yet")
+	asIs("is not there yet, and this program wants version 2 of it: run pawl migrate up")
 	execute(t, dsn, `CREATE SCHEMA `+schema)
-	all, err := migrations()
+	asIs("run pawl migrate up")
+	open(t, dsn, schema)
+	execute(t, dsn, `INSERT INTO `+schema+`.queues (name, created_at) VALUES ('kept', 0), ('other', 0)`)
+	asIs("is at version 1 and this program wants 2: run pawl migrate up")
+	for range 2 {
+		if err := to.migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asIs("")
+	c, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asIs("run pawl migrate up")
-	execute(t, dsn, `CREATE TABLE `+schema+`.pawl_migrations (version bigint PRIMARY KEY, name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
-	first := all[0]
-	execute(t, dsn, strings.ReplaceAll(first.Script, "{s}", schema),
-		fmt.Sprintf(`INSERT INTO %s.pawl_migrations VALUES (%d, '%s', '%s', now())`, schema, first.Version, first.Name, first.Sum),
-		`INSERT INTO `+schema+`.definitions (version, created_at, name, kind, hash, document) VALUES (1, 0, 'kept', 'action', '', '{}'),
-			(1, 1, 'queue:gpu', 'queue', '', '{}'), (1, 1, 'lane:default@docker', 'lane', '', '{}'), (1, 1, 'language:cobol', 'language', '', '{}'),
-			(1, 1, 'key:workers', 'key', '', '"c2VjcmV0"'), (2, 2, 'key:workers', 'key', '', '"b3RoZXI="')`)
-	asIs(fmt.Sprintf("is at version %d and this program wants %d", first.Version, all[len(all)-1].Version))
-	s := open(t, dsn, schema)
-	if _, err := s.Definition(ctx, "kept", 1); err != nil {
-		t.Errorf("what was there before: %v", err)
+	defer c.Close(context.Background())
+	var got string
+	err = c.QueryRow(t.Context(), `SELECT string_agg(name || ' ' || colour, ', ' ORDER BY name) FROM `+schema+`.queues`).Scan(&got)
+	if want := "kept green, other none"; err != nil || got != want {
+		t.Errorf("after the upgrade: %q, %v, want %q", got, err, want)
 	}
-	if in, err := s.Given(ctx, [16]byte{1}); err != nil || in.Size != 0 {
-		t.Errorf("a table of the new version: %+v, %v", in, err)
+	refused(t, dsn, schema, "version 2 and this program knows versions up to 1: use a newer pawl")
+}
+
+// A migration that fails changes nothing, nor do those before it.
+func TestFailingUpgrade(t *testing.T) {
+	t.Parallel()
+	dsn, schema := server(t), emptySchema(t)
+	to := later(t, dsn, schema)
+	to.files.(fstest.MapFS)["schema/0003_wrong.sql"] = &fstest.MapFile{Data: []byte(`ALTER TABLE {s}.nowhere ADD COLUMN colour text`)}
+	open(t, dsn, schema)
+	if err := to.migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "migration 0003_wrong: ") {
+		t.Errorf("the third one: %v", err)
 	}
-	storetest.Registered(t, s)
-	asIs("")
+	open(t, dsn, schema)
 }
 
 // What cannot be made to happen here is checked by what the server would say.

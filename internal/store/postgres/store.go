@@ -81,14 +81,12 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 }
 
 func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
-	cfg, err := pgpool.Parse(dsn, o.Limits)
+	t, err := targetOf(dsn, o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Schema == "" {
-		o.Schema = defaultSchema
-	}
-	s := &Store{name: o.Schema, schema: pgx.Identifier{o.Schema}.Sanitize(), pooled: pooled(cfg)}
+	cfg := t.cfg
+	s := &Store{name: t.schema, schema: t.quoted(), pooled: pooled(cfg)}
 	listening := cfg
 	if o.NotifyDSN != "" {
 		if listening, err = pgpool.Parse(o.NotifyDSN, o.Limits); err != nil {
@@ -98,11 +96,11 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 		listening = nil
 	}
 	s.statements = render(s.schema)
-	prepare := migrate
+	prepare := t.migrate
 	if o.AsIs {
-		prepare = upToDate
+		prepare = t.upToDate
 	}
-	if err := prepare(ctx, cfg, o.Schema, o.Limits); err != nil {
+	if err := prepare(ctx); err != nil {
 		return nil, explain(err)
 	}
 	if s.writers, err = openPool(ctx, cfg, o.Writers, o.Limits, writing); err != nil {
@@ -176,14 +174,14 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.
 // Pool opens up to size connections to the database of a DSN, with the settings of the store's writers, for packages that keep
 // tables of their own beside the store's. It returns the quoted name of the schema. Open or Migrate makes the tables.
 func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Pool, schema string, err error) {
-	cfg, name, err := target(dsn, o)
+	t, err := targetOf(dsn, o)
 	if err != nil {
 		return nil, "", err
 	}
-	if pool, err = openPool(ctx, cfg, size, o.Limits, writing); err != nil {
+	if pool, err = openPool(ctx, t.cfg, size, o.Limits, writing); err != nil {
 		return nil, "", fmt.Errorf("open connections: %w", explain(err))
 	}
-	return pool, pgx.Identifier{name}.Sanitize(), nil
+	return pool, t.quoted(), nil
 }
 
 const customPrepared = "pawl"

@@ -34,7 +34,6 @@ const (
 	hasRerunFirst // if it is not RerunOf
 	hasOnly
 	hasGiven
-	hasImported // only read: an earlier version took executions out of archives, and wrote a text, a time and a text
 	hasCache
 	hasBeneath
 	hasKeptWith
@@ -54,8 +53,10 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "", false, r.Cache != nil,
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(),
+		!r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "",
+		r.Cache != nil,
 		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache, !again.RetryOf.IsZero()} {
 		if is {
 			has |= 1 << bit
@@ -313,9 +314,6 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasGiven != 0 {
 		r.Rerun.GivenBy, r.Rerun.Outputs = d.given()
-	}
-	if has&hasImported != 0 {
-		_, _, _ = d.text(), d.since(created), d.text()
 	}
 	r.NoCache = has&hasNoCache != 0
 	if has&hasCache != 0 {

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -21,15 +22,16 @@ var schemas embed.FS
 type schema struct {
 	name        string
 	application int32 // PRAGMA application_id
+	files       fs.FS
 }
 
 // The application ids are "Pawl" and "Pawm" in ASCII.
 var (
-	mainSchema = schema{"main", 0x5061776c}
-	logsSchema = schema{"logs", 0x5061776d}
+	mainSchema = schema{"main", 0x5061776c, schemas}
+	logsSchema = schema{"logs", 0x5061776d, schemas}
 )
 
-func (m schema) steps() ([]migration.Step, error) { return migration.Steps(schemas, m.name+"_") }
+func (m schema) steps() ([]migration.Step, error) { return migration.Steps(m.files, m.name+"_") }
 
 // prepare brings the database up to date; with asIs it only checks that the database is.
 func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {

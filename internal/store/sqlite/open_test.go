@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -81,7 +82,10 @@ func TestOpenRefuses(t *testing.T) {
 		}, []string{"version 99", "use a newer pawl"}},
 		{"made otherwise", func(t *testing.T) string {
 			return made(t, "UPDATE schema_migrations SET sum = 'x'")
-		}, []string{"0001_base", "is not the one"}},
+		}, []string{"0001_base", "is not the one", "Use that program, or name an empty database"}},
+		{"from before the first release, in 30 steps", func(t *testing.T) string {
+			return made(t, "UPDATE schema_migrations SET sum = 'x'; INSERT INTO schema_migrations VALUES (2, '0002_inputs', 'y', 0), (30, '0030_archives', 'z', 0)")
+		}, []string{"a pawl from before the first release made it", "Nothing was changed"}},
 		{"no directory", func(t *testing.T) string {
 			return filepath.Join(t.TempDir(), "missing", "pawl.db")
 		}, []string{"missing", "no such file or directory"}},
@@ -125,7 +129,29 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A file of an earlier version is brought up to date, with what is in it; as it is, it is refused.
+// later is the schema of the main database with a second migration, which changes a row and adds a column.
+func later(t *testing.T) (schema, fstest.MapFS) {
+	t.Helper()
+	base, err := schemas.ReadFile("schema/main_0001_base.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fstest.MapFS{"schema/main_0001_base.sql": {Data: base}, "schema/main_0002_colours.sql": {Data: []byte(
+		`ALTER TABLE queues ADD COLUMN colour TEXT NOT NULL DEFAULT 'none'; UPDATE queues SET colour = 'green' WHERE name = 'kept'`)}}
+	return schema{mainSchema.name, mainSchema.application, files}, files
+}
+
+// prepared is what a schema says of a file.
+func prepared(t *testing.T, m schema, path string, asIs bool) error {
+	t.Helper()
+	c, err := openWriter(path, "FULL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errors.Join(m.prepare(c, time.Now, asIs), c.close())
+}
+
+// A file of the first version is brought up to date, with what is in it; as it is, it is refused.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -155,21 +181,42 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	asIs("")
-	alter(t, path, "DROP TABLE inputs; DROP TABLE changes; DROP INDEX labels_number; ALTER TABLE labels DROP COLUMN number; "+
-		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DROP TABLE signals; DROP TABLE meters; DROP TABLE shares; DROP TABLE waits; DROP TABLE unmet; DROP TABLE asides; DROP TABLE enforcements; DROP TABLE windows; DROP TABLE pauses; DROP TABLE reruns; DROP TABLE retries; DROP TABLE reuses; DROP TABLE kept; DROP TABLE switches; DROP TABLE inquiries; DROP TABLE assigned; "+
-		"DROP TABLE queues; DROP TABLE lanes; DROP TABLE languages; DROP TABLE settings; DROP VIEW overview; DROP VIEW overview_labels; DROP VIEW history; ALTER TABLE ended DROP COLUMN queue; "+
-		"INSERT INTO definitions (name, version, kind, hash, document, created_at) VALUES ('kept', 1, 'action', '', '{}', 1), "+
-		"('queue:gpu', 1, 'queue', '', '{}', 1), ('lane:default@docker', 1, 'lane', '', '{}', 1), ('language:cobol', 1, 'language', '', '{}', 1), "+
-		"('key:workers', 1, 'key', '', CAST('\"c2VjcmV0\"' AS BLOB), 1), ('key:workers', 2, 'key', '', CAST('\"b3RoZXI=\"' AS BLOB), 2); DELETE FROM counters WHERE name = 'outcome'; DELETE FROM schema_migrations WHERE version > 1")
-	asIs("its schema is at version 1 and this program wants")
-	s = mustOpen(t, path)
-	if _, err := s.Get(t.Context(), d.ID); err != nil {
+	alter(t, path, `INSERT INTO queues (name, created_at) VALUES ('kept', 0), ('other', 0)`)
+	m, _ := later(t)
+	if err := prepared(t, m, path, true); err == nil || !strings.Contains(err.Error(), "its schema is at version 1 and this program wants 2: start pawl server") {
+		t.Errorf("as it is: %v", err)
+	}
+	for range 2 {
+		if err := prepared(t, m, path, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := prepared(t, m, path, true); err != nil {
+		t.Errorf("as it is, up to date: %v", err)
+	}
+	asIs("version 2 and this program knows versions up to 1: use a newer pawl")
+	alter(t, path, `CREATE TABLE found (wrong INTEGER CHECK (wrong = 0));
+		INSERT INTO found SELECT count(*) - 1 FROM queues WHERE name = 'kept' AND colour = 'green';
+		INSERT INTO found SELECT count(*) - 1 FROM queues WHERE name = 'other' AND colour = 'none';
+		DROP TABLE found; DELETE FROM schema_migrations WHERE version = 2`)
+	if _, err := mustOpen(t, path).Get(t.Context(), d.ID); err != nil {
 		t.Errorf("what was there before: %v", err)
 	}
-	if in, err := s.Given(t.Context(), d.ID); err != nil || in.Size != 0 {
-		t.Errorf("a table of the new version: %+v, %v", in, err)
+}
+
+// A migration that fails changes nothing, nor do those before it.
+func TestFailingUpgrade(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	if err := prepared(t, mainSchema, path, false); err != nil {
+		t.Fatal(err)
 	}
-	storetest.Registered(t, s)
+	m, files := later(t)
+	files["schema/main_0003_wrong.sql"] = &fstest.MapFile{Data: []byte(`ALTER TABLE nowhere ADD COLUMN colour TEXT`)}
+	if err := prepared(t, m, path, false); err == nil || !strings.Contains(err.Error(), "migration 0003_wrong: ") {
+		t.Errorf("the third one: %v", err)
+	}
+	mustOpen(t, path)
 }
 
 func TestOneProcess(t *testing.T) {

@@ -3,8 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"slices"
-	"testing"
 
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -51,23 +49,4 @@ func registry(b *bench) {
 	got, err := b.s.Setting(b.ctx(), "key")
 	must(b, err)
 	equal(b, "setting", string(got), `"first"`)
-}
-
-// Registered checks a store that was upgraded from a version that kept queues, lanes, languages and the workers' key among the
-// definitions: "queue:gpu", "lane:default@docker", "language:cobol" and two versions of "key:workers", beside an action "kept".
-func Registered(t *testing.T, s store.Store) {
-	t.Helper()
-	ctx := t.Context()
-	for of, want := range map[store.NameKind]string{store.QueueNames: "gpu", store.LaneNames: "default@docker", store.LanguageNames: "cobol"} {
-		if got, err := s.Names(ctx, of, "", 10); err != nil || !slices.Equal(got, []string{want}) {
-			t.Errorf("names moved: %v, %v, want %s", got, err, want)
-		}
-	}
-	if key, err := s.Setting(ctx, "worker_key"); err != nil || string(key) != `"c2VjcmV0"` {
-		t.Errorf("the workers' key: %s, %v: want its first version", key, err)
-	}
-	left, err := s.Definitions(ctx, "", 10)
-	if err != nil || len(left) != 1 || left[0].Name != "kept" {
-		t.Errorf("definitions left: %v, %v", left, err)
-	}
 }

@@ -1,2 +1,0 @@
--- From when on a schedule's failures are counted: since it was resumed, or its document applied.
-ALTER TABLE {s}.schedules ADD COLUMN counted_from bigint;

@@ -1,4 +1,0 @@
--- The SHA-256 of what was signed of a request under an id that nobody signed: the same content under another id may be sent by anybody
--- who has seen it.
-ALTER TABLE signals ADD COLUMN body BLOB CHECK (length(body) = 32);
-CREATE INDEX signals_body ON signals (body, at) WHERE body IS NOT NULL;
