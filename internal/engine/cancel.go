@@ -13,12 +13,13 @@ import (
 // Cancel ends an execution: at once when no worker holds it. Otherwise it stores an order for the owner, and the
 // execution ends when the owner reports the end, or when recovery takes the attempt back. It returns the execution as
 // it stands after that. An execution that a cancel has ended before is returned as well: a caller whose answer was lost
-// asks again. One that has ended otherwise gives flow.ErrFinished. A second cancel of a workflow ends its clean-up.
+// asks again. One that has ended otherwise gives flow.ErrFinished. A second cancel ends the clean-up of a workflow, and the grace of a
+// program.
 func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
 	return e.end(ctx, id, reason, false)
 }
 
-// Kill is Cancel without clean-up.
+// Kill is Cancel without clean-up, and without a grace for the program of a task.
 func (e *Engine) Kill(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
 	return e.end(ctx, id, reason, true)
 }
@@ -44,7 +45,7 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 			return nil, err
 		}
 		if kill || again {
-			d.EndCleanup()
+			d.EndAtOnce()
 		}
 		t.cancelled(d)
 		return nil, nil

@@ -389,7 +389,7 @@ func TestCancel(t *testing.T) {
 		t.Fatalf("%v %+v", err, w)
 	}
 	n, err := h.e.Renew(h.ctx, h.session)
-	if err != nil || len(n.Orders) != 1 {
+	if err != nil || len(n.Orders) != 1 || n.Orders[0].AtOnce {
 		t.Fatalf("%v %+v", err, n)
 	}
 	h.report(a, ev(&a, 0, flow.EvCancelled, nil))
@@ -398,6 +398,38 @@ func TestCancel(t *testing.T) {
 	}
 	if x, err := r.e.Cancel(r.ctx, held, "stop"); err != nil || x.Stage != flow.Cancelled {
 		t.Fatalf("sent again after the worker's confirmation: %v %+v", err, x)
+	}
+}
+
+// Who does not want to wait cancels again, or kills: the worker is told so.
+func TestOrdersWithoutGrace(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	for name, end := range map[string]func(flow.ID) error{
+		"kill": func(id flow.ID) error { _, err := r.e.Kill(r.ctx, id, "now"); return err },
+		"cancel twice": func(id flow.ID) error {
+			for range 2 {
+				if _, err := r.e.Cancel(r.ctx, id, "please"); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"cancel and kill": func(id flow.ID) error {
+			_, err1 := r.e.Cancel(r.ctx, id, "please")
+			_, err2 := r.e.Kill(r.ctx, id, "now")
+			return errors.Join(err1, err2)
+		},
+	} {
+		id := r.submit(Submission{Action: "noop"})
+		a := h.take(1)[0]
+		if err := end(id); err != nil {
+			t.Fatal(name, err)
+		}
+		if orders, err := h.e.Orders(h.ctx, h.session); err != nil || len(orders) != 1 || !orders[0].AtOnce {
+			t.Errorf("%s: %v %+v", name, err, orders)
+		}
+		h.report(a, ev(&a, 0, flow.EvCancelled, nil))
 	}
 }
 

@@ -287,7 +287,9 @@ func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.
 	orders := make(map[flow.ID][]handoff.Order, len(sessions))
 	for _, x := range xs {
 		c := x.State.Cancel
-		orders[x.Owner] = append(orders[x.Owner], handoff.Order{Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason})
+		orders[x.Owner] = append(orders[x.Owner], handoff.Order{
+			Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason, AtOnce: c.Over,
+		})
 	}
 	return orders, nil
 }

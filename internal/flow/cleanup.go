@@ -23,6 +23,14 @@ func (d *Draft) EndCleanup() bool {
 	return true
 }
 
+// EndAtOnce has an order to end carried out without clean-up: a workflow runs no tasks for that, or none any more, and the program of
+// another execution gets no grace.
+func (d *Draft) EndAtOnce() {
+	if c := d.State.Cancel; c != nil && !c.Over {
+		d.order(func(c *CancelOrder) { c.Over = true })
+	}
+}
+
 // order changes the order to end in a copy: the state that was loaded shares it.
 func (d *Draft) order(change func(*CancelOrder)) {
 	c := *d.State.Cancel

@@ -190,7 +190,8 @@ type CancelOrder struct {
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 	// Of a workflow: Until is when its clean-up is over at the latest, once that is known. Cleaning means that tasks that survive the order
-	// are being run, Over that none is any more: what is open is ordered to end.
+	// are being run, Over that none is any more: what is open is ordered to end. Of another execution Over means that its program gets
+	// no grace.
 	Until    time.Time `json:"until,omitzero"`
 	Cleaning bool      `json:"cleaning,omitempty"`
 	Over     bool      `json:"over,omitempty"`

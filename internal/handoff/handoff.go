@@ -96,6 +96,7 @@ type Order struct {
 	As        flow.Stage `json:"as"` // Cancelled or TimedOut
 	Code      string     `json:"code"`
 	Reason    string     `json:"reason"`
+	AtOnce    bool       `json:"at_once,omitempty"` // without a grace; an order that was given before may become one of these
 }
 
 // Renewal is the answer to a renewal.

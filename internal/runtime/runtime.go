@@ -207,6 +207,10 @@ type Run interface {
 	// Kill records the reason (the first reason wins) and begins to kill every process of the run.
 	// It does not wait; Wait does. Safe to call at any time, from any goroutine, any number of times.
 	Kill(reason string)
+	// Terminate is Kill with a warning: the program's processes get SIGTERM at once, and what is left of the run when the grace is over
+	// is killed. (Docker signals the first process only.) The run ends as soon as its first process has, as always; limits hold
+	// meanwhile, and Kill ends it at once. A grace of 0 is Kill.
+	Terminate(reason string, grace time.Duration)
 	// Wait blocks until nothing of the run is left and returns the same Result to every caller.
 	Wait() Result
 }

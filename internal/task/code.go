@@ -34,6 +34,9 @@ type CodeOptions struct {
 	// Most are the most that one program may ask for. Servers refuse what their own settings do not allow; what a worker's
 	// machine cannot give is refused here.
 	Most payload.Ceilings
+	// KillGrace is how long a program has between SIGTERM and SIGKILL when its attempt is cancelled or takes longer than its timeout; 0:
+	// it is killed at once, as always when it exceeds a limit of its own or when the worker gives the attempt up.
+	KillGrace time.Duration
 }
 
 // Code evaluates code: it finds the language's tools, compiles if the language has a compile step, and runs the program, all in
@@ -372,6 +375,9 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	} else if _, imaged := e.runtime.(runtime.Imaged); imaged {
 		from, within = ctx, fetchWithin
 	}
+	if e.task.Timeout > 0 && spec.Limits.Wall == e.task.Timeout && e.KillGrace > 0 {
+		spec.Limits.Wall += e.KillGrace + startWithin // the attempt's timeout ends the run, with a grace; this limit would end it at once
+	}
 	starting, cancel := context.WithTimeout(from, within)
 	run, err := start(starting, spec)
 	cancel()
@@ -382,10 +388,7 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 		span.Fail(err.Error())
 		return runtime.Result{}, fmt.Errorf("start: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() {
-		s, _ := Stopped(ctx)
-		run.Kill(s.Reason)
-	})
+	stop := context.AfterFunc(ctx, func() { e.end(ctx, run) })
 	res := run.Wait()
 	stop()
 	if stderr, ok := spec.Stderr.(*head); ok {
@@ -396,6 +399,27 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 		span.Fail(string(res.Verdict))
 	}
 	return res, nil
+}
+
+// end ends the run of an attempt that is stopped. In its grace it is killed when the attempt is given up, since another worker may be
+// about to begin the next one, and by a second cancel.
+func (e *evaluation) end(ctx context.Context, run runtime.Run) {
+	s, _ := Stopped(ctx)
+	if !s.Graceful() {
+		run.Kill(s.Reason)
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run.Wait()
+	}()
+	run.Terminate(s.Reason, e.KillGrace)
+	select {
+	case <-ended:
+	case <-e.task.AtOnce:
+		run.Kill(s.Reason)
+	}
 }
 
 // mostNotes is how many notes about waiting one run may add to the history.

@@ -457,6 +457,65 @@ func TestStopWhileRunning(t *testing.T) {
 	}
 }
 
+// A program that is cancelled, or whose attempt takes too long, may clean up for as long as the grace lasts and the worker owns the
+// attempt. Its own limit on time is exact.
+func TestKillGrace(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	const hears = `trap 'echo cleaned up; exit 0' TERM; echo up; while :; do sleep 0.01; done`
+	const deaf = `trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done`
+	for _, rt := range runtimes(t) {
+		h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std, KillGrace: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			source, limits  string
+			timeout         time.Duration // of the attempt
+			stop            *task.Stop    // when it has written something
+			giveUp          bool          // when it has been asked to end
+			verdict, stdout string
+		}{
+			"cancelled":               {source: hears, stop: &task.Stop{As: flow.Cancelled, Code: "cancelled", Reason: "why"}, verdict: "killed", stdout: "up\ncleaned up\n"},
+			"timed out":               {source: hears, stop: &task.Stop{As: flow.TimedOut, Code: "timeout", Reason: "why"}, verdict: "timeout", stdout: "up\ncleaned up\n"},
+			"after its timeout":       {source: hears, timeout: 300 * time.Millisecond, verdict: "timeout", stdout: "up\ncleaned up\n"},
+			"its own limit":           {source: hears, limits: `"wall":"300ms"`, verdict: "timeout", stdout: "up\n"},
+			"given up":                {source: hears, stop: &task.Stop{Reason: "the session was lost"}, verdict: "killed", stdout: "up\n"},
+			"killed":                  {source: hears, stop: &task.Stop{As: flow.Cancelled, Code: "cancelled", Reason: "why", AtOnce: true}, verdict: "killed", stdout: "up\n"},
+			"given up when cancelled": {source: deaf, stop: &task.Stop{As: flow.Cancelled, Code: "cancelled", Reason: "why"}, giveUp: true, verdict: "killed", stdout: "up\nasked\n"},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			d, atOnce := newDesk(), make(chan struct{})
+			go func() {
+				<-d.wrote
+				if c.stop != nil {
+					cancel(c.stop)
+				}
+				if !c.giveUp {
+					return
+				}
+				for !strings.Contains(d.text("stdout"), "asked") {
+					<-d.wrote
+				}
+				close(atOnce)
+			}()
+			if c.timeout > 0 { // as the worker does
+				time.AfterFunc(c.timeout, func() { cancel(&task.Stop{As: flow.TimedOut, Code: "timeout", Reason: "why"}) })
+			}
+			payload := code(t, api.Code{Language: "bash", Source: c.source})
+			if c.limits != "" {
+				payload = strings.Replace(payload, `{`, `{"limits":{`+c.limits+`},`, 1)
+			}
+			_, err = h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Timeout: c.timeout, Payload: json.RawMessage(payload), Host: d, AtOnce: atOnce})
+			te, ok := errors.AsType[*task.Error](err)
+			if !ok || te.Code != c.verdict || d.text("stdout") != c.stdout {
+				t.Errorf("%s, %s: wrote %q: %+v", rt.Name(), name, d.text("stdout"), err)
+			}
+			cancel(nil)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	rt := runtimes(t)[0]

@@ -42,8 +42,9 @@ func (s *scripted) Start(_ context.Context, spec runtime.Spec) (runtime.Run, err
 
 type over runtime.Result
 
-func (over) Kill(string)            {}
-func (o over) Wait() runtime.Result { return runtime.Result(o) }
+func (over) Kill(string)                     {}
+func (over) Terminate(string, time.Duration) {}
+func (o over) Wait() runtime.Result          { return runtime.Result(o) }
 
 // A run that exceeded a limit by less than a quarter is made again, with the same input, until one keeps its limits; what counts is
 // that one, or the first.

@@ -65,6 +65,10 @@ type Task struct {
 	Name     string
 	Index    int
 
+	// AtOnce is closed when what still runs must end at once, also where the attempt was stopped before and has a grace: the worker does
+	// not own it any more, or somebody does not want to wait. nil: never.
+	AtOnce <-chan struct{}
+
 	// Resumed says that an earlier process of this worker began the attempt, and that Outlived named it.
 	Resumed bool
 
@@ -143,7 +147,11 @@ type Stop struct {
 	As     flow.Stage // how the attempt ends: Cancelled or TimedOut; zero if the worker gives it up
 	Code   string
 	Reason string
+	AtOnce bool // without a grace
 }
+
+// Graceful reports whether the work may take some time to end.
+func (s *Stop) Graceful() bool { return s.As != 0 && !s.AtOnce }
 
 func (s *Stop) Error() string { return s.Reason }
 

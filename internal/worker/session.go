@@ -297,5 +297,5 @@ func (s *session) applyOrders(orders []handoff.Order) {
 }
 
 func ordered(o handoff.Order) *task.Stop {
-	return &task.Stop{As: o.As, Code: o.Code, Reason: o.Reason}
+	return &task.Stop{As: o.As, Code: o.Code, Reason: o.Reason, AtOnce: o.AtOnce}
 }

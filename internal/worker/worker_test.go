@@ -771,6 +771,44 @@ func TestSessionLost(t *testing.T) {
 	})
 }
 
+// An attempt that winds up after it was stopped learns that the worker does not own it any more, or that it is to end at once.
+func TestHurriedWhileStopping(t *testing.T) {
+	for name, hurry := range map[string]func(*ledger, flow.ID){
+		"the session is lost": func(g *ledger, id flow.ID) { g.loseSession(g.drafts[id].Owner) },
+		"told so": func(g *ledger, id flow.ID) {
+			owner := g.drafts[id].Owner
+			g.orders[owner] = []handoff.Order{{Execution: id, Attempt: 1, As: flow.Cancelled, Code: flow.CodeCancelled, Reason: "now", AtOnce: true}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { hurried(t, hurry) })
+	}
+}
+
+func hurried(t *testing.T, hurry func(*ledger, flow.ID)) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		stopped, given := make(chan struct{}), make(chan struct{})
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			if t.Attempt == 1 {
+				<-ctx.Done()
+				close(stopped)
+				<-t.AtOnce
+				close(given)
+			}
+			return nil, ctx.Err()
+		})}})()
+		id := g.submit(flow.Request{Kind: "x", Settings: flow.Settings{Timeout: time.Second}})
+		<-stopped
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		select {
+		case <-given:
+			t.Error("hurried for nothing")
+		default:
+		}
+		g.update(func() { hurry(g, id) })
+		<-given
+	})
+}
+
 // An engine that cannot be reached for 20 s ends the session, by the worker's own clock.
 func TestStopsWithoutRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {

@@ -77,6 +77,9 @@ var Settings = []Setting{
 	{key: "max_disk", value: "auto", doc: "the most disk that one program may ask for, which lies in memory; auto: as max_memory", check: checkCeiling},
 	{key: "max_output", value: "1GiB", doc: "the most output that one program may ask for", check: checkSize},
 	{key: "max_pids", value: "10000", doc: "the most processes and threads that one program may ask for, up to 100000", check: checkPids},
+	{key: "kill_grace", value: "10s", check: span("0s", "10m"),
+		doc: "how long a program may go on after SIGTERM when it is cancelled or takes longer than its timeout, " +
+			"until it is killed, up to 10m; 0: it is killed at once, as always at its own limits"},
 	{key: "allow_degraded", value: "false", doc: "true: pawl server and pawl worker start where there are no cgroups, and limits are held by rlimits and a sampling watchdog only", check: oneOf("true", "false")},
 	{key: "signal_retention", value: "168h", doc: "how long signals are kept; 0: for ever", check: checkDuration},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},

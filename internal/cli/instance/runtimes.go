@@ -155,7 +155,9 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	if len(forCode) == 0 {
 		return nil, nil, nowhereForCode(c)
 	}
-	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c)}
+	o := task.CodeOptions{
+		Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c), KillGrace: c.Duration("kill_grace"),
+	}
 	code, err := task.NewCode(o)
 	if err != nil {
 		return nil, nil, err

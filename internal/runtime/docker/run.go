@@ -37,7 +37,8 @@ type run struct {
 	outBytes, errBytes int64
 
 	ended   verdict.Record
-	endedAt chan struct{} // closed when ended is set
+	endedAt chan struct{} // closed when the container is to be killed, or has ended
+	endOnce sync.Once
 	usage   *usage
 	// overDisk says that the run was ended for what its working directory holds.
 	overDisk atomic.Bool
@@ -63,10 +64,20 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-func (n *run) end(e verdict.Ending) {
-	if n.ended.Set(e) {
-		close(n.endedAt)
+// Terminate has the engine's init pass a SIGTERM on to the program, and kills the container when the grace is over.
+func (n *run) Terminate(reason string, grace time.Duration) {
+	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
+	if grace <= 0 || !n.ended.Set(e) {
+		n.end(e)
+		return
 	}
+	go n.signal("TERM")
+	go verdict.AfterGrace(grace, n.endedAt, func() { n.end(e) })
+}
+
+func (n *run) end(e verdict.Ending) {
+	n.ended.Set(e)
+	n.endOnce.Do(func() { close(n.endedAt) })
 }
 
 // start does everything up to the moment when the program is executing, or takes it back.
@@ -246,10 +257,12 @@ func (n *run) await() (code int64, err error) {
 	}
 }
 
-func (n *run) kill() {
+func (n *run) kill() { n.signal("KILL") }
+
+func (n *run) signal(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
-	_, _ = n.runtime.engine.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: "KILL"}) // await sees whether it helped
+	_, _ = n.runtime.engine.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: name}) // await sees whether it helped
 }
 
 // poll asks what became of the container when the wait was cut off: the engine may have been restarted.

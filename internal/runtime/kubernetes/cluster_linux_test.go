@@ -320,12 +320,12 @@ func (c *cluster) first(p *played) {
 	}
 	var command wire.Command
 	var program *exec.Cmd
-	kill := func() {
+	end := func(signal syscall.Signal) {
 		if program != nil {
-			_ = syscall.Kill(-program.Process.Pid, syscall.SIGKILL)
+			_ = syscall.Kill(-program.Process.Pid, signal)
 		}
 	}
-	defer kill()
+	defer end(syscall.SIGKILL)
 	defer func() {
 		for _, f := range mine {
 			_ = f.Close()
@@ -370,7 +370,11 @@ func (c *cluster) first(p *played) {
 				_ = wire.WriteMessage(conn, wire.Ended, report)
 			}()
 		case wire.Kill:
-			kill()
+			if f.Offset > 0 { // the worker says itself when the grace is over
+				end(syscall.SIGTERM)
+			} else {
+				end(syscall.SIGKILL)
+			}
 		case wire.Fetch:
 			if c.fetch != nil && !c.fetch(p) {
 				return

@@ -46,6 +46,44 @@ func TestRunOnPlayedCluster(t *testing.T) {
 	}
 }
 
+// A program gets its grace, and no longer than it lasts or the worker wants to wait.
+func TestGraceOnPlayedCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	r := c.runtime(c.url, Options{})
+	defer r.Close()
+	begin := func(trap string) (runtime.Run, *noted) {
+		var out noted
+		spec := local(`trap '` + trap + `' TERM; echo ready; while :; do sleep 0.02; done`)
+		spec.Stdout = &out
+		started, err := r.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is ready", func() bool { return out.String() == "ready\n" })
+		return started, &out
+	}
+	hears, out := begin("echo cleaned up; exit 3")
+	hears.Terminate("cancelled", time.Hour)
+	if result := hears.Wait(); result.Verdict != runtime.Killed || out.String() != "ready\ncleaned up\n" {
+		t.Errorf("%q %+v", out, result)
+	}
+	for name, end := range map[string]func(runtime.Run, *noted){
+		"for 200 ms": func(n runtime.Run, _ *noted) { n.Terminate("cancelled", 200*time.Millisecond) },
+		"killed then": func(n runtime.Run, out *noted) {
+			n.Terminate("cancelled", time.Hour)
+			eventually(t, "it has been asked", func() bool { return strings.Contains(out.String(), "asked") })
+			n.Kill("given up")
+		},
+	} {
+		deaf, out := begin("echo asked")
+		end(deaf, out)
+		if result := deaf.Wait(); result.Verdict != runtime.Killed || result.Reason != "cancelled" || !strings.Contains(out.String(), "asked") {
+			t.Errorf("%s: %q %+v", name, out, result)
+		}
+	}
+}
+
 // A helper of another release, such as the first, whose messages were JSON, is refused at once: a further exec would hear the same.
 func TestHelperOfAnotherRelease(t *testing.T) {
 	t.Parallel()

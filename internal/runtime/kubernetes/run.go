@@ -45,8 +45,11 @@ type run struct {
 	state   wire.State
 	changed chan struct{} // closed when state changes
 
-	ended   verdict.Record
-	endedAt chan struct{} // closed when ended is set
+	ended    verdict.Record
+	endedAt  chan struct{} // closed when ended is set
+	until    time.Time     // when the grace of Terminate is over; written before endedAt is closed
+	killAt   chan struct{} // closed when nothing is to be waited for any more
+	killOnce sync.Once
 
 	done   chan struct{}
 	result runtime.Result
@@ -60,7 +63,8 @@ type output struct {
 }
 
 func newRun(r *Runtime, spec runtime.Spec) *run {
-	n := &run{runtime: r, spec: spec, changed: make(chan struct{}), endedAt: make(chan struct{}), done: make(chan struct{})}
+	n := &run{runtime: r, spec: spec, changed: make(chan struct{}),
+		endedAt: make(chan struct{}), killAt: make(chan struct{}), done: make(chan struct{})}
 	if spec.Stdin != nil {
 		n.feed = newFeeder()
 	}
@@ -76,9 +80,32 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
+// Terminate has process 1 ask the program to end, and kill it when the grace is over, whether a worker is there then or not.
+func (n *run) Terminate(reason string, grace time.Duration) {
+	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
+	if grace <= 0 || !n.ended.Set(e) {
+		n.end(e)
+		return
+	}
+	n.until = time.Now().Add(grace)
+	close(n.endedAt)
+	go verdict.AfterGrace(grace, n.killAt, func() { n.end(e) })
+}
+
 func (n *run) end(e verdict.Ending) {
 	if n.ended.Set(e) {
 		close(n.endedAt)
+	}
+	n.killOnce.Do(func() { close(n.killAt) })
+}
+
+// closed reports whether a channel that nothing is sent on has been closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -201,8 +228,9 @@ var errInfra = errors.New("kubernetes")
 func (n *run) await(done func(wire.State) bool) error {
 	var away time.Time // since when there has been no stream
 	var heard time.Time
-	var told *link   // which has been told to kill
-	deleted := false // by this run
+	var told *link    // which has been told to end the program
+	toldKill := false // and to do it at once
+	deleted := false  // by this run
 	pause := 50 * time.Millisecond
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -244,19 +272,27 @@ func (n *run) await(done func(wire.State) bool) error {
 			n.say("")
 		}
 		// A program that has exited needs no end any more. Its files are still in the pod, so a pod out of reach is not deleted.
-		if _, ended := n.ended.Get(); ended && state.Phase != wire.Exited {
-			if away.IsZero() && told != l {
-				told = l
-				go func() { _ = l.send(wire.Frame{Kind: wire.Kill}) }() // another stream says it again
+		if closed(n.endedAt) && state.Phase != wire.Exited {
+			kill := closed(n.killAt)
+			if away.IsZero() && (told != l || kill && !toldKill) {
+				told, toldKill = l, kill
+				order := wire.Frame{Kind: wire.Kill}
+				if !kill {
+					order.Offset = max(int64(time.Until(n.until)), 1)
+				}
+				go func() { _ = l.send(order) }() // another stream says it again
 			}
-			if !deleted && !away.IsZero() && time.Since(away) > n.runtime.settled {
+			if kill && !deleted && !away.IsZero() && time.Since(away) > n.runtime.settled {
 				deleted = n.delete() == nil
 			}
 		}
 		var broke <-chan struct{}
 		var again <-chan time.Time
 		ended := n.endedAt
-		if _, is := n.ended.Get(); is {
+		if closed(ended) {
+			ended = n.killAt
+		}
+		if closed(ended) {
 			ended = nil
 		}
 		if away.IsZero() {

@@ -50,17 +50,30 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
+// Terminate asks the program to end, and kills it when the grace is over.
+func (n *run) Terminate(reason string, grace time.Duration) {
+	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
+	if grace <= 0 || !n.ended.Set(e) {
+		n.end(e)
+		return
+	}
+	n.signalGroup(unix.SIGTERM)
+	go verdict.AfterGrace(grace, n.done, n.killGroup)
+}
+
 func (n *run) end(e verdict.Ending) {
-	if n.ended.Set(e) {
+	if n.ended.Kills(e) {
 		n.killGroup()
 	}
 }
 
-func (n *run) killGroup() {
+func (n *run) killGroup() { n.signalGroup(unix.SIGKILL) }
+
+func (n *run) signalGroup(signal unix.Signal) {
 	n.group.Lock()
 	defer n.group.Unlock()
 	if n.process != nil && !n.gone {
-		_ = unix.Kill(-n.process.Pid, unix.SIGKILL) // there may be nobody left
+		_ = unix.Kill(-n.process.Pid, signal) // there may be nobody left
 	}
 }
 

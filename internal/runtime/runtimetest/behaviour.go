@@ -141,6 +141,7 @@ func behave(t *testing.T, s *suite) {
 	run("stdin", func(t testing.TB) { stdin(t, r) })
 	run("streams opened by name", func(t testing.TB) { reopened(t, r) })
 	run("kill", func(t testing.TB) { kill(t, r) })
+	run("terminate", func(t testing.TB) { terminate(t, r) })
 	run("limits", func(t testing.TB) { limits(t, r) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, s, r) })
 	run("close", func(t testing.TB) { closing(t, s.open) })
@@ -327,6 +328,64 @@ func kill(t testing.TB, r runtime.Runtime) {
 	ended.Wait()
 	ended.Kill("too late")
 	wantVerdict(t, ended.Wait(), runtime.NonzeroExit)
+}
+
+// terminate ends programs that hear SIGTERM, that ignore it, and that meet something else in their grace.
+func terminate(t testing.TB, r runtime.Runtime) {
+	begin := func(spec runtime.Spec) (runtime.Run, *output) {
+		t.Helper()
+		out := newOutput()
+		spec.Stdout = out
+		run, err := r.Start(context.Background(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.await(t, "ready\n")
+		return run, out
+	}
+	const hears = `trap 'echo cleaned up; echo kept > left; exit 3' TERM; echo ready; while :; do sleep 0.01; done`
+	const deaf = `trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done`
+
+	spec := shell(hears)
+	spec.Collect, spec.CollectInto = []string{"left"}, t.TempDir()
+	run, out := begin(spec)
+	run.Terminate("cancelled", time.Hour)
+	result := run.Wait()
+	wantVerdict(t, result, runtime.Killed)
+	if out.String() != "ready\ncleaned up\n" || result.Reason != "cancelled" || len(result.Files) != 1 {
+		t.Errorf("a program that hears SIGTERM wrote %q: %+v", out, result)
+	}
+
+	run, out = begin(shell(deaf))
+	asked := time.Now()
+	const grace = 300 * time.Millisecond
+	run.Terminate("cancelled", grace)
+	wantVerdict(t, run.Wait(), runtime.Killed)
+	if took := time.Since(asked); took < grace || !strings.Contains(out.String(), "asked") {
+		t.Errorf("killed after %v of a grace of %v, with %q", took, grace, out)
+	}
+
+	run, _ = begin(shell(hears))
+	run.Terminate("cancelled", 0)
+	if result := run.Wait(); result.Verdict != runtime.Killed {
+		t.Errorf("without a grace: %+v", result)
+	}
+
+	run, out = begin(shell(deaf)) // the grace is an hour: only Kill ends it within the test's time
+	run.Terminate("cancelled", time.Hour)
+	out.await(t, "asked\n")
+	run.Kill("given up")
+	if result := run.Wait(); result.Verdict != runtime.Killed || result.Reason != "cancelled" {
+		t.Errorf("killed in its grace: %+v", result)
+	}
+
+	spec = shell(`trap 'echo asked; while :; do echo more; done' TERM; echo ready; while :; do sleep 0.01; done`)
+	spec.Limits.Output = 10_000
+	run, out = begin(spec)
+	run.Terminate("cancelled", time.Hour)
+	if result := run.Wait(); result.Verdict != runtime.Killed || result.StdoutBytes+result.StderrBytes != 10_000 {
+		t.Errorf("written in the grace, where the limit of output is 10,000: %+v", result)
+	}
 }
 
 func limits(t testing.TB, r runtime.Runtime) {

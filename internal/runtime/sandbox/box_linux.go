@@ -162,6 +162,18 @@ func (b *box) kill() {
 	_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
 }
 
+// terminate sends SIGTERM to all processes but the init. One that is forked meanwhile may not get it.
+func (b *box) terminate() {
+	b.handle.Lock()
+	defer b.handle.Unlock()
+	if b.pidfd < 0 {
+		return
+	}
+	for _, pid := range descendants(b.pid) {
+		signalInside(b.pid, pid, unix.SIGTERM)
+	}
+}
+
 // killInit is enough where the init has reported that no other process is left.
 func (b *box) killInit() {
 	b.handle.Lock()

@@ -49,9 +49,9 @@ func lookAt(init int, limit int64) look {
 	return l
 }
 
-// killInside kills a process if it is in the same pid namespace as the sandbox's init; by the time of a kill the number
-// may belong to a stranger.
-func killInside(init, pid int) bool {
+// signalInside sends a signal to a process if it is in the same pid namespace as the sandbox's init; by then the number may belong to
+// a stranger.
+func signalInside(init, pid int, signal unix.Signal) bool {
 	handle, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return false
@@ -62,7 +62,7 @@ func killInside(init, pid int) bool {
 	if err1 != nil || err2 != nil || home != here {
 		return false
 	}
-	return unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) == nil
+	return unix.PidfdSendSignal(handle, signal, nil, 0) == nil
 }
 
 // descendants lists the processes below root.

@@ -10,11 +10,16 @@ import (
 
 // The largest stacks. A thread reserves as much address space as the limit on the stack says: with 1 GiB the threads of
 // a program fit into what the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16
-// MiB leave room for some 70 threads.
+// MiB leave room for 64 threads and more.
 const (
 	mostStack        = 1 << 30
 	mostStackWatched = 16 << 20
 )
+
+// untouched is how much more address space than twice its memory limit a process may have where no cgroup counts what it touches.
+// RLIMIT_DATA counts what is merely reserved: 512 MiB for code by Node.js from version 24 on, and the stacks of 11 threads; 620 MiB by
+// a JVM with stacks of 64 MiB.
+const untouched = 1 << 30
 
 // rlimits returns the limits that every process of a run has by itself. All of them are set, so that a verdict does not
 // depend on the shell that has started Pawl; none is above what we may give.
@@ -39,7 +44,7 @@ func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 			// The init's threads are the same user's tasks in the same namespace.
 			pid1.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Pids) + initTasks},
 			// The watchdog is exact; this is what one process can take between two of its looks.
-			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + 128<<20},
+			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + untouched},
 			pid1.Rlimit{Resource: unix.RLIMIT_STACK, Value: uint64(min(l.Memory, mostStackWatched))},
 		)
 	} else {

@@ -55,6 +55,43 @@ func TestLimitsAreNotInherited(t *testing.T) {
 	t.Logf("<<<%s>>>", text.String())
 }
 
+// Memory that is reserved and not touched counts for nothing: from version 24 on Node.js reserves 512 MiB for code, and Java 64 MiB for
+// each thread's stack. What is touched counts.
+func TestReservedMemory(t *testing.T) {
+	const source = `#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static void *thread(void *p) { return p; }
+int main(int count, char **args) {
+	size_t size = 640 << 20;
+	char *code = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (code == MAP_FAILED) return 1;
+	pthread_t threads[8];
+	for (int i = 0; i < 8; i++) if (pthread_create(&threads[i], 0, thread, 0)) return 2;
+	for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+	for (size_t i = 0; count > 1 && i < size; i += 4096) code[i] = 1;
+	return 0;
+}`
+	for _, o := range []Options{{}, {WithoutCgroups: true}} {
+		r := factory(o)(t)
+		defer r.Close()
+		for script, want := range map[string]runtime.Verdict{"exec ./reserve": runtime.OK, "exec ./reserve touch": runtime.OOM} {
+			run, err := r.Start(t.Context(), runtime.Spec{
+				Argv: []string{"sh", "-c", "cc -pthread -o reserve reserve.c && " + script}, Env: []string{"PATH=/usr/bin:/bin"},
+				Files:  []runtime.File{{Path: "reserve.c", Content: []byte(source)}},
+				Limits: runtime.Limits{Memory: 64 << 20},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result := run.Wait(); result.Verdict != want {
+				t.Errorf("%s, without cgroups: %t: %+v", script, o.WithoutCgroups, result)
+			}
+		}
+	}
+}
+
 // Recursion needs the stack of its language and no more than the memory limit.
 func TestDeepRecursion(t *testing.T) {
 	r := factory(Options{})(t)

@@ -59,9 +59,20 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// end records why the run ends and then ends it; when the reason has been given before, nothing happens.
+// Terminate asks all processes of the program to end, and kills them when the grace is over.
+func (n *run) Terminate(reason string, grace time.Duration) {
+	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
+	if grace <= 0 || !n.ended.Set(e) {
+		n.end(e)
+		return
+	}
+	n.terminate()
+	go verdict.AfterGrace(grace, n.done, n.kill)
+}
+
+// end records why the run ends, if that is not known yet, and ends it.
 func (n *run) end(e verdict.Ending) {
-	if n.ended.Set(e) {
+	if n.ended.Kills(e) {
 		n.kill()
 	}
 }

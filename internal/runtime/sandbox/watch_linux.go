@@ -5,6 +5,8 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
@@ -30,9 +32,6 @@ func (n *run) watch() (stop func()) {
 			}
 			if n.usedCPU > n.spec.Limits.EndCPU() {
 				n.end(verdict.CPU(n.spec.Limits))
-			}
-			if _, ended := n.ended.Get(); ended {
-				return
 			}
 			timer.Reset(n.nextLook())
 		}
@@ -70,7 +69,7 @@ func (n *run) patrol() {
 	case l.largest == 0 || l.memory <= limit:
 	case n.oomKills > 0 && l.memory > 2*limit, n.oomKills >= mostOOMKills:
 		n.end(verdict.Ending{Verdict: runtime.OOM, Reason: fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit)})
-	case killInside(n.pid, l.largest):
+	case signalInside(n.pid, l.largest, unix.SIGKILL):
 		n.oomKills++
 	}
 }

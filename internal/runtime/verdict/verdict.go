@@ -5,6 +5,7 @@ package verdict
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 )
@@ -35,6 +36,25 @@ type Record struct{ first atomic.Pointer[Ending] }
 
 // Set records e and reports whether it is the first.
 func (r *Record) Set(e Ending) bool { return r.first.CompareAndSwap(nil, &e) }
+
+// Kills records e, unless an ending was recorded, and reports whether the host is to kill the run: it is not when the program has
+// ended by itself, and it is when the program has been told to end and has not yet.
+func (r *Record) Kills(e Ending) bool {
+	r.Set(e)
+	first, _ := r.Get()
+	return first.Verdict != ""
+}
+
+// AfterGrace calls kill when the grace is over, unless done is closed before.
+func AfterGrace(grace time.Duration, done <-chan struct{}, kill func()) {
+	over := time.NewTimer(grace)
+	defer over.Stop()
+	select {
+	case <-done:
+	case <-over.C:
+		kill()
+	}
+}
 
 // Get returns what was recorded; ok is false while nothing was.
 func (r *Record) Get() (e Ending, ok bool) {

@@ -263,17 +263,24 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	return report, nil
 }
 
-// hearKill ends the program when the keeper says so or is gone. The function that it returns stops it.
+// hearKill ends the program when the keeper says so or is gone: at once, or with a grace. The function that it returns stops it.
 func (p *first) hearKill(w *watch) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
+		var over <-chan time.Time
 		for {
 			select {
 			case <-done:
 				return
+			case <-over:
+				w.end(wire.ByKill)
 			case f, ok := <-p.frames:
-				if !ok || f.Kind == wire.Kill {
+				switch {
+				case ok && f.Kind == wire.Kill && f.Offset > 0:
+					p.signalAll(unix.SIGTERM)
+					over = time.After(time.Duration(f.Offset))
+				case !ok || f.Kind == wire.Kill:
 					w.end(wire.ByKill)
 				}
 				if !ok {
@@ -313,9 +320,11 @@ func (p *first) reap(pid int, w *watch) *wire.Report {
 }
 
 // killAll kills every other process of the container: from process 1 of a pid namespace, -1 means those.
-func (p *first) killAll() {
+func (p *first) killAll() { p.signalAll(unix.SIGKILL) }
+
+func (p *first) signalAll(signal unix.Signal) {
 	if os.Getpid() == 1 {
-		_ = unix.Kill(-1, unix.SIGKILL)
+		_ = unix.Kill(-1, signal)
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 	Data    Kind = 'D' // of the file before
 	Go      Kind = 'G' // worker: start it
 	Stdin   Kind = 'I' // worker: input at an offset; empty: its end
-	Kill    Kind = 'K' // worker or keeper: end it now
+	Kill    Kind = 'K' // worker or keeper: end it; an offset is the grace in nanoseconds after a SIGTERM
 	Fetch   Kind = 'C' // worker: Fetch, after the end; the offset numbers the request and is in every answer
 	Fetched Kind = 'Z' // process 1: Fetched, after the files
 	Done    Kind = 'Q' // worker: nothing more is wanted
