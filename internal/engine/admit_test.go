@@ -10,6 +10,7 @@ import (
 // What ends and what arrives in one batch count against a key together: an arrival takes no slot that is not free, and
 // does not overtake those who wait.
 func TestArrivalsBesideEnds(t *testing.T) {
+	t.Parallel()
 	for name, order := range map[string][]int{"end first": {0, 1, 2}, "arrivals around": {1, 0, 2}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -52,6 +53,7 @@ func TestArrivalsBesideEnds(t *testing.T) {
 
 // Executions that wait go by their own limit, whatever limit others name beside them.
 func TestLineGoesByItsOwnLimit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	wide := Submission{Action: "noop", Key: "tenant", KeyLimit: 2}
@@ -80,6 +82,7 @@ func TestLineGoesByItsOwnLimit(t *testing.T) {
 
 // Who leaves the head of a line without having been admitted lets the one behind it go, where its limit allows.
 func TestHeadThatLeavesItsLine(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	first := r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: 1})
 	narrow := r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: 1})
@@ -94,6 +97,7 @@ func TestHeadThatLeavesItsLine(t *testing.T) {
 
 // What is admitted together goes by its own limits, too.
 func TestOneLineManyLimits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	sub := func(limit int) Submission { return Submission{Action: "noop", Key: "tenant", KeyLimit: limit} }
@@ -120,6 +124,7 @@ func TestOneLineManyLimits(t *testing.T) {
 
 // A slot that is taken and given back within one batch goes to the execution that waits.
 func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	g := newGroup(2)
 	tenant := Submission{Action: "noop", Key: "tenant", KeyLimit: 1}

@@ -52,6 +52,7 @@ func to(versions ...int) (all []catalog.AliasTarget) {
 
 // A submission by an alias gets the version for which it stands at the start, and says both. What has begun stays where it is.
 func TestAlias(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(3)
 		if a := r.move("stable", AliasOrder{To: to(1), By: "ann", Reason: "first"}); a.Number != 1 || a.By != "ann" || a.At.IsZero() {
@@ -98,6 +99,7 @@ func TestAlias(t *testing.T) {
 
 // A version that is applied for an alias is not what the name alone stands for, until one is applied without.
 func TestAppliedForAnAlias(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		apply := func(v string, o DefineOrder) {
 			defs, err := definition.Parse("test.yaml", []byte(fmt.Sprintf(deploy, v)))
@@ -141,6 +143,7 @@ func TestAppliedForAnAlias(t *testing.T) {
 
 // Of several versions each gets its part, and who has a key gets the same one each time.
 func TestAliasOfSeveralVersions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.versions(3)
 	r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1}}})
@@ -180,6 +183,7 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 
 // The tasks of a workflow by one alias get one version, and say so; the alias may move while it runs.
 func TestTasksByAnAlias(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(2)
 		r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
@@ -221,6 +225,7 @@ func TestTasksByAnAlias(t *testing.T) {
 
 // Each wrong order is refused with its place, and moves nothing.
 func TestWrongAliasOrders(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.versions(2)
 	for _, tt := range []struct {
@@ -260,6 +265,7 @@ func TestWrongAliasOrders(t *testing.T) {
 
 // More aliases than a page of rows has, many of them removed, hide none.
 func TestManyAliases(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.versions(1)
 	for i := range 105 {
@@ -275,6 +281,7 @@ func TestManyAliases(t *testing.T) {
 
 // What a rerun plans it does: an alias of several versions gives a rerun's tasks those of the original's.
 func TestRerunOfTasksByAnAlias(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, span := range []string{"1ms", "2ms"} { // the versions have something else to do
 		r.define("kind: action\nname: deploy\naction: sleep\nwith: {for: " + span + "}\n")
@@ -302,6 +309,7 @@ func TestRerunOfTasksByAnAlias(t *testing.T) {
 
 // Many that move one alias at once, on several servers, make a row each, and all servers end on the last one.
 func TestAliasMovedByMany(t *testing.T) {
+	t.Parallel()
 	a := newPostgresRig(t)
 	other := a.replica(func(o *Options) { o.Uptime = nil })
 	a.versions(4)

@@ -121,6 +121,7 @@ func (r *rig) wantAside(kind store.AsideKind, id flow.ID, reason string) {
 
 // A signal about which the rules cannot be asked is put aside and says why; those beside it are matched in the same round.
 func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	onDamagedStore(t, func(r *rig, _ *damaging) {
 		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, input: {v: '${{ signal.data.n }}'}}\n")
 		var all []flow.Signal
@@ -145,6 +146,7 @@ func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
 
 // A signal, or a wait, that cannot be read is put aside; signals and waits beside it meet in the same round.
 func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	onDamagedStore(t, func(r *rig, _ *damaging) {
 		r.define(paid)
 		const with = `{"signal":"paid","subject":"%s","since":"1h"%s}`
@@ -189,6 +191,7 @@ func (r *rig) asideOver(kind store.AsideKind, id flow.ID) {
 // A wait whose end the store refuses is put aside, and the waits beside it end in the same round. It ends with its signal as soon as the
 // store takes that.
 func TestWaitsBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define(paid)
 		var all []flow.ID
@@ -238,6 +241,7 @@ func (t *unwillingTx) Apply(ctx context.Context, d store.Delta) error {
 
 // A signal that can neither be matched nor be put aside waits for the next round.
 func TestMatchingOfWhatCannotBePutAside(t *testing.T) {
+	t.Parallel()
 	s := &damaging{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = &unwilling{o.Store}, s })
 	defer s.mended.Store(true)
@@ -263,6 +267,7 @@ func (s *locking) NewSignals(ctx context.Context, now time.Time, after store.Sig
 
 // While another server is about to match what is new, this one waits for its next round.
 func TestMatchingBesideALock(t *testing.T) {
+	t.Parallel()
 	s := &locking{}
 	r := newPostgresRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
@@ -304,6 +309,7 @@ func TestMatchingBesideALock(t *testing.T) {
 
 // Of the past, a signal that cannot be read, or whose execution the store refuses, keeps a rule from none of the others.
 func TestReplayBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.apply("kind: rule\nname: other\non: none\nrun: {action: noop}\n")
 		var all []flow.Signal

@@ -68,6 +68,7 @@ outputs: {shipped: "${{ tasks.ship.output }}"}
 `
 
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(release)
 		id := r.submit(Submission{Action: "release", Input: json.RawMessage(`{"version":"1.2","by":"bob"}`)})
@@ -120,6 +121,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestAskDeclined(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(release)
 	id := r.submit(Submission{Action: "release", Input: json.RawMessage(`{"version":"1","by":"x"}`)})
@@ -136,6 +138,7 @@ func TestAskDeclined(t *testing.T) {
 }
 
 func TestAskExpires(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	late := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?","expires":"2h"}`)})
 	byDefault := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?","expires":"2h","on_expiry":"default","default":{},"form":{"properties":{"n":{"default":7}}}}`)})
@@ -172,6 +175,7 @@ func TestAskExpires(t *testing.T) {
 }
 
 func TestAskEndsOtherwise(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		id := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?"}`)})
 		i := r.asked(id, "")
@@ -191,6 +195,7 @@ func TestAskEndsOtherwise(t *testing.T) {
 
 // A question is asked once for all attempts of its workflow.
 func TestAskAgain(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: twice
@@ -224,6 +229,7 @@ tasks:
 
 // A question whose time is over is put to others under the same purpose: the one is withdrawn and the other is asked in one transaction.
 func TestAskOthers(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: escalate
@@ -261,6 +267,7 @@ tasks:
 }
 
 func TestAskUnderOnePurpose(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: clash
@@ -287,6 +294,7 @@ tasks:
 }
 
 func TestAskOfItems(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: each
@@ -316,6 +324,7 @@ outputs: {all: "${{ tasks.ask.output.map(o, o.answer) }}"}
 
 // Of many answers at once, and a cancel, one ends the question.
 func TestAnswersAtOnce(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		for range 5 {
 			id := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?"}`)})
@@ -353,6 +362,7 @@ func TestAnswersAtOnce(t *testing.T) {
 }
 
 func TestBadQuestions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for input, path := range map[string]string{
 		`{}`:                                     "input.title",
@@ -395,6 +405,7 @@ func (r *rig) until(holds func() bool) {
 
 // Rules on the signals about inquiries notify people, and remind them.
 func TestInquirySignals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 kind: rule
@@ -459,6 +470,7 @@ run: {action: noop, input: {what: "${{ signal.trigger }}", about: "${{ signal.da
 
 // A rule that asks a question whenever one is asked ends at itself.
 func TestInquirySignalsInALoop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: again
@@ -481,6 +493,7 @@ run: {action: again}
 
 // Verify finds an answer that is not what its question asks for.
 func TestVerifyAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	id := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?","form":{"type":"integer","minimum":3},"accept":"answer > 4"}`)})
 	i := r.asked(id, "")

@@ -56,6 +56,7 @@ func (r *rig) waiting(with string) flow.ID {
 }
 
 func TestAwait(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(paid)
 		r.say("paid", "a", `{"n":1}`)
@@ -88,6 +89,7 @@ func TestAwait(t *testing.T) {
 
 // A workflow's waits take different signals, in their order; its next attempt takes them again.
 func TestAwaitInAWorkflow(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(paid + `---
 name: pay
@@ -117,6 +119,7 @@ tasks:
 }
 
 func TestAwaitTimesOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(paid)
 	fails := r.waiting(`{"signal":"paid","timeout":"1h"}`)
@@ -144,6 +147,7 @@ func TestAwaitTimesOut(t *testing.T) {
 }
 
 func TestBadWaits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(paid)
 	for input, path := range map[string]string{
@@ -167,6 +171,7 @@ func TestBadWaits(t *testing.T) {
 
 // Waits that begin while signals come lose none, and take each once.
 func TestWaitsRaceSignals(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(paid)
 		const rounds = 60
@@ -187,6 +192,7 @@ func TestWaitsRaceSignals(t *testing.T) {
 
 // What a process that died has left, a wait that has not looked and a signal that has met nobody, is found by the next.
 func TestWaitsAreRecovered(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(paid)
 	id := r.waiting(`{"signal":"paid","subject":"x","since":"1h"}`)

@@ -30,6 +30,7 @@ func (r *rig) backfill(b Backfill) (fired, skipped int) {
 
 // Each nominal time of a span has one execution, by however many requests, beside those that the clock has fired.
 func TestBackfill(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: noop, input: {at: '${{ tick.nominal }}', why: '${{ tick.why }}'}}\n")
 		to := time.Now().UTC().Truncate(time.Hour)
@@ -75,6 +76,7 @@ func TestBackfill(t *testing.T) {
 }
 
 func TestBackfillRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: strict\ninput: {type: object, required: [a]}\naction: noop\n---\nkind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n---\nkind: schedule\nname: bad\nevery: 1h\nrun: {action: strict}\n")
 	now := r.clock.now()

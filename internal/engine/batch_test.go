@@ -17,6 +17,7 @@ const batched = "kind: rule\nname: b\non: t\nbatch: {key: '${{ signal.subject }}
 
 // A batch runs when it is full, or when its time is over, with all signals in their order, each key by itself.
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(batched, 3, "1h", "1MB"))
 	first := r.emitN("x", 1)
@@ -48,6 +49,7 @@ func TestBatch(t *testing.T) {
 
 // Signals that come at once in greater number than a batch takes make several, none of them larger than it may be.
 func TestBatchOverflow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(batched, 3, "1h", "1MB"))
 	var all []Emission
@@ -74,6 +76,7 @@ func TestBatchOverflow(t *testing.T) {
 
 // A batch is bounded in bytes; a signal that is larger by itself goes alone.
 func TestBatchBytes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(strings.Replace(fmt.Sprintf(batched, 100, "1h", "100"), "s.data.n", "size(s.data.n)", 1))
 	var all []Emission
@@ -91,6 +94,7 @@ func TestBatchBytes(t *testing.T) {
 
 // debounce with keep: all runs for all signals of its window.
 func TestDebounceKeepsAll(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("kind: rule\nname: d\non: t\ndebounce: {key: k, quiet: 1h, at_most: 3h, keep: all}\nrun: {action: noop, input: '${{ signals.map(s, s.data.n) }}'}\n")
 	first := r.emitN("x", 1)
@@ -113,6 +117,7 @@ func TestDebounceKeepsAll(t *testing.T) {
 
 // What cannot be evaluated for a batch fails for all of its signals, and for those alone.
 func TestBatchFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(batched, 2, "1h", "1MB"))
 	bad := r.emit(Emission{Trigger: "t", Subject: "x"}).Signal
@@ -125,6 +130,7 @@ func TestBatchFails(t *testing.T) {
 
 // A window goes by the version of the rule that has held its latest signal, also where another one kept the last alone.
 func TestBatchOfNewVersion(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(strings.Replace(fmt.Sprintf(debounced, "1h", "3h", "last"), "name: d", "name: b", 1))
 	r.emitN("x", 1)
@@ -147,6 +153,7 @@ func TestBatchOfNewVersion(t *testing.T) {
 
 // On either store, and by servers that emit and close at once, each signal is in one batch, and no batch is larger than it may be.
 func TestBatchRaces(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		other := r.e
 		if !r.e.opts.Exclusive {
@@ -206,6 +213,7 @@ func TestBatchRaces(t *testing.T) {
 
 // A test of rules says what would be held and for how many executions, and what could not be made even of one signal.
 func TestRulesTestOfBatches(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for n := range 5 {
 		r.emitN("x", n)

@@ -36,6 +36,7 @@ type batchStep struct {
 }
 
 func TestBatcher(t *testing.T) {
+	t.Parallel()
 	many := 2 * lingerFrom
 	tests := []struct {
 		name  string
@@ -176,6 +177,7 @@ func (s *batches) addKeyed(n int) {
 // Callers get ErrOverloaded when too many requests wait, or too many bytes; a request larger than all that may wait goes when it
 // is alone.
 func TestBatcherIsBounded(t *testing.T) {
+	t.Parallel()
 	var b batcher
 	now := time.Now()
 	if err := b.add(submissions(pendingLimit), now); err != nil {

@@ -35,6 +35,7 @@ func bounded(t *testing.T, test func(*rig)) {
 
 // What rules make of new signals is bounded in bytes.
 func TestMatchingIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	bounded(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, input: {v: '${{ signal.data.text }}'}}\n")
 		var all []flow.Signal
@@ -57,6 +58,7 @@ func wideTrigger(n int) string {
 
 // A signal on which more rules fire than go into one transaction is enforced in parts, each rule once.
 func TestWideSignal(t *testing.T) {
+	t.Parallel()
 	bounded(t, func(r *rig) {
 		r.apply(wideTrigger(30))
 		out := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"text":"` + largeText + `"}`), Key: "k"})
@@ -77,6 +79,7 @@ func TestWideSignal(t *testing.T) {
 
 // A rule that is asked about the past is so in transactions of bounded bytes.
 func TestReplayIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	bounded(t, func(r *rig) {
 		for range 20 {
 			r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"text":"` + largeText + `"}`)})
@@ -92,6 +95,7 @@ func TestReplayIsBoundedInBytes(t *testing.T) {
 
 // Ticks that are caught up with, and those of a backfill, are fired in transactions of bounded bytes, each once and in order.
 func TestTicksAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	m := &measuring{}
 	r := newRig(t, func(o *Options) { o.Bytes = boundedMost; m.Store, o.Store = o.Store, m })
 	r.toTheHour()
@@ -124,6 +128,7 @@ func TestTicksAreBoundedInBytes(t *testing.T) {
 
 // A document that a transaction reads is remembered once that is committed, and not before: it may be the transaction's own.
 func TestScheduleOfAnUncommittedTransaction(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n")
 	read := func(then error) error {

@@ -28,6 +28,7 @@ outputs: {all: "${{ tasks.sum.output.all }}"}
 
 // A task whose outcome is kept does not run: it ends with that, and says whose it is, also when that one has been removed.
 func TestCache(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(caching)
 		c := r.crew()
@@ -95,6 +96,7 @@ func TestCache(t *testing.T) {
 
 // What an action asks, waits for or sleeps is about its moment, also where the task that names the action has a cache: each run asks again.
 func TestNoCacheOfWhatIsMomentary(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: approve\nkind: action\naction: ask\nwith: {title: \"Ship?\", form: {type: object, properties: {approved: {type: boolean}}}}\n")
 		r.define("name: doze\nkind: action\naction: sleep\nwith: {for: 1ms}\n")
@@ -125,6 +127,7 @@ func TestNoCacheOfWhatIsMomentary(t *testing.T) {
 // A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either,
 // at whatever depth, and what it puts out is kept for others.
 func TestCacheBeneathRerun(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: inner
@@ -166,6 +169,7 @@ tasks:
 
 // That an execution is to run without the cache was asked for beside its definition: a rerun with another input has it too.
 func TestRerunWithoutCache(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(caching)
 	r.crew()
@@ -190,6 +194,7 @@ func latest(r *rig, t *testing.T) flow.ID {
 
 // Outcomes are not older than the task allows, only what completed is kept, and what names files is not.
 func TestWhatIsCached(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  a: {action: noop, cache: {ttl: 10m}, with: {n: 1}}\n")
 	var output atomic.Pointer[string]
@@ -246,6 +251,7 @@ func TestWhatIsCached(t *testing.T) {
 // A submission with a cache ends with the outcome that is kept, of a task or of another submission with the same to do;
 // what is submitted without one runs.
 func TestCacheOfSubmissions(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		c := r.crew()
 		key := "figures"
@@ -337,6 +343,7 @@ func TestCacheOfSubmissions(t *testing.T) {
 }
 
 func TestCacheRefused(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		long, hour := strings.Repeat("k", fault.KeyLimit+1), time.Hour
 		for _, c := range []struct {

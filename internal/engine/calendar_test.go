@@ -19,6 +19,7 @@ var searches = []string{"Next", "Count", "Passed", "Tick", "Holds", "Changes"}
 
 // TestNoCalendarInATransaction reads the engine: what has a transaction asks no schedule for times, since all other requests wait for its end.
 func TestNoCalendarInATransaction(t *testing.T) {
+	t.Parallel()
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +87,7 @@ const costlyDocument = `{"kind":"schedule","name":"s","cron":["* * * * * *"],"ex
 // TestCostlyScheduleOfTheStore checks that a schedule that was stored, and whose times cost too much to find, is missed once, says why, and
 // stops neither others nor the next version of its document.
 func TestCostlyScheduleOfTheStore(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define(hourly + "---\n" + strings.Replace(hourly, "name: s\n", "name: other\n", 1))

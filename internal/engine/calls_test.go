@@ -8,6 +8,7 @@ import (
 
 // A worker has as many calls under way as transactions can serve side by side, two at the most.
 func TestCallsByCommitters(t *testing.T) {
+	t.Parallel()
 	for committers, want := range map[int]int{0: 1, 1: 1, 2: 2, 4: 2} {
 		e, err := New(Options{Store: unusedStore{}, Committers: committers})
 		if err != nil {

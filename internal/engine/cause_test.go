@@ -29,6 +29,7 @@ tasks:
 
 // A failed foreach names the item that failed, and never one that was cancelled for it.
 func TestAFailedForeachNamesTheFailure(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]string{{"oom", "real"}, {"oom", "late", "real"}, {"late", "oom", "real"}} {
 		onEachStore(t, func(r *rig) {
 			r.define(causes)
@@ -70,6 +71,7 @@ func TestAFailedForeachNamesTheFailure(t *testing.T) {
 
 // So does a workflow of workflows, whose task it is that failed there.
 func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(causes)
 		r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {

@@ -33,6 +33,7 @@ func (r *rig) called(w *hand, header string) (enforced, next string) {
 
 // A rule that calls itself through the outside is refused, whether it calls this Pawl or one that hands the chain on.
 func TestChainThroughTheOutside(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(calling, "caller", "refuse"))
 	w := r.worker()
@@ -68,6 +69,7 @@ func TestChainThroughTheOutside(t *testing.T) {
 
 // The tasks of a workflow that a rule runs carry its chain, and so does what is submitted with one.
 func TestChainOfTasks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("name: flow\ntasks: {a: {action: code, with: {language: bash, source: 'true'}}}\n---\nkind: rule\nname: caller\non: t\nrun: {action: flow}\n")
 	w := r.worker()
@@ -87,6 +89,7 @@ func TestChainOfTasks(t *testing.T) {
 
 // A chain goes on through a Pawl without rules.
 func TestChainWithoutRules(t *testing.T) {
+	t.Parallel()
 	var c chains
 	if got := c.header([]string{elsewhere + "0123456789abcdef", "gone", elsewhere + "fedcba9876543210"}); got != "0123456789abcdef,fedcba9876543210" {
 		t.Error(got)
@@ -94,6 +97,7 @@ func TestChainWithoutRules(t *testing.T) {
 }
 
 func TestBadChains(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for header, want := range map[string]string{
 		"caller": "no tag of a rule", "0123456789abcdeF": "no tag", "0123456789abcd": "no tag", "0123456789abcdef,,": "no tag",
@@ -125,6 +129,7 @@ const notice = "kind: rule\nname: tell\non: t\nrun: {action: webhook, input: {ur
 
 // A receiver that wants no more webhooks pauses the rule that sends them, once, and not one that was resumed or changed since.
 func TestReceiverGone(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(fmt.Sprintf(notice, "a"))
 		r.e.Settle(r.ctx)

@@ -13,6 +13,7 @@ import (
 
 // What a submission says about its retries is within the bounds that definitions have.
 func TestRetryOfASubmission(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	many := make([]string, 101)
 	for i := range many {

@@ -12,6 +12,7 @@ import (
 
 // Two workers that wait when a batch of work arrives get different pieces of it, in one transaction.
 func TestWaitingWorkersShareABatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	taken := make(chan []handoff.Assignment, 2)
 	hands := []*hand{r.worker(), r.worker()}
@@ -50,6 +51,7 @@ func TestWaitingWorkersShareABatch(t *testing.T) {
 // A worker that was given something is expected back for a moment. Later it may be gone for good, and then its session
 // must not be locked by the transaction that expects it.
 func TestWhoIsExpected(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	expected := func(want flow.ID) {
 		t.Helper()
@@ -76,6 +78,7 @@ func TestWhoIsExpected(t *testing.T) {
 
 // Of what comes together, a worker that waits gets what has the highest priority, and of that what came first.
 func TestPriorityOfWhatIsHandedOver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	taken := make(chan []handoff.Assignment, 1)
@@ -97,6 +100,7 @@ func TestPriorityOfWhatIsHandedOver(t *testing.T) {
 // A call of Take that comes while a transaction is under way is served by it, when there may be something in its queues: it does not
 // cost a commit of its own.
 func TestClaimDuringATransaction(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop"})

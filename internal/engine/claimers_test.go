@@ -4,6 +4,7 @@ import "testing"
 
 // A claimer for whom nothing was found is looked at again when something may have come, and not for each other claimer.
 func TestClaimersAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
 	c := claimers{queues: newQueueHints()}
 	add := func(queues ...string) *claimer {
 		k := &claimer{queues: queues}

@@ -55,6 +55,7 @@ func (r *rig) stageOf(of flow.ID, task string) flow.Stage {
 }
 
 func TestCleanup(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(deploys)
 		h := r.worker()
@@ -79,6 +80,7 @@ func TestCleanup(t *testing.T) {
 }
 
 func TestCleanupIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(deploys)
 	id := r.submit(Submission{Action: "long"})
@@ -96,6 +98,7 @@ func TestCleanupIsBounded(t *testing.T) {
 }
 
 func TestSecondCancelEndsCleanup(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(deploys)
 	for _, action := range []string{"long", "above"} {
@@ -116,6 +119,7 @@ func TestSecondCancelEndsCleanup(t *testing.T) {
 }
 
 func TestNoCleanup(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(deploys)
 	brief, killed := r.submit(Submission{Action: "brief"}), r.submit(Submission{Action: "above"})
@@ -136,6 +140,7 @@ func TestNoCleanup(t *testing.T) {
 
 // The clean-up of a sub-workflow is over when that of the workflow above is.
 func TestCleanupWithinThatOfTheWorkflowAbove(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(deploys)
 	id := r.submit(Submission{Action: "above"})
@@ -153,6 +158,7 @@ func TestCleanupWithinThatOfTheWorkflowAbove(t *testing.T) {
 
 // What is running when a workflow is cancelled goes on if its condition survives that, and what a foreach of it has not begun is begun.
 func TestCleanupGoesOn(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: w

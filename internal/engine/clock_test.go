@@ -67,6 +67,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 // A worker that renews its session before the recovery has noticed the jump keeps it, and its call for work is not the end
 // of the session either.
 func TestRenewalAfterClockJump(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	if err := r.e.recoverExpired(r.ctx); err != nil {
@@ -93,6 +94,7 @@ func TestRenewalAfterClockJump(t *testing.T) {
 // The recovery and a renewal can notice the same jump at the same moment. The second of them must not begin the leases anew:
 // a worker that has meanwhile gone would hold its work for another lease.
 func TestOneJumpRestartsLeasesOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	if err := r.e.recoverExpired(r.ctx); err != nil {
@@ -118,6 +120,7 @@ func TestOneJumpRestartsLeasesOnce(t *testing.T) {
 // Hand-offs that never arrived are found by how long ago they were claimed, which a jump makes a lie: they are looked for
 // again a lease later.
 func TestUndeliveredAfterClockJump(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop"})

@@ -57,6 +57,7 @@ func (b *batch) age(d time.Duration) { b.began = b.began.Add(-d) }
 
 // Callers are counted with the requests that they have handed in.
 func TestCallersOfAFlood(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	for range batchLimit + 10 {
 		g.request(1)
@@ -71,6 +72,7 @@ func TestCallersOfAFlood(t *testing.T) {
 
 // Requests share a transaction up to batchBytes, to which labels count: callers with small requests wait for all of it.
 func TestBytesOfABatch(t *testing.T) {
+	t.Parallel()
 	large := map[string]*submitOp{"payload": {}, "labels": {}}
 	large["payload"].request.Input = make([]byte, batchBytes/8)
 	large["labels"].request.Labels = map[string]string{"a": strings.Repeat("v", batchBytes/16/labelWeight-1), "b": strings.Repeat("v", batchBytes/16/labelWeight-1)}
@@ -91,6 +93,7 @@ func TestBytesOfABatch(t *testing.T) {
 
 // A request whose decision panics fails alone: the process and the requests beside it go on.
 func TestPanicFailsOneRequest(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		g := newGroup(3)
 		var good [2]*submitOp
@@ -121,6 +124,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 // Requests of callers do not wait for the follow-ups before them, however many there are: their batches alternate. A step of a workflow
 // waits once.
 func TestFollowUpsAlternateWithCallers(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	next := func(want int) *batch {
 		b := g.some(want)

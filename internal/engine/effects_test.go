@@ -10,6 +10,7 @@ import (
 // One transaction may write an execution more than once: a late report, and then what the end of its worker's session
 // decides. What the second write changes is counted once.
 func TestWhatAnExecutionWrittenTwiceCounts(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	session := flow.ID{9}
 	for name, c := range map[string]struct {

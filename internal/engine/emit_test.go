@@ -45,6 +45,7 @@ func (r *rig) signal(id flow.ID) flow.Signal {
 }
 
 func TestEmit(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		m := Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id": 1, "at": [1.0]}`), Key: "k", Subject: "db1", Source: "webhook:w",
 			Headers: map[string]string{"x-event": "push"}, Cause: flow.ID{1}, Rules: []string{"a"}}
@@ -87,6 +88,7 @@ func TestEmit(t *testing.T) {
 
 // In one call the same key twice is one signal, and one that is refused leaves the others alone.
 func TestEmitMany(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		all, err := r.e.Emit(r.ctx, []Emission{{Trigger: "t", Key: "k"}, {Trigger: "t", Key: "k"}, {Trigger: "T"}, {Trigger: "t", Key: "k", Subject: "x"}, {Trigger: "t"}})
 		if err != nil {
@@ -104,6 +106,7 @@ func TestEmitMany(t *testing.T) {
 }
 
 func TestEmitRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	long := strings.Repeat("x", 5000)
 	for path, m := range map[string]Emission{
@@ -136,6 +139,7 @@ func TestEmitRefusals(t *testing.T) {
 
 // Eight callers emit the same at once, on engines that share a store: there is one signal, and all are told of it.
 func TestEmitReplicas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		other := r.replica(func(o *Options) { o.Uptime = nil })
 		for range 10 {
@@ -166,6 +170,7 @@ func TestEmitReplicas(t *testing.T) {
 
 // Signals of a trigger that says so are kept for a shorter or a longer time than others, also when all others are kept for ever.
 func TestTriggerKeeps(t *testing.T) {
+	t.Parallel()
 	for _, retention := range []time.Duration{24 * time.Hour, 0} {
 		r := newRig(t, func(o *Options) { o.SignalRetention = retention })
 		r.apply("kind: trigger\nname: short\nkeep: 1h\n---\nkind: trigger\nname: long\nkeep: 30d\n")
@@ -207,6 +212,7 @@ func TestTriggerKeeps(t *testing.T) {
 }
 
 func TestSignalRetention(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.SignalRetention = time.Hour })
 	id := r.emit(Emission{Trigger: "t", Key: "k"}).Signal
 	if n, err := r.e.dropSignals(r.ctx); n != 0 || err != nil {
@@ -226,6 +232,7 @@ func TestSignalRetention(t *testing.T) {
 
 // A body that comes again under another id is kept as a replay for as long as it is remembered; under its own id it is the first signal.
 func TestReplayedBody(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		m := Emission{Trigger: "push", Key: "1", Data: json.RawMessage(`{"a":1}`), Body: [32]byte{1}, Replay: time.Hour}
 		first := r.emit(m)
@@ -298,6 +305,7 @@ func (s *scanning) OldestSignals(ctx context.Context, after string, n int) ([]st
 
 // Of triggers with more old signals than one transaction removes all are removed in one pass, which looks through the triggers once.
 func TestSignalRetentionLooksOnce(t *testing.T) {
+	t.Parallel()
 	s := &scanning{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store, o.SignalRetention = o.Store, s, 24*time.Hour })
 	for _, trigger := range []string{"a", "b"} {
@@ -315,6 +323,7 @@ func TestSignalRetentionLooksOnce(t *testing.T) {
 
 // Signals that cannot be removed keep none of other triggers.
 func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := &holding{trigger: "b"}
 	r := newRig(t, func(o *Options) { s.Store, o.Store, o.SignalRetention = o.Store, s, time.Hour })
 	ids := map[string]flow.ID{}
@@ -337,6 +346,7 @@ func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
 
 // A panic while one signal is prepared, which happens in a goroutine of its own, is the verdict on that signal.
 func TestPanicWhileASignalIsPrepared(t *testing.T) {
+	t.Parallel()
 	var on atomic.Bool
 	r := newRig(t, func(o *Options) {
 		id := o.NewID

@@ -15,6 +15,7 @@ import (
 
 // TestEndingIsWhatIsStored compares what callers that wait are given, which comes from the commit, with what the store has.
 func TestEndingIsWhatIsStored(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`name: pair
 tasks:
@@ -73,6 +74,7 @@ func show(x *flow.Execution) string {
 
 // TestEndingOfWhatIsThere waits for what was submitted before, has ended before, was refused, or does not end in time.
 func TestEndingOfWhatIsThere(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	s := Submission{Action: "noop", Input: json.RawMessage(`1`), IdempotencyKey: "k"}

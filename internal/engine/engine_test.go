@@ -21,6 +21,7 @@ import (
 )
 
 func TestSubmitClaimFinish(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"x":1}`), Labels: map[string]string{"a": "b"}})
@@ -48,6 +49,7 @@ func TestSubmitClaimFinish(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.worker().serve(echo)
 	const clients, each = 20, 25
@@ -79,6 +81,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	s := Submission{Action: "noop", Input: json.RawMessage(`{"a": 1}`), IdempotencyKey: "k"}
 	id := r.submit(s)
@@ -107,6 +110,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestBadSubmissions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	high := 5000
 	for _, c := range []struct {
@@ -142,6 +146,7 @@ func TestBadSubmissions(t *testing.T) {
 }
 
 func TestQueuesBecomeKnownWhenServed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Queues = []string{"declared"} })
 	r.submit(Submission{Action: "noop", Queue: "declared"})
 	r.worker("gpu")
@@ -153,6 +158,7 @@ func TestQueuesBecomeKnownWhenServed(t *testing.T) {
 }
 
 func TestKeyIsFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	var ids []flow.ID
@@ -186,6 +192,7 @@ func TestKeyIsFirstComeFirstServed(t *testing.T) {
 }
 
 func TestWhySaysThatAWorkflowLocksItselfOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: w
@@ -205,6 +212,7 @@ tasks:
 }
 
 func TestWhenFull(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	full := func(w flow.WhenFull) Submission {
@@ -241,6 +249,7 @@ func TestWhenFull(t *testing.T) {
 }
 
 func TestPriority(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	low, high := -1, 7
 	var want []flow.ID
@@ -259,6 +268,7 @@ func TestPriority(t *testing.T) {
 }
 
 func TestRetryWaitsAndThenRuns(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1, Retry: &flow.Retry{MaxAttempts: 2, Delay: time.Hour}})
@@ -286,6 +296,7 @@ func TestRetryWaitsAndThenRuns(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	later := r.submit(Submission{Action: "noop", NotBefore: time.Now().Add(time.Minute)})
 	queue := r.submit(Submission{Action: "noop", Settings: flow.Settings{QueueTimeout: 10 * time.Minute}})
@@ -345,6 +356,7 @@ func TestEarliestMomentWins(t *testing.T) {
 type noStore struct{ store.Store }
 
 func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Settings: flow.Settings{TotalTimeout: 10 * time.Second}, Retry: &flow.Retry{MaxAttempts: 5}})
@@ -364,6 +376,7 @@ func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	waiting := r.submit(Submission{Action: "noop"})
 	if x, err := r.e.Cancel(r.ctx, waiting, "changed my mind"); err != nil || x.Stage != flow.Cancelled {
@@ -403,6 +416,7 @@ func TestCancel(t *testing.T) {
 
 // Who does not want to wait cancels again, or kills: the worker is told so.
 func TestOrdersWithoutGrace(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	for name, end := range map[string]func(flow.ID) error{
@@ -435,6 +449,7 @@ func TestOrdersWithoutGrace(t *testing.T) {
 
 // What has ended in another way than by a cancel cannot be cancelled any more.
 func TestCancelOfWhatHasEnded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	completed, failed := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
@@ -454,6 +469,7 @@ func TestCancelOfWhatHasEnded(t *testing.T) {
 }
 
 func TestRetryByHandIsANewExecution(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`7`)})
@@ -472,6 +488,7 @@ func TestRetryByHandIsANewExecution(t *testing.T) {
 
 // A call for a retry that is sent again, because its answer was lost, gives the same execution.
 func TestRetryOnceForAKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	one, other := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
@@ -498,6 +515,7 @@ func TestRetryOnceForAKey(t *testing.T) {
 }
 
 func TestLostSession(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop"})
@@ -536,6 +554,7 @@ func TestLostSession(t *testing.T) {
 }
 
 func TestNobodyWritesAnothersLog(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h, thief := r.worker(), r.worker("other")
 	id := r.submit(Submission{Action: "noop"})
@@ -555,6 +574,7 @@ func TestNobodyWritesAnothersLog(t *testing.T) {
 }
 
 func TestClosedSessionGivesBackAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop"})
@@ -568,6 +588,7 @@ func TestClosedSessionGivesBackAtOnce(t *testing.T) {
 }
 
 func TestGapHealsOrEndsTheAttempt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	heals, stays := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
@@ -594,6 +615,7 @@ func TestGapHealsOrEndsTheAttempt(t *testing.T) {
 }
 
 func TestPoisonHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	a, b := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
@@ -629,6 +651,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 }
 
 func TestTakersWaitAndAreReleased(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -667,6 +690,7 @@ outputs: {l: "${{ tasks.end.output.l }}", r: "${{ tasks.end.output.r }}"}
 `
 
 func TestWorkflow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(diamond)
 	r.worker().serve(echo)
@@ -687,6 +711,7 @@ func TestWorkflow(t *testing.T) {
 }
 
 func TestWorkflowFailsFastAndHandlesFailure(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: f
@@ -728,6 +753,7 @@ outputs: {seen: "${{ tasks.after.output.v }}"}
 }
 
 func TestCancelWorkflow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: w
@@ -754,6 +780,7 @@ tasks:
 }
 
 func TestSubWorkflow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: child
@@ -778,6 +805,7 @@ outputs: {y: "${{ tasks.two.output.y }}", bad: "${{ tasks.bad.error.code }}"}
 
 // The first step of a new workflow is handed to a worker that waits already, marks and all.
 func TestFirstStepForAWaitingWorker(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: w
@@ -807,6 +835,7 @@ tasks:
 // A task that is over as soon as it is made makes its workflow look again in the same transaction, in which sub-workflows
 // have just been made: it must see them.
 func TestSubWorkflowsBesideARefusedTask(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: child
@@ -847,6 +876,7 @@ tasks:
 }
 
 func TestWorkflowRetryStartsAnew(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: w
@@ -875,6 +905,7 @@ tasks:
 }
 
 func TestWideFanOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Rows = 100 }) // so that it takes several transactions
 	const n = 217
 	r.define(`
@@ -899,6 +930,7 @@ outputs: {n: "${{ tasks.all.output.n }}"}
 }
 
 func TestDefineChecksReferences(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	defs, err := definition.Parse("t.yaml", []byte("name: w\ntasks:\n  a: {action: nobody}\n  b: {action: noop, queue: nowhere}\n"))
 	if err != nil {
@@ -912,6 +944,7 @@ func TestDefineChecksReferences(t *testing.T) {
 }
 
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Hour })
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
@@ -939,6 +972,7 @@ func TestRetention(t *testing.T) {
 
 // With a short retention the walks follow one another quickly.
 func TestShortRetention(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Second })
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
@@ -951,6 +985,7 @@ func TestShortRetention(t *testing.T) {
 
 // What ends in the transaction in which it was written for the first time ends once.
 func TestEndsAreCountedOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  never: {if: \"${{ false }}\", action: noop}\n")
 	for i, key := range []string{"", "k"} {

@@ -28,6 +28,7 @@ func (r *rig) whySignal(id flow.ID, rule string) string {
 
 // Why a rule has fired or not is said by the rules as they were when the signal came.
 func TestWhySignal(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(ruleBook)
 		v := r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id":"1","host":"db1"}`)})
@@ -66,6 +67,7 @@ func TestWhySignal(t *testing.T) {
 }
 
 func TestWhyRule(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(ruleBook)
 	state := func(name string) string {
@@ -101,6 +103,7 @@ func TestWhyRule(t *testing.T) {
 
 // What a rule would have made of the past is said by the functions that fire it, and stores nothing.
 func TestRulesOnThePast(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nif: signal.data.n > 5\nrun: {action: noop, input: {n: '${{ signal.data.n }}'}}\n")
 		for i := range 10 {
@@ -134,6 +137,7 @@ func TestRulesOnThePast(t *testing.T) {
 
 // A rule is asked about the past once for each signal, however often and by however many at once.
 func TestReplayRule(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		for i := range 10 {
 			r.emit(Emission{Trigger: "t", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
@@ -180,6 +184,7 @@ func TestReplayRule(t *testing.T) {
 
 // What Verify finds of rules and signals, planted.
 func TestVerifyRules(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
 	generation := r.e.rules.current.Load().Generation

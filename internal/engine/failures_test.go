@@ -12,6 +12,7 @@ import (
 // A schedule pauses itself when as many of its executions as its document says have failed one after the other. What succeeds, and being
 // resumed, begins the count anew; what is cancelled or has not ended says nothing.
 func TestPauseAfter(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define("kind: schedule\nname: s\nevery: 1h\noverlap: allow\npause_after: 2\nrun: {action: noop}\n")

@@ -23,6 +23,7 @@ concurrency: {key: converters, limit: 1, fair_by: "${{ input.by }}", weight: 2}
 // Those who wait for a key take turns by their weights, however many executions each has waiting, within a priority;
 // the turns begin anew when nobody waits.
 func TestFairLine(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(sharedFairly)
 		w := r.worker()
@@ -77,6 +78,7 @@ func TestFairLine(t *testing.T) {
 
 // Tasks of workflows and lines without fair_by go as they did.
 func TestFairTasks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ninput: {type: object}\ntasks:\n  a: {action: noop, concurrency: {key: k, limit: 1, fair_by: '${{ input.by }}', weight: 3}}\n  b: {action: noop, concurrency: {key: plain, limit: 1}}\n")
 	w := r.submit(Submission{Action: "w", Input: []byte(`{"by":"ada"}`)})

@@ -12,6 +12,7 @@ import (
 
 // A submission may say its own rate and whose it is, also of an action that says others; and is known by them again.
 func TestFlowControlOfSubmissions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: a\naction: noop\nrate: {key: own, limit: 1, per: 1h}\n")
 	rate := &flow.Rate{Key: "mails", Limit: 1, Per: time.Hour, Burst: 2}

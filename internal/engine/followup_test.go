@@ -14,6 +14,7 @@ import (
 // The step of a workflow that has many children goes into a transaction of its own, one at a time: beside it the requests of callers
 // and other follow-ups find committers, and the rows of other workflows are free.
 func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	for i := range 3 {
 		g.e.followUp(&advanceOp{id: flow.ID{1, byte(i)}, wide: true})
@@ -46,6 +47,7 @@ func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 
 // One batch of follow-ups is under way at a time: the other committers are there for callers.
 func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	for i := range followUpLimit + 1 {
 		g.e.followUp(&advanceOp{id: flow.ID{1, byte(i)}})
@@ -107,6 +109,7 @@ func (t *writesTx) Apply(ctx context.Context, d store.Delta) error {
 // A value of a document may take a second to compute. The transaction that computes one creates that child and ends its turn, so that other
 // callers wait for one value and not for all of a workflow.
 func TestTransactionsComputeLittle(t *testing.T) {
+	t.Parallel()
 	w := &writes{}
 	onEachStore(t, func(r *rig) {
 		w.created = nil
@@ -139,6 +142,7 @@ func TestTransactionsComputeLittle(t *testing.T) {
 // The transaction of a caller's request creates few children of a workflow, because other callers wait for it; follow-ups create the
 // others, up to the whole budget at a time.
 func TestCallersWaitForFewChildren(t *testing.T) {
+	t.Parallel()
 	const n = 3000
 	w := &writes{}
 	onEachStore(t, func(r *rig) {

@@ -15,6 +15,7 @@ import (
 
 // A task that is given an output ends with it and does not run; what comes after it goes on from that.
 func TestRerunWithGivenOutputs(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(chainOfItems)
 		c := r.crew(`{"item":1}`)

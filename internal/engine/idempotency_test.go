@@ -16,6 +16,7 @@ import (
 
 // A submission whose answer was lost gives its execution although the definition has changed meanwhile.
 func TestResubmissionOfWhatIsNoLongerAccepted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ninput: {type: object, properties: {a: {type: string}}}\ntasks:\n  a: {action: noop}\n")
 	s := Submission{Action: "w", Input: json.RawMessage(`{"a":"x"}`), IdempotencyKey: "once"}
@@ -125,6 +126,7 @@ func (r *rig) count() int {
 
 // A batch with a key is one request: the same gives the same executions in the same order, another one nothing.
 func TestBatchWithAKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const n = 1200 // more than go into one transaction
 	subs := batchOf(n)
@@ -175,6 +177,7 @@ func TestBatchWithAKey(t *testing.T) {
 
 // Items that are refused do not stop the others; when they are accepted later, the batch goes on with what it has.
 func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", IdempotencyKey: "taken"})
 	submitted := func(want int64) {
@@ -239,6 +242,7 @@ func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 
 // A batch all of whose items are refused leaves nothing, not even its key.
 func TestBatchWithAKeyAndNothingElse(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	out, err := r.e.SubmitBatch(r.ctx, "k", []Submission{{Action: "none"}, {Action: "none"}})
 	if err != nil || out[0].Err == nil || out[1].Err == nil {
@@ -251,6 +255,7 @@ func TestBatchWithAKeyAndNothingElse(t *testing.T) {
 
 // Of different batches that come at once with one key, one is accepted as a whole and the others not at all.
 func TestRacingBatchesWithAKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	race := func(key string, variants int) (accepted [][]flow.ID) {
 		var mu sync.Mutex
@@ -299,6 +304,7 @@ func TestRacingBatchesWithAKey(t *testing.T) {
 // What may start some time after it is accepted starts so long after the first request: the same request again changes nothing, and moves
 // nothing.
 func TestStartIn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	s := Submission{Action: "noop", StartIn: 10 * time.Minute, IdempotencyKey: "later"}

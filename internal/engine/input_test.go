@@ -11,6 +11,7 @@ import (
 
 // A client that lost an answer sends its bytes again, cut elsewhere than the first time.
 func TestFeedAgainFromWithinAPiece(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		id := r.submit(Submission{Action: "noop"})
 		text := make([]byte, 3000)
@@ -40,6 +41,7 @@ func TestFeedAgainFromWithinAPiece(t *testing.T) {
 
 // Input that came in more pieces than a page of the store holds is compared whole.
 func TestFeedAgainOverManyPieces(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		id := r.submit(Submission{Action: "noop"})
 		var text []byte

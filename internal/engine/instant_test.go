@@ -21,6 +21,7 @@ func (r *rig) instantWorker() *hand {
 // A call of Take brings executions of instant kinds beyond the slots that it asks for, whether they waited or come while it
 // waits; of the others it brings as many as it asks for, in their order.
 func TestInstantKindsNeedNoSlots(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB, ...func(*Options)) *rig{"sqlite": newRig, "postgres": newPostgresRig} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t)
@@ -96,6 +97,7 @@ func TestInstantKindsNeedNoSlots(t *testing.T) {
 // A claimer that still has room has looked behind what occupies no slot: otherwise it would be given what the transaction creates before
 // what waits.
 func TestRoomMeansThatNothingWaits(t *testing.T) {
+	t.Parallel()
 	lasting := Submission{Action: "http", Input: []byte(`{"url": "http://127.0.0.1:1"}`)}
 	for _, waiting := range [][]Submission{
 		{{Action: "noop"}, lasting}, {lasting, {Action: "noop"}}, {{Action: "noop"}, {Action: "noop"}, lasting, {Action: "noop"}},

@@ -110,6 +110,7 @@ func (r *rig) within(d time.Duration, what string, is func() bool) {
 // A report is recorded whatever becomes of the workflow that goes on by it: the store refuses the workflow's next task, and the
 // task that has ended keeps its end.
 func TestReportIsRecordedThoughTheNextStepIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define("name: w\ntasks:\n  one: {action: noop}\n  two: {needs: [one], action: noop}\n  three: {needs: [one], action: noop}\n")
 		s.set(func(d *flow.Draft) bool { return d.New && d.Task == "two" })
@@ -134,6 +135,7 @@ func TestReportIsRecordedThoughTheNextStepIsRefused(t *testing.T) {
 
 // The same where the second try, without the next step, meets a conflict: it is repeated.
 func TestRefusedStepInConflict(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define("name: w\ntasks:\n  one: {action: noop}\n  two: {needs: [one], action: noop}\n")
 		s.set(func(d *flow.Draft) bool { return d.New && d.Task == "two" })
@@ -156,6 +158,7 @@ func TestRefusedStepInConflict(t *testing.T) {
 
 // The attempt of a report that the store does not take is taken back: its worker has been told to stop, and would never end it.
 func TestAttemptOfAReportThatCannotBeStored(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		h := r.worker()
 		id := r.submit(Submission{Action: "noop"})
@@ -172,6 +175,7 @@ func TestAttemptOfAReportThatCannotBeStored(t *testing.T) {
 
 // The same where one batch has many reports: all are recorded, and the other workflows go on.
 func TestNeighboursOfARefusedStep(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define("name: bad\ntasks:\n  one: {action: noop}\n  two: {needs: [one], action: noop}\n---\nname: good\ntasks:\n  one: {action: noop}\n  next: {needs: [one], action: noop}\n")
 		s.set(func(d *flow.Draft) bool { return d.New && d.Task == "two" })
@@ -212,6 +216,7 @@ func TestNeighboursOfARefusedStep(t *testing.T) {
 // A workflow ends though what follows from its end is refused: the first step of the workflow behind it in the line of its key, or the
 // next step of the workflow above it. Only that one fails.
 func TestEndBesideARefusedFollowUp(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define(`
 name: good
@@ -254,6 +259,7 @@ tasks:
 
 // A timer whose workflow cannot go on stops no other timer.
 func TestTimersGoOnBesideARefusedStep(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define(`
 name: bad
@@ -279,6 +285,7 @@ tasks:
 
 // What is due and cannot be written is put aside; what is due beside it goes on in the same round.
 func TestDueBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck && d.Stage == flow.Completed })
@@ -303,6 +310,7 @@ func TestDueBesideWhatIsRefused(t *testing.T) {
 
 // Where even putting aside is refused, the loop goes on with the others.
 func TestDueBesideWhatCannotBePutAside(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck })
@@ -322,6 +330,7 @@ func TestDueBesideWhatCannotBePutAside(t *testing.T) {
 
 // What a lost worker held and cannot be taken back hides neither its other attempts nor those of other lost workers.
 func TestRecoveryBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		var ids []flow.ID
 		var hands []*hand
@@ -346,6 +355,7 @@ func TestRecoveryBesideWhatIsRefused(t *testing.T) {
 
 // A hand-off that never arrived and cannot be taken back hides no other.
 func TestUnstartedBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		h := r.worker()
 		var ids []flow.ID
@@ -369,6 +379,7 @@ func TestUnstartedBesideWhatIsRefused(t *testing.T) {
 
 // An execution in the line of a key that cannot be admitted keeps no other from going.
 func TestLineBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		h := r.worker()
 		sub := func() flow.ID { return r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1}) }
@@ -384,6 +395,7 @@ func TestLineBesideWhatIsRefused(t *testing.T) {
 
 // Retention removes what can be removed beside an execution that cannot.
 func TestRetentionBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	c := &clinging{}
 	r := newRig(t, func(o *Options) {
 		c.Store, o.Store, o.Retention = o.Store, c, time.Hour
@@ -412,6 +424,7 @@ func TestRetentionBesideWhatIsRefused(t *testing.T) {
 
 // An execution that is a part of the walk by itself, such as one with 32 MB of content, and cannot be removed is passed over as well.
 func TestRetentionBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	c := &clinging{}
 	r := newRig(t, func(o *Options) { c.Store, o.Store = o.Store, c })
 	h := r.worker()
@@ -460,6 +473,7 @@ func (t *clingingTx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, erro
 
 // A workflow whose definition this program cannot read waits for one that can, and holds up no other; it can be cancelled.
 func TestUnreadableDefinition(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.define("name: w\ntasks:\n  one: {action: noop}\n  two: {needs: [one], action: noop}\n---\nname: good\ntasks:\n  one: {action: noop}\n")
 		h := r.worker()

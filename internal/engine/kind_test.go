@@ -59,6 +59,7 @@ tasks:
 
 // A worker is given what it has a handler for, whatever queues it serves, and nothing else.
 func TestKindChoosesWorker(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
 	r.define(handled)
 	queues := []string{flow.DefaultQueue, "resize"}
@@ -92,6 +93,7 @@ func TestKindChoosesWorker(t *testing.T) {
 
 // Why says that a handler is missing, and what would help.
 func TestWhyNoHandler(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
 	r.define(handled)
 	id := r.submit(Submission{Action: "thumb"})
@@ -127,6 +129,7 @@ func TestWhyNoHandler(t *testing.T) {
 
 // A queue that only programs with handlers serve runs nothing built-in, and why says so.
 func TestWhyNoBuiltInKinds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.workerOn([]string{"sums"}, "add")
 	id := r.submit(Submission{Action: "noop", Queue: "sums"})
@@ -138,6 +141,7 @@ func TestWhyNoBuiltInKinds(t *testing.T) {
 
 // A worker that runs some of the built-in kinds is refused: what it would be given could be of the others.
 func TestHalfAWorkerIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, kinds := range [][]string{{"noop"}, {"noop", "resize"}, {"container"}, {"workflow"}} {
 		if _, err := r.e.Open(r.ctx, handoff.Session{Name: "half", Queues: []string{flow.DefaultQueue}, Kinds: kinds, Slots: 1}); err == nil {
@@ -148,6 +152,7 @@ func TestHalfAWorkerIsRefused(t *testing.T) {
 
 // The name of a runtime cannot be one that puts an execution before the workers of a handler.
 func TestRuntimeIsNoKind(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Input: json.RawMessage(`{"runtime":"kind:resize"}`)}})
 	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "is not the name of a runtime") {
@@ -157,6 +162,7 @@ func TestRuntimeIsNoKind(t *testing.T) {
 
 // What a worker declines is tried again after a pause that grows, by whatever worker, and does not count.
 func TestDecline(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 1}})
@@ -184,6 +190,7 @@ func TestDecline(t *testing.T) {
 
 // A webhook has the policy of its kind by whichever way it is submitted, unless something says another one.
 func TestWebhookHasAPolicy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	input := json.RawMessage(`{"url":"https://hooks.example.com","event":"e","secret_env":"S"}`)
 	r.define(`

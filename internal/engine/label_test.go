@@ -32,6 +32,7 @@ func (h *hand) expect(want ...flow.ID) []handoff.Assignment {
 
 // What asks for labels goes to a worker that has all of them; a worker with labels serves what asks for none, too.
 func TestLabelsChooseWorker(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	plain, t4 := r.worker(), r.workerLabelled("gpu=t4,zone=eu")
 	special := r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"zone": "eu", "gpu": "a100"}})
@@ -71,6 +72,7 @@ func TestLabelsChooseWorker(t *testing.T) {
 // Labels of an action, of a task, of a submission, a runtime and a language come together in one lane, however they are
 // ordered; the one that is nearer to the run wins over another with the same key.
 func TestLabelsCompose(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	r.define("name: train\naction: noop\nworker_labels: {gpu: a100, zone: eu}\n")
 	r.define("name: whole\ntasks:\n  one: {action: train, with: {runtime: boat, language: 'code:f#'}, worker_labels: {zone: us, ssd: true}}\n  two: {action: noop}\n")
@@ -104,6 +106,7 @@ func TestLabelsCompose(t *testing.T) {
 
 // What does not inherit: a workflow's tasks do not get the labels of the task that the workflow is, and neither do its own.
 func TestLabelsAreNotInherited(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: inner\ntasks:\n  step: {action: noop}\n")
 	r.define("name: outer\ntasks:\n  sub: {action: inner, worker_labels: {gpu: a100}}\n")
@@ -115,6 +118,7 @@ func TestLabelsAreNotInherited(t *testing.T) {
 
 // Within what a worker serves, lanes or not, the highest priority goes first and then who came first.
 func TestOrderAcrossLanes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	gpu, zone := map[string]string{"gpu": "a100"}, map[string]string{"zone": "eu"}
 	high := 5
@@ -129,6 +133,7 @@ func TestOrderAcrossLanes(t *testing.T) {
 
 // A concurrency key is one key in all lanes: a slot that is freed in one admits what waits for another.
 func TestKeyAcrossLanes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	one, two := r.workerLabelled("gpu=a100"), r.workerLabelled("gpu=t4")
 	submit := func(gpu string) flow.ID {
@@ -148,6 +153,7 @@ func TestKeyAcrossLanes(t *testing.T) {
 // A worker that waits gets the first execution that ever asks for some of its labels; lanes that it does not serve are
 // nothing to it.
 func TestFirstOfALabel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	able := r.workerLabelled("gpu=a100,zone=eu,disk=ssd")
 	for i := range 200 {
@@ -167,6 +173,7 @@ func TestFirstOfALabel(t *testing.T) {
 
 // The lanes that others have declared are found among everything else that the store has versions of.
 func TestLanesAreFoundInTheStore(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const lanes = 600 // more than two pages
 	for i := range lanes {
@@ -193,6 +200,7 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 }
 
 func TestLabelsAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	r.define("name: flow\ntasks:\n  a: {action: noop}\n")
 	long := map[string]string{}
@@ -246,6 +254,7 @@ func TestLabelsAreRefused(t *testing.T) {
 
 // A check stores no lane: lanes are bounded in number and never forgotten, so checks alone could use them up.
 func TestCheckStoresNoLane(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	x, err := r.e.CheckSubmission(r.ctx, Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
 	if err != nil || !flow.Narrow(x.Queue) {
@@ -262,6 +271,7 @@ func TestCheckStoresNoLane(t *testing.T) {
 
 // Lanes are bounded in number, because they are never forgotten.
 func TestLanesAreFew(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
 	for i := range lanesLimit - 1 {

@@ -64,6 +64,7 @@ func awaitTakers(t testing.TB, e *Engine, n int) {
 
 // What needs a runtime waits for a worker that has it, and is in nobody's way.
 func TestRuntimeChoosesWorker(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	plain := r.worker()
 	special := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
@@ -101,6 +102,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 
 // A worker that already waits gets the first execution that ever needs one of its runtimes, also a workflow's task.
 func TestFirstOfALane(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	r.define("name: sail\ntasks:\n  go: {action: noop, with: {runtime: ship}}\n")
 	for _, s := range []Submission{
@@ -122,6 +124,7 @@ func TestFirstOfALane(t *testing.T) {
 
 // Lanes come into use while transactions look at who waits. The race detector judges.
 func TestLanesBesideTransactions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.workerWith("boat")
 	ctx, stop := context.WithCancel(r.ctx)
@@ -152,6 +155,7 @@ func TestLanesBesideTransactions(t *testing.T) {
 
 // A lane that another server has filled is found by this one's workers.
 func TestLaneOfAnotherReplica(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
 	r.e.lanes.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 // Each execution in the line of a key goes by its own limit: when the head is admitted, the one behind it may be, too.
 func TestLineOfMixedLimits(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
 		sub := func(limit int) flow.ID { return r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: limit}) }
@@ -30,6 +31,7 @@ func TestLineOfMixedLimits(t *testing.T) {
 
 // A newcomer that becomes the head of a line by its priority goes at once when its limit allows it.
 func TestNewHeadOfALine(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		sub := func(limit, priority int) flow.ID {
 			return r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: limit, Priority: &priority})
@@ -48,6 +50,7 @@ func TestNewHeadOfALine(t *testing.T) {
 
 // A line that one transaction cannot admit as a whole goes on in the next ones.
 func TestLongLine(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		ids := []flow.ID{r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1}), r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1})}
 		for range 25 {
@@ -73,6 +76,7 @@ func TestLongLine(t *testing.T) {
 
 // cancel_oldest ends the oldest holder when its slot is the newcomer's, and otherwise nothing.
 func TestCancelOldest(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		sub := func(limit int, when flow.WhenFull) flow.ID {
 			return r.submit(Submission{Action: "noop", Key: "k", KeyLimit: limit, WhenFull: when})

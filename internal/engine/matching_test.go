@@ -53,6 +53,7 @@ func (r *rig) of(action string, n int) []*flow.Execution {
 
 // An end about which a rule is becomes a signal with it, and the rule runs once; other ends say nothing.
 func TestEndsAsSignals(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(endBook)
 		h := r.worker()
@@ -86,6 +87,7 @@ func TestEndsAsSignals(t *testing.T) {
 
 // A rule on any failure runs for each, and not for the failure of what it has started itself.
 func TestAnyFailure(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("name: page\naction: noop\n---\nkind: rule\nname: on-call\non: execution.ended\nif: signal.data.status == \"failed\"\n" +
 			"run: {action: page, input: {of: '${{ signal.data.action }}'}}\n")
@@ -113,6 +115,7 @@ func TestAnyFailure(t *testing.T) {
 
 // What a rule has started carries the chain, so that rules which lead to one another end.
 func TestEndlessRules(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("name: a\naction: noop\n---\nname: b\naction: noop\n---\nkind: rule\nname: ping\non: execution.ended\nif: signal.data.action == \"a\"\nreentry: allow\ndepth: 3\nrun: {action: b}\n" +
 		"---\nkind: rule\nname: pong\non: execution.ended\nif: signal.data.action == \"b\"\nrun: {action: a}\n")
@@ -129,6 +132,7 @@ func TestEndlessRules(t *testing.T) {
 
 // Signals that a server kept as new before it ended are matched by another one, under the rules of their time.
 func TestNewSignalsOfAnotherLife(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, input: {v: 1}}\n")
 		generation := r.e.rules.current.Load().Generation
@@ -151,6 +155,7 @@ func TestNewSignalsOfAnotherLife(t *testing.T) {
 
 // A server that has been idle decides about its first end by the rules that another one has put in force meanwhile.
 func TestEndOnIdleReplica(t *testing.T) {
+	t.Parallel()
 	r := newPostgresRig(t)
 	other := r.replica(func(o *Options) { o.Uptime = nil })
 	r.apply(endBook)
@@ -164,6 +169,7 @@ func TestEndOnIdleReplica(t *testing.T) {
 
 // Two servers that match the same signals at once start one execution for each.
 func TestMatchingReplicas(t *testing.T) {
+	t.Parallel()
 	r := newPostgresRig(t)
 	other := r.replica(func(o *Options) { o.Uptime = nil })
 	r.apply(endBook)
@@ -190,6 +196,7 @@ func TestMatchingReplicas(t *testing.T) {
 
 // A signal whose executions the store refuses harms none of its neighbours: its rules have failed, and say why.
 func TestMatchingBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.apply("name: x\naction: noop\n---\nname: y\naction: noop\n---\nkind: rule\nname: a\non: execution.ended\nif: signal.data.action == \"x\"\nrun: {action: y, labels: {from: a}, input: {of: '${{ signal.data.labels.n }}'}}\n")
 		s.set(func(d *flow.Draft) bool { return d.Action == "y" && string(d.Input) == `{"of":"3"}` })

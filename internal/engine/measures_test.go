@@ -11,6 +11,7 @@ import (
 
 // The age of the commits is that of the oldest one under way, also when a younger one beside it has ended.
 func TestAgeOfCommits(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	want := func(what string, least, most time.Duration) {
 		t.Helper()
@@ -39,6 +40,7 @@ func TestAgeOfCommits(t *testing.T) {
 // The age of the requests is that of the oldest one that no transaction has taken yet: a transaction that has no room for all of
 // them leaves the younger ones.
 func TestAgeOfPendingRequests(t *testing.T) {
+	t.Parallel()
 	g := newGatherer(t)
 	want := func(what string, least, most time.Duration) {
 		t.Helper()
@@ -71,6 +73,7 @@ func TestAgeOfPendingRequests(t *testing.T) {
 
 // Ends are counted by status.
 func TestEndsByStatus(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	for range 3 {
@@ -97,6 +100,7 @@ func TestEndsByStatus(t *testing.T) {
 
 // The engine says when retention was last through all that has ended, and nothing while it is off.
 func TestRetentionsLastPass(t *testing.T) {
+	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond)
 	on := newRig(t, func(o *Options) { o.Retention = time.Hour })
 	on.within(patience, "retention has not been through", func() bool { return !on.e.Stats().Retained.IsZero() })

@@ -43,6 +43,7 @@ func (r *rig) mail(to string) *flow.Execution {
 
 // A rate lets a burst begin at once and spaces the others; what waits says so, begins at its slot, and takes no other for its retries.
 func TestRate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(rated)
 	var slots []time.Duration
@@ -92,6 +93,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestRateOver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(rated)
 	if x := r.get(r.submit(Submission{Action: "drop"})); x.Place != flow.Ready {
@@ -124,6 +126,7 @@ func TestRateOver(t *testing.T) {
 
 // However many servers and submitters there are, no more begin than the rate allows, and no slot is given twice.
 func TestRateReplicas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: fast\naction: noop\nrate: {key: k, limit: 100, per: 100s, burst: 3}\n")
 		other := r.replica(func(o *Options) { o.Uptime = nil })
@@ -171,6 +174,7 @@ func TestRateReplicas(t *testing.T) {
 }
 
 func TestDropMeters(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: quick\naction: noop\nrate: {key: 'k${{ input.n }}', limit: 1000, per: 1s}\n---\nname: slow\naction: noop\nrate: {key: slow, limit: 1, per: 24h}\n")
 		for n := range 3 {

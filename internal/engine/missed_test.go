@@ -15,6 +15,7 @@ import (
 
 // What a session is missing is found whatever else it and others hold, with its input, also over several pages.
 func TestMissed(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h, other := r.worker(), r.worker()
 		const all = unstartedPage + 10
@@ -55,6 +56,7 @@ func TestMissed(t *testing.T) {
 
 // Reports that are on their way when a lease has run out come before the recovery.
 func TestRecoveryWaitsForLateReports(t *testing.T) {
+	t.Parallel()
 	var late atomic.Pointer[func() error]
 	r := newRig(t, func(o *Options) {
 		o.Late = func(context.Context) error {

@@ -11,6 +11,7 @@ import (
 
 // A name that nothing has is answered with the names that may have been meant.
 func TestNameOfNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	fix := func(action string) string {
 		t.Helper()

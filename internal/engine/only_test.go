@@ -14,6 +14,7 @@ import (
 
 // A rerun of one task only runs that, reuses what comes before it, and skips what comes after it; its output is that task's.
 func TestRerunOnly(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(chainOfItems)
 		c := r.crew(`{"item":1}`)

@@ -7,6 +7,7 @@ import (
 
 // Follow-ups that take long are followed by smaller ones, and by larger ones again once they are quick.
 func TestPaceOfFollowUps(t *testing.T) {
+	t.Parallel()
 	full := budget{rows: 1000, bytes: 4000, work: 2000}
 	for _, c := range []struct {
 		name  string

@@ -49,6 +49,7 @@ func (s *startled) HeldSignals(ctx context.Context, key store.WindowKey, n int) 
 // A panic about one signal, wait or window in a loop of the engine leaves that one aside, and those beside it go on. It
 // ended the server, and after each restart again.
 func TestPanicsInLoops(t *testing.T) {
+	t.Parallel()
 	s := &startled{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	defer s.on.Store(false)

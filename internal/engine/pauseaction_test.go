@@ -15,6 +15,7 @@ import (
 // nor a task of a workflow. Work of other actions in the same queue goes on, also behind hundreds that are held back,
 // and when the action is resumed its executions begin in their order.
 func TestPausedAction(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: dial\nkind: action\naction: noop\n---\nname: w\ntasks: {a: {action: dial}}\n")
 		h := r.worker()
@@ -72,6 +73,7 @@ func TestPausedAction(t *testing.T) {
 // However many actions have ever been paused, their lanes take nothing of what labels, handlers and runtimes may have,
 // and no worker looks through them.
 func TestLanesOfPausedActionsCountNothing(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		for i := range lanesLimit {
 			r.e.storedLane(flow.HoldBack(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
@@ -87,6 +89,7 @@ func TestLanesOfPausedActionsCountNothing(t *testing.T) {
 // What the engine runs itself does not begin while its action is paused: a workflow, and a sleep and a workflow among
 // the tasks of another one. It can be paused itself, cancelled, and times out as in a queue. The pause ends by itself.
 func TestPausedActionOfTheEngine(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: inner\ntasks: {s: {action: sleep, with: {for: 0s}}}\n---\nname: outer\ntasks: {in: {action: inner}}\n")
 		r.pause(store.PausedAction, "inner", PauseOrder{By: "ann"})
@@ -133,6 +136,7 @@ func TestPausedActionOfTheEngine(t *testing.T) {
 
 // What was held back goes on after a server has died between the end of the pause and putting it back.
 func TestHeldBackByADeadServer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks: {s: {action: sleep, with: {for: 0s}}}\n")
 	r.pause(store.PausedAction, "w", PauseOrder{})
@@ -149,6 +153,7 @@ func TestHeldBackByADeadServer(t *testing.T) {
 // Two servers claim and begin what either of them pauses and resumes. Between the moment of a pause and that of its
 // end, by the database's clock, nothing of the action begins, and when it is over everything is done.
 func TestPausedActionAmongReplicas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks: {a: {action: dial}}\n---\nname: dial\nkind: action\naction: noop\n")
 		two := r.pair()

@@ -55,6 +55,7 @@ func (h *hand) begin(n int) <-chan []handoff.Assignment {
 // Nothing is claimed from a paused queue: neither what waits in it, nor what is new and would be handed to a worker that waits. Other
 // queues go on, what runs goes on, and whoever waits gets the work when the queue is resumed.
 func TestPausedQueue(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker(flow.DefaultQueue, "other")
 		running := r.submit(Submission{Action: "noop"})
@@ -101,6 +102,7 @@ func TestPausedQueue(t *testing.T) {
 
 // A pause for a while ends by itself: no claim comes before its time, and one that waits comes at it.
 func TestPauseForAWhile(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
 		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 3 * time.Second}) // it is asked about before that, some commits later
@@ -124,6 +126,7 @@ func TestPauseForAWhile(t *testing.T) {
 
 // A worker that is paused gets nothing new, and another one of its queue gets everything.
 func TestPausedWorker(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
 		running := r.submit(Submission{Action: "noop"})
@@ -158,6 +161,7 @@ func TestPausedWorker(t *testing.T) {
 
 // What cannot be paused says why.
 func TestPauseOfNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.worker("gpus")
 	for _, c := range []struct {
@@ -236,6 +240,7 @@ func (r *rig) pair() *pair {
 // Two servers claim from a queue that either of them pauses and resumes. Between the moment of a pause and that of its end, by the
 // database's clock, nothing is claimed, and when it is over everything is done.
 func TestPausedAmongReplicas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		two := r.pair()
 		const rounds = 20
@@ -286,6 +291,7 @@ func TestPausedAmongReplicas(t *testing.T) {
 // A server that hears nothing but notifications wakes its workers at once when another one resumes a queue, and obeys a pause of which
 // it has heard nothing.
 func TestPausedElsewhere(t *testing.T) {
+	t.Parallel()
 	r := newPostgresRig(t, func(o *Options) { o.Poll = time.Hour })
 	other := r.replica(func(o *Options) { o.Uptime, o.Poll, o.Store = nil, time.Hour, r.again() })
 	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{flow.DefaultQueue}, Slots: 1})

@@ -30,6 +30,7 @@ func (r *rig) types(id flow.ID) (all []flow.EventType) {
 
 // A workflow that is paused starts no tasks. Those that have begun go on, and when it is resumed it goes on from their ends.
 func TestPausedWorkflow(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
 		h := r.worker()
@@ -80,6 +81,7 @@ func TestPausedWorkflow(t *testing.T) {
 
 // A pause for a while ends by itself, and the history says so.
 func TestWorkflowPausedForAWhile(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
 		h := r.worker()
@@ -104,6 +106,7 @@ func TestWorkflowPausedForAWhile(t *testing.T) {
 
 // The workflows beneath one that is paused are paused with it, and resumed with it.
 func TestPausedWorkflowInAWorkflow(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
 		r.define("name: outer\ntasks:\n  in: {foreach: \"${{ [1, 2] }}\", action: w}\n")
@@ -138,6 +141,7 @@ func TestPausedWorkflowInAWorkflow(t *testing.T) {
 
 // A workflow that is paused can be cancelled, and its deadlines hold.
 func TestPausedWorkflowEnds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
 	h := r.worker()
@@ -164,6 +168,7 @@ func TestPausedWorkflowEnds(t *testing.T) {
 
 // What is paused before it begins starts no tasks once it has.
 func TestWorkflowPausedBeforeItBegins(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  a: {action: noop}\n")
 	h := r.worker()
@@ -191,6 +196,7 @@ func TestWorkflowPausedBeforeItBegins(t *testing.T) {
 // While a workflow is paused so that its timers stop, neither its timeouts nor sleeps, waits and later rounds beneath
 // it come to their ends; when it is resumed they go on by as long as they stood still. Without that they run on.
 func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(paid)
 	r.define("name: inner\ntimeout: 3h\ntasks:\n  nap: {action: sleep, with: {for: 2h}}\n")
@@ -251,6 +257,7 @@ func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 // one is made only when the workflow is resumed. A retry or a rerun of a round has all of it, and not what was left to
 // the round.
 func TestTimersStandStillBetweenRounds(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  poll: {action: noop, repeat: {until: \"false\", max: 2}, total_timeout: 1h, continue_on_error: true}\n")
 	h := r.worker()
@@ -301,6 +308,7 @@ func TestTimersStandStillBetweenRounds(t *testing.T) {
 
 // A task that has drawn its slot of a rate keeps it in a pause that stops timers: put off, it would begin in slots that others have drawn.
 func TestPauseKeepsSlotsOfARate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: mail\nkind: action\naction: noop\nrate: {key: mails, limit: 1, per: 1h}\n")
 	r.define("name: w\ntasks:\n  mails: {foreach: [1, 2, 3], action: mail}\n")
@@ -346,6 +354,7 @@ func TestPauseKeepsSlotsOfARate(t *testing.T) {
 
 // A workflow that has drawn its slot of a rate begins in it, paused as it is, and starts its tasks when it is resumed.
 func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\nrate: {key: runs, limit: 1, per: 1h}\ntimeout: 1h\ntasks:\n  a: {action: noop}\n")
 	h := r.worker()
@@ -386,6 +395,7 @@ func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
 // paused: a resume changes it last, and given again changes the rest. Otherwise tasks would stand still for good, in a
 // workflow that is not paused.
 func TestResumeIsInterrupted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const naps = pausedAtOnce + 20
 	r.define("name: inner\ntasks:\n  nap: {action: sleep, with: {for: 2h}}\n")
@@ -461,6 +471,7 @@ func TestResumeIsInterrupted(t *testing.T) {
 
 // A pause that stops timers and ends by itself lets them go on from its end, and one without that, which replaces it, from then on.
 func TestTimersGoOn(t *testing.T) {
+	t.Parallel()
 	for name, goOn := range map[string]func(*rig, flow.ID){
 		"by itself": func(r *rig, _ flow.ID) { r.pass(time.Hour) },
 		"replaced": func(r *rig, id flow.ID) {
@@ -506,6 +517,7 @@ func TestTimersGoOn(t *testing.T) {
 
 // What waits can end while its timers stand still: a signal is taken, and an order to end carried out.
 func TestWhatStandsStillCanEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(paid)
 	r.define("name: w\ntasks:\n  hear: {action: wait, with: {signal: paid, timeout: 2h}}\n  nap: {action: sleep, with: {for: 2h}}\n")

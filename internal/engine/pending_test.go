@@ -94,6 +94,7 @@ func (s *asking) looks(r *rig, n int) map[string]int {
 // An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of
 // later on change nothing, nor do a question and a wait that are open.
 func TestIdleLoopsRest(t *testing.T) {
+	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		s := &asking{others: map[string]int{}}
 		r := newRig(t, func(o *Options) {
@@ -156,6 +157,7 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 
 // The pauses of what tidies up grow while there is nothing to remove, and are short again afterwards.
 func TestTidyingRests(t *testing.T) {
+	t.Parallel()
 	p := newTidying(time.Minute, 5*time.Minute)
 	for i, c := range []struct {
 		removed bool
@@ -205,6 +207,7 @@ func (s *away) round(r *rig) {
 
 // However many sessions are lost at once, one look brings back what they held.
 func TestManySessionsLost(t *testing.T) {
+	t.Parallel()
 	s := &away{over: make(chan struct{})}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	t.Cleanup(func() { close(s.over) })
@@ -225,6 +228,7 @@ func TestManySessionsLost(t *testing.T) {
 // After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have
 // finished meanwhile may be on their way.
 func TestRecoveryAfterFailedCommits(t *testing.T) {
+	t.Parallel()
 	s := &away{over: make(chan struct{})}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	t.Cleanup(func() { close(s.over) })

@@ -11,6 +11,7 @@ import (
 
 // An attempt that the rules do not let a worker claim is put aside, and the worker gets the next one.
 func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		bad, good := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
 		s.garbled.Store(&bad)
@@ -72,6 +73,7 @@ func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 // What was put aside in its queue has lost the slot of its key. Where the key is full when its time comes, it stands in
 // the line as a newcomer does: it goes before those that come later, though the line never empties.
 func TestPutAsideWithAKey(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		keyed := Submission{Action: "noop", Key: "k", KeyLimit: 1}
 		bad := r.submit(keyed)
@@ -110,6 +112,7 @@ func TestPutAsideWithAKey(t *testing.T) {
 
 // What was put aside in its queue gets a slot of its key again where one is free when its time comes.
 func TestPutAsideWithAFreeKey(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		keyed := Submission{Action: "noop", Key: "k", KeyLimit: 1}
 		bad := r.submit(keyed)
@@ -127,6 +130,7 @@ func TestPutAsideWithAFreeKey(t *testing.T) {
 
 // Of a key that is for the latest, what was put aside in its queue ends when another has its slot: it would undo what the other has done.
 func TestPutAsideWithAKeyForTheLatest(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		keyed := Submission{Action: "noop", Key: "k", KeyLimit: 1, WhenFull: flow.WhenFullCancelOldest}
 		old := r.submit(keyed)
@@ -151,6 +155,7 @@ func TestPutAsideWithAKeyForTheLatest(t *testing.T) {
 
 // A delayed start that is refused when its time comes is tried again, and starts.
 func TestDelayedStartPutAside(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		s.set(func(d *flow.Draft) bool { return d.Stage == flow.Scheduled })
 		id := r.submit(Submission{Action: "noop", StartIn: 300 * time.Millisecond})

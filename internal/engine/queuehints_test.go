@@ -4,6 +4,7 @@ import "testing"
 
 // Who finds a queue empty while something comes into it must not make the others wait for the next thing to come.
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	r := newQueueHints()
 	q := []string{"q"}
 	if !r.any(q) {

@@ -52,6 +52,7 @@ func (t *blindTx) Definition(ctx context.Context, name string, version int) (sto
 
 // A workflow whose next step cannot be worked out because the store does not answer takes it later; it does not fail.
 func TestStepWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
 	var b *blind
 	r := newRig(t, func(o *Options) {
 		b = &blind{Store: o.Store}
@@ -84,6 +85,7 @@ func TestStepWhileTheStoreIsAway(t *testing.T) {
 // A report that could not be committed beside those of other replicas is not refused: its worker would give up, and nobody
 // would end the attempt.
 func TestReportInConflict(t *testing.T) {
+	t.Parallel()
 	var c *contested
 	r := newRig(t, func(o *Options) {
 		c = &contested{Store: o.Store}
@@ -107,6 +109,7 @@ func TestReportInConflict(t *testing.T) {
 
 // From the moment at which a session begins to be recovered it claims nothing more: nobody would recover that.
 func TestNoClaimAfterRecoveryBegan(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	r.submit(Submission{Action: "noop"})
@@ -147,6 +150,7 @@ func (r *rig) replica(change ...func(*Options)) *Engine {
 
 // What one replica accepts, a worker at another gets, also while the other is busy with requests that find nothing.
 func TestWorkOfAnotherReplica(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive, o.Poll = false, 50*time.Millisecond })
 	other := r.replica()
 	busy := r.worker("idle") // of another queue: its calls come more often than the poll
@@ -184,6 +188,7 @@ func TestWorkOfAnotherReplica(t *testing.T) {
 
 // A replica forgets sessions that others have ended.
 func TestForgetsSessionsThatOthersEnded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive = false })
 	other := r.replica(func(o *Options) { o.Lease = time.Second })
 	h := r.worker()
@@ -216,6 +221,7 @@ func (s *telling) Notifications(context.Context) (<-chan store.Notification, err
 
 // A replica that hears the others does not wait for the poll.
 func TestHearsOtherReplicas(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive = false })
 	notes := make(chan store.Notification)
 	there := r.replica(func(o *Options) { o.Store, o.Poll = &telling{o.Store, notes}, time.Hour })

@@ -111,6 +111,7 @@ func (r *rig) same(what string, got []string, want ...string) {
 
 // What retention has begun to remove is not planned on what is left of it.
 func TestRerunOfWhatIsBeingRemoved(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Hour })
 	r.define("name: w\ntasks:\n  a: {action: noop, with: {n: 1}}\n  b: {needs: [a], action: noop, with: {n: 2}}\n")
 	r.define("name: outer\ntasks:\n  in: {action: w}\n  long: {needs: [in], action: noop, with: {n: 1}}\n")
@@ -159,6 +160,7 @@ outputs: {all: "${{ tasks.join.output.all }}", tag: "${{ tasks.fetch.output.tag 
 
 // What failed runs again with what comes after it; everything else keeps its outcome, and the original stays as it is.
 func TestRerunOfWhatFailed(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(chainOfItems)
 		c := r.crew(`{"item":3}`)
@@ -241,6 +243,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 }
 
 func TestRerunFrom(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(chainOfItems)
 		c := r.crew()
@@ -286,6 +289,7 @@ func TestRerunFrom(t *testing.T) {
 
 // With another definition what it changes runs again, and with the variables that it has.
 func TestRerunOnTheLatestDefinition(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		const doc = `
 name: act
@@ -333,6 +337,7 @@ tasks:
 
 // Another server goes on with a rerun whose original has been removed: what it reuses is in its own rows.
 func TestRerunDependsOnNothing(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(strings.Replace(chainOfItems, "concurrency: 2", "concurrency: 1", 1))
 		c := r.crew(`{"item":1}`)
@@ -360,6 +365,7 @@ func TestRerunDependsOnNothing(t *testing.T) {
 
 // An action that has another version by the time its item comes runs, and so does everything after it.
 func TestRerunOfAnActionThatChanges(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		// The members are in alphabetical order: so they are after a definition was read from the store again, as by a test that takes a second.
 		const act = "name: act\nkind: action\naction: noop\nwith: {say: %s, v: \"${{ input.v }}\"}\n"
@@ -442,6 +448,7 @@ func TestWorkOf(t *testing.T) {
 
 // What is no workflow runs again with what it was given, or with something else.
 func TestRerunOfASingleExecution(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		c := r.crew()
 		id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"a":1,"b":2}`), Settings: flow.Settings{Timeout: time.Minute}, Labels: map[string]string{"x": "y"}})
@@ -478,6 +485,7 @@ func TestRerunOfASingleExecution(t *testing.T) {
 
 // A rerun that ends as it is created, because its key is full, leaves nothing behind of what it was to reuse.
 func TestRerunThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\nconcurrency: {key: k, limit: 1, when_full: cancel_new}\ntasks: {a: {action: noop, with: {a: 1}}, b: {needs: [a], action: noop, with: {b: 1}}}\n")
 		c := r.crew(`{"b":1}`)

@@ -240,6 +240,7 @@ func TestRerunIsPlannedOnce(t *testing.T) {
 
 // The queue of reruns has each rerun once, in the order in which they came, until it is done.
 func TestCarrier(t *testing.T) {
+	t.Parallel()
 	c := rerunQueue{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)}
 	c.add([]flow.ID{{1}, {2}, {1}})
 	if got := c.wait(); got != carryLook {

@@ -101,6 +101,7 @@ func paths(t testing.TB, field string, output string, all ...string) (o RerunOpt
 // A path leads into a workflow among the tasks: what it names there runs, with everything after it at each level, and
 // nothing else does. The plan says so before.
 func TestRerunWithin(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		l, id := r.ranOn(Submission{Action: "rollout"})
 		for _, c := range []struct {
@@ -163,6 +164,7 @@ func partsText(p *RerunPlan) string {
 
 // What only a part ran of is not taken for the whole by a rerun of the rerun, and the outputs of a part are those of what was named.
 func TestRerunOfAPart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	l, id := r.ranOn(Submission{Action: "rollout"})
 	part, _, err := r.e.Rerun(r.ctx, id, paths(t, "only", "", "deploy/verify[2]"))
@@ -205,6 +207,7 @@ func TestRerunOfAPart(t *testing.T) {
 
 // What a path cannot lead to is refused, with the part that is wrong and what there is.
 func TestRerunWithinRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	_, id := r.ranOn(Submission{Action: "rollout"})
 	for _, c := range []struct {
@@ -253,6 +256,7 @@ func TestRerunWithinRefused(t *testing.T) {
 // What names too much is refused when the first path too many is read, and not first read as a whole: in a request, and
 // in the transaction in which an execution of kind rerun begins.
 func TestPathsAreBounded(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat("a/", 999_999) + "a"
 	var items, workflows, long []string
 	for n := range 100_000 {
@@ -295,6 +299,7 @@ func TestPathsAreBounded(t *testing.T) {
 
 // What a rerun with paths runs is exactly what its plan said: of drawn paths, also in reruns of reruns.
 func TestRerunWithinRunsItsPlan(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	l, id := r.ranOn(Submission{Action: "rollout"})
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -390,6 +395,7 @@ func (r *rig) reusedBeneath(id flow.ID, n *int) {
 
 // A rerun on the same version with another input still says by which alias that version was asked for.
 func TestRerunKeepsItsAlias(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: dial\nkind: action\naction: noop\n")
 	if _, _, err := r.e.MoveAlias(r.ctx, "dial", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1}}}); err != nil {

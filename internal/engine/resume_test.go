@@ -31,6 +31,7 @@ func (s *torn) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk,
 // A worker that cannot be told what it has inherited does not keep it: the next attempt opens at once and without a loss,
 // and a worker that asks again gets a session.
 func TestResumeBreaksOff(t *testing.T) {
+	t.Parallel()
 	s := &torn{}
 	r := newRig(t, func(o *Options) {
 		s.Store = o.Store
@@ -103,6 +104,7 @@ func (o opening) OpenSession(ctx context.Context, s store.Session, lease time.Du
 // What a commit without an answer has handed on belongs to a session that nobody knows: it is recovered with its lease, and
 // meanwhile a worker that asks again works.
 func TestResumeWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	u := &unheard{}
 	r := newRig(t, func(o *Options) {
 		u.Store = o.Store
@@ -160,6 +162,7 @@ func (s *abandoned) Update(ctx context.Context, decide func(context.Context, sto
 
 // No session stays open whose caller has given up: not when it did so before the session was written, and not when after that.
 func TestOpenIsAbandoned(t *testing.T) {
+	t.Parallel()
 	s := &abandoned{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.worker() // from here on the queue is known, so that opening a session is one transaction

@@ -13,6 +13,7 @@ import (
 
 // Nothing new of a retired definition is accepted, by whatever name, and what has begun goes on.
 func TestRetired(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(2)
 		r.move("stable", AliasOrder{To: to(1)})

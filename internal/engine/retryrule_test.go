@@ -18,6 +18,7 @@ func ruleWith(condition, input string) string {
 
 // What has failed is tried again by the version that is in force then, and runs once however often that is done.
 func TestRetryEnforcement(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(ruleWith("signal.data.host != ''", `{n: "${{ signal.data.n }}"}`))
 		bad := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"n":1}`)}).Signal
@@ -55,6 +56,7 @@ func TestRetryEnforcement(t *testing.T) {
 
 // One that is retried joins the window of its rule, and a rule that is paused, or has made nothing of a signal, starts nothing.
 func TestRetryIntoWindow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(ruleWith("signal.data.host != ''", "{}"))
 	bad := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"n":1}`)}).Signal
@@ -89,6 +91,7 @@ func TestRetryIntoWindow(t *testing.T) {
 
 // A rule that has paused itself in a storm can make up for what it refused.
 func TestRetryAfterStorm(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("kind: rule\nname: r\non: t\nstorm: {limit: 1, per: 1h}\nrun: {action: noop, input: {n: '${{ signal.data.n }}'}}\n")
 	r.emitN("x", 1)

@@ -41,6 +41,7 @@ func (r *rig) rounds(id flow.ID) (all []*flow.Execution) {
 
 // Each round is an execution of its own, which waits for its delay and then runs; the last one's output is the task's.
 func TestRounds(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(polling)
 		r.worker().serve(echo)
@@ -69,6 +70,7 @@ func TestRounds(t *testing.T) {
 
 // A task that is not reached fails, with a code of its own that names the expression.
 func TestRoundsThatReachNothing(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(polling)
 		r.worker().serve(echo)
@@ -86,6 +88,7 @@ func TestRoundsThatReachNothing(t *testing.T) {
 
 // The total_timeout of a repeated task is of all its rounds together.
 func TestRoundsWithinATotalTimeout(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		for _, goOn := range []bool{false, true} {
 			r.define(fmt.Sprintf(`
@@ -119,6 +122,7 @@ tasks:
 
 // A round that has not begun is cancelled with its workflow, and where another task fails.
 func TestRoundsAreCancelled(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 kind: queue
@@ -167,6 +171,7 @@ tasks:
 
 // A rerun keeps the rounds that completed, and goes on with the one that did not.
 func TestRerunOfRounds(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(polling)
 		c := r.crew(`{"last":2,"round":3}`)
@@ -242,6 +247,7 @@ func (t *outcomesOfTx) LockWorkflows(ctx context.Context, of []store.KnownWorkfl
 
 // A step of a task that has had 999 rounds reads one of them.
 func TestManyRounds(t *testing.T) {
+	t.Parallel()
 	read := &outcomesOf{}
 	r := newRig(t, func(o *Options) {
 		read.Store = o.Store

@@ -90,6 +90,7 @@ run: {action: noop}
 `
 
 func TestRules(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(ruleBook)
 		v := r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id":"1","severity":"page","host":"db1"}`)})
@@ -135,6 +136,7 @@ func TestRules(t *testing.T) {
 
 // A rule with once starts one execution for each value, whatever comes at once; later signals are folded into it.
 func TestRuleOnce(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: o\non: order\nrun: {action: noop, once: '${{ signal.data.order }}'}\n")
 		all, err := r.e.Emit(r.ctx, []Emission{{Trigger: "order", Data: json.RawMessage(`{"order":1}`)}, {Trigger: "order", Data: json.RawMessage(`{"order":1,"n":2}`)}, {Trigger: "order", Data: json.RawMessage(`{"order":2}`)}})
@@ -161,6 +163,7 @@ func TestRuleOnce(t *testing.T) {
 }
 
 func TestPausedRule(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: p\non: a\nrun: {action: noop}\n")
 		if err := r.e.PauseRule(r.ctx, "p", "too loud"); err != nil {
@@ -202,6 +205,7 @@ func TestPausedRule(t *testing.T) {
 }
 
 func TestRulesThatLeadToOneAnother(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("name: x\naction: noop\n---\nname: y\naction: noop\n---\nkind: rule\nname: a\non: execution.ended\nif: signal.data.action == \"x\"\nrun: {action: y}\n")
 	err := r.tryApply("kind: rule\nname: b\non: execution.ended\nif: signal.data.action == \"y\"\nrun: {action: x}\n")
@@ -219,6 +223,7 @@ func TestRulesThatLeadToOneAnother(t *testing.T) {
 
 // What has led to a signal bounds which rules may run on it.
 func TestChains(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n---\nkind: rule\nname: b\non: t\ndepth: 1\nrun: {action: noop}\n")
 	if got, want := r.enforced(r.emit(Emission{Trigger: "t", Rules: []string{"a"}}).Signal), "a refused loop, b refused too_deep"; got != want {
@@ -233,6 +238,7 @@ func TestChains(t *testing.T) {
 
 // Servers on one database enforce by rules that are at most latestFor old, and one execution comes of a signal that both are given.
 func TestRuleReplicas(t *testing.T) {
+	t.Parallel()
 	r := newPostgresRig(t)
 	other := r.replica(func(o *Options) { o.Uptime = nil })
 	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
@@ -262,6 +268,7 @@ func TestRuleReplicas(t *testing.T) {
 
 // A signal that is sent again runs nothing and is no part of a storm.
 func TestRepetitionsAreNoStorm(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: wild\non: t\nstorm: {limit: 3, per: 1h}\nrun: {action: noop}\n")
 		for n := range 3 {
@@ -283,6 +290,7 @@ func TestRepetitionsAreNoStorm(t *testing.T) {
 
 // A rule that runs too often on a server pauses itself and says so; what comes then is kept.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: wild\non: t\nstorm: {limit: 5, per: 1h}\nrun: {action: noop}\n---\nname: tell\naction: noop\n---\nkind: rule\nname: tell\non: rule.paused\nrun: {action: tell, input: {who: '${{ signal.data.rule }}', why: '${{ signal.data.reason }}'}}\n")
 		all := make([]Emission, 10)
@@ -325,6 +333,7 @@ func TestStorm(t *testing.T) {
 
 // The executions of a rule begin at its rate; what is too many waits, or is dropped.
 func TestRuleRate(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, rate: {key: 'k:${{ signal.subject }}', limit: 1, per: 1h, over: drop}}\n---\n" +
 			"kind: rule\nname: b\non: t\nrun: {action: noop, rate: {key: 'd:${{ signal.subject }}', limit: 1, per: 1h}}\n")
@@ -367,6 +376,7 @@ func (t *definingTx) Define(ctx context.Context, d store.Definition) (int, bool,
 // Calls of Define that come together go into transactions of their own: two of them could lock names in an order that crosses another
 // server's.
 func TestDefinesAreApart(t *testing.T) {
+	t.Parallel()
 	s := &defining{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	var wg sync.WaitGroup

@@ -84,6 +84,7 @@ func (r *rig) toTheHour() {
 const hourly = "kind: schedule\nname: s\nevery: 1h\nrun: {action: noop, input: {at: '${{ tick.nominal }}', why: '${{ tick.why }}'}, labels: {team: ops}}\n"
 
 func TestScheduleFires(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define(hourly)
@@ -117,6 +118,7 @@ func (s *reading) Definition(ctx context.Context, name string, version int) (sto
 
 // Schedules that are due together fire once each, over several parts, and their documents are read together.
 func TestSchedulesDueTogether(t *testing.T) {
+	t.Parallel()
 	const schedules = schedulesInPart + 10
 	s := &reading{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
@@ -136,6 +138,7 @@ func TestSchedulesDueTogether(t *testing.T) {
 }
 
 func TestScheduleOverlap(t *testing.T) {
+	t.Parallel()
 	for overlap, want := range map[string][]string{
 		"skip": {"on_time", "missed overlap", "missed overlap"}, "allow": {"on_time", "on_time", "on_time"},
 		"queue_one": {"on_time", "on_time", "missed overlap"}, "queue": {"on_time", "on_time", "on_time"},
@@ -167,6 +170,7 @@ func TestScheduleOverlap(t *testing.T) {
 }
 
 func TestScheduleCatchUp(t *testing.T) {
+	t.Parallel()
 	for policy, want := range map[string][]string{
 		"none": {"missed catch_up 3"}, "last": {"missed catch_up 2", "catch_up"}, "all": {"catch_up", "catch_up", "catch_up"},
 	} {
@@ -181,6 +185,7 @@ func TestScheduleCatchUp(t *testing.T) {
 }
 
 func TestSchedulePause(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define(hourly + "overlap: allow")
@@ -219,6 +224,7 @@ func TestSchedulePause(t *testing.T) {
 // TestScheduleEdited checks that what was decided about stays so when a document changes, and that what passed by the version
 // before is not lost.
 func TestScheduleEdited(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define(hourly)
@@ -241,6 +247,7 @@ func TestScheduleEdited(t *testing.T) {
 
 // TestScheduleRefused checks that a tick whose execution cannot be made is missed, and the schedule lives on.
 func TestScheduleRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define("name: strict\naction: noop\ninput: {type: object, required: [day]}\n---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n")
@@ -272,6 +279,7 @@ func TestScheduleRefused(t *testing.T) {
 
 // The rest of a plan of which a portion was refused is left to the time that the schedule is put off to.
 func TestRestOfARefusedPlan(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	f := &firing{was: store.Schedule{Name: "s"}, bad: errPlanted, done: true, rest: make([]schedule.Fire, 3)}
 	r.e.schedules.line.add("s", f)
@@ -281,6 +289,7 @@ func TestRestOfARefusedPlan(t *testing.T) {
 }
 
 func TestFireSchedule(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(hourly + "overlap: queue")
 		before := r.schedule("s")
@@ -302,6 +311,7 @@ func TestFireSchedule(t *testing.T) {
 
 // TestScheduleReplicas lets four engines on one store fire the same schedules at once: each time is fired once.
 func TestScheduleReplicas(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		const schedules = 20
 		var wg sync.WaitGroup
@@ -369,6 +379,7 @@ func TestScheduleReplicas(t *testing.T) {
 
 // TestTicksAreDropped checks that retention keeps the table of ticks small.
 func TestTicksAreDropped(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Hour })
 	r.toTheHour()
 	r.define(hourly + "overlap: allow")
@@ -384,6 +395,7 @@ func TestTicksAreDropped(t *testing.T) {
 
 // TestScheduleUploads checks that what a schedule starts keeps the uploads that it names.
 func TestScheduleUploads(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withBlobs(t))
 	r.toTheHour()
 	name := r.upload("sent ahead")

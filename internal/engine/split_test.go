@@ -42,6 +42,7 @@ func (t *crowdedTx) Apply(ctx context.Context, d store.Delta) error {
 // A request that meets a conflict is committed without the requests that came with it and need no row of others: these are not decided
 // again.
 func TestConflictLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	var c *crowded
 	r := newRig(t, func(o *Options) {
 		c = &crowded{Store: o.Store}

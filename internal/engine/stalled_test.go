@@ -58,6 +58,7 @@ func TestReadyWhileNothingIsCommitted(t *testing.T) {
 
 // Requests that wait behind transactions which do end are late, and no reason to send a replica no more of them.
 func TestStalled(t *testing.T) {
+	t.Parallel()
 	at := time.Now()
 	b := &batcher{}
 	if err := b.add([]op{newRequest(nil, classCall, func(context.Context, *transaction) (int, error) { return 0, nil })}, at); err != nil {

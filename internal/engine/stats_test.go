@@ -60,6 +60,7 @@ func (d declaring) AddName(ctx context.Context, of store.NameKind, name string, 
 // Counters count what was committed, once, however often it was decided; what a worker hands back when it is shut down is
 // not lost.
 func TestCountersCountCommits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Store = &repeating{Store: o.Store} })
 	stats := func(what string, want Stats) {
 		t.Helper()
@@ -103,6 +104,7 @@ func TestCountersCountCommits(t *testing.T) {
 
 // What was cancelled meanwhile ends when its worker hands it back, and is not lost either.
 func TestHandBackOfWhatWasCancelled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop"})
@@ -120,6 +122,7 @@ func TestHandBackOfWhatWasCancelled(t *testing.T) {
 
 // An attempt that its host took away counts as handed back, and the log says why.
 func TestTakenByHostIsLogged(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	r := newRig(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	h := r.worker()
@@ -136,6 +139,7 @@ func TestTakenByHostIsLogged(t *testing.T) {
 
 // Submissions that made no execution are not counted as accepted.
 func TestAcceptedAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	s := Submission{Action: "noop", IdempotencyKey: "once"}
 	other := s
@@ -151,6 +155,7 @@ func TestAcceptedAreCounted(t *testing.T) {
 
 // A lane is declared once by the transaction that first puts something into it, and by no later one.
 func TestLaneIsDeclaredOnce(t *testing.T) {
+	t.Parallel()
 	s := &repeating{}
 	r := newRig(t, func(o *Options) {
 		s.Store = o.Store
@@ -177,6 +182,7 @@ tasks:
 
 // A lane that a transaction declares and does not commit is not looked into.
 func TestLaneOfARollBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	lane := flow.Lane(flow.DefaultQueue, "gpu=a100")
 	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *transaction) error {

@@ -45,6 +45,7 @@ func (t *earlyTx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) (
 // ends the workflow, and that end is not earlier than the other task's. Replay, which each rig does at its end, would
 // find that a task had not ended.
 func TestWorkflowEndsAfterItsTasks(t *testing.T) {
+	t.Parallel()
 	s := &earlyClock{}
 	onEachStore(t, func(r *rig) {
 		s.early.Store(nil)

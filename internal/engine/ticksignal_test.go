@@ -11,6 +11,7 @@ import (
 
 // A tick is a signal as well where some rule listens to its schedule, and nowhere else; the rule runs once for it.
 func TestTicksAreSignals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define("kind: schedule\nname: s\nevery: 1h\noverlap: allow\nrun: {action: noop}\n---\nkind: schedule\nname: quiet\nevery: 1h\noverlap: allow\nrun: {action: noop}\n" +

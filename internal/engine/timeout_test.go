@@ -11,6 +11,7 @@ import (
 // A workflow that times out has as many attempts as its policy gives it, by itself and as the task of another one, and each
 // begins with tasks of its own.
 func TestWorkflowTimeoutRetries(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: slow
@@ -51,6 +52,7 @@ tasks:
 
 // Cancelling a workflow whose attempt is timing out ends it: no attempt follows.
 func TestCancelWhileTimingOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define(`
 name: slow
@@ -77,6 +79,7 @@ tasks:
 
 // A sleep that was over before its deadline has completed, however late the engine looks: it was down for a minute.
 func TestSleepOverBeforeItsTimeout(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks:\n  nap: {action: sleep, with: {for: 10s}, timeout: 20s}\n" +
 		"---\nname: late\ntasks:\n  nap: {action: sleep, with: {for: 20s}, timeout: 10s}\n")

@@ -45,6 +45,7 @@ func (c *changing) Apply(ctx context.Context, d store.Delta) error {
 
 // What a commit has written whose answer never came is found by those who wait for it, also when no other replica looks.
 func TestCommitWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	m := &mute{}
 	r := newRig(t, func(o *Options) {
 		m.Store = o.Store

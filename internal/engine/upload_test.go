@@ -63,6 +63,7 @@ func stdin(name string) Submission {
 // Code that names an upload gets it; code that names one that is not there is refused with the place and the name, also in a
 // batch, where its neighbours are accepted.
 func TestSubmissionsNameUploads(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
 		name, missing := r.upload("large"), blob.SumText(blob.Sum{1})
@@ -95,6 +96,7 @@ func TestSubmissionsNameUploads(t *testing.T) {
 // An upload is gone a day after it was sent, with its bytes, but for one that an execution names: also a task of a workflow,
 // also after it has ended, until retention removes it.
 func TestUploadsAreKeptForExecutions(t *testing.T) {
+	t.Parallel()
 	var blobs *file.Store
 	r := newRig(t, withBlobs(t), func(o *Options) { o.Retention = 72 * time.Hour; blobs = o.Blobs.(*file.Store) })
 	r.define(`
@@ -170,6 +172,7 @@ tasks:
 
 // A retry names the uploads of its request itself: they stay when retention has removed the execution that was tried again.
 func TestRetriesKeepUploads(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withBlobs(t), func(o *Options) { o.Retention = time.Hour })
 	h := r.worker()
 	name := r.upload("typed")

@@ -40,6 +40,7 @@ var valueFields = map[string]string{
 
 // Whatever an expression makes, in whatever field: the workflow ends and says what is wrong, and one beside it completes.
 func TestHostileValuesInEveryField(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: leaf

@@ -13,6 +13,7 @@ import (
 // Callers that a commit tells of an end return together, and the committer waits for them: see pause. A caller that watches every
 // change, or whose execution goes on, does not count.
 func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
+	t.Parallel()
 	b := newWatchers()
 	ended := &flow.Draft{Execution: &flow.Execution{}}
 	ended.ID, ended.Place = flow.ID{1}, flow.Finished

@@ -28,6 +28,7 @@ func (s *looking) Definitions(ctx context.Context, after string, n int) ([]store
 
 // Requests to webhooks that there are not cost no look into the store each, and nothing is kept of them.
 func TestUnknownWebhooks(t *testing.T) {
+	t.Parallel()
 	s := &looking{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.define("kind: webhook\nname: known\nverify: {scheme: none}\ntrigger: t\n")

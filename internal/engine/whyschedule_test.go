@@ -28,6 +28,7 @@ func (r *rig) whySchedule(name, waiting string, wants ...string) {
 }
 
 func TestWhySchedule(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	r.define("kind: schedule\nname: s\nevery: 1h\npause_after: 3\nrun: {action: noop}\n---\nkind: schedule\nname: once\nat: '2020-01-01T00:00:00Z'\nrun: {action: noop}\n" +
@@ -60,6 +61,7 @@ func (s *countingStore) Definition(ctx context.Context, name string, version int
 
 // A list of schedules takes two reads however many there are, also by a replica that knows none of them.
 func TestSchedulesInTwoReads(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 30 {
 		r.define(fmt.Sprintf("kind: schedule\nname: s%02d\nevery: 1h\nrun: {action: noop}\n", i))

@@ -36,6 +36,7 @@ func (s *shared) Notifications(ctx context.Context) (<-chan store.Notification, 
 
 // Two replicas take turns with one workflow: each follows it by the changes of the other, and none counts its children.
 func TestWorkflowOfTwoReplicas(t *testing.T) {
+	t.Parallel()
 	wide := func(o *Options) { o.Wide, o.Exclusive = 3, false }
 	onEachStore(t, func(r *rig) {
 		counted := &counting{}
@@ -131,6 +132,7 @@ func (u *uncommitted) Update(ctx context.Context, decide func(context.Context, s
 // A list of items that was evaluated in a transaction that was not committed is not used later: the next attempt of the task
 // that it comes from has another one.
 func TestItemsOfAnUncommittedTransaction(t *testing.T) {
+	t.Parallel()
 	u := &uncommitted{}
 	onEachStore(t, func(r *rig) {
 		r.define(`
@@ -166,6 +168,7 @@ outputs: {r: "${{ tasks.each.output }}"}
 
 // A failing workflow of many children ends those that wait for a worker page by page, and looks for them once.
 func TestWideFailure(t *testing.T) {
+	t.Parallel()
 	c := &counting{}
 	onEachStore(t, func(r *rig) {
 		r.define(`
@@ -204,6 +207,7 @@ tasks:
 
 // Cancelling a workflow of many children ends them page by page, in transactions of their own.
 func TestWideCancel(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(`
 name: inner
@@ -246,6 +250,7 @@ tasks:
 
 // What one transaction creates is bounded in bytes: the children of a wide fan-out that are each handed much come in many.
 func TestFanOutIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	const size, children, most = 2000, 200, 20_000
 	m := &measuring{}
 	onEachStore(t, func(r *rig) {

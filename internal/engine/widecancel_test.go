@@ -37,6 +37,7 @@ func (t *outcomesReadTx) Outcomes(ctx context.Context, of store.WorkflowAttempt,
 // A cancel of a workflow writes to each child a short text, and its last step reads none of their outcomes: with a reason of 4,096
 // bytes the end of 2,000 children wrote 16 MB in one transaction, and the end of a workflow of 100,000 read 400 MB.
 func TestCancelOfAWideWorkflowIsCheap(t *testing.T) {
+	t.Parallel()
 	read := &outcomesRead{}
 	onEachStore(t, func(r *rig) {
 		r.define(`

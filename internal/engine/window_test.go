@@ -48,6 +48,7 @@ func (r *rig) emitN(subject string, n int) flow.ID {
 
 // One execution stands for all signals until none has come for a while, each key by itself.
 func TestDebounce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(debounced, "1h", "3h", "last"))
 	first := r.emitN("x", 1)
@@ -87,6 +88,7 @@ func TestDebounce(t *testing.T) {
 
 // A window closes in the end though signals never stop to come, and may be for the first of them.
 func TestDebounceAtMost(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply(fmt.Sprintf(debounced, "1h", "2h", "first"))
 	for n := range 3 {
@@ -101,6 +103,7 @@ func TestDebounceAtMost(t *testing.T) {
 
 // On either store, and by servers that close windows at once, each signal is enforced once.
 func TestDebounceRaces(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		other := r.e
 		if !r.e.opts.Exclusive {
@@ -161,6 +164,7 @@ func (s *shaded) DueWindows(ctx context.Context, now time.Time, n int) ([]store.
 // A signal and the closing of the window that it joins may go into one transaction, in either order: it is folded, or held in a window of
 // its own.
 func TestWindowClosesBesideSignal(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"the signal", "the closing"} {
 		t.Run(first+" first", func(t *testing.T) {
 			s := &shaded{} // the loop would close the window in a transaction of its own
@@ -238,6 +242,7 @@ func (r *rig) inOneBatch(do ...func() error) {
 
 // A window that more join than one execution stands for before it closes is closed in parts.
 func TestWindowOverItsSize(t *testing.T) {
+	t.Parallel()
 	const more = 300
 	for keep, leads := range map[string][]int{"last": {windowMost - 1, windowMost + more - 1}, "first": {0, windowMost}} {
 		t.Run(keep, func(t *testing.T) {
@@ -284,6 +289,7 @@ func TestWindowOverItsSize(t *testing.T) {
 
 // A window whose execution the store refuses has failed for what it holds, and the windows beside it close in the same round.
 func TestWindowsBesideWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
 		r.apply(fmt.Sprintf(debounced, "200ms", "1s", "last"))
 		s.set(func(d *flow.Draft) bool { return d.New && string(d.Input) == `{"n":1}` })

@@ -43,6 +43,7 @@ func (s *later) rewrite(r *rig, name string) {
 
 // A server that cannot decode the version of a rule which has held signals leaves the window to others.
 func TestWindowOfALaterVersion(t *testing.T) {
+	t.Parallel()
 	s := &later{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.apply(fmt.Sprintf(debounced, "1h", "3h", "last"))
@@ -63,6 +64,7 @@ func TestWindowOfALaterVersion(t *testing.T) {
 
 // The signals of a trigger whose document this server cannot read are kept: another server may know that they are kept for long.
 func TestRetentionOfALaterVersion(t *testing.T) {
+	t.Parallel()
 	s := &later{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store, o.SignalRetention = o.Store, s, time.Hour })
 	r.apply("kind: trigger\nname: long\nkeep: 30d\n")
@@ -82,6 +84,7 @@ func TestRetentionOfALaterVersion(t *testing.T) {
 
 // A window that holds nothing is removed.
 func TestEmptyWindow(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply(fmt.Sprintf(batched, 1, "1h", "1MB"))
 		id := r.emitN("x", 1)
@@ -107,6 +110,7 @@ func TestEmptyWindow(t *testing.T) {
 
 // A signal that cannot be read fails, whether it leads a window or is one of a batch, and cannot be tried again; those beside it run.
 func TestWindowsOfDamagedSignals(t *testing.T) {
+	t.Parallel()
 	s := &damaging{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	defer s.mended.Store(true)
@@ -134,6 +138,7 @@ func TestWindowsOfDamagedSignals(t *testing.T) {
 
 // A rule that holds signals runs no more often than its storm says, and pauses itself.
 func TestStormOfWindows(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.apply("kind: rule\nname: d\non: t\nstorm: {limit: 2, per: 1h}\ndebounce: {key: '${{ signal.subject }}', quiet: 1h, at_most: 2h}\nrun: {action: noop}\n")
 	var ids []flow.ID
@@ -193,6 +198,7 @@ func (t *orderingTx) LatestSwitches(ctx context.Context, names []string) (map[st
 
 // A retry locks the window that it joins before the enforcement, as the closing of that window does.
 func TestRetryLocksInOrder(t *testing.T) {
+	t.Parallel()
 	s := &ordering{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.apply(ruleWith("signal.data.host != ''", "{}"))
@@ -208,6 +214,7 @@ func TestRetryLocksInOrder(t *testing.T) {
 
 // The rules of all receivers that are gone are looked up together.
 func TestReceiversGoneTogether(t *testing.T) {
+	t.Parallel()
 	s := &ordering{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	r.apply(fmt.Sprintf(notice, "a"))
