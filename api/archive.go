@@ -4,10 +4,10 @@ import "time"
 
 // Archive says which archive a server shows. Such a server changes nothing: it answers GET and HEAD, and refuses every other request.
 type Archive struct {
-	From       string    `json:"from" doc:"The machine of the server that wrote it"`
-	At         time.Time `json:"at" doc:"When it was written"`
-	Version    string    `json:"version" doc:"Of that server"`
-	Executions int       `json:"executions" doc:"In it, without the tasks of workflows"`
-	Tasks      int       `json:"tasks" doc:"Of these executions"`
-	LeftOut    int       `json:"left_out,omitempty" doc:"Executions that were selected and had not ended"`
+	From       string    `json:"from" doc:"Host name of the server that wrote the archive"`
+	At         time.Time `json:"at" doc:"When the archive was written"`
+	Version    string    `json:"version" doc:"Version of Pawl that wrote it"`
+	Executions int       `json:"executions" doc:"Number of executions in the archive, without the tasks of workflows"`
+	Tasks      int       `json:"tasks" doc:"Number of workflow tasks in the archive"`
+	LeftOut    int       `json:"left_out,omitempty" doc:"Selected executions that were not archived because they had not ended"`
 }

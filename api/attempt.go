@@ -4,26 +4,28 @@ import "encoding/json"
 
 // Attempt is one attempt of an execution: what its worker was given, and how it ended.
 type Attempt struct {
-	Execution string `json:"execution" doc:"Of which it is an attempt"`
+	Execution string `json:"execution" doc:"ID of the execution"`
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
 	Action    string `json:"action" doc:"Name of the action, or the kind of ad-hoc work"`
 	Version   int    `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
 	Kind      string `json:"kind" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
 
-	Workflow string `json:"workflow,omitempty" doc:"The execution that it is a task of"`
-	Task     string `json:"task,omitempty" doc:"Its name there"`
-	Index    int    `json:"index,omitempty" doc:"Which item or round of the task it is, from 0"`
+	Workflow string `json:"workflow,omitempty" doc:"ID of the workflow execution that this is a task of"`
+	Task     string `json:"task,omitempty" doc:"Name of the task in that workflow"`
+	Index    int    `json:"index,omitempty" doc:"Item of a foreach task or round of a repeated task, from 0"`
 
-	Labels  map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
-	Timeout Duration          `json:"timeout,omitempty" doc:"Most time for one attempt, from its hand-off to a worker"`
-	Chain   string            `json:"chain,omitempty" doc:"Value of the header Pawl-Chain for what it sends, where rules have led to it"`
+	Labels  map[string]string `json:"labels,omitempty" doc:"Labels by name; lists, counts and waits can select by them"`
+	Timeout Duration          `json:"timeout,omitempty" doc:"Time limit of one attempt, counted from its claim by a worker"`
+
+	Chain string `json:"chain,omitempty" doc:"Pawl-Chain header for requests that the attempt sends, if a rule started the execution"`
+
 	// Payload is what the handler got: the input, or what the action's definition makes of it, with every expression evaluated.
-	Payload json.RawMessage `json:"payload,omitempty" doc:"What the handler got: the input, or what the action's definition makes of it"`
+	Payload json.RawMessage `json:"payload,omitempty" doc:"Content for the handler: the input, or the definition with expressions evaluated"`
 
-	Began bool `json:"began" doc:"A worker has said that it began to run it"`
-	Lost  bool `json:"lost,omitempty" doc:"Its worker was lost: what became of it is not known"`
+	Began bool `json:"began" doc:"Whether a worker reported that it began the attempt"`
+	Lost  bool `json:"lost,omitempty" doc:"The worker was lost, so the result of the attempt is unknown"`
 	// Status is how the attempt ended, or where it stands. That of an earlier attempt than the last is of the attempt alone.
 	Status Status          `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	Error  *Error          `json:"error,omitempty" doc:"Why it did not complete"`
-	Output json.RawMessage `json:"output,omitempty" doc:"Only of the last attempt: outputs of others are not kept"`
+	Error  *Error          `json:"error,omitempty" doc:"Why the attempt did not complete"`
+	Output json.RawMessage `json:"output,omitempty" doc:"Output, for the last attempt only: outputs of earlier attempts are not kept"`
 }

@@ -6,25 +6,25 @@ const BulkLimit = 1000
 // BulkRequest asks for something to be done to many executions: to those that are named, or to those that the parameters of the
 // request select.
 type BulkRequest struct {
-	IDs    []string `json:"ids,omitempty" doc:"Up to 1,000 executions; without it the parameters select them"`
-	Reason string   `json:"reason,omitempty" doc:"Why, for people; of a cancel"`
-	DryRun bool     `json:"dry_run,omitempty" doc:"Change nothing, and answer what would be changed"`
-	Kill   bool     `json:"kill,omitempty" doc:"Of a cancel: as kill does, without the clean-up of workflows"`
+	IDs    []string `json:"ids,omitempty" doc:"Up to 1,000 execution IDs; if absent, the query parameters select"`
+	Reason string   `json:"reason,omitempty" doc:"Cancel only: reason, shown to people"`
+	DryRun bool     `json:"dry_run,omitempty" doc:"Report what would change, but change nothing"`
+	Kill   bool     `json:"kill,omitempty" doc:"Cancel only: skip the clean-up tasks of workflows"`
 }
 
 // BulkResult is the answer to a bulk request.
 type BulkResult struct {
-	Selected   int         `json:"selected" doc:"How many executions this answer is about; 1,000 at the most"`
-	Done       int         `json:"done" doc:"How many of them it was done to, or would be in a dry run"`
-	DryRun     bool        `json:"dry_run,omitempty" doc:"Nothing was changed"`
-	Executions []BulkEntry `json:"executions" doc:"One for each execution, the newest first where parameters selected them"`
-	NextCursor string      `json:"next_cursor,omitempty" doc:"There are more: pass it as cursor with the same parameters"`
+	Selected   int         `json:"selected" doc:"Number of executions in this answer, at most 1,000"`
+	Done       int         `json:"done" doc:"Executions that were changed, or would be in a dry run"`
+	DryRun     bool        `json:"dry_run,omitempty" doc:"This was a dry run: nothing was changed"`
+	Executions []BulkEntry `json:"executions" doc:"One entry per execution; newest first if selected by parameters"`
+	NextCursor string      `json:"next_cursor,omitempty" doc:"More executions match: repeat the request with this as cursor"`
 }
 
 // BulkEntry says what became of one execution of a bulk request.
 type BulkEntry struct {
 	ID      string   `json:"id" doc:"Id of the execution; begins with ex_"`
-	Status  Status   `json:"status,omitempty" doc:"Where it stands after the request"`
-	New     string   `json:"new,omitempty" doc:"The execution that tries it again"`
-	Problem *Problem `json:"problem,omitempty" doc:"Why it was not done"`
+	Status  Status   `json:"status,omitempty" doc:"Status of the execution after the request"`
+	New     string   `json:"new,omitempty" doc:"ID of the new execution that retries this one"`
+	Problem *Problem `json:"problem,omitempty" doc:"Why this execution was not changed"`
 }

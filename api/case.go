@@ -8,12 +8,12 @@ import (
 
 // Case is one input of a batch evaluation: the program, compiled once, is run for each, in a sandbox of its own.
 type Case struct {
-	Name   string     `json:"name,omitempty" check:"case_name" doc:"Name of the case; by default its number, from 1"`
-	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"What the program reads"`
-	Args   []string   `json:"args,omitempty" check:"args" doc:"Appended to those of the program"`
-	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"What it should write to stdout; without it the case passes when the program ends with 0"`
-	Call   *Call      `json:"call,omitempty" doc:"Calls a function of the program, in place of stdin, args and expect, and compares the value that it returns"`
-	Limits CodeLimits `json:"limits,omitzero" doc:"Replace those of the program"`
+	Name   string     `json:"name,omitempty" check:"case_name" doc:"Name of the case; default: its number, from 1"`
+	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"Standard input of the program"`
+	Args   []string   `json:"args,omitempty" check:"args" doc:"Arguments, added after those of the program"`
+	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"Expected stdout; if absent, exit code 0 passes"`
+	Call   *Call      `json:"call,omitempty" doc:"Call of a function of the program, instead of stdin, args and expect"`
+	Limits CodeLimits `json:"limits,omitzero" doc:"Limits for this case, in place of those of the program"`
 }
 
 // Call calls a function that the program defines. The function's arguments and its result are JSON values. The result is compared outside
@@ -21,11 +21,12 @@ type Case struct {
 // however they are written, or with the comparison "numeric" when they are within its tolerances.
 type Call struct {
 	Function string `json:"function" check:"function" hint:"name,fn,fn_name,method,entry_point" doc:"Its name, such as add; Class.method makes an object of the class first, without arguments"`
+
 	// Args and Kwargs are the arguments by position and by name.
-	Args   []json.RawMessage          `json:"args,omitempty" doc:"The arguments by position, as JSON values"`
-	Kwargs map[string]json.RawMessage `json:"kwargs,omitempty" doc:"The arguments by name, as JSON values"`
+	Args   []json.RawMessage          `json:"args,omitempty" doc:"Positional arguments, as JSON values"`
+	Kwargs map[string]json.RawMessage `json:"kwargs,omitempty" doc:"Arguments by name, as JSON values"`
 	// Expect is what the function should return. Without it the case passes when the function returns.
-	Expect json.RawMessage `json:"expect,omitempty" doc:"The JSON value that it should return; without it the case passes when the function returns"`
+	Expect json.RawMessage `json:"expect,omitempty" doc:"JSON value that the function should return; if absent, any value passes"`
 }
 
 // Comparison is how a case's output is compared with what is expected. It is read from an object or from a mode alone.
@@ -56,16 +57,18 @@ func CompareModes() []string {
 // to stdout, or else to stderr, is the message. Where a signal, a limit or an exception that it does not catch ends it, and it accepts the
 // expected output, the program's output is at fault and wrong. Any other end is its own fault: the verdict is "checker_error".
 type Checker struct {
-	Language string             `json:"language" check:"language" doc:"Of the checker"`
-	Source   string             `json:"source" check:"source" doc:"The checker; it is run with input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong"`
-	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the checker's working directory, by relative path"`
-	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of one run of the checker"`
+	Language string `json:"language" check:"language" doc:"Language of the checker"`
+
+	Source string `json:"source" check:"source" doc:"Program run as: checker input.txt output.txt expected.txt; exit code 0 accepts"`
+
+	Files  map[string]Content `json:"files,omitempty" check:"files" doc:"Files for the checker's working directory, by relative path"`
+	Limits CodeLimits         `json:"limits,omitzero" doc:"Limits of one run of the checker"`
 	// Style is how the checker is called. "" is as above. [CheckerKattis] passes input.txt, expected.txt and a directory for feedback, and
 	// the output on stdin; the exit codes are 42 and 43, and what is in judgemessage.txt of that directory is the message.
-	Style string `json:"style,omitempty" check:"checker_style" doc:"kattis: called as a validator of Kattis is: input, answer and feedback directory as arguments, the output on stdin, 42 for right and 43 for wrong"`
+	Style string `json:"style,omitempty" check:"checker_style" doc:"kattis: call it as a Kattis output validator; 42 accepts, 43 rejects"`
 	// Accept and Reject are the exit codes that say right and wrong; [0] and [1], or those of the style, when they are not given.
-	Accept []int `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that say right; [0] when not given"`
-	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that say wrong; [1] when not given"`
+	Accept []int `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that accept; default [0]"`
+	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
 }
 
 // CheckerKattis is the style of the output validators of Kattis and the ICPC.
@@ -87,63 +90,65 @@ const (
 
 // CaseResult is the end of one case.
 type CaseResult struct {
-	Name string `json:"name" doc:"Of the case; its number where it was given none"`
+	Name string `json:"name" doc:"Name of the case, or its number"`
 	// Verdict is that of a run (see CodeResult), or "wrong_answer", "checker_error" or "skipped".
-	Verdict  string        `json:"verdict" doc:"That of a run, or wrong_answer, checker_error or skipped"`
-	ExitCode *int          `json:"exit_code,omitempty" doc:"As of a run"`
-	Signal   string        `json:"signal,omitempty" doc:"As of a run"`
-	Message  string        `json:"message,omitempty" doc:"Why it did not pass, or the checker's words"`
-	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"The first difference, with wrong_answer"`
+	Verdict  string        `json:"verdict" doc:"Verdict of the run, or wrong_answer, checker_error or skipped"`
+	ExitCode *int          `json:"exit_code,omitempty" doc:"Exit code of a program that exited by itself"`
+	Signal   string        `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV"`
+	Message  string        `json:"message,omitempty" doc:"Why the case did not pass, or the message of the checker"`
+	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"First difference, with verdict wrong_answer"`
 	// Returned is what the function of a Call returned, where that has no more than 4 KB.
-	Returned json.RawMessage `json:"returned,omitempty" doc:"What the function of a call returned, where that has at most 4 KB"`
+	Returned json.RawMessage `json:"returned,omitempty" doc:"Value that the called function returned, if it has at most 4 KB"`
 
 	// Stdout and Stderr are the beginning of what was written: up to 4 KB and 1 KB, and less when the cases of an
 	// evaluation have more than 256 KB to show together. The rest is not kept.
-	Stdout          string `json:"stdout" doc:"The first 4 KB, less where all cases have more than 256 KB"`
-	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes exactly, where stdout is not text"`
-	StdoutBytes     int64  `json:"stdout_bytes" doc:"All that was written"`
-	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"There was more, which is not kept"`
-	Stderr          string `json:"stderr,omitempty" doc:"The first 1 KB"`
-	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"The same bytes exactly, where stderr is not text"`
-	StderrBytes     int64  `json:"stderr_bytes,omitempty" doc:"All that was written"`
-	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"There was more, which is not kept"`
+	Stdout          string `json:"stdout" doc:"First 4 KB of stdout; less if all cases together have more than 256 KB"`
+	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	StdoutBytes     int64  `json:"stdout_bytes" doc:"Bytes written to stdout in all"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"stdout was longer; the rest is not kept"`
+	Stderr          string `json:"stderr,omitempty" doc:"First 1 KB of stderr"`
+	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	StderrBytes     int64  `json:"stderr_bytes,omitempty" doc:"Bytes written to stderr in all"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"stderr was longer; the rest is not kept"`
 
-	LimitsHit       []string  `json:"limits_hit,omitempty" doc:"As of a run"`
-	WallMS          float64   `json:"wall_ms" doc:"As of a run"`
-	CPUMS           float64   `json:"cpu_ms" doc:"As of a run"`
-	StarvedMS       float64   `json:"starved_ms,omitempty" doc:"As of a run"`
-	Runs            []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where the case was run again (rerun_near_limit)"`
-	PinnedCPUs      []int     `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
-	SharedCPUs      bool      `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
-	PeakMemoryBytes int64     `json:"peak_memory_bytes" doc:"As of a run"`
-	HeldMemoryBytes int64     `json:"held_memory_bytes" doc:"As of a run"`
-	PageCacheBytes  int64     `json:"page_cache_bytes,omitempty" doc:"As of a run"`
-	ChildOOM        bool      `json:"child_oom,omitempty" doc:"As of a run"`
+	LimitsHit       []string  `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
+	WallMS          float64   `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
+	CPUMS           float64   `json:"cpu_ms" doc:"User and system time of all processes, in milliseconds"`
+	StarvedMS       float64   `json:"starved_ms,omitempty" doc:"Part of wall_ms in which the program was ready but had no processor"`
+	Runs            []CodeRun `json:"runs,omitempty" doc:"All runs, if rerun_near_limit repeated the case"`
+	PinnedCPUs      []int     `json:"pinned_cpus,omitempty" doc:"Processor numbers of the host that the run was pinned to"`
+	SharedCPUs      bool      `json:"shared_cpus,omitempty" doc:"Another run was pinned to one of these processors at the same time"`
+	PeakMemoryBytes int64     `json:"peak_memory_bytes" doc:"Highest memory use; the memory limit applies to it"`
+	HeldMemoryBytes int64     `json:"held_memory_bytes" doc:"Highest memory use without page_cache_bytes"`
+	PageCacheBytes  int64     `json:"page_cache_bytes,omitempty" doc:"Memory of the kernel's page cache for files that this run read first"`
+
+	ChildOOM bool `json:"child_oom,omitempty" doc:"A child process was killed for exceeding the memory limit; the program itself was not"`
+
 	// Uncompared says that the case had neither an expected output nor a checker: an "ok" means only that the program
 	// ended with 0.
-	Uncompared bool `json:"uncompared,omitempty" doc:"There was nothing to compare its output with"`
+	Uncompared bool `json:"uncompared,omitempty" doc:"The case has no expected output and no checker, so nothing was compared"`
 }
 
 // CaseVerdict is how a case ended, in brief.
 type CaseVerdict struct {
-	Name    string `json:"name" doc:"Of the case; its number where it was given none"`
-	Verdict string `json:"verdict" doc:"As in the result: ok, wrong_answer, timeout and so on"`
+	Name    string `json:"name" doc:"Name of the case, or its number"`
+	Verdict string `json:"verdict" doc:"Verdict of the case, for example ok, wrong_answer or timeout"`
 }
 
 // CaseMismatch is the first place where an output is not what was expected.
 type CaseMismatch struct {
-	Line int    `json:"line,omitempty" doc:"Of the output, from 1"`
-	Path string `json:"path,omitempty" doc:"Of a value that a function returned, such as [2].name; absent for the value as a whole"`
-	Got  string `json:"got" doc:"The line or word, quoted and shortened"`
-	Want string `json:"want" doc:"What was expected there"`
+	Line int    `json:"line,omitempty" doc:"Line of the output, from 1"`
+	Path string `json:"path,omitempty" doc:"Place in a returned value, for example [2].name; absent for the whole value"`
+	Got  string `json:"got" doc:"Line or word that was written, quoted and shortened"`
+	Want string `json:"want" doc:"Line or word that was expected"`
 }
 
 // CaseSummary counts cases.
 type CaseSummary struct {
-	Total   int `json:"total" doc:"All of them"`
-	Passed  int `json:"passed" doc:"With the verdict ok"`
-	Failed  int `json:"failed" doc:"Neither passed nor skipped"`
-	Skipped int `json:"skipped,omitempty" doc:"Not run, because a case before did not pass"`
+	Total   int `json:"total" doc:"Number of cases"`
+	Passed  int `json:"passed" doc:"Cases with verdict ok"`
+	Failed  int `json:"failed" doc:"Cases that neither passed nor were skipped"`
+	Skipped int `json:"skipped,omitempty" doc:"Cases not run because an earlier case did not pass"`
 	// Uncompared counts the passed cases whose output was compared with nothing.
-	Uncompared int `json:"uncompared,omitempty" doc:"Passed, and compared with nothing"`
+	Uncompared int `json:"uncompared,omitempty" doc:"Passed cases whose output was not compared with anything"`
 }

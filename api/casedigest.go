@@ -13,13 +13,13 @@ import (
 // has it, as the member "cases" of its data; lists have it with digest=true.
 type CaseDigest struct {
 	Passed int    `json:"passed" doc:"Cases with the verdict ok"`
-	Total  int    `json:"total" doc:"All of them"`
+	Total  int    `json:"total" doc:"Number of cases"`
 	Cells  string `json:"cells" doc:"One letter for each case, in their order: P passed, U passed and compared with nothing, W wrong_answer, T timeout, C cpu_timeout, M oom, O output_limit, X nonzero_exit, S signal, K killed, E checker_error, I infra_error, N skipped, ? any other"`
 	// Names tells lists of names apart: what has the same has the same cases.
-	Names           string  `json:"names,omitempty" doc:"The beginning of a SHA-256 of the names of the cases; absent where each is named by its number, from 1"`
-	WallMS          float64 `json:"wall_ms" doc:"Of all cases together"`
-	CPUMS           float64 `json:"cpu_ms" doc:"Of all cases together"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"The most that a case had"`
+	Names           string  `json:"names,omitempty" doc:"Start of a SHA-256 over the case names; absent if all are numbered"`
+	WallMS          float64 `json:"wall_ms" doc:"Sum over all cases, in milliseconds"`
+	CPUMS           float64 `json:"cpu_ms" doc:"Sum over all cases, in milliseconds"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"Highest of any case"`
 }
 
 // Letters of CaseDigest.Cells beside those of caseLetters.

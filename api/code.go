@@ -14,41 +14,41 @@ import (
 // The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
 // check of a field, "also" another name under which it is read, and "hint" names of other systems for it, which are refused with its own.
 type Code struct {
-	Language string             `json:"language" check:"language" doc:"A built-in language, an alias of it, or one that a profile adds"`
-	Source   string             `json:"source" check:"source" hint:"code,source_code,program,script" doc:"The program"`
-	Std      string             `json:"std,omitempty" doc:"Of C and C++: the standard, such as c11 or gnu++17; gnu17 and gnu++20 by default"`
-	Flags    []string           `json:"flags,omitempty" doc:"Of C and C++: further flags of the compiler, such as -O3, -DLOCAL=1 or -fsanitize=address"`
-	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files put into the working directory, by relative path"`
-	Args     []string           `json:"args,omitempty" check:"args" doc:"Arguments, after the program's name"`
-	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment, beside what the language needs"`
-	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"What the program reads; an end of file at once by default"`
-	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; the language's by default"`
-	Collect  []string           `json:"collect,omitempty" check:"patterns" doc:"Files to hand back: paths, directories or patterns"`
+	Language string             `json:"language" check:"language" doc:"Built-in language, an alias of one, or a language from a profile"`
+	Source   string             `json:"source" check:"source" hint:"code,source_code,program,script" doc:"Source code of the program"`
+	Std      string             `json:"std,omitempty" doc:"C and C++ only: standard, for example c11; default gnu17 or gnu++20"`
+	Flags    []string           `json:"flags,omitempty" doc:"C and C++ only: more compiler flags, for example -O3 or -DLOCAL=1"`
+	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files for the working directory, by relative path"`
+	Args     []string           `json:"args,omitempty" check:"args" doc:"Arguments of the program"`
+	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment variables, in addition to those of the language"`
+	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"Standard input; default: empty"`
+	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; defaults come from the language"`
+	Collect  []string           `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
 	// Runtime asks for a runtime by name; empty: the worker's own choice.
-	Runtime string `json:"runtime,omitempty" doc:"By name; the worker's own choice by default"`
+	Runtime string `json:"runtime,omitempty" doc:"Name of the runtime; default: the worker chooses"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
-	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
+	Interactive bool `json:"interactive,omitempty" doc:"The program reads input sent to /api/v1/executions/{id}/stdin while it runs"`
 	// RerunNearLimit is how many times more a run is made that has exceeded a limit by so little that the machine may be to blame; see
 	// [RerunMargin].
-	RerunNearLimit int `json:"rerun_near_limit,omitempty" check:"reruns" doc:"How many times more a run is made that has exceeded wall or cpu by a quarter at most, or memory: 0 to 4. The first that keeps its limits counts"`
+	RerunNearLimit int `json:"rerun_near_limit,omitempty" check:"reruns" doc:"Most repeats of a run that just missed a limit, 0 to 4"`
 
 	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
 	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
-	Cases         []Case      `json:"cases,omitempty" check:"cases" doc:"Many inputs instead of one: the program is compiled once and run for each"`
-	Compare       *Comparison `json:"compare,omitempty" doc:"How the outputs of cases are compared with what is expected; trimmed by default"`
-	StopOnFailure bool        `json:"stop_on_failure,omitempty" doc:"Skip the cases after the first that does not pass"`
+	Cases         []Case      `json:"cases,omitempty" check:"cases" doc:"Test cases: the program is compiled once and run for each"`
+	Compare       *Comparison `json:"compare,omitempty" doc:"How outputs of cases are compared; default trimmed"`
+	StopOnFailure bool        `json:"stop_on_failure,omitempty" doc:"Skip the remaining cases after the first failure"`
 }
 
 // CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
 // (2²⁰) or as a number of bytes. Zero means the default.
 type CodeLimits struct {
-	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout" doc:"From start to exit"` // "timeout" is read as well
-	CPU    Duration `json:"cpu,omitzero" check:"cpu" doc:"User and system time of all its processes"`
-	Memory Size     `json:"memory,omitzero" check:"memory" doc:"All its processes together"`
-	Pids   int      `json:"pids,omitempty" check:"pids" doc:"Processes and threads at once"`
-	CPUs   float64  `json:"cpus,omitempty" check:"cpus" doc:"Processors at once, such as 1 or 0.5; without it as many as the machine has free"`
-	Output Size     `json:"output,omitzero" check:"output" doc:"stdout and stderr together"`
-	Disk   Size     `json:"disk,omitzero" check:"disk" doc:"The working directory and /tmp together"`
+	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout" doc:"Time from start to exit"` // "timeout" is read as well
+	CPU    Duration `json:"cpu,omitzero" check:"cpu" doc:"User and system time of all processes together"`
+	Memory Size     `json:"memory,omitzero" check:"memory" doc:"Memory of all processes together"`
+	Pids   int      `json:"pids,omitempty" check:"pids" doc:"Processes and threads at the same time"`
+	CPUs   float64  `json:"cpus,omitempty" check:"cpus" doc:"Processors, for example 1 or 0.5; default: all that are free"`
+	Output Size     `json:"output,omitzero" check:"output" doc:"Bytes of stdout and stderr together"`
+	Disk   Size     `json:"disk,omitzero" check:"disk" doc:"Bytes of the working directory and /tmp together"`
 }
 
 // The ranges of limits.
@@ -133,89 +133,92 @@ type CodeResult struct {
 	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed",
 	// "infra_error", "compile_error" or "syntax_error". Of cases it is that of the first that did not pass.
 	Verdict  string `json:"verdict" doc:"How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass"`
-	ExitCode *int   `json:"exit_code,omitempty" doc:"With ok, nonzero_exit and syntax_error"`
-	Signal   string `json:"signal,omitempty" doc:"With signal, as in SIGSEGV"`
-	Reason   string `json:"reason,omitempty" doc:"A sentence: which limit, why it was killed"`
+	ExitCode *int   `json:"exit_code,omitempty" doc:"Exit code, with verdict ok, nonzero_exit or syntax_error"`
+	Signal   string `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV; with verdict signal"`
+	Reason   string `json:"reason,omitempty" doc:"One sentence: which limit was exceeded, or why the program was killed"`
 	// Cause is, with "infra_error", by what the run was lost, where that is known: "node_lost", "node_shutdown", "preempted", "evicted"
 	// or "deleted". It is the reason in the error's details, too.
-	Cause string `json:"cause,omitempty" doc:"With infra_error, by what the run was lost, where that is known: node_lost, node_shutdown, preempted, evicted or deleted"`
+	Cause string `json:"cause,omitempty" doc:"With infra_error, if known: node_lost, node_shutdown, preempted, evicted or deleted"`
 
 	// Stdout and Stderr are the first 100 KB of what was written. When that is not text (see IsText), the string is
 	// empty and the bytes are in the base64 field. When it was more, Truncated is set and the whole is in the log.
-	Stdout          string `json:"stdout" doc:"The first 100 KB; where it is not text, with U+FFFD in place of what is none"`
-	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes exactly, where stdout is not text"`
-	StdoutBytes     int64  `json:"stdout_bytes" doc:"All that was written"`
-	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"There is more, which the log has"`
-	Stderr          string `json:"stderr" doc:"As stdout"`
-	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"As stdout_base64"`
-	StderrBytes     int64  `json:"stderr_bytes" doc:"All that was written"`
-	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"There is more, which the log has"`
+	Stdout          string `json:"stdout" doc:"First 100 KB of stdout; bytes that are not UTF-8 are shown as U+FFFD"`
+	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	StdoutBytes     int64  `json:"stdout_bytes" doc:"Bytes written to stdout in all"`
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty" doc:"stdout was longer; the log has all of it"`
+	Stderr          string `json:"stderr" doc:"First 100 KB of stderr; bytes that are not UTF-8 are shown as U+FFFD"`
+	StderrBase64    []byte `json:"stderr_base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	StderrBytes     int64  `json:"stderr_bytes" doc:"Bytes written to stderr in all"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"stderr was longer; the log has all of it"`
 
 	// Result is the JSON value that the program wrote to the file named by $PAWL_OUTPUT, if it did; ResultError says
 	// why what it wrote there could not be taken.
-	Result      json.RawMessage `json:"result,omitempty" doc:"The JSON value that the program wrote to the file named by $PAWL_OUTPUT"`
-	ResultError string          `json:"result_error,omitempty" doc:"Why what it wrote there could not be taken"`
+	Result json.RawMessage `json:"result,omitempty" doc:"JSON value that the program wrote to the file named by $PAWL_OUTPUT"`
 
-	Files   []ResultFile `json:"files,omitempty" doc:"What collect matched"`
-	Refused []string     `json:"refused,omitempty" doc:"What collect matched and was not taken, or what matched nothing, and why"`
+	ResultError string `json:"result_error,omitempty" doc:"Why the content of that file was not accepted, for example invalid JSON"`
+
+	Files   []ResultFile `json:"files,omitempty" doc:"Files that collect matched"`
+	Refused []string     `json:"refused,omitempty" doc:"Files that were not returned, and patterns that matched nothing, with the reason"`
 
 	// Cases are the ends of the cases, in their order, and Summary their count; then the times are sums, the memory is
 	// the most of any, and Stdout and Stderr are empty.
-	Cases   []CaseResult `json:"cases,omitempty" doc:"The ends of the cases, in their order; then times are sums, and memory the most of any"`
-	Summary *CaseSummary `json:"summary,omitempty" doc:"Counts the cases"`
+	Cases   []CaseResult `json:"cases,omitempty" doc:"Results of the cases, in order; times above are sums, memory is the highest"`
+	Summary *CaseSummary `json:"summary,omitempty" doc:"Counts of the cases"`
 
 	// LimitsHit names the limits that were met, by their fields in CodeLimits. Of "memory" and "pids" that is what the kernel
 	// counted: the program may have ended by itself all the same.
-	LimitsHit []string `json:"limits_hit,omitempty" doc:"Limits that were met, by their names: wall, cpu, memory, pids, output, disk"`
+	LimitsHit []string `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
 	// Limits are those in force: of the submission, completed by the defaults. Of cases they are those of a case that names none.
-	Limits *CodeLimits `json:"limits,omitempty" doc:"Those in force: the submission's, completed by the defaults; of cases, those of a case that names none"`
+	Limits *CodeLimits `json:"limits,omitempty" doc:"Limits in force: those submitted, completed by the defaults"`
 
-	WallMS float64 `json:"wall_ms" doc:"From just before the program is executed to its end, in milliseconds"`
-	CPUMS  float64 `json:"cpu_ms" doc:"User and system time of all its processes, in milliseconds"`
+	WallMS float64 `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
+	CPUMS  float64 `json:"cpu_ms" doc:"User and system time of all processes, in milliseconds"`
 	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
 	// work had them.
-	StarvedMS float64 `json:"starved_ms,omitempty" doc:"Part of wall_ms in which it had work to do and no processor"`
+	StarvedMS float64 `json:"starved_ms,omitempty" doc:"Part of wall_ms in which the program was ready but had no processor"`
 	// Runs are the measurements of all runs, in their order, where there was more than one (see Code.RerunNearLimit). The figures
 	// above and the outputs are those of the one that counts.
-	Runs []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where a run was made again (rerun_near_limit)"`
+	Runs []CodeRun `json:"runs,omitempty" doc:"All runs, if rerun_near_limit repeated the program"`
 	// PinnedCPUs are the processors that the run was restricted to, by their numbers on the worker's host, where the worker pins runs
 	// (its setting pin_cpus). SharedCPUs says that another run of that worker had one of them at the same time.
-	PinnedCPUs []int `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
-	SharedCPUs bool  `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
+	PinnedCPUs []int `json:"pinned_cpus,omitempty" doc:"Processor numbers of the host that the run was pinned to"`
+	SharedCPUs bool  `json:"shared_cpus,omitempty" doc:"Another run was pinned to one of these processors at the same time"`
 	// PeakMemoryBytes is the most memory that the run had at once: what the limit is about. HeldMemoryBytes is that without
 	// PageCacheBytes, which the kernel keeps of files that the run was the first to read, and which the next run does not pay.
-	PeakMemoryBytes int64 `json:"peak_memory_bytes" doc:"Most memory at once, which the limit is about"`
-	HeldMemoryBytes int64 `json:"held_memory_bytes" doc:"The same without page_cache_bytes"`
-	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty" doc:"Files that it was the first to read, as the kernel keeps them"`
-	ChildOOM        bool  `json:"child_oom,omitempty" doc:"A child ran out of memory though the program ended by itself"`
+	PeakMemoryBytes int64 `json:"peak_memory_bytes" doc:"Highest memory use; the memory limit applies to it"`
+	HeldMemoryBytes int64 `json:"held_memory_bytes" doc:"Highest memory use without page_cache_bytes"`
+	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty" doc:"Memory of the kernel's page cache for files that this run read first"`
+
+	ChildOOM bool `json:"child_oom,omitempty" doc:"A child process was killed for exceeding the memory limit; the program itself was not"`
+
 	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
-	Enforcement string `json:"enforcement,omitempty" doc:"What held the limits: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none"`
-	Runtime     string `json:"runtime,omitempty" doc:"What isolated it"`
+	Enforcement string `json:"enforcement,omitempty" doc:"How limits were enforced: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none"`
+	Runtime     string `json:"runtime,omitempty" doc:"Runtime that isolated the program, for example sandbox"`
 	// Tool is the interpreter or compiler that was used, on the worker's host or in the image, and ToolVersion its version
 	// where it is known.
-	Tool        string      `json:"tool,omitempty" doc:"The interpreter or compiler"`
-	ToolVersion string      `json:"tool_version,omitempty" doc:"Its version, where that is known"`
-	Compile     *CodeResult `json:"compile,omitempty" doc:"The run of the compiler, of languages that have one"`
+	Tool        string      `json:"tool,omitempty" doc:"Interpreter or compiler"`
+	ToolVersion string      `json:"tool_version,omitempty" doc:"Version of the tool, if known"`
+	Compile     *CodeResult `json:"compile,omitempty" doc:"Run of the compiler, for compiled languages"`
 }
 
 // CodeRun is what was measured of one of several runs.
 type CodeRun struct {
-	Verdict         string  `json:"verdict" doc:"Of this run by itself"`
-	WallMS          float64 `json:"wall_ms" doc:"As in the result"`
-	CPUMS           float64 `json:"cpu_ms" doc:"As in the result"`
-	StarvedMS       float64 `json:"starved_ms,omitempty" doc:"As in the result"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"As in the result"`
-	Counts          bool    `json:"counts,omitempty" doc:"The result is that of this run"`
+	Verdict         string  `json:"verdict" doc:"Verdict of this run"`
+	WallMS          float64 `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
+	CPUMS           float64 `json:"cpu_ms" doc:"User and system time of all processes, in milliseconds"`
+	StarvedMS       float64 `json:"starved_ms,omitempty" doc:"Part of wall_ms in which the program was ready but had no processor"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"Highest memory use"`
+	Counts          bool    `json:"counts,omitempty" doc:"This run's result is the one reported"`
 }
 
 // ResultFile is a file that the program left. Its bytes are in exactly one of Content, Base64 and Blob.
 type ResultFile struct {
-	Path    string  `json:"path" doc:"Relative to the working directory"`
-	Size    int64   `json:"size" doc:"Bytes"`
-	Mode    string  `json:"mode" doc:"Octal permission bits, as in 0644"`
-	Content *string `json:"content,omitempty" doc:"The text of a small file"`
-	Base64  []byte  `json:"base64,omitempty" doc:"The bytes of a small file that is not text"`
-	Blob    string  `json:"blob,omitempty" doc:"The name of the blob that has the bytes of a large file"`
+	Path    string  `json:"path" doc:"Path relative to the working directory"`
+	Size    int64   `json:"size" doc:"Size in bytes"`
+	Mode    string  `json:"mode" doc:"Permission bits in octal, for example 0644"`
+	Content *string `json:"content,omitempty" doc:"Text of a small file"`
+	Base64  []byte  `json:"base64,omitempty" doc:"Bytes of a small file that is not UTF-8, in base64"`
+	Blob    string  `json:"blob,omitempty" doc:"Name of the blob with the bytes of a large file"`
 }
 
 // Out is the inline part of stdout, byte-exact.

@@ -7,47 +7,53 @@ import "time"
 type Evaluation struct {
 	Code
 
-	Queue          string            `json:"queue,omitempty" check:"filled" doc:"Where it waits for a worker"`
-	Priority       *int              `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
-	Labels         map[string]string `json:"labels,omitempty" doc:"By which lists, counts and waits select it"`
-	WorkerLabels   map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
-	Timeout        Duration          `json:"timeout,omitempty" check:"positive" doc:"Of one attempt, from claim"`
-	QueueTimeout   Duration          `json:"queue_timeout,omitempty" check:"positive" doc:"Most time from when an attempt is due to its claim by a worker; anew for each attempt"`
-	TotalTimeout   Duration          `json:"total_timeout,omitempty" check:"positive" doc:"Of everything, retries included"`
-	Retry          *Retry            `json:"retry,omitempty" doc:"Whether and when a failed attempt is followed by another"`
-	Concurrency    *Concurrency      `json:"concurrency,omitempty" doc:"How many executions hold one key at a time"`
-	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
-	Cache          *Cache            `json:"cache,omitempty" doc:"It ends with the outcome that is kept of an evaluation of the same, where there is one; its own is kept"`
-	NoCache        bool              `json:"no_cache,omitempty" doc:"It runs, whatever is kept; its outcome is kept as cache says"`
-	NotBefore      time.Time         `json:"not_before,omitzero" doc:"When it may start; at once by default"`
-	StartIn        Duration          `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" check:"filled" doc:"The same submission again under this key gives the same execution, another one is refused with 422"`
+	Queue        string            `json:"queue,omitempty" check:"filled" doc:"Queue in which it waits for a worker"`
+	Priority     *int              `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
+	Labels       map[string]string `json:"labels,omitempty" doc:"Labels by name; lists, counts and waits can select by them"`
+	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to run it"`
+
+	Timeout Duration `json:"timeout,omitempty" check:"positive" doc:"Time limit of one attempt, counted from its claim by a worker"`
+
+	QueueTimeout Duration `json:"queue_timeout,omitempty" check:"positive" doc:"Longest time that an attempt may wait for a worker"`
+
+	TotalTimeout Duration     `json:"total_timeout,omitempty" check:"positive" doc:"Time limit for all attempts together"`
+	Retry        *Retry       `json:"retry,omitempty" doc:"When a failed attempt is repeated"`
+	Concurrency  *Concurrency `json:"concurrency,omitempty" doc:"How many executions may hold a key at the same time"`
+	Rate         *Rate        `json:"rate,omitempty" doc:"How often executions with a key may begin"`
+	Cache        *Cache       `json:"cache,omitempty" doc:"Reuse the cached result of an identical evaluation, or cache this one's"`
+	NoCache      bool         `json:"no_cache,omitempty" doc:"Run even if a cached result exists; the new result is still cached"`
+	NotBefore    time.Time    `json:"not_before,omitzero" doc:"Earliest start; default: now"`
+
+	StartIn Duration `json:"start_in,omitempty" doc:"Delay before the start, counted from acceptance; instead of not_before"`
+
+	IdempotencyKey string `json:"idempotency_key,omitempty" check:"filled" doc:"A repeated request with this key returns the same execution"`
+
 	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
-	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`
+	Wait Duration `json:"wait,omitempty" doc:"How long the response may wait for the end of the execution, at most 60s"`
 }
 
 // Stdin is what an interactive evaluation has been given to read.
 type Stdin struct {
 	ID     string `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	Offset int64  `json:"offset" doc:"Bytes so far, and so the offset of the next"`
-	Closed bool   `json:"closed" doc:"The program reads an end of file behind what it was given"`
+	Offset int64  `json:"offset" doc:"Bytes received so far, which is the offset of the next byte"`
+	Closed bool   `json:"closed" doc:"The program gets end-of-file after these bytes"`
 }
 
 // RunningState tells whether an evaluation is still under way.
 type RunningState struct {
 	ID      string `json:"id" doc:"Id of the execution; begins with ex_"`
-	Running bool   `json:"running" doc:"It has not ended; it may still be waiting for a worker"`
+	Running bool   `json:"running" doc:"The execution has not ended; it may still wait for a worker"`
 	Status  Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 }
 
 // SubmissionCheck is what a submission would be accepted as, or everything that is wrong with it.
 type SubmissionCheck struct {
-	Valid    bool         `json:"valid" doc:"It would be accepted as things are now"`
-	Action   string       `json:"action,omitempty" doc:"What would run"`
+	Valid    bool         `json:"valid" doc:"Whether the submission would be accepted now"`
+	Action   string       `json:"action,omitempty" doc:"Action that would run"`
 	Version  int          `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
-	Kind     string       `json:"kind,omitempty" doc:"Of what would run"`
-	Queue    string       `json:"queue,omitempty" doc:"Where it would wait for a worker"`
-	Key      string       `json:"key,omitempty" doc:"The concurrency key that it would need a slot of"`
-	Problems []FieldError `json:"problems,omitempty" doc:"Everything that is wrong with it"`
+	Kind     string       `json:"kind,omitempty" doc:"Kind of work that would run"`
+	Queue    string       `json:"queue,omitempty" doc:"Queue in which it would wait"`
+	Key      string       `json:"key,omitempty" doc:"Concurrency key that it would need"`
+	Problems []FieldError `json:"problems,omitempty" doc:"All errors of the submission"`
 }

@@ -4,50 +4,52 @@ import "time"
 
 // Standing is an execution with its place in a line.
 type Standing struct {
-	Place     int       `json:"place" doc:"From 1, which is the next to go"`
-	Execution Execution `json:"execution" doc:"As in lists"`
+	Place     int       `json:"place" doc:"Place in the line, from 1; place 1 is served next"`
+	Execution Execution `json:"execution" doc:"Execution, with the fields that lists have"`
 }
 
 // Lane is one part of a queue: what waits there for workers that have the same.
 type Lane struct {
-	Handler      string            `json:"handler,omitempty" doc:"It waits for workers with that handler"`
-	Runtime      string            `json:"runtime,omitempty" doc:"It waits for workers with that runtime or language"`
-	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"It waits for workers with these labels"`
-	PausedAction string            `json:"paused_action,omitempty" doc:"It is of executions of this action, which is paused: no worker takes from it"`
-	Ready        int               `json:"ready" doc:"How many executions wait in it"`
-	Line         []Standing        `json:"line" doc:"The first of them, in the order in which they go; with label: the first that have the labels"`
-	Looked       int               `json:"looked" doc:"How many places were looked at, from the head on"`
+	Handler      string            `json:"handler,omitempty" doc:"Executions in this lane need this handler"`
+	Runtime      string            `json:"runtime,omitempty" doc:"Executions in this lane need this runtime or language"`
+	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Executions in this lane need these worker labels"`
+
+	PausedAction string `json:"paused_action,omitempty" doc:"Executions of this paused action wait here; workers take none of them"`
+
+	Ready  int        `json:"ready" doc:"Number of executions waiting in the lane"`
+	Line   []Standing `json:"line" doc:"First executions in the order in which they will run; with label, only matching ones"`
+	Looked int        `json:"looked" doc:"Places that were examined, from the front"`
 }
 
 // QueueLine is who waits in a queue, and in which order they go.
 type QueueLine struct {
-	Queue  string    `json:"queue" doc:"Where it waits for a worker"`
+	Queue  string    `json:"queue" doc:"Name of the queue"`
 	At     time.Time `json:"at" doc:"When it was read"`
-	Paused *Pause    `json:"paused,omitempty" doc:"Nothing is taken from it"`
-	Lanes  []Lane    `json:"lanes" doc:"The fullest first, at most 100"`
-	More   bool      `json:"more,omitempty" doc:"It has more lanes"`
+	Paused *Pause    `json:"paused,omitempty" doc:"Present while the queue is paused: workers take nothing from it"`
+	Lanes  []Lane    `json:"lanes" doc:"Lanes of the queue, longest first, at most 100"`
+	More   bool      `json:"more,omitempty" doc:"The queue has more than 100 lanes"`
 }
 
 // KeyLine is who holds a concurrency key and who waits for it, in the order in which they go.
 type KeyLine struct {
-	Key     string      `json:"key" doc:"The concurrency key"`
+	Key     string      `json:"key" doc:"Concurrency key"`
 	At      time.Time   `json:"at" doc:"When it was read"`
-	Limit   int         `json:"limit,omitempty" doc:"How many may hold it, as the next one to go says, or else the last one that came to hold it"`
-	Held    int         `json:"held" doc:"How many hold it; what is due and waits for a worker holds it, too"`
-	Holders []Execution `json:"holders" doc:"The oldest first, at most as many as limit says"`
-	Waiting int         `json:"waiting" doc:"How many wait for it"`
-	Line    []Standing  `json:"line" doc:"The first of them, in the order in which they go; with label: the first that have the labels"`
-	Looked  int         `json:"looked" doc:"How many places were looked at, from the head on"`
+	Limit   int         `json:"limit,omitempty" doc:"Limit stated by the next execution in line, or else by the latest holder"`
+	Held    int         `json:"held" doc:"Number of holders; ready executions that wait for a worker already hold the key"`
+	Holders []Execution `json:"holders" doc:"Holders, oldest first, at most as many as the limit parameter allows"`
+	Waiting int         `json:"waiting" doc:"Number of executions waiting for the key"`
+	Line    []Standing  `json:"line" doc:"First executions in the order in which they will run; with label, only matching ones"`
+	Looked  int         `json:"looked" doc:"Places that were examined, from the front"`
 }
 
 // LostWorker is a session whose lease has run out: its worker was killed, or cut off from the server.
 type LostWorker struct {
-	Session   string    `json:"session" doc:"Its id"`
-	Name      string    `json:"name" doc:"Of its worker"`
-	Queues    []string  `json:"queues" doc:"That it served"`
-	Slots     int       `json:"slots" doc:"That it had"`
-	StartedAt time.Time `json:"started_at" doc:"When its first attempt began to run"`
-	ExpiredAt time.Time `json:"expired_at,omitzero" doc:"When its lease ran out; absent where a recovery was interrupted"`
-	LostAt    time.Time `json:"lost_at" doc:"When the server noticed, and took back what it held"`
-	Attempts  int       `json:"attempts" doc:"How many attempts were taken back from it"`
+	Session   string    `json:"session" doc:"ID of the session"`
+	Name      string    `json:"name" doc:"Name of the worker"`
+	Queues    []string  `json:"queues" doc:"Queues that it served"`
+	Slots     int       `json:"slots" doc:"Slots that it had"`
+	StartedAt time.Time `json:"started_at" doc:"When the session began"`
+	ExpiredAt time.Time `json:"expired_at,omitzero" doc:"When the lease ended; absent if the recovery was interrupted"`
+	LostAt    time.Time `json:"lost_at" doc:"When the server noticed and took its attempts back"`
+	Attempts  int       `json:"attempts" doc:"Number of attempts taken back"`
 }

@@ -10,24 +10,24 @@ import (
 // Problem is an error as RFC 9457 has it (application/problem+json). Type is stable and meant for machines, Detail for
 // people.
 type Problem struct {
-	Type      string       `json:"type" doc:"Stable, for machines (docs/api.md)"`
-	Title     string       `json:"title" doc:"What the type means"`
-	Status    int          `json:"status" doc:"The HTTP status; in a batch the one that the item alone would have had"`
+	Type      string       `json:"type" doc:"Stable URN, for programs (docs/api.md)"`
+	Title     string       `json:"title" doc:"Meaning of the type"`
+	Status    int          `json:"status" doc:"HTTP status; in a batch, the one this item would have had alone"`
 	Detail    string       `json:"detail,omitempty" doc:"What is wrong with this request, for people"`
-	Instance  string       `json:"instance,omitempty" doc:"Path of the request; in a batch the item"`
-	RequestID string       `json:"request_id,omitempty" doc:"By which the server's log knows it"`
-	Errors    []FieldError `json:"errors,omitempty" doc:"Everything that is wrong, each with its place"`
+	Instance  string       `json:"instance,omitempty" doc:"Path of the request; in a batch, the item"`
+	RequestID string       `json:"request_id,omitempty" doc:"ID of the request in the server's log"`
+	Errors    []FieldError `json:"errors,omitempty" doc:"All errors, each with its place"`
 }
 
 // FieldError is one thing that is wrong with a request or a document.
 type FieldError struct {
-	Path    string `json:"path,omitempty" doc:"Where, as in labels.team, executions[3].timeout or ?limit"`
-	Value   string `json:"value,omitempty" doc:"The value at fault, shortened"`
+	Path    string `json:"path,omitempty" doc:"Place of the error, for example labels.team, executions[3].timeout or ?limit"`
+	Value   string `json:"value,omitempty" doc:"Value that is wrong, shortened"`
 	Message string `json:"message" doc:"What is wrong"`
-	Fix     string `json:"fix,omitempty" doc:"What to do about it"`
-	File    string `json:"file,omitempty" doc:"body, or the document's name"`
-	Line    int    `json:"line,omitempty" doc:"From 1"`
-	Column  int    `json:"column,omitempty" doc:"From 1, in characters"`
+	Fix     string `json:"fix,omitempty" doc:"How to fix it"`
+	File    string `json:"file,omitempty" doc:"body, or the name of the document"`
+	Line    int    `json:"line,omitempty" doc:"Line, from 1"`
+	Column  int    `json:"column,omitempty" doc:"Column in characters, from 1"`
 }
 
 // String writes the error on one line: file:line:column, path, message and fix, as far as they are known.

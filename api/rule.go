@@ -7,122 +7,122 @@ import (
 
 // Rule is a rule that is in force: it runs an action for signals.
 type Rule struct {
-	Name    string   `json:"name" doc:"Of the rule"`
-	Version int      `json:"version" doc:"That is in force"`
-	On      []string `json:"on" doc:"The triggers that it listens to; github.* is all below github"`
-	If      string   `json:"if,omitempty" doc:"What must hold of a signal; absent: it runs on each"`
-	Action  string   `json:"action" doc:"What it runs"`
-	Paused  bool     `json:"paused" doc:"It starts nothing until it is resumed"`
-	Reason  string   `json:"reason,omitempty" doc:"Why it is paused"`
+	Name    string   `json:"name" doc:"Name of the rule"`
+	Version int      `json:"version" doc:"Version in force"`
+	On      []string `json:"on" doc:"Triggers it listens to; github.* means every trigger that begins with github."`
+	If      string   `json:"if,omitempty" doc:"Condition on the signal; absent: the rule runs for every signal"`
+	Action  string   `json:"action" doc:"Action that it starts"`
+	Paused  bool     `json:"paused" doc:"The rule is paused: it starts nothing until it is resumed"`
+	Reason  string   `json:"reason,omitempty" doc:"Why the rule is paused"`
 	// Document is the rule in its canonical form; left out in lists.
-	Document json.RawMessage `json:"document,omitempty" doc:"In its canonical form; left out in lists"`
+	Document json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
 }
 
 // RuleList is the rules in force.
 type RuleList struct {
-	Rules []Rule `json:"rules" doc:"By name"`
+	Rules []Rule `json:"rules" doc:"Rules by name"`
 }
 
 // Enforcement is what a rule has made of a signal.
 type Enforcement struct {
-	Signal    string         `json:"signal" doc:"Begins with sg_"`
+	Signal    string         `json:"signal" doc:"ID of the signal; begins with sg_"`
 	Rule      string         `json:"rule" doc:"Name of the rule"`
-	Version   int            `json:"version" doc:"Of the rule"`
+	Version   int            `json:"version" doc:"Version of the rule"`
 	State     string         `json:"state" doc:"ran: it has started an execution; held: it waits in the window of a debounce or a batch; folded: one that was there stands for it; refused: a bound of the rule kept it from starting one; failed: it could not be evaluated"`
-	Execution string         `json:"execution,omitempty" doc:"That was started, or stands for it"`
-	At        time.Time      `json:"at" doc:"When it was decided"`
+	Execution string         `json:"execution,omitempty" doc:"Execution that was started for the signal, or covers it"`
+	At        time.Time      `json:"at" doc:"When the rule was applied"`
 	Reason    *EnforceReason `json:"reason,omitempty" doc:"Why nothing was started"`
 }
 
 // EnforceReason says why a rule has started nothing.
 type EnforceReason struct {
 	Code    string `json:"code" doc:"if, input, action, loop, too_deep or storm"`
-	Message string `json:"message" doc:"For people"`
-	Path    string `json:"path,omitempty" doc:"In the rule's document"`
+	Message string `json:"message" doc:"Message for people"`
+	Path    string `json:"path,omitempty" doc:"Place in the rule's document"`
 }
 
 // EnforcementPage is a page of enforcements, those of the latest signals first.
 type EnforcementPage struct {
-	Enforcements []Enforcement `json:"enforcements" doc:"Those of the latest signals first"`
+	Enforcements []Enforcement `json:"enforcements" doc:"Newest signals first"`
 	NextCursor   string        `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
 // SignalWhy says of rules why they have started something for a signal, or why not.
 type SignalWhy struct {
-	Signal  Signal    `json:"signal" doc:"That is asked about"`
+	Signal  Signal    `json:"signal" doc:"Signal in question"`
 	Summary string    `json:"summary" doc:"One sentence"`
-	Rules   []RuleWhy `json:"rules" doc:"Those that listen to its trigger, or the one asked for"`
+	Rules   []RuleWhy `json:"rules" doc:"Rules that listen to its trigger, or the one that was asked for"`
 }
 
 // RuleWhy says why a rule has started something for a signal, or why not.
 type RuleWhy struct {
 	Rule        string       `json:"rule" doc:"Name of the rule"`
-	Version     int          `json:"version" doc:"That was in force when the signal came; 0: none was"`
-	Fired       bool         `json:"fired" doc:"An execution stands for the signal"`
+	Version     int          `json:"version" doc:"Version in force when the signal came; 0 if there was none"`
+	Fired       bool         `json:"fired" doc:"Whether an execution was started for the signal or covers it"`
 	Summary     string       `json:"summary" doc:"One sentence"`
-	Clauses     []RuleClause `json:"clauses" doc:"The parts of its condition, which holds when all do"`
-	Enforcement *Enforcement `json:"enforcement,omitempty" doc:"What it has made of the signal"`
+	Clauses     []RuleClause `json:"clauses" doc:"Parts of the condition; all must be true"`
+	Enforcement *Enforcement `json:"enforcement,omitempty" doc:"Decision of the rule on this signal"`
 }
 
 // RuleClause is a part of a rule's condition.
 type RuleClause struct {
-	Text   string      `json:"text" doc:"As it is written"`
-	Holds  bool        `json:"holds" doc:"Of the signal"`
-	Error  string      `json:"error,omitempty" doc:"Why that cannot be said"`
-	Values []RuleValue `json:"values,omitempty" doc:"What it compares"`
+	Text   string      `json:"text" doc:"Clause as written"`
+	Holds  bool        `json:"holds" doc:"Whether it is true for the signal"`
+	Error  string      `json:"error,omitempty" doc:"Why it could not be evaluated"`
+	Values []RuleValue `json:"values,omitempty" doc:"Values that it compares"`
 }
 
 // RuleValue is an expression in a rule's condition and its value.
 type RuleValue struct {
-	Text  string          `json:"text" doc:"The expression"`
-	Value json.RawMessage `json:"value" doc:"Its value"`
+	Text  string          `json:"text" doc:"Expression"`
+	Value json.RawMessage `json:"value" doc:"Value of the expression"`
 }
 
 // RuleState says how a rule stands.
 type RuleState struct {
-	Rule    Rule     `json:"rule" doc:"That is asked about"`
+	Rule    Rule     `json:"rule" doc:"Rule in question"`
 	Summary string   `json:"summary" doc:"One sentence"`
-	Facts   []string `json:"facts" doc:"What became of the latest signals that it listens to"`
-	Unblock []Advice `json:"unblock" doc:"What would change that"`
+	Facts   []string `json:"facts" doc:"What happened to the latest signals for the rule"`
+	Unblock []Advice `json:"unblock" doc:"Actions that would change that"`
 }
 
 // RulesTest asks what rules would have made of the signals of the past.
 type RulesTest struct {
-	Document string    `json:"document" doc:"The rules, in YAML or JSON"`
-	Since    time.Time `json:"since,omitzero" doc:"Signals accepted then or later; at most the latest 10,000"`
+	Document string    `json:"document" doc:"Rules, as YAML or JSON"`
+	Since    time.Time `json:"since,omitzero" doc:"Use signals accepted at or after this time; at most the latest 10,000"`
 }
 
 // RulesTested is what rules would have made of the signals of the past.
 type RulesTested struct {
-	Rules []RulePast `json:"rules" doc:"One for each rule of the document"`
+	Rules []RulePast `json:"rules" doc:"One result per rule in the document"`
 }
 
 // RuleReplay asks a rule about signals of the past of which it has no enforcement.
 type RuleReplay struct {
-	Since  time.Time `json:"since,omitzero" doc:"Signals accepted then or later; at most the latest 10,000"`
-	DryRun bool      `json:"dry_run,omitempty" doc:"Start nothing, and say what would be started"`
+	Since  time.Time `json:"since,omitzero" doc:"Use signals accepted at or after this time; at most the latest 10,000"`
+	DryRun bool      `json:"dry_run,omitempty" doc:"Report what would be started, but start nothing"`
 }
 
 // RulePast is what a rule has made, or would make, of signals of the past.
 type RulePast struct {
 	Rule     string       `json:"rule" doc:"Name of the rule"`
-	Signals  int          `json:"signals" doc:"That it listens to"`
-	Ran      int          `json:"ran" doc:"For which it has started something, or would"`
-	Held     int          `json:"held,omitempty" doc:"That it holds, or would, so that one execution stands for several"`
-	Runs     int          `json:"runs,omitempty" doc:"Of a test: the executions that would stand for those held"`
-	Refused  int          `json:"refused" doc:"For which a bound of the rule keeps it from starting something"`
-	Failed   int          `json:"failed" doc:"For which it cannot be evaluated"`
-	Enforced int          `json:"enforced" doc:"Of which it has an enforcement already"`
-	Unlike   int          `json:"unlike" doc:"Of which the version in force makes something else"`
-	More     bool         `json:"more,omitempty" doc:"There are older signals, which were not looked at"`
-	Samples  []PastSample `json:"samples" doc:"Some of them"`
+	Signals  int          `json:"signals" doc:"Signals of the triggers it listens to"`
+	Ran      int          `json:"ran" doc:"Signals for which an execution was started, or would be"`
+	Held     int          `json:"held,omitempty" doc:"Signals held so that one execution covers several"`
+	Runs     int          `json:"runs,omitempty" doc:"Tests only: executions that would cover the held signals"`
+	Refused  int          `json:"refused" doc:"Signals refused by a limit of the rule"`
+	Failed   int          `json:"failed" doc:"Signals for which the rule could not be evaluated"`
+	Enforced int          `json:"enforced" doc:"Signals that the rule had already processed"`
+	Unlike   int          `json:"unlike" doc:"Signals for which the version in force decides differently"`
+	More     bool         `json:"more,omitempty" doc:"Older signals exist that were not considered"`
+	Samples  []PastSample `json:"samples" doc:"Examples"`
 }
 
 // PastSample is what a rule makes of one signal of the past.
 type PastSample struct {
-	Signal string         `json:"signal" doc:"Begins with sg_"`
-	State  string         `json:"state,omitempty" doc:"Absent: the rule makes nothing of it"`
-	Was    string         `json:"was,omitempty" doc:"What the version in force makes of it; absent: nothing"`
-	Unlike bool           `json:"unlike,omitempty" doc:"The version in force makes something else of it"`
+	Signal string         `json:"signal" doc:"ID of the signal; begins with sg_"`
+	State  string         `json:"state,omitempty" doc:"Decision; absent: the rule does not react to the signal"`
+	Was    string         `json:"was,omitempty" doc:"Decision of the version in force; absent: it does not react"`
+	Unlike bool           `json:"unlike,omitempty" doc:"The version in force decides differently"`
 	Reason *EnforceReason `json:"reason,omitempty" doc:"Why nothing is started"`
 }

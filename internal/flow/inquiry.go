@@ -68,11 +68,11 @@ type Answer struct {
 
 // AnswerOutput is the part of an answer that is the output of the execution that asked.
 type AnswerOutput struct {
-	Value     json.RawMessage `json:"answer" doc:"As the form asks for it"`
-	By        string          `json:"by" doc:"Who answered; empty for the default"`
-	At        time.Time       `json:"at" doc:"When"`
-	Note      string          `json:"note" doc:"What the person added"`
-	Defaulted bool            `json:"defaulted" doc:"Nobody answered in time, and the question has a default"`
+	Value     json.RawMessage `json:"answer" doc:"Value, in the shape of the form"`
+	By        string          `json:"by" doc:"Person who answered; empty for the default"`
+	At        time.Time       `json:"at" doc:"When the answer was given"`
+	Note      string          `json:"note" doc:"Note of the person"`
+	Defaulted bool            `json:"defaulted" doc:"No answer came in time, so the default of the question was used"`
 }
 
 // Outcome is how the execution that asked ends.

@@ -24,12 +24,15 @@ const hooksPath = "/hooks/"
 func webhookRoutes() []route {
 	typeReceived := reflect.TypeFor[api.Received]()
 	return []route{
-		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature or secret stands for a token", headers: []string{engine.ChainHeader}, anyQuery: true, raw: true,
-			answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeReceived, nil},
+		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks,
+			summary: "Receive a request of a provider; its signature or secret replaces the token",
+			headers: []string{engine.ChainHeader}, anyQuery: true, raw: true,
+			answers: []answer{{http.StatusAccepted, "Accepted and stored durably", typeReceived, nil},
 				{http.StatusOK, "It came before; or the provider asked whether the webhook is there, and is answered as it expects", typeReceived, nil}}, handle: (*call).receive},
 		{method: "GET", path: "/api/v1/webhooks", name: "list-webhooks", tag: tagWebhooks, summary: "List webhooks, by name",
 			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.WebhookPage]())}, handle: (*call).webhooks},
-		{method: "GET", path: "/api/v1/webhooks/{name}", name: "get-webhook", tag: tagWebhooks, summary: "Get one webhook, and what it has refused lately",
+		{method: "GET", path: "/api/v1/webhooks/{name}", name: "get-webhook", tag: tagWebhooks,
+			summary: "Get one webhook and its latest refusals",
 			answers: []answer{ok(reflect.TypeFor[api.Webhook]())}, handle: (*call).webhook},
 	}
 }

@@ -14,11 +14,13 @@ const mediaOpenAPI = "application/openapi+json"
 
 // headerDocs explain request headers whose names do not.
 var headerDocs = map[string]string{
-	"Idempotency-Key": "The same request again gives the same executions, another one under the same key is refused with 422. " +
-		"Of a batch it is the key of the whole request; items with an idempotency_key of their own keep that",
-	"Last-Event-ID": "Of a stream: go on behind the message with this id",
-	"Pawl-Chain":    "The rules that have led to the request, as Pawl sent them with the header or in PAWL_CHAIN: rules that lead to one another through the outside are noticed",
-	"traceparent":   "W3C trace context; it is handed to the work",
+	"Idempotency-Key": "Repeating a request with the same key returns the same executions; " +
+		"a different request with that key is refused (422). For a batch it covers the whole request; " +
+		"items with their own idempotency_key keep that",
+	"Last-Event-ID": "Streams only: continue after the message with this ID",
+	"Pawl-Chain": "Rules that led to this request, as Pawl sent them in this header or in PAWL_CHAIN; " +
+		"with it, rules that start each other through an outside system are detected",
+	"traceparent": "W3C trace context, passed on to the work",
 }
 
 var pathParam = regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`)
@@ -40,16 +42,18 @@ func operation(rt *route, s schemas) *huma.Operation {
 	}
 	switch {
 	case rt.document:
-		op.RequestBody = &huma.RequestBody{Required: true, Description: "Definitions, in YAML (also several documents) or JSON", Content: map[string]*huma.MediaType{}}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{},
+			Description: "Definitions as YAML, one or more documents, or JSON"}
 		for _, m := range mediaDocument {
 			if m != "" {
 				op.RequestBody.Content[m] = &huma.MediaType{}
 			}
 		}
 	case rt.form:
-		op.RequestBody = &huma.RequestBody{Required: true, Description: "The form that the page of the same path shows, filled in", Content: map[string]*huma.MediaType{mediaForm: {}}}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{mediaForm: {}},
+			Description: "The form of the page at the same path, filled in"}
 	case rt.raw:
-		op.RequestBody = &huma.RequestBody{Description: "Bytes, as they are; they are taken in as they arrive", Content: map[string]*huma.MediaType{}}
+		op.RequestBody = &huma.RequestBody{Description: "Raw bytes, processed as they arrive", Content: map[string]*huma.MediaType{}}
 		for _, m := range mediaBytes {
 			if m != "" {
 				op.RequestBody.Content[m] = &huma.MediaType{}
@@ -64,7 +68,10 @@ func operation(rt *route, s schemas) *huma.Operation {
 		op.Responses[strconv.Itoa(a.status)] = a.describe(s.out, rt.name)
 	}
 	refusal := huma.Response{Content: map[string]*huma.MediaType{mediaProblem: {Schema: s.out.Schema(problemType, true, "Problem")}}}
-	for status, doc := range map[string]string{"4XX": "The request is at fault: a problem whose type and errors say how", "5XX": "The server is at fault, or cannot work just now (503: try again after Retry-After)"} {
+	for status, doc := range map[string]string{
+		"4XX": "The request is wrong: type and errors of the problem tell how",
+		"5XX": "The server failed or is unavailable (503: try again after Retry-After)",
+	} {
 		r := refusal
 		r.Description = doc
 		op.Responses[status] = &r

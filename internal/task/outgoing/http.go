@@ -39,10 +39,10 @@ const responseTimeout = time.Minute
 // response is the output.
 type response struct {
 	Status  int               `json:"status" doc:"The HTTP status"`
-	Headers map[string]string `json:"headers" doc:"Names in lower case; several values of one are joined by commas, cookies by line ends"`
+	Headers map[string]string `json:"headers" doc:"Names in lower case; repeated headers are joined by commas, cookies by newlines"`
 	// Body is a JSON value or a string. BodyBase64 has the bytes of one that is not text.
-	Body       any    `json:"body" doc:"A JSON value where the answer is JSON (response: json and text say otherwise), else text"`
-	BodyBase64 []byte `json:"body_base64,omitempty" doc:"The bytes exactly, where the body is not text"`
+	Body       any    `json:"body" doc:"JSON value if the answer is JSON, else text; response: json or text overrides this"`
+	BodyBase64 []byte `json:"body_base64,omitempty" doc:"Bytes in base64, if the body is not UTF-8"`
 }
 
 // Run implements Handler.

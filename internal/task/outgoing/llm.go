@@ -47,18 +47,18 @@ func NewLLM(o LLMOptions) (*LLM, error) {
 
 // completion is the output.
 type completion struct {
-	Text         string          `json:"text" doc:"The answer"`
-	JSON         json.RawMessage `json:"json,omitempty" doc:"The text parsed, where a response_format was asked for and it is JSON"`
-	Model        string          `json:"model" doc:"As the server names it"`
-	FinishReason string          `json:"finish_reason" doc:"As the server gives it, such as stop or length"`
-	Usage        usage           `json:"usage" doc:"Tokens, as far as the server counts them"`
+	Text         string          `json:"text" doc:"Text of the answer"`
+	JSON         json.RawMessage `json:"json,omitempty" doc:"Text parsed as JSON, if response_format was set and it parses"`
+	Model        string          `json:"model" doc:"Model name that the server reported"`
+	FinishReason string          `json:"finish_reason" doc:"Reason that the server reported, for example stop or length"`
+	Usage        usage           `json:"usage" doc:"Token counts, as far as the server reports them"`
 }
 
 // usage counts tokens as the server reports them; zero if it does not.
 type usage struct {
-	PromptTokens     int64 `json:"prompt_tokens" doc:"Of the messages"`
-	CompletionTokens int64 `json:"completion_tokens" doc:"Of the answer"`
-	TotalTokens      int64 `json:"total_tokens" doc:"Of both"`
+	PromptTokens     int64 `json:"prompt_tokens" doc:"Tokens of the messages"`
+	CompletionTokens int64 `json:"completion_tokens" doc:"Tokens of the answer"`
+	TotalTokens      int64 `json:"total_tokens" doc:"Sum of both"`
 }
 
 const (

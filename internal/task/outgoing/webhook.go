@@ -47,8 +47,8 @@ const (
 
 // delivered is the output.
 type delivered struct {
-	ID     string `json:"id" doc:"The webhook-id, the same in all attempts"`
-	Status int    `json:"status" doc:"The HTTP status of the receiver's answer"`
+	ID     string `json:"id" doc:"webhook-id header, the same in all attempts"`
+	Status int    `json:"status" doc:"HTTP status that the receiver answered"`
 }
 
 // Run implements Handler.

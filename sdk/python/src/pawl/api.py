@@ -14,11 +14,11 @@ class Advice:
     """An object of the API.
 
     Attributes:
-        text: In a sentence, without the words of any program
-        command: The command line that does it
-        do: What can be asked of the API for it
-        kind: What that is asked of
-        name: The id or name of that
+        text: One sentence, independent of any client program
+        command: Command line that does it
+        do: API operation that does it
+        kind: Kind of the object
+        name: ID or name of that object
     """
 
     text: str
@@ -33,12 +33,12 @@ class Answer:
     """An object of the API.
 
     Attributes:
-        answer: Its value, with the form's defaults
-        at: When it was given, by the database's clock
-        by: Who gave it, on the caller's word; empty for a default
-        declined: accept does not hold for it: the execution has failed as declined
-        defaulted: Nobody answered in time, and this is the question's default
-        note: Why, for people
+        answer: Value, with the defaults of the form filled in
+        at: When it was given, by the clock of the database
+        by: Person who answered, as stated by the caller; empty for a default
+        declined: accept is false for this answer, so the execution failed with code declined
+        defaulted: No answer came in time, so the default of the question was used
+        note: Note of the person
         via: api or link; absent for a default
     """
 
@@ -56,8 +56,8 @@ class BatchEntry:
     """An object of the API.
 
     Attributes:
-        existing: The idempotency key was used for the same submission before
-        id: Id of the execution, when it was accepted
+        existing: The same submission was accepted before with this idempotency key
+        id: ID of the execution, if accepted
         problem: Why it was refused
     """
 
@@ -71,9 +71,9 @@ class BatchResult:
     """An object of the API.
 
     Attributes:
-        accepted: How many were accepted, existing ones included
-        refused: How many were refused
-        results: One for each item, in the order of the request
+        accepted: Number accepted, including executions that already existed
+        refused: Number refused
+        results: One result per submission, in order
     """
 
     accepted: int
@@ -86,12 +86,11 @@ class CancelOrder:
     """An object of the API.
 
     Attributes:
-        as_: The status that it is to end with
-        at: When it was ordered
-        code: Of the error that it is to end with
-        cleanup_until: Of a workflow that is cleaning up: when that is over at the latest; a second cancel
-            ends it at once
-        reason: Why, for people
+        as_: Status with which it will end
+        at: When the order was given
+        code: Error code with which it will end
+        cleanup_until: Workflows only: latest end of the clean-up; a second cancel ends it at once
+        reason: Reason, shown to people
     """
 
     as_: str
@@ -109,13 +108,12 @@ class CaseDigest:
         cells: One letter for each case, in their order: P passed, U passed and compared with nothing, W
             wrong_answer, T timeout, C cpu_timeout, M oom, O output_limit, X nonzero_exit, S signal, K
             killed, E checker_error, I infra_error, N skipped, ? any other
-        cpu_ms: Of all cases together
+        cpu_ms: Sum over all cases, in milliseconds
         passed: Cases with the verdict ok
-        peak_memory_bytes: The most that a case had
-        total: All of them
-        wall_ms: Of all cases together
-        names: The beginning of a SHA-256 of the names of the cases; absent where each is named by its
-            number, from 1
+        peak_memory_bytes: Highest of any case
+        total: Number of cases
+        wall_ms: Sum over all cases, in milliseconds
+        names: Start of a SHA-256 over the case names; absent if all are numbered
     """
 
     cells: str
@@ -132,10 +130,10 @@ class CaseMismatch:
     """An object of the API.
 
     Attributes:
-        got: The line or word, quoted and shortened
-        want: What was expected there
-        line: Of the output, from 1
-        path: Of a value that a function returned, such as [2].name; absent for the value as a whole
+        got: Line or word that was written, quoted and shortened
+        want: Line or word that was expected
+        line: Line of the output, from 1
+        path: Place in a returned value, for example [2].name; absent for the whole value
     """
 
     got: str
@@ -149,34 +147,33 @@ class CaseResult:
     """An object of the API.
 
     Attributes:
-        cpu_ms: As of a run
-        held_memory_bytes: As of a run
-        name: Of the case; its number where it was given none
-        peak_memory_bytes: As of a run
-        stdout: The first 4 KB, less where all cases have more than 256 KB
-        stdout_bytes: All that was written
-        verdict: That of a run, or wrong_answer, checker_error or skipped
-        wall_ms: As of a run
-        child_oom: As of a run
-        exit_code: As of a run
-        limits_hit: As of a run
-        message: Why it did not pass, or the checker's words
-        mismatch: The first difference, with wrong_answer
-        page_cache_bytes: As of a run
-        pinned_cpus: The processors that the run was restricted to, by their numbers on the host, where the
-            worker pins runs
-        returned: What the function of a call returned, where that has at most 4 KB
-        runs: All runs in their order, where the case was run again (rerun_near_limit)
-        shared_cpus: Another run of the worker was restricted to one of pinned_cpus at the same time
-        signal: As of a run
-        starved_ms: As of a run
-        stderr: The first 1 KB
-        stderr_base64: The same bytes exactly, where stderr is not text
-        stderr_bytes: All that was written
-        stderr_truncated: There was more, which is not kept
-        stdout_base64: The same bytes exactly, where stdout is not text
-        stdout_truncated: There was more, which is not kept
-        uncompared: There was nothing to compare its output with
+        cpu_ms: User and system time of all processes, in milliseconds
+        held_memory_bytes: Highest memory use without page_cache_bytes
+        name: Name of the case, or its number
+        peak_memory_bytes: Highest memory use; the memory limit applies to it
+        stdout: First 4 KB of stdout; less if all cases together have more than 256 KB
+        stdout_bytes: Bytes written to stdout in all
+        verdict: Verdict of the run, or wrong_answer, checker_error or skipped
+        wall_ms: Time from start to exit, in milliseconds
+        child_oom: A child process was killed for exceeding the memory limit; the program itself was not
+        exit_code: Exit code of a program that exited by itself
+        limits_hit: Limits that were reached: wall, cpu, memory, pids, output, disk
+        message: Why the case did not pass, or the message of the checker
+        mismatch: First difference, with verdict wrong_answer
+        page_cache_bytes: Memory of the kernel's page cache for files that this run read first
+        pinned_cpus: Processor numbers of the host that the run was pinned to
+        returned: Value that the called function returned, if it has at most 4 KB
+        runs: All runs, if rerun_near_limit repeated the case
+        shared_cpus: Another run was pinned to one of these processors at the same time
+        signal: Signal that ended the program, for example SIGSEGV
+        starved_ms: Part of wall_ms in which the program was ready but had no processor
+        stderr: First 1 KB of stderr
+        stderr_base64: The same bytes in base64, if they are not UTF-8
+        stderr_bytes: Bytes written to stderr in all
+        stderr_truncated: stderr was longer; the rest is not kept
+        stdout_base64: The same bytes in base64, if they are not UTF-8
+        stdout_truncated: stdout was longer; the rest is not kept
+        uncompared: The case has no expected output and no checker, so nothing was compared
     """
 
     cpu_ms: float
@@ -213,11 +210,11 @@ class CaseSummary:
     """An object of the API.
 
     Attributes:
-        failed: Neither passed nor skipped
-        passed: With the verdict ok
-        total: All of them
-        skipped: Not run, because a case before did not pass
-        uncompared: Passed, and compared with nothing
+        failed: Cases that neither passed nor were skipped
+        passed: Cases with verdict ok
+        total: Number of cases
+        skipped: Cases not run because an earlier case did not pass
+        uncompared: Passed cases whose output was not compared with anything
     """
 
     failed: int
@@ -232,8 +229,8 @@ class CaseVerdict:
     """An object of the API.
 
     Attributes:
-        name: Of the case; its number where it was given none
-        verdict: As in the result: ok, wrong_answer, timeout and so on
+        name: Name of the case, or its number
+        verdict: Verdict of the case, for example ok, wrong_answer or timeout
     """
 
     name: str
@@ -245,13 +242,13 @@ class CodeLimits:
     """An object of the API.
 
     Attributes:
-        cpu: User and system time of all its processes
-        cpus: Processors at once, such as 1 or 0.5; without it as many as the machine has free
-        disk: The working directory and /tmp together
-        memory: All its processes together
-        output: stdout and stderr together
-        pids: Processes and threads at once
-        wall: From start to exit
+        cpu: User and system time of all processes together
+        cpus: Processors, for example 1 or 0.5; default: all that are free
+        disk: Bytes of the working directory and /tmp together
+        memory: Memory of all processes together
+        output: Bytes of stdout and stderr together
+        pids: Processes and threads at the same time
+        wall: Time from start to exit
     """
 
     cpu: str | None = None
@@ -268,46 +265,43 @@ class CodeResult:
     """An object of the API.
 
     Attributes:
-        cpu_ms: User and system time of all its processes, in milliseconds
-        held_memory_bytes: The same without page_cache_bytes
-        peak_memory_bytes: Most memory at once, which the limit is about
-        stderr: As stdout
-        stderr_bytes: All that was written
-        stdout: The first 100 KB; where it is not text, with U+FFFD in place of what is none
-        stdout_bytes: All that was written
+        cpu_ms: User and system time of all processes, in milliseconds
+        held_memory_bytes: Highest memory use without page_cache_bytes
+        peak_memory_bytes: Highest memory use; the memory limit applies to it
+        stderr: First 100 KB of stderr; bytes that are not UTF-8 are shown as U+FFFD
+        stderr_bytes: Bytes written to stderr in all
+        stdout: First 100 KB of stdout; bytes that are not UTF-8 are shown as U+FFFD
+        stdout_bytes: Bytes written to stdout in all
         verdict: How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, killed,
             infra_error, compile_error or syntax_error; of cases that of the first that did not pass
-        wall_ms: From just before the program is executed to its end, in milliseconds
-        cases: The ends of the cases, in their order; then times are sums, and memory the most of any
-        cause: With infra_error, by what the run was lost, where that is known: node_lost, node_shutdown,
-            preempted, evicted or deleted
-        child_oom: A child ran out of memory though the program ended by itself
-        compile: The run of the compiler, of languages that have one
-        enforcement: What held the limits: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none
-        exit_code: With ok, nonzero_exit and syntax_error
-        files: What collect matched
-        limits: Those in force: the submission's, completed by the defaults; of cases, those of a case that
-            names none
-        limits_hit: Limits that were met, by their names: wall, cpu, memory, pids, output, disk
-        page_cache_bytes: Files that it was the first to read, as the kernel keeps them
-        pinned_cpus: The processors that the run was restricted to, by their numbers on the host, where the
-            worker pins runs
-        reason: A sentence: which limit, why it was killed
-        refused: What collect matched and was not taken, or what matched nothing, and why
-        result: The JSON value that the program wrote to the file named by $PAWL_OUTPUT
-        result_error: Why what it wrote there could not be taken
-        runs: All runs in their order, where a run was made again (rerun_near_limit)
-        runtime: What isolated it
-        shared_cpus: Another run of the worker was restricted to one of pinned_cpus at the same time
-        signal: With signal, as in SIGSEGV
-        starved_ms: Part of wall_ms in which it had work to do and no processor
-        stderr_base64: As stdout_base64
-        stderr_truncated: There is more, which the log has
-        stdout_base64: The same bytes exactly, where stdout is not text
-        stdout_truncated: There is more, which the log has
-        summary: Counts the cases
-        tool: The interpreter or compiler
-        tool_version: Its version, where that is known
+        wall_ms: Time from start to exit, in milliseconds
+        cases: Results of the cases, in order; times above are sums, memory is the highest
+        cause: With infra_error, if known: node_lost, node_shutdown, preempted, evicted or deleted
+        child_oom: A child process was killed for exceeding the memory limit; the program itself was not
+        compile: Run of the compiler, for compiled languages
+        enforcement: How limits were enforced: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none
+        exit_code: Exit code, with verdict ok, nonzero_exit or syntax_error
+        files: Files that collect matched
+        limits: Limits in force: those submitted, completed by the defaults
+        limits_hit: Limits that were reached: wall, cpu, memory, pids, output, disk
+        page_cache_bytes: Memory of the kernel's page cache for files that this run read first
+        pinned_cpus: Processor numbers of the host that the run was pinned to
+        reason: One sentence: which limit was exceeded, or why the program was killed
+        refused: Files that were not returned, and patterns that matched nothing, with the reason
+        result: JSON value that the program wrote to the file named by $PAWL_OUTPUT
+        result_error: Why the content of that file was not accepted, for example invalid JSON
+        runs: All runs, if rerun_near_limit repeated the program
+        runtime: Runtime that isolated the program, for example sandbox
+        shared_cpus: Another run was pinned to one of these processors at the same time
+        signal: Signal that ended the program, for example SIGSEGV; with verdict signal
+        starved_ms: Part of wall_ms in which the program was ready but had no processor
+        stderr_base64: The same bytes in base64, if they are not UTF-8
+        stderr_truncated: stderr was longer; the log has all of it
+        stdout_base64: The same bytes in base64, if they are not UTF-8
+        stdout_truncated: stdout was longer; the log has all of it
+        summary: Counts of the cases
+        tool: Interpreter or compiler
+        tool_version: Version of the tool, if known
     """
 
     cpu_ms: float
@@ -353,12 +347,12 @@ class CodeRun:
     """An object of the API.
 
     Attributes:
-        cpu_ms: As in the result
-        peak_memory_bytes: As in the result
-        verdict: Of this run by itself
-        wall_ms: As in the result
-        counts: The result is that of this run
-        starved_ms: As in the result
+        cpu_ms: User and system time of all processes, in milliseconds
+        peak_memory_bytes: Highest memory use
+        verdict: Verdict of this run
+        wall_ms: Time from start to exit, in milliseconds
+        counts: This run's result is the one reported
+        starved_ms: Part of wall_ms in which the program was ready but had no processor
     """
 
     cpu_ms: float
@@ -374,11 +368,11 @@ class Counts:
     """An object of the API.
 
     Attributes:
-        statuses: Executions by status; what there is none of is absent
-        total: Executions
-        unfinished: Of them, those that have not ended: all of these are counted
-        verdicts: Executions that have ended by verdict: ok, or the code of the error
-        more: There are more than 10,000 with the label: of those that have ended the newest were counted
+        statuses: Executions by status; a status without executions is absent
+        total: Number of executions
+        unfinished: Executions that have not ended; all of them are counted
+        verdicts: Ended executions by verdict: ok, or the error code
+        more: More than 10,000 match: of the ended ones only the newest were counted
     """
 
     statuses: dict[str, int]
@@ -393,8 +387,8 @@ class Deadline:
     """An object of the API.
 
     Attributes:
-        at: When it is
-        of: Which limit it is of; gap: an event of the attempt has not come
+        at: When the limit is reached
+        of: Limit; gap: an expected event did not arrive
     """
 
     at: str
@@ -406,9 +400,8 @@ class Defined:
     """An object of the API.
 
     Attributes:
-        definitions: What each document became, in their order
-        warnings: What is defined all the same, and may not be meant: a task, schedule or rule names a
-            definition that is retired, or what is defined is retired
+        definitions: Result for each document, in order
+        warnings: Accepted, but perhaps not intended: for example, a task names a retired action
     """
 
     definitions: list[DefinedVersion]
@@ -420,11 +413,11 @@ class DefinedVersion:
     """An object of the API.
 
     Attributes:
-        created: false: this version had been registered before
+        created: Whether this version is new; false if it was registered before
         kind: workflow, action, queue, schedule, trigger or rule
-        name: Of the definition
-        version: Version of the definition, from 1; 0 if it was only checked
-        latest: The version that the name alone stands for, where it does not stand for the newest
+        name: Name of the definition
+        version: Version of the definition, from 1; 0 in a validation
+        latest: Version that the name alone stands for, if it is not the newest
     """
 
     created: bool
@@ -439,10 +432,9 @@ class Emitted:
     """An object of the API.
 
     Attributes:
-        enforcements: What the rules have made of it, by name of the rules; none where it existed, and none
-            yet where more rules fire on it than one transaction carries out
-        signal: Its id; begins with sg_
-        existing: The same was emitted before under this trigger and key
+        enforcements: Decisions by rule name; empty if the signal existed, or many rules still run
+        signal: ID of the signal; begins with sg_
+        existing: The same signal was emitted before with this trigger and key
     """
 
     enforcements: list[Enforcement]
@@ -456,8 +448,8 @@ class EnforceReason:
 
     Attributes:
         code: if, input, action, loop, too_deep or storm
-        message: For people
-        path: In the rule's document
+        message: Message for people
+        path: Place in the rule's document
     """
 
     code: str
@@ -470,14 +462,14 @@ class Enforcement:
     """An object of the API.
 
     Attributes:
-        at: When it was decided
+        at: When the rule was applied
         rule: Name of the rule
-        signal: Begins with sg_
+        signal: ID of the signal; begins with sg_
         state: ran: it has started an execution; held: it waits in the window of a debounce or a batch;
             folded: one that was there stands for it; refused: a bound of the rule kept it from starting
             one; failed: it could not be evaluated
-        version: Of the rule
-        execution: That was started, or stands for it
+        version: Version of the rule
+        execution: Execution that was started for the signal, or covers it
         reason: Why nothing was started
     """
 
@@ -495,9 +487,9 @@ class Error:
     """An object of the API.
 
     Attributes:
-        code: Stable, for machines
-        message: For people; in lists cut at 1,000 bytes
-        details: Details that depend on the code
+        code: Stable code, for programs
+        message: Message for people; cut at 1,000 bytes in lists
+        details: Fields that depend on the code
     """
 
     code: str
@@ -512,9 +504,9 @@ class Event:
     Attributes:
         at: When it happened
         attempt: Number of the attempt, from 1
-        seq: 1, 2, 3 … without gaps over all attempts
-        type: What happened (docs/states.md)
-        data: Depends on the type
+        seq: 1, 2, 3 … over all attempts, without gaps
+        type: Type of the event (docs/states.md)
+        data: Fields that depend on the type
     """
 
     at: str
@@ -529,9 +521,9 @@ class EventPage:
     """An object of the API.
 
     Attributes:
-        events: In order, without gaps
-        more: There was more to read at once
-        next_cursor: Pass it as after to read on, also when there is nothing more yet
+        events: Events in order, without gaps
+        more: More events are available now
+        next_cursor: Value for after to continue; present even if there is nothing more yet
         status: State of the execution; completed, failed, cancelled and timed_out are final
     """
 
@@ -550,68 +542,63 @@ class Execution:
         attempt: Number of the attempt, from 1
         id: Id of the execution; begins with ex_
         status: State of the execution; completed, failed, cancelled and timed_out are final
-        alias: By which the version was asked for; absent: by its number, or by the name alone
-        cached: It did not run: the task has a cache, and the outcome of reused_of was kept
-        cancel_order: Its worker was ordered to end it and has not confirmed that yet
-        case_verdicts: How each case ended, in their order; only in lists, with cases=true
+        alias: Alias by which the version was chosen; absent if by number or by name alone
+        cached: The task did not run: the cached result of reused_of was used
+        cancel_order: The worker was told to stop it and has not confirmed yet
+        case_verdicts: Verdict of each case, in order; only in lists with cases=true
         claimed_at: When the attempt was handed to its worker
-        cpu_ms: Processor time of code that has run, in milliseconds
-        created_at: When it was accepted; absent in the answer to a submission that did not wait
-        digest: How its cases ended, one letter for each; only in lists, with digest=true
+        cpu_ms: Code only: processor time, in milliseconds
+        created_at: When it was accepted; absent in the answer to a submission without wait
+        digest: Case results, one letter per case; only in lists with digest=true
         error: Why it did not complete
-        existing: Only in the answer to a submission: its idempotency key was known
-        exit_code: For code that ended by itself
-        fair_by: Whose it is in the line of its key
+        existing: Answer to a submission only: the idempotency key was known
+        exit_code: Exit code of a program that exited by itself
+        fair_by: Fairness group among executions that wait for the key
         finished_at: When it ended
-        given_by: Who has given the output with which this task of a rerun ended: it did not run. Of the
-            rerun: who has given outputs to tasks
-        index: Index of the item, from 0, for a foreach task
-        input: Its input; left out in lists
-        inquiry: An open question whose answer it or a task beneath it waits for, also in sub-workflows; in
-            lists, and of GET …/{id}
-        key: Its concurrency key
-        key_limit: How many executions may hold the key at a time
+        given_by: Who supplied the output of this task in a rerun; on the rerun, who supplied any
+        index: Item of a foreach task or round of a repeated task, from 0
+        input: Input; left out in lists
+        inquiry: Open question that it, or a task below it, waits for
+        key: Concurrency key
+        key_limit: Executions that may hold the key at the same time
         kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
             the name of a handler
-        labels: By which lists, counts and waits select it
-        no_cache: None of its tasks ends with an outcome that was kept
-        not_before: When it may start
-        only: Of a rerun: the tasks, or items of tasks, of which alone it is
+        labels: Labels by name; lists, counts and waits can select by them
+        no_cache: Cached results are not used for its tasks
+        not_before: Earliest start
+        only: Reruns only: tasks, or items as task[3], that it is limited to
         output: Result of the execution; for code with verdict, stdout, times and files
             (docs/evaluations.md)
-        paused: It is a workflow that starts no tasks until it is resumed
-        peak_memory_bytes: Most memory that code has used
+        paused: Present while the workflow is paused: it starts no tasks
+        peak_memory_bytes: Code only: highest memory use
         priority: -1000 to 1000; higher goes first
-        queue: Where it waits for a worker
-        queue_timeout: Most time from when an attempt is due to its claim by a worker; anew for each attempt
-        queued_at: When the attempt became due
-        rate: How often executions with its key begin
-        rerun_of: The execution that this one runs again
-        retry: Whether and when a failed attempt is followed by another
-        retry_of: The execution whose request this one repeats as a whole
-        reused_of: The execution whose outcome this task ended with, of a rerun or out of the cache: it did
-            not run
-        rules: The rules that have led to it, the one that has started it last
-        runtime: What a worker must have to run it, code:NAME for a language, several with commas; absent:
-            any worker may
-        seq: Number of its latest event: of two answers about it, the one with the higher attempt and number
-            is the later
-        signal: For which a rule has started it; begins with sg_
-        started_at: When its first attempt began to run
-        summary: How many of its cases passed
-        task: Its task in the workflow
-        timeout: Most time for one attempt, from its hand-off to a worker
-        total_timeout: Of everything, retries included
+        queue: Queue in which it waits for a worker
+        queue_timeout: Longest time that an attempt may wait for a worker
+        queued_at: When the attempt became ready to be claimed
+        rate: How often executions with its rate key may begin
+        rerun_of: ID of the execution that this one reruns
+        retry: When a failed attempt is repeated
+        retry_of: ID of the execution whose request this one repeats
+        reused_of: Execution whose result this task took, in a rerun or from the cache, without running
+        rules: Rules in the chain that led to it; the last one started it
+        runtime: Runtimes that a worker needs, separated by commas; code:NAME is a language
+        seq: Number of its latest event; a copy with higher attempt and seq is newer
+        signal: Signal for which a rule started it; begins with sg_
+        started_at: When the first attempt began to run
+        summary: Counts of its test cases
+        task: Name of the task in that workflow
+        timeout: Time limit of one attempt, counted from its claim by a worker
+        total_timeout: Time limit for all attempts together
         traceparent: W3C trace context
-        verdict: For code that has ended: ok, or the code of the error
+        verdict: Ended code only: ok, or the error code
         version: Version of the definition; absent for ad-hoc work
-        waiting: What it waits for, in the words of why, as far as its own row says; absent: it has ended
-        wake_at: End of the wait before the next attempt, or of a sleep
-        wall_ms: Time from start to exit of code that has run, in milliseconds
-        weight: How many turns it has there for another's one
+        waiting: What it waits for, as far as its own row tells; absent after the end
+        wake_at: End of a sleep, or of the delay before the next attempt
+        wall_ms: Code only: time from start to exit, in milliseconds
+        weight: Share of its group compared with others
         worker: Session of the worker that holds the attempt; begins with ws_
-        worker_labels: Labels that a worker must have to be given it
-        workflow: The execution that it is a task of
+        worker_labels: Labels that a worker must have to run it
+        workflow: ID of the workflow execution that this is a task of
     """
 
     action: str
@@ -682,10 +669,8 @@ class ExecutionPage:
     Attributes:
         executions: Newest first
         next_cursor: Pass it as cursor to get the next page; absent on the last one
-        searched_to: Executions created before this were not looked at: the request gave up before the page
-            was full, and next_cursor goes on there
-        unfinished: Executions that have not ended, of those that the request waited for; absent where it
-            did not wait
+        searched_to: Executions created before this time were not searched; use next_cursor
+        unfinished: With wait: executions that have not ended
     """
 
     executions: list[Execution]
@@ -700,12 +685,12 @@ class FieldError:
 
     Attributes:
         message: What is wrong
-        column: From 1, in characters
-        file: body, or the document's name
-        fix: What to do about it
-        line: From 1
-        path: Where, as in labels.team, executions[3].timeout or ?limit
-        value: The value at fault, shortened
+        column: Column in characters, from 1
+        file: body, or the name of the document
+        fix: How to fix it
+        line: Line, from 1
+        path: Place of the error, for example labels.team, executions[3].timeout or ?limit
+        value: Value that is wrong, shortened
     """
 
     message: str
@@ -722,22 +707,22 @@ class Inquiry:
     """An object of the API.
 
     Attributes:
-        asked_at: When it was asked, for the last time
-        execution: The execution that waits for the answer, or was the last to do so
-        id: Begins with iq_
-        purpose: What a workflow asks once for, over all its attempts
+        asked_at: When the question was last asked
+        execution: Execution that waits for the answer, or was the last to wait
+        id: ID of the question; begins with iq_
+        purpose: Key of the question: a workflow asks once per purpose, over all its attempts
         state: open, answered, expired or withdrawn
-        title: The question
-        accept: The expression that must hold for an answer
-        answer: The answer; absent while there is none
-        assignees: Who may answer: people, and groups as group:NAME; absent: anybody
-        closed_at: When it was answered, expired or was withdrawn
-        default: The answer when nobody answers in time; absent: the execution times out
-        due: When it expires; absent: never
-        exclude: Who must not answer
-        form: JSON Schema of the answer; absent: any JSON value
-        text: More about it
-        workflow: The workflow execution that asks; absent outside workflows
+        title: Question in one line
+        accept: Expression that must be true for an answer to be accepted
+        answer: Answer; absent while there is none
+        assignees: People, and groups as group:NAME, who may answer; absent: everyone
+        closed_at: When the question was answered, expired or withdrawn
+        default: Answer used after due; absent: the execution times out then
+        due: When the question expires; absent: never
+        exclude: People who may not answer
+        form: JSON Schema of the answer; absent: any JSON value is accepted
+        text: Details of the question
+        workflow: Workflow execution that asks; absent outside workflows
     """
 
     asked_at: str
@@ -776,8 +761,8 @@ class LackingWorker:
     """An object of the API.
 
     Attributes:
-        lacks: What it does not have, in words
-        worker: Its name
+        lacks: What it lacks, in words
+        worker: Name of the worker
     """
 
     lacks: list[str]
@@ -791,12 +776,12 @@ class LogChunk:
     Attributes:
         at: When it was written
         attempt: Number of the attempt, from 1
-        offset: Offset of its first byte in its stream
+        offset: Offset of the first byte in the stream
         seq: 1, 2, 3 … over all streams of the attempt
-        size: In bytes
+        size: Size in bytes
         stream: stdout, stderr or log
-        data: Its bytes, where they are not UTF-8
-        text: Its bytes, where they are UTF-8
+        data: Content, if it is not UTF-8
+        text: Content, if it is UTF-8
     """
 
     at: str
@@ -814,12 +799,11 @@ class LogPage:
     """An object of the API.
 
     Attributes:
-        chunks: In order
-        more: There was more to read at once
-        next_cursor: Pass it as after to read on, also when there is nothing more yet
+        chunks: Chunks in order
+        more: More chunks are available now
+        next_cursor: Value for after to continue; present even if there is nothing more yet
         status: State of the execution; completed, failed, cancelled and timed_out are final
-        prev_cursor: Of a page that begins with a tail: what to pass as before for what comes before it;
-            absent: nothing does
+        prev_cursor: Value for before to read further back; absent at the start of the log
     """
 
     chunks: list[LogChunk]
@@ -836,71 +820,66 @@ class Outcome:
     Attributes:
         action: A registered name, or the kind of ad-hoc work
         attempt: Number of the attempt, from 1
-        cursor: What to pass as ?after= for the outcomes behind this one
+        cursor: Value for ?after= to get the outcomes after this one
         id: Id of the execution; begins with ex_
         status: State of the execution; completed, failed, cancelled and timed_out are final
-        alias: By which the version was asked for; absent: by its number, or by the name alone
-        cached: It did not run: the task has a cache, and the outcome of reused_of was kept
-        cancel_order: Its worker was ordered to end it and has not confirmed that yet
-        case_verdicts: How each case ended, in their order; only in lists, with cases=true
+        alias: Alias by which the version was chosen; absent if by number or by name alone
+        cached: The task did not run: the cached result of reused_of was used
+        cancel_order: The worker was told to stop it and has not confirmed yet
+        case_verdicts: Verdict of each case, in order; only in lists with cases=true
         claimed_at: When the attempt was handed to its worker
-        cpu_ms: Processor time of code that has run, in milliseconds
-        created_at: When it was accepted; absent in the answer to a submission that did not wait
-        digest: How its cases ended, one letter for each; only in lists, with digest=true
+        cpu_ms: Code only: processor time, in milliseconds
+        created_at: When it was accepted; absent in the answer to a submission without wait
+        digest: Case results, one letter per case; only in lists with digest=true
         error: Why it did not complete
-        existing: Only in the answer to a submission: its idempotency key was known
-        exit_code: For code that ended by itself
-        fair_by: Whose it is in the line of its key
+        existing: Answer to a submission only: the idempotency key was known
+        exit_code: Exit code of a program that exited by itself
+        fair_by: Fairness group among executions that wait for the key
         finished_at: When it ended
-        given_by: Who has given the output with which this task of a rerun ended: it did not run. Of the
-            rerun: who has given outputs to tasks
-        index: Index of the item, from 0, for a foreach task
-        input: Its input; left out in lists
-        inquiry: An open question whose answer it or a task beneath it waits for, also in sub-workflows; in
-            lists, and of GET …/{id}
-        key: Its concurrency key
-        key_limit: How many executions may hold the key at a time
+        given_by: Who supplied the output of this task in a rerun; on the rerun, who supplied any
+        index: Item of a foreach task or round of a repeated task, from 0
+        input: Input; left out in lists
+        inquiry: Open question that it, or a task below it, waits for
+        key: Concurrency key
+        key_limit: Executions that may hold the key at the same time
         kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
             the name of a handler
-        labels: By which lists, counts and waits select it
-        no_cache: None of its tasks ends with an outcome that was kept
-        not_before: When it may start
-        only: Of a rerun: the tasks, or items of tasks, of which alone it is
+        labels: Labels by name; lists, counts and waits can select by them
+        no_cache: Cached results are not used for its tasks
+        not_before: Earliest start
+        only: Reruns only: tasks, or items as task[3], that it is limited to
         output: Result of the execution; for code with verdict, stdout, times and files
             (docs/evaluations.md)
-        paused: It is a workflow that starts no tasks until it is resumed
-        peak_memory_bytes: Most memory that code has used
+        paused: Present while the workflow is paused: it starts no tasks
+        peak_memory_bytes: Code only: highest memory use
         priority: -1000 to 1000; higher goes first
-        queue: Where it waits for a worker
-        queue_timeout: Most time from when an attempt is due to its claim by a worker; anew for each attempt
-        queued_at: When the attempt became due
-        rate: How often executions with its key begin
-        rerun_of: The execution that this one runs again
-        retry: Whether and when a failed attempt is followed by another
-        retry_of: The execution whose request this one repeats as a whole
-        reused_of: The execution whose outcome this task ended with, of a rerun or out of the cache: it did
-            not run
-        rules: The rules that have led to it, the one that has started it last
-        runtime: What a worker must have to run it, code:NAME for a language, several with commas; absent:
-            any worker may
-        seq: Number of its latest event: of two answers about it, the one with the higher attempt and number
-            is the later
-        signal: For which a rule has started it; begins with sg_
-        started_at: When its first attempt began to run
-        summary: How many of its cases passed
-        task: Its task in the workflow
-        timeout: Most time for one attempt, from its hand-off to a worker
-        total_timeout: Of everything, retries included
+        queue: Queue in which it waits for a worker
+        queue_timeout: Longest time that an attempt may wait for a worker
+        queued_at: When the attempt became ready to be claimed
+        rate: How often executions with its rate key may begin
+        rerun_of: ID of the execution that this one reruns
+        retry: When a failed attempt is repeated
+        retry_of: ID of the execution whose request this one repeats
+        reused_of: Execution whose result this task took, in a rerun or from the cache, without running
+        rules: Rules in the chain that led to it; the last one started it
+        runtime: Runtimes that a worker needs, separated by commas; code:NAME is a language
+        seq: Number of its latest event; a copy with higher attempt and seq is newer
+        signal: Signal for which a rule started it; begins with sg_
+        started_at: When the first attempt began to run
+        summary: Counts of its test cases
+        task: Name of the task in that workflow
+        timeout: Time limit of one attempt, counted from its claim by a worker
+        total_timeout: Time limit for all attempts together
         traceparent: W3C trace context
-        verdict: For code that has ended: ok, or the code of the error
+        verdict: Ended code only: ok, or the error code
         version: Version of the definition; absent for ad-hoc work
-        waiting: What it waits for, in the words of why, as far as its own row says; absent: it has ended
-        wake_at: End of the wait before the next attempt, or of a sleep
-        wall_ms: Time from start to exit of code that has run, in milliseconds
-        weight: How many turns it has there for another's one
+        waiting: What it waits for, as far as its own row tells; absent after the end
+        wake_at: End of a sleep, or of the delay before the next attempt
+        wall_ms: Code only: time from start to exit, in milliseconds
+        weight: Share of its group compared with others
         worker: Session of the worker that holds the attempt; begins with ws_
-        worker_labels: Labels that a worker must have to be given it
-        workflow: The execution that it is a task of
+        worker_labels: Labels that a worker must have to run it
+        workflow: ID of the workflow execution that this is a task of
     """
 
     action: str
@@ -970,8 +949,8 @@ class OutcomesEnd:
     """An object of the API.
 
     Attributes:
-        cursor: Behind the last outcome: with it, the outcomes of what is submitted later can be asked for
-        end: true; no outcome has this field
+        cursor: Value for ?after= to get outcomes of executions submitted later
+        end: Always true; marks the end of the stream
     """
 
     cursor: str
@@ -983,17 +962,16 @@ class Pause:
     """An object of the API.
 
     Attributes:
-        kind: What is paused
-        name: Of the queue, worker or action; the id of the execution
-        number: 1, 2, 3 …, in the order in which queues, workers and actions were paused or resumed; 0: this
-            never was, or it is an execution, whose history has it
-        paused: False: it was resumed
-        at: When
-        beneath: How many workflows among its tasks were paused or resumed with it
-        by: Who did it
-        reason: Why
-        timers: Of an execution: its timers stand still; absent: they run on
-        until: When it goes on by itself; absent: when it is resumed
+        kind: Kind of the object that is paused
+        name: Name of the queue, worker or action, or ID of the execution
+        number: 1, 2, 3 … over all pauses and resumes; 0 for executions and if there was none
+        paused: true: paused; false: resumed
+        at: When it was paused or resumed
+        beneath: Number of sub-workflows paused or resumed along with it
+        by: Who paused or resumed it
+        reason: Reason that was given
+        timers: Workflows only: stop if timeouts and sleeps are halted; absent if they run on
+        until: When the pause ends by itself; absent: it lasts until resumed
     """
 
     kind: str
@@ -1014,7 +992,7 @@ class PausedPart:
 
     Attributes:
         kind: What is paused
-        name: Of the queue, worker or action
+        name: Name of the queue, worker or action
     """
 
     kind: str
@@ -1026,13 +1004,13 @@ class Problem:
     """An object of the API.
 
     Attributes:
-        status: The HTTP status; in a batch the one that the item alone would have had
-        title: What the type means
-        type: Stable, for machines (docs/api.md)
+        status: HTTP status; in a batch, the one this item would have had alone
+        title: Meaning of the type
+        type: Stable URN, for programs (docs/api.md)
         detail: What is wrong with this request, for people
-        errors: Everything that is wrong, each with its place
-        instance: Path of the request; in a batch the item
-        request_id: By which the server's log knows it
+        errors: All errors, each with its place
+        instance: Path of the request; in a batch, the item
+        request_id: ID of the request in the server's log
     """
 
     status: int
@@ -1049,11 +1027,11 @@ class Rate:
     """An object of the API.
 
     Attributes:
-        key: What is limited, across everything that names it
-        limit: So many in each span, 1 to 100,000
-        per: The span
-        burst: How many may begin at once when none has for a while; 1 by default
-        over: delay, the default: it begins when there is room; drop: it ends as cancelled
+        key: Executions with the same key are counted together, across all actions
+        limit: Starts per period, 1 to 100,000
+        per: Length of the period, for example 1m
+        burst: Starts allowed at once after a quiet time; default 1
+        over: Above the limit: delay (default) waits, drop ends the execution as cancelled
     """
 
     key: str
@@ -1068,15 +1046,14 @@ class RerunPlan:
     """An object of the API.
 
     Attributes:
-        action: That the rerun runs
-        of: The execution that is run again
-        reused: Executions of tasks whose outcomes are reused
-        error: Why it did not complete
-        status: How the rerun ends, where nothing of it runs
-        tasks: In the order of the document; absent where nothing can be reused, because it is no workflow
-        version: Of the definition that the rerun runs on
-        within: The workflows among its tasks, and among theirs, of which parts run again, because a path
-            leads into them; each behind the one that it is a task of
+        action: Action of the rerun
+        of: Execution to rerun
+        reused: Task executions whose results are reused
+        error: Error of the rerun if nothing has to run
+        status: Status of the rerun if nothing has to run
+        tasks: Tasks in document order; absent if it is not a workflow
+        version: Version of the definition that the rerun uses
+        within: Sub-workflows that a path leads into and that run in part, each after its parent
     """
 
     action: str
@@ -1097,12 +1074,12 @@ class RerunTask:
         decision: Partly: some items run. Give: nothing of it runs, and an output is given. Skip: its
             condition does not hold. Break: one of its expressions fails. Prevent: the workflow fails before
             it can start. Leave: it is left out, because the rerun is of other tasks only
-        task: Its name
-        given: Its items that end with an output that is given
-        items: Of a foreach: the first 100 items that run
-        reason: Why; of several items that run, of the first
-        reused: Its items whose outcomes are reused
-        runs: Its items that run, as far as that is known before what it needs has ended
+        task: Name of the task
+        given: Items with a supplied output
+        items: foreach tasks only: first 100 items that will run
+        reason: Reason; if several items run, that of the first
+        reused: Items whose results are reused
+        runs: Items that will run, as far as known now
     """
 
     decision: str
@@ -1119,11 +1096,11 @@ class RerunWithin:
     """An object of the API.
 
     Attributes:
-        action: That it runs
-        of: The execution that it runs again
-        path: Of the workflow: deploy[0], or deploy[0]/verify[2]
-        tasks: In the order of its document
-        version: Of its definition
+        action: Action of the sub-workflow
+        of: Execution that it reruns
+        path: Path of the sub-workflow, for example deploy[0] or deploy[0]/verify[2]
+        tasks: Tasks in document order
+        version: Version of its definition
     """
 
     action: str
@@ -1138,12 +1115,12 @@ class ResultFile:
     """An object of the API.
 
     Attributes:
-        mode: Octal permission bits, as in 0644
-        path: Relative to the working directory
-        size: Bytes
-        base64: The bytes of a small file that is not text
-        blob: The name of the blob that has the bytes of a large file
-        content: The text of a small file
+        mode: Permission bits in octal, for example 0644
+        path: Path relative to the working directory
+        size: Size in bytes
+        base64: Bytes of a small file that is not UTF-8, in base64
+        blob: Name of the blob with the bytes of a large file
+        content: Text of a small file
     """
 
     mode: str
@@ -1159,12 +1136,12 @@ class Retry:
     """An object of the API.
 
     Attributes:
-        backoff: How the delay grows; exponential by default
-        delay: Before the second attempt; 1s by default
-        jitter: 0 to 1: share of the delay that is random
-        max_attempts: In all; 1 by default
-        max_delay: 10m by default
-        on: Error codes that are tried again, and exit:N; all by default
+        backoff: How the delay grows; default exponential
+        delay: Delay before the second attempt; default 1s
+        jitter: Random share of the delay, 0 to 1
+        max_attempts: Attempts in all; default 1
+        max_delay: Longest delay; default 10m
+        on: Error codes to retry, or exit:N; default: all
     """
 
     backoff: str | None = None
@@ -1180,26 +1157,25 @@ class Task:
     """An object of the API.
 
     Attributes:
-        action: What its executions run
-        name: In the workflow
+        action: Action that its executions run
+        name: Name in the workflow
         status: pending before what it needs has ended, skipped when its condition was false, else that of
             its executions: running while any is open, then the worst
-        cached: Executions that did not run: the task has a cache, and their outcomes were kept
+        cached: Executions that did not run because a cached result was used
         counts: Executions by status
         created: Executions that exist
         ended: Executions that have ended
         error: Why it could not start
-        executions: In the order of their index; of many, the open ones and the latest
-        finished_at: When the last of its executions ended
-        foreach: It has an execution for each item of a list
-        given: Executions that did not run: the task is one of a rerun, and somebody has given their outputs
-        more: There are executions of the task that are not listed here; the counts and times are of all
-        needs: Tasks that it waits for
-        repeat: Of a task that runs in rounds, how many there are at most; round n is the execution with
-            index n-1
-        reused: Executions that did not run: the task is one of a rerun, and reuses their outcomes
-        started_at: When the first of its executions began to run
-        total: Items of a foreach task, once known
+        executions: By index; if there are many, the unfinished and the latest
+        finished_at: When its last execution ended
+        foreach: Whether it runs once for each item of a list
+        given: Executions that did not run because their output was supplied for a rerun
+        more: More executions exist than are listed here; counts and times cover all of them
+        needs: Tasks that must end before this one
+        repeat: Most rounds of a repeated task; round n is the execution with index n-1
+        reused: Executions that did not run because the result of the original was reused
+        started_at: When its first execution began to run
+        total: foreach tasks only: number of items, once known
     """
 
     action: str
@@ -1231,16 +1207,16 @@ class TaskExecution:
         id: Id of the execution; begins with ex_
         index: Index of the item, from 0
         status: State of the execution; completed, failed, cancelled and timed_out are final
-        cached: It did not run: it ended with an outcome that was kept
+        cached: It did not run: a cached result was used
         claimed_at: When the attempt was handed to its worker
         created_at: When it was created
         finished_at: When it ended
-        given: It did not run: somebody has given its output
+        given: It did not run: its output was supplied for a rerun
         kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
             the name of a handler
-        reused: It did not run: it ended with the outcome of an execution of the original
-        started_at: When its first attempt began to run
-        wake_at: End of the wait before the next attempt, or of a sleep
+        reused: It did not run: the result of the original execution was reused
+        started_at: When the first attempt began to run
+        wake_at: End of a sleep, or of the delay before the next attempt
     """
 
     attempt: int
@@ -1263,10 +1239,10 @@ class Tasks:
     """An object of the API.
 
     Attributes:
-        attempt: Of the workflow's execution
-        status: Of the workflow's execution
+        attempt: Attempt of the workflow execution
+        status: Status of the workflow execution
         tasks: In the order of the definition
-        workflow: Id of the workflow's execution
+        workflow: ID of the workflow execution
     """
 
     attempt: int
@@ -1280,40 +1256,40 @@ class Why:
     """An object of the API.
 
     Attributes:
-        action: What it is an execution of
+        action: Action of the execution
         attempt: Number of the attempt, from 1
-        facts: More about it, a sentence each
+        facts: More facts, one sentence each
         id: Id of the execution; begins with ex_
         status: State of the execution; completed, failed, cancelled and timed_out are final
-        summary: The reason for which it waits, in a sentence
-        unblock: What would let it go on; one of them is enough
+        summary: Why the execution waits, in one sentence
+        unblock: Actions that would let it continue; one of them is enough
         waiting: queue, key, rate, time, retry, worker, children, sleep, answer, signal, paused, cancel,
             nothing
-        deadlines: Moments at which something ends by itself, the earliest first
-        handler: What a worker of the queue must have to run it
+        deadlines: Time limits that will end something, earliest first
+        handler: Handler that a worker needs to run it
         holders: Executions that hold the key
-        index: Of the item or round of that task, from 0
-        inquiry: The question whose answer it waits for
-        key: The concurrency key that it waits for
-        key_limit: How many executions may hold the key
-        kind: What kind that is
-        lacking: Live workers of its queue that could not take it, and what they lack; at most 10
-        lease_until: When the lease of its worker runs out, unless that renews it
-        open: Of a workflow: how many of its tasks are open, by status
-        paused: The queue, worker or action that it waits to be resumed
-        place_of: What position is a place in: the line of its queue, or of its key
-        position: Its place in line, from 1
-        queue: Where it waits for a worker
-        root: Of a workflow: the task that its wait goes back to, down through workflows that are tasks
-        runtime: What a worker of the queue must have to run it
-        self_held: The workflow that it is a task of holds the key itself: it may wait for ever
-        slots: Of these workers
-        task: Of its workflow
-        until: When the wait ends, where that is known
+        index: Item or round of that task, from 0
+        inquiry: Question whose answer it waits for
+        key: Concurrency key that it waits for
+        key_limit: Executions that may hold the key at the same time
+        kind: Kind of the action
+        lacking: Up to 10 live workers of its queue that cannot run it, and what each lacks
+        lease_until: When the worker's lease ends unless it is renewed
+        open: Workflows only: unfinished tasks by status
+        paused: Queue, worker or action whose pause it waits out
+        place_of: Line that position refers to: that of its queue, or of its key
+        position: Place in the line, from 1
+        queue: Queue in which it waits for a worker
+        root: Workflows only: task that causes the wait, searched down through sub-workflows
+        runtime: Runtime that a worker needs to run it
+        self_held: Its own workflow holds the key, so it may wait forever
+        slots: Slots of these workers
+        task: Name of the task in its workflow
+        until: When the wait ends, if known
         worker: Session of the worker that holds the attempt; begins with ws_
-        worker_labels: Labels that a worker must have to be given it
-        workers: Live workers that could take it
-        workflow: The execution that it is a task of
+        worker_labels: Labels that a worker must have to run it
+        workers: Live workers that could run it
+        workflow: ID of the workflow execution that this is a task of
     """
 
     action: str
