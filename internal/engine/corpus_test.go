@@ -80,6 +80,25 @@ var corpus = []struct {
 		}
 		r.ended(id)
 	}},
+	{"clean-up", func(r *rig) {
+		r.worker().serve(echo)
+		r.define("name: w\ntasks:\n  a: {action: sleep, with: {for: 1h}}\n  unlock: {action: noop, needs: [a], if: cancelled(), foreach: [1, 2], with: {n: \"${{ item }}\"}}\n  ring: {action: noop, needs: [unlock], if: always()}\n  never: {action: noop, needs: [a]}\n")
+		id := r.submit(Submission{Action: "w"})
+		if _, err := r.e.Cancel(r.ctx, id, "enough"); err != nil {
+			r.Fatal(err)
+		}
+		r.ended(id)
+	}},
+	{"clean-up-cut-short", func(r *rig) {
+		r.define("name: w\ntasks:\n  a: {action: sleep, with: {for: 1h}}\n  drain: {action: sleep, needs: [a], if: always(), with: {for: 1h}}\n")
+		id := r.submit(Submission{Action: "w"})
+		for range 2 {
+			if _, err := r.e.Cancel(r.ctx, id, "enough"); err != nil {
+				r.Fatal(err)
+			}
+		}
+		r.ended(id)
+	}},
 	{"rerun", func(r *rig) {
 		id := r.flows("tasks:\n  a: {action: noop, with: {n: 1}}\n  b: {action: noop, needs: [a], with: {fail: true}}\n")
 		again, _ := r.rerun(id, RerunOptions{})

@@ -182,7 +182,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
   ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks${x.paused.timers === 'stop' ? ', and its timers stand still' : ''}.</p>` : null}
-  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(look(x.cancel_order.as).word.toLowerCase())} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
+  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(look(x.cancel_order.as).word.toLowerCase())} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. ${x.cancel_order.cleanup_until ? `It is cleaning up, until ${clock(x.cancel_order.cleanup_until)} at the latest: the tasks that run are those of its clean-up, and a second cancel ends them.` : 'Its worker has not confirmed it yet.'}</p>` : null}
 </div>`;
 
 /** @param {{id: string}} p */

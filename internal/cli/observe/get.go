@@ -293,6 +293,9 @@ func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + output.When(&x.NotBefore)
 	}
+	if o := x.CancelOrder; o != nil && !o.CleanupUntil.IsZero() {
+		return string(x.Status) + ", cleaning up until " + output.When(&o.CleanupUntil)
+	}
 	if x.Paused != nil {
 		return string(x.Status) + ", paused"
 	}
