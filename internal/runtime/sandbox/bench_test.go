@@ -13,9 +13,12 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 )
@@ -34,6 +37,7 @@ func bench(tb testing.TB, o Options) *Runtime {
 	if *initBinary != "" {
 		r.self.close()
 		r.self = executable{*initBinary, -1}
+		r.zygote.path = *initBinary
 	}
 	if warm > 0 {
 		r.pool = newPool(r, warm, defaultKeepWarm)
@@ -76,19 +80,43 @@ func compare(b *testing.B, o Options, think time.Duration, spec runtime.Spec, ba
 	r := bench(b, o)
 	defer r.Close()
 	var inside, outside []time.Duration
+	var insideCPU, outsideCPU time.Duration
 	for b.Loop() {
 		time.Sleep(think)
+		before := used(r)
 		inside = append(inside, timed(func() { finish(b, r, spec) }))
+		insideCPU += used(r) - before
 		time.Sleep(think)
+		before = used(r)
 		outside = append(outside, timed(func() {
 			if err := bare(); err != nil {
 				b.Fatal(err)
 			}
 		}))
+		outsideCPU += used(r) - before
 	}
+	b.ReportMetric(insideCPU.Seconds()*1000/float64(b.N), "cpu-ms")
+	b.ReportMetric(outsideCPU.Seconds()*1000/float64(b.N), "bare-cpu-ms")
 	reportTimes(b, inside, "")
 	reportTimes(b, outside, "bare-")
 	b.ReportMetric(float64(at(inside, 0.5))/float64(at(outside, 0.5)), "x-bare")
+}
+
+// used is the processor time of this process, of all its children that have ended, and of the zygote.
+func used(r *Runtime) (total time.Duration) {
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var usage unix.Rusage
+		if err := unix.Getrusage(who, &usage); err == nil {
+			total += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		}
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", r.zygote.id())) // "nanoseconds on a processor, …"
+	if err != nil {
+		return total // it has not been started
+	}
+	ran, _, _ := strings.Cut(string(text), " ")
+	n, _ := strconv.ParseInt(ran, 10, 64)
+	return total + time.Duration(n)
 }
 
 // settle waits until the pool is full.

@@ -65,26 +65,24 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 		}
 	}
 	inside, err := b.openChannels()
-	defer closeAll(inside) // or the end of the sandbox would not end the streams
+	channels := inside
+	defer func() { closeAll(channels) }() // or the end of the sandbox would not end the streams
 	if err != nil {
 		return false, err
 	}
-	inherited := make([]uintptr, 0, 8)
-	for _, f := range inside {
-		inherited = append(inherited, f.Fd())
-	}
+	var dir *os.File
 	if b.cgroup != nil {
 		defer b.cgroup.closeInherited()
+		dir = b.cgroup.dir
 		for _, f := range b.cgroup.tasks {
-			inherited = append(inherited, f.Fd())
-			config.TaskFDs = append(config.TaskFDs, int64(len(inherited)-1))
+			config.TaskFDs = append(config.TaskFDs, int64(len(inside)))
+			inside = append(inside, f)
 		}
 		if b.cgroup.pressure != nil {
-			config.PressureFD = int64(len(inherited))
-			inherited = append(inherited, b.cgroup.pressure.Fd())
+			config.PressureFD = int64(len(inside))
+			inside = append(inside, b.cgroup.pressure)
 		}
 	}
-	config.Cover, config.Layout, config.Filter, config.SpareThreads = r.layout.cover, r.layout.steps, r.filter, r.spareThreads()
 	_, err = b.control.Write(config.Encode())
 	if delivered = err == nil && d != nil && d.fits(); delivered {
 		err = d.send(b.control)
@@ -92,23 +90,23 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	if err != nil {
 		return false, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
 	}
-	pidfd := -1
-	pid, err := r.fork(birth(inherited, b.uid, b.gid, r.privileged, b.cgroup, &pidfd))
+	pid, err := r.zygote.birth(inside, b.uid, b.gid, r.privileged, dir)
 	if err != nil {
-		return false, explainClone(err)
+		return false, err
+	}
+	// It cannot be another process: nobody else reaps our children.
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		pidfd = -1
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	b.handle.Lock()
 	b.pid, b.pidfd = pid, pidfd
 	b.handle.Unlock()
-	return delivered, nil
-}
-
-// spareThreads is how many idle threads an init needs; under cgroup v1 the program's limits do not bind it.
-func (r *Runtime) spareThreads() int64 {
-	if r.cgroups != nil && !r.cgroups.limits {
-		return 0
+	if err != nil {
+		return false, fmt.Errorf("%w: open a handle of the sandbox's init: %w", runtime.ErrUnavailable, err)
 	}
-	return initSpare
+	return delivered, nil
 }
 
 // openChannels makes the sandbox's pipes and control socket. The host's ends go into b, the sandbox's are returned in
@@ -169,9 +167,7 @@ func (b *box) terminate() {
 	if b.pidfd < 0 {
 		return
 	}
-	for _, pid := range descendants(b.pid) {
-		signalInside(b.pid, pid, unix.SIGTERM)
-	}
+	signalInside(b.pid, descendants(b.pid), unix.SIGTERM)
 }
 
 // killInit is enough where the init has reported that no other process is left.
@@ -198,12 +194,7 @@ func (b *box) bury() syscall.Rusage {
 	var usage syscall.Rusage
 	if b.pid != 0 && !b.buried {
 		b.buried = true
-		for {
-			_, err := syscall.Wait4(b.pid, nil, 0, &usage)
-			if !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
+		usage = reap(b.pid)
 	}
 	b.handle.Lock()
 	if b.pidfd >= 0 {

@@ -18,12 +18,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// The init shares the limits of a cgroup v2 run, where the threads of one process cannot be in different cgroups. This
-// much is added so that the program has all of what it was promised. Under v1 the init stays outside.
+// The init shares the limits of a cgroup v2 run, in which it was born. This much is added so that the program has all of what it was
+// promised. Under v1 the init stays outside, and the program's process enters.
 const (
 	initMemory = 8 << 20
-	initTasks  = 10
-	initSpare  = 3                     // threads among them that wait until they are needed
+	initTasks  = 1
 	initCPU    = 20 * time.Millisecond // more than it uses itself in a run's cgroups
 )
 
@@ -146,7 +145,7 @@ func (g *group) limitV1(l runtime.Limits) error {
 			return err
 		}
 	}
-	return write(pids, "pids.max", strconv.Itoa(l.Pids+launcherTasks))
+	return write(pids, "pids.max", strconv.Itoa(l.Pids))
 }
 
 // cpuPeriod is the time over which a share of processors is counted. The kernel's own 100 ms would let a program of half a
@@ -280,13 +279,8 @@ func (g *group) remove() error {
 	return nil
 }
 
-const (
-	// launcherTasks is the thread of the init that starts the program. It stays in the run's pids cgroup as long as the run,
-	// so that the program has all of its limit and no more, from its first fork to its last.
-	launcherTasks = 1
-	// removeWithin bounds the wait for a cgroup to become empty after all its processes have been reaped.
-	removeWithin = 5 * time.Second
-)
+// removeWithin bounds the wait for a cgroup to become empty after all its processes have been reaped.
+const removeWithin = 5 * time.Second
 
 // write writes one control file.
 func write(dir, file, value string) error {

@@ -119,7 +119,9 @@ func sendWith(control *os.File, b []byte, fds []int) error {
 		if err = errors.Join(err, callErr); err != nil {
 			return err
 		}
-		b = b[n:]
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
 	}
 	_, err := control.Write(b)
 	return err

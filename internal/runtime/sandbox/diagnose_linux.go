@@ -28,8 +28,6 @@ func cloneCure(err error) string {
 		return "start before closing"
 	case errors.Is(err, unix.EAGAIN):
 		return "too many processes: raise the process limit (ulimit -u) or run fewer at once"
-	case errors.Is(err, unix.EACCES):
-		return "make the pawl binary readable and executable for all users (chmod 755), because programs run as a user of their own, " + trusted
 	case sysctl("/proc/sys/user/max_user_namespaces") == "0" || errors.Is(err, unix.ENOSPC):
 		return "allow user namespaces with: sysctl -w user.max_user_namespaces=15000, " + trusted
 	case sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0":

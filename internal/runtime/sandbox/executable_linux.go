@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is what an init executes: this very program, however it was started and even if it has since been replaced.
+// executable is what the zygote executes: this very program, however it was started and even if it has since been replaced.
 type executable struct {
 	path string
 	copy int // descriptor of a copy in memory, or -1
@@ -18,30 +18,24 @@ type executable struct {
 
 const (
 	ownBinary = "/proc/self/exe"
-	// aboveInherited is beyond every descriptor that an init is born with.
+	// aboveInherited is beyond every descriptor that the zygote is born with.
 	aboveInherited = 200
 )
 
-// findExecutable copies the binary into sealed memory in two cases. The user that it is to run as may not execute it:
-// root under a strict umask builds such ones. Or that user may change it: a program that names /proc/self/exe as its
-// interpreter, or is a link to it, has its sandbox execute this binary, and could keep a way to write to it for the
-// moment when nobody executes it any more.
+// findExecutable copies the binary into sealed memory where the user of programs may change it: a program that names /proc/self/exe as
+// its interpreter, or is a link to it, has its sandbox execute this binary, and could keep a way to write to it for the moment when nobody
+// executes it any more. Under root programs have a user of their own, which may not.
 func findExecutable(privileged bool) (executable, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(ownBinary, &st); err != nil {
 		return executable{}, fmt.Errorf("find this program's binary: %w", err)
 	}
-	runnable := !privileged || st.Mode&0o005 == 0o005
-	changeable := !privileged && (int(st.Uid) == os.Geteuid() || unix.Access(ownBinary, unix.W_OK) == nil)
-	if runnable && !changeable {
+	if privileged || int(st.Uid) != os.Geteuid() && unix.Access(ownBinary, unix.W_OK) != nil {
 		return executable{ownBinary, -1}, nil
 	}
 	low, err := executableMemory()
-	if err != nil && runnable {
-		return executable{ownBinary, -1}, nil // the kernel is told to execute no memory; the binary's user is as trusted as we are
-	}
 	if err != nil {
-		return executable{}, fmt.Errorf("copy this program's binary: %w", err)
+		return executable{ownBinary, -1}, nil // the kernel is told to execute no memory; the binary's user is as trusted as we are
 	}
 	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, aboveInherited)
 	unix.Close(low)

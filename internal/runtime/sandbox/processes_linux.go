@@ -49,20 +49,23 @@ func lookAt(init int, limit int64) look {
 	return l
 }
 
-// signalInside sends a signal to a process if it is in the same pid namespace as the sandbox's init; by then the number may belong to
-// a stranger.
-func signalInside(init, pid int, signal unix.Signal) bool {
-	handle, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return false
+// signalInside sends a signal to those of the processes that are below the sandbox's init, and counts them; by then their numbers may belong to
+// strangers. Handles are opened first: if the process that one is of still lives when the tree has been read, the number in the tree
+// is that process's.
+func signalInside(init int, pids []int, signal unix.Signal) (sent int) {
+	handles := make(map[int]int, len(pids))
+	for _, pid := range pids {
+		if handle, err := unix.PidfdOpen(pid, 0); err == nil {
+			defer unix.Close(handle)
+			handles[pid] = handle
+		}
 	}
-	defer unix.Close(handle)
-	home, err1 := os.Readlink("/proc/" + strconv.Itoa(init) + "/ns/pid_for_children")
-	here, err2 := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
-	if err1 != nil || err2 != nil || home != here {
-		return false
+	for _, pid := range descendants(init) {
+		if handle, ours := handles[pid]; ours && unix.PidfdSendSignal(handle, signal, nil, 0) == nil {
+			sent++
+		}
 	}
-	return unix.PidfdSendSignal(handle, signal, nil, 0) == nil
+	return sent
 }
 
 // descendants lists the processes below root.

@@ -41,7 +41,7 @@ func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 	}
 	if cgroups == nil {
 		limits = append(limits,
-			// The init's threads are the same user's tasks in the same namespace.
+			// The init is the same user's task in the same namespace.
 			pid1.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Pids) + initTasks},
 			// The watchdog is exact; this is what one process can take between two of its looks.
 			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + untouched},

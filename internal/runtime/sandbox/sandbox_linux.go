@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,19 +12,23 @@ import (
 	"sync/atomic"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
+
+// errClosed is returned by a start after Close.
+var errClosed = errors.New("runtime is closed")
 
 // Runtime is the Linux sandbox. It is safe for concurrent use.
 type Runtime struct {
 	layout     *layout
-	filter     []byte
 	cgroups    *cgroups // nil: rlimits and the watchdog
 	whyNot     error    // why there are no cgroups
 	privileged bool
 	ids        hostIDs
 	thread     *spawn.Thread
 	self       executable
+	zygote     *zygote
 	pool       *pool       // nil: every start builds its sandbox
 	processors *processors // nil: runs are not pinned
 
@@ -62,12 +67,15 @@ func New(o Options) (runtime.Runtime, error) {
 			return nil, err
 		}
 	}
-	if r.filter, err = compileFilter(r.cgroups == nil, o.PinCPUs); err != nil {
+	filter, err := compileFilter(r.cgroups == nil, o.PinCPUs)
+	if err != nil {
 		r.self.close()
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	r.thread = spawn.NewThread()
 	ownPriority(r.thread)
+	plan := pid1.Plan{Cover: r.layout.cover, Layout: r.layout.steps, Filter: filter}
+	r.zygote = &zygote{path: r.self.path, plan: plan.Encode(), thread: r.thread}
 	if o.Warm > 0 {
 		keep := cmp.Or(o.KeepWarm, defaultKeepWarm)
 		r.pool = newPool(r, o.Warm, keep)
@@ -109,6 +117,7 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.pool.close()
 	r.idle.Wait()
+	r.zygote.close()
 	r.thread.Close()
 	r.self.close()
 	return nil

@@ -199,6 +199,15 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// allCapabilities are numbered up to 40, the kernel's newest.
+func allCapabilities() []uintptr {
+	caps := make([]uintptr, 41)
+	for i := range caps {
+		caps[i] = uintptr(i)
+	}
+	return caps
+}
+
 // TestTinyLimits asks for less than anything can run in: whatever the outcome, it must not be the host's fault.
 func TestTinyLimits(t *testing.T) {
 	r := factory(Options{})(t)

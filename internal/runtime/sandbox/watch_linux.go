@@ -69,7 +69,7 @@ func (n *run) patrol() {
 	case l.largest == 0 || l.memory <= limit:
 	case n.oomKills > 0 && l.memory > 2*limit, n.oomKills >= mostOOMKills:
 		n.end(verdict.Ending{Verdict: runtime.OOM, Reason: fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit)})
-	case signalInside(n.pid, l.largest, unix.SIGKILL):
+	case signalInside(n.pid, []int{l.largest}, unix.SIGKILL) > 0:
 		n.oomKills++
 	}
 }

@@ -1,16 +1,19 @@
 // Package pid1 is the first process of every sandbox. It builds the file system, gives up every privilege, starts the
 // program, reaps whatever the program leaves behind and reports how it ended.
 //
+// To execute a binary of Pawl's size, and to start Go's runtime in it, costs more processor time than all of that. So it is done once: the
+// zygote is a process that has executed the binary and forks an init for each sandbox, and that init executes nothing.
+//
 // Importing the package is enough: when a process is started by the sandbox backend, [init] takes it over before any
 // heavier package of the binary initializes, and never returns. For that reason the package imports nothing but
 // syscall, unsafe and runtime; Go initializes packages in the order of their import paths among those whose imports are
-// ready, so every import that is added here lets other packages go first and slows each start.
+// ready, so every import that is added here lets other packages go first and makes the zygote and all that it forks larger.
 package pid1
 
-// Marker is the environment variable that, together with being process 1, makes a process the init of a sandbox.
-const Marker = "PAWL_SANDBOX_PID1"
+// Marker is the environment variable that makes a process the zygote of a sandbox backend.
+const Marker = "PAWL_SANDBOX_ZYGOTE"
 
-// The descriptors that the init is born with, beside 0, 1 and 2, which are the program's.
+// The descriptors that the init is born with, beside 0, 1 and 2, which are the program's. The zygote has the first one too.
 const (
 	ControlFD = 3 // a stream socket to the host: configuration in, messages out
 	FirstFD   = 4 // descriptors that Config refers to by number follow
@@ -62,12 +65,35 @@ type Rlimit struct {
 	Value    uint64
 }
 
-// Config is what the host tells the init at its birth: all that does not depend on the program.
-type Config struct {
+// Plan is what the host tells the zygote: all that is the same in every sandbox.
+type Plan struct {
 	// Cover is a host directory over which the new root is mounted while it is built, in the init's own mount namespace.
 	Cover string
-	// Layout is a list of steps in their encoded form (EncodeSteps), common to all runs; Steps follow it.
-	Layout        []byte
+	// Layout is a list of steps in their encoded form (EncodeSteps).
+	Layout []byte
+	Filter []byte // a seccomp program: an array of struct sock_filter
+
+	steps []Step // Layout, in the zygote
+}
+
+// Birth is what the host tells the zygote about one init. Descriptors come with it: first those that the init is born with, then that of
+// its cgroup's directory, if IntoCgroup says so.
+type Birth struct {
+	UID, GID int64 // what the program's user and group are on the host
+	// SetGroups lets the init give up the supplementary groups that it was born with. Only a privileged zygote can allow it.
+	SetGroups  bool
+	IntoCgroup bool // the init is born in a cgroup of version 2
+}
+
+// Born is the zygote's answer to a Birth. The zygote also says this of itself, before it answers any.
+type Born struct {
+	PID   int64 // of the process; 0 where none was made
+	Errno int64 // why it failed; 0: it did not
+}
+
+// Config is what the host tells the init at its birth: all that does not depend on the program.
+type Config struct {
+	// Steps follow those of the plan.
 	Steps         []Step
 	ScratchSize   int64 // bytes in /work, /tmp and /dev/shm together, unless the order says otherwise
 	ScratchInodes int64
@@ -75,12 +101,10 @@ type Config struct {
 	TaskFDs []int64
 	// PressureFD is a descriptor of the `cpu.pressure` file of the run's cgroup, open for reading; 0: there is none.
 	PressureFD int64
-	// SpareThreads is how many idle threads the init keeps, where it shares limits with the program: once the program
-	// has used them up, the Go runtime could not create one and would end the init.
-	SpareThreads int64
-	Filter       []byte // a seccomp program: an array of struct sock_filter
 	// Announce makes the init say Ready when all of this is done and it waits for the order.
 	Announce bool
+
+	plan *Plan
 }
 
 // Order is what the host tells an init about the program. Descriptors come with its first byte: the standard input, if
@@ -124,8 +148,8 @@ type Message struct {
 	Status  int64 // Exited: the wait status of the program
 	CPU     int64 // Exited: nanoseconds, user and system, of everything that was reaped
 	MaxRSS  int64 // Exited: bytes of the largest process
-	// Time is CLOCK_MONOTONIC in nanoseconds. Started: just before the program's process was made, since the kernel counts
-	// its processor time from there. Exited: when the program had ended.
+	// Time is CLOCK_MONOTONIC in nanoseconds. Started: just before the program was executed; what its process did until then is not in
+	// Exited's CPU. Exited: when the program had ended.
 	Time int64
 	// Starved is how long, in nanoseconds, the run's cgroup had work to do and no processor from its making until Time;
 	// 0 without Config.PressureFD. The difference of Exited and Started is the program's; what is before is the init's own.

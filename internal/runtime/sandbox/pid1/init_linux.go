@@ -5,26 +5,15 @@ import (
 	"unsafe"
 )
 
-// init takes the process over when it is the init of a sandbox. It runs on the process's first thread.
-func init() {
-	if syscall.Getpid() != 1 {
-		return
-	}
-	if _, ours := syscall.Getenv(Marker); !ours {
-		return
-	}
-	if f := serve(); f != nil {
-		send(&Message{Kind: Failed, Stage: f.stage, Detail: f.detail, Errno: int64(f.errno), AtFault: f.atFault})
-		syscall.Exit(1)
-	}
-	syscall.Exit(0)
-}
-
 // failure says what could not be done, to what and why.
 type failure struct {
 	stage, detail string
 	errno         syscall.Errno
 	atFault       bool // the run's specification is to blame
+}
+
+func (f *failure) message() *Message {
+	return &Message{Kind: Failed, Stage: f.stage, Detail: f.detail, Errno: int64(f.errno), AtFault: f.atFault}
 }
 
 func failed(stage, detail string, err error) *failure {
@@ -33,18 +22,13 @@ func failed(stage, detail string, err error) *failure {
 }
 
 // serve does everything from birth to the program's end.
-func serve() *failure {
-	// The host's death must be ours even if it happened between the clone and here: the host armed this signal before
-	// it let us execute, and a configuration that ends early covers the moment before that.
-	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
-	// When the machine itself runs out of memory, a program dies before the server does. The file is out of reach once we cannot be dumped.
-	preferForOOM()
+func serve(plan *Plan) *failure {
 	// The program runs as the same user; without this it could open our memory and descriptors in /proc/1.
 	prctl(syscall.PR_SET_DUMPABLE, 0)
-	if err := closeOnExecFrom(ControlFD); err != nil {
+	if err := closeFrom(ControlFD, closeRangeCloexec); err != nil {
 		return failed("mark descriptors close-on-exec", "", err)
 	}
-	cfg := new(Config)
+	cfg := &Config{plan: plan}
 	if f := receive(cfg.decode, syscall.Read); f != nil {
 		return f
 	}
@@ -54,10 +38,6 @@ func serve() *failure {
 	}
 	syscall.Umask(0)
 	if f := buildRoot(cfg); f != nil {
-		return f
-	}
-	l, f := newLauncher(cfg)
-	if f != nil {
 		return f
 	}
 	if cfg.Announce {
@@ -83,14 +63,11 @@ func serve() *failure {
 		return f
 	}
 	if len(order.Argv) == 0 { // a dry run
-		send(&Message{Kind: Started, Time: monotonic()})
+		send(&Message{Kind: Started, Time: clock(clockMonotonic)})
 		send(&Message{Kind: Exited})
 		return nil
 	}
-	if f := l.pin(order.CPUs); f != nil {
-		return f
-	}
-	program := l.launch(order)
+	program := launch(cfg, order)
 	if program.failure != nil {
 		return program.failure
 	}
@@ -105,7 +82,7 @@ func serve() *failure {
 	send(&Message{
 		Kind:    Exited,
 		Status:  int64(status),
-		CPU:     used.Utime.Nano() + used.Stime.Nano(),
+		CPU:     max(0, used.Utime.Nano()+used.Stime.Nano()-program.spent),
 		MaxRSS:  used.Maxrss * 1024,
 		Time:    ended,
 		Starved: starved,
@@ -125,7 +102,7 @@ func reap(program int, pressure int64) (result syscall.WaitStatus, ended, starve
 		case err != nil: // ECHILD: nobody is left
 			return result, ended, starved
 		case pid == program:
-			result, ended, starved = status, monotonic(), starvedUntilNow(pressure)
+			result, ended, starved = status, clock(clockMonotonic), starvedUntilNow(pressure)
 			syscall.Kill(-1, syscall.SIGKILL)
 		}
 	}

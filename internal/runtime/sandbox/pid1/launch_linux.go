@@ -9,7 +9,10 @@ import (
 // writeFiles places the inputs, whose contents follow the configuration on the control socket. Nothing else has run in
 // the sandbox yet, so no path can lead anywhere but beneath the working directory.
 func writeFiles(files []File) *failure {
-	buffer := make([]byte, 64<<10)
+	if len(files) == 0 {
+		return nil
+	}
+	buffer := make([]byte, min(64<<10, largest(files)))
 	for _, file := range files {
 		if err := makeParents(file.Path); err != nil {
 			return &failure{"create the directory of input file", file.Path, asErrno(err), true}
@@ -38,57 +41,117 @@ func writeFiles(files []File) *failure {
 	return nil
 }
 
+func largest(files []File) (size int64) {
+	for _, file := range files {
+		size = max(size, file.Size)
+	}
+	return size
+}
+
 func asErrno(err error) syscall.Errno {
 	errno, _ := err.(syscall.Errno)
 	return errno
 }
 
-// launcher is the thread that starts the program. It has entered the run's cgroups and lost every privilege, and so the
-// program is born like that. The thread stays when the program has started: the host has added it to the run's limit on
-// processes, which would be looser by one after the thread's end. The other threads, this process's memory among them, stay
-// outside of the run's cgroup v1 limits.
-type launcher struct {
-	thread int
-	orders chan *Order
-	result chan launched
-}
-
+// launched is how far a program has come.
 type launched struct {
 	pid     int
-	at      int64 // CLOCK_MONOTONIC before the program's process was made
+	at      int64 // CLOCK_MONOTONIC just before the program was executed
+	spent   int64 // nanoseconds of processor time that its process had used until then
 	starved int64 // nanoseconds until then
 	failure *failure
 }
 
-// newLauncher returns when the launcher is ready to start a program.
-func newLauncher(cfg *Config) (*launcher, *failure) {
-	spareThreads(int(cfg.SpareThreads))
-	l := &launcher{orders: make(chan *Order), result: make(chan launched)}
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		l.thread = syscall.Gettid()
-		f := confine(cfg)
-		l.result <- launched{failure: f}
-		if f == nil {
-			order := <-l.orders
-			starved, at := starvedUntilNow(cfg.PressureFD), monotonic()
-			pid, f := execute(order)
-			l.result <- launched{pid, at, starved, f}
-			select {} // the thread belongs to the run's limit on processes
+// launch forks the process of the program, which enters the run's cgroups, gives up every privilege and executes the program. It says
+// through a pipe when it does that, or why it cannot; the execution closes the pipe.
+func launch(cfg *Config, order *Order) launched {
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+		return launched{failure: failed("make a pipe", "", err)}
+	}
+	l := launched{at: clock(clockMonotonic)}
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return launched{failure: failed("make the program's process", "", errno)}
+	}
+	if pid == 0 {
+		f := execute(cfg, order, ends[1])
+		syscall.Write(ends[1], f.message().encode())
+		syscall.Exit(1)
+	}
+	syscall.Close(ends[1])
+	defer syscall.Close(ends[0])
+	l.pid = int(pid)
+	l.hear(ends[0])
+	return l
+}
+
+// hear reads what the program's process says up to its execution. It says nothing when something has killed it, such as a limit on
+// memory in which no program can begin.
+func (l *launched) hear(from int) {
+	var said []byte
+	buffer := make([]byte, 512)
+	for {
+		n, err := syscall.Read(from, buffer)
+		if err == syscall.EINTR {
+			continue
 		}
-	}()
-	return l, (<-l.result).failure
+		if n <= 0 {
+			break
+		}
+		said = append(said, buffer[:n]...)
+	}
+	for {
+		m, rest, ok := DecodeMessage(said)
+		switch {
+		case !ok:
+			return
+		case m.Kind == Started:
+			l.at, l.spent, l.starved = m.Time, m.CPU, m.Starved
+		default:
+			l.failure = &failure{m.Stage, m.Detail, syscall.Errno(m.Errno), m.AtFault}
+		}
+		said = rest
+	}
 }
 
-// launch starts the program.
-func (l *launcher) launch(order *Order) launched {
-	l.orders <- order
-	return <-l.result
+// execute turns the calling process, which has no other thread, into the program. It returns only when that fails.
+func execute(cfg *Config, order *Order, report int) *failure {
+	argv, err := syscall.SlicePtrFromStrings(order.Argv)
+	if err != nil {
+		return &failure{"execute", order.Argv[0], asErrno(err), true}
+	}
+	env, err := syscall.SlicePtrFromStrings(order.Env)
+	if err != nil {
+		return &failure{"execute", order.Argv[0], asErrno(err), true}
+	}
+	if err := fault(syscall.RawSyscall(syscall.SYS_SETPGID, 0, 0, 0)); err != nil {
+		return failed("make a process group", "", err)
+	}
+	if f := pin(order.CPUs); f != nil {
+		return f
+	}
+	if f := confine(cfg); f != nil {
+		return f
+	}
+	path, errno := lookUp(order.Argv[0], order.Env)
+	if errno != 0 {
+		return &failure{"find the program", order.Argv[0], errno, true}
+	}
+	name, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return &failure{"execute", path, asErrno(err), true}
+	}
+	// The clock of the process would be as coarse as the timer's ticks, since RLIMIT_CPU is set.
+	m := &Message{Kind: Started, Starved: starvedUntilNow(cfg.PressureFD), Time: clock(clockMonotonic), CPU: clock(clockThreadCPU)}
+	syscall.Write(report, m.encode())
+	_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(name)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(argv))), uintptr(unsafe.Pointer(unsafe.SliceData(env))))
+	return &failure{"execute", path, errno, true}
 }
 
-// pin restricts the launcher, and with it the program, to some processors. Another thread does it: the filter that the launcher is behind
-// denies the call.
-func (l *launcher) pin(cpus []int64) *failure {
+// pin restricts the calling process, and with it the program, to some processors. The filter denies that from confine on.
+func pin(cpus []int64) *failure {
 	if len(cpus) == 0 {
 		return nil
 	}
@@ -98,7 +161,7 @@ func (l *launcher) pin(cpus []int64) *failure {
 			mask[cpu/8] |= 1 << (cpu % 8)
 		}
 	}
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(l.thread), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
 	if err := fault(0, 0, errno); err != nil {
 		return failed("pin the program to its processors", "", err)
 	}
@@ -116,45 +179,12 @@ func limit(rlimits []Rlimit) *failure {
 	return nil
 }
 
-// preferForOOM makes the kernel choose this process, and those that it makes, when the host has no memory left. Raising the value needs no
-// privilege. A host without its /proc there leaves it to the cgroup's limit.
-func preferForOOM() {
-	fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	syscall.Write(fd, []byte("1000"))
-	syscall.Close(fd)
-}
-
-// spareThreads makes the Go runtime create n threads and leave them idle: a goroutine that has locked its thread keeps
-// it even while it waits.
-func spareThreads(n int) {
-	up, hold, down := make(chan struct{}, n), make(chan struct{}), make(chan struct{}, n)
-	for range n {
-		go func() {
-			runtime.LockOSThread()
-			up <- struct{}{}
-			<-hold
-			runtime.UnlockOSThread()
-			down <- struct{}{}
-		}()
-	}
-	for range n {
-		<-up
-	}
-	close(hold)
-	for range n {
-		<-down
-	}
-}
-
-// confine takes the calling thread through the last steps before the program, in the only order that works: each step
+// confine takes the calling process through the last steps before the program, in the only order that works: each step
 // needs a privilege that a later one takes away. The resource limits need none.
 func confine(cfg *Config) *failure {
 	for _, fd := range cfg.TaskFDs {
-		// "0" is the calling thread. Attaching one's own single thread is the one attach that does not wait for the
-		// kernel's global thread-group lock, which costs some 12 ms when it has been idle.
+		// "0" is the calling thread, the only one of its process. Attaching one's own thread is the one attach that does not wait
+		// for the kernel's global thread-group lock, which costs some 12 ms when it has been idle.
 		if _, err := syscall.Write(int(fd), []byte("0")); err != nil {
 			return failed("enter the cgroup", "", err)
 		}
@@ -184,7 +214,7 @@ func confine(cfg *Config) *failure {
 	program := struct {
 		length uint16
 		filter *byte
-	}{uint16(len(cfg.Filter) / 8), unsafe.SliceData(cfg.Filter)}
+	}{uint16(len(cfg.plan.Filter) / 8), unsafe.SliceData(cfg.plan.Filter)}
 	err := fault(syscall.RawSyscall6(syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter,
 		uintptr(unsafe.Pointer(&program)), 0, 0, 0))
 	runtime.KeepAlive(cfg)
@@ -192,24 +222,6 @@ func confine(cfg *Config) *failure {
 		return failed("install the seccomp filter", "", err)
 	}
 	return nil
-}
-
-// execute starts the program.
-func execute(order *Order) (int, *failure) {
-	path, errno := lookUp(order.Argv[0], order.Env)
-	if errno != 0 {
-		return 0, &failure{"find the program", order.Argv[0], errno, true}
-	}
-	pid, err := syscall.ForkExec(path, order.Argv, &syscall.ProcAttr{
-		Dir:   WorkDir,
-		Env:   order.Env,
-		Files: []uintptr{0, 1, 2},
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
-	})
-	if err != nil {
-		return 0, &failure{"execute", path, asErrno(err), true}
-	}
-	return pid, nil
 }
 
 // lookUp finds the program as a shell would, in the PATH of the program's own environment.

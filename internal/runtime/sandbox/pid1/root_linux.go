@@ -15,26 +15,27 @@ func buildRoot(cfg *Config) *failure {
 		return failed("make mounts private to the sandbox", "/", err)
 	}
 	// Sources are opened before the new root covers anything that they may lie under.
-	trees := make([]int, len(cfg.Steps))
-	for i, s := range cfg.Steps {
+	steps := append(cfg.plan.steps, cfg.Steps...)
+	trees := make([]int, len(steps))
+	for i, s := range steps {
 		var f *failure
 		if trees[i], f = source(s); f != nil {
 			return f
 		}
 	}
-	if err := syscall.Mount("tmpfs", cfg.Cover, "tmpfs", quiet, rootLayout); err != nil {
-		return failed("mount the new root", cfg.Cover, err)
+	if err := syscall.Mount("tmpfs", cfg.plan.Cover, "tmpfs", quiet, rootLayout); err != nil {
+		return failed("mount the new root", cfg.plan.Cover, err)
 	}
-	if err := syscall.Chdir(cfg.Cover); err != nil {
-		return failed("enter the new root", cfg.Cover, err)
+	if err := syscall.Chdir(cfg.plan.Cover); err != nil {
+		return failed("enter the new root", cfg.plan.Cover, err)
 	}
-	for i, s := range cfg.Steps {
+	for i, s := range steps {
 		if f := step(cfg, s, trees[i]); f != nil {
 			return f
 		}
 	}
 	if err := syscall.PivotRoot(".", "."); err != nil {
-		return failed("pivot into the new root", cfg.Cover, err)
+		return failed("pivot into the new root", cfg.plan.Cover, err)
 	}
 	// Both roots are now stacked on "."; the old one is on top.
 	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
@@ -273,14 +274,16 @@ func mountScratch(cfg *Config) error {
 }
 
 // decimal formats a positive number; strconv would be one more package to initialize.
-func decimal(n int64) string {
+func decimal(n int64) string { return string(appendDecimal(nil, n)) }
+
+func appendDecimal(b []byte, n int64) []byte {
 	var digits [20]byte
 	i := len(digits)
 	for {
 		i--
 		digits[i] = byte('0' + n%10)
 		if n /= 10; n == 0 {
-			return string(digits[i:])
+			return append(b, digits[i:]...)
 		}
 	}
 }

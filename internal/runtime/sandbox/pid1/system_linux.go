@@ -10,6 +10,7 @@ import (
 const (
 	sysOpenTree     = 428
 	sysMoveMount    = 429
+	sysClone3       = 435
 	sysCloseRange   = 436
 	sysMountSetattr = 442
 
@@ -24,6 +25,7 @@ const (
 	mountAttrNoDev      = 4
 	msPrivate           = 1 << 18
 	cloneNewCgroup      = 0x02000000
+	cloneIntoCgroup     = 0x200000000
 	prCapAmbient        = 47
 	prCapAmbientClear   = 4
 	prSetNoNewPrivs     = 38
@@ -33,15 +35,17 @@ const (
 	accessExecutable    = 1
 	highestCapabilityID = 63
 	clockMonotonic      = 1
+	clockThreadCPU      = 3
+	pollHangUp          = 0x10
 )
 
 // atCwd is AT_FDCWD in the width of a register.
 const atCwd = ^uintptr(99)
 
-// monotonic is CLOCK_MONOTONIC in nanoseconds, which the host reads alike: the sandbox has no time namespace.
-func monotonic() int64 {
+// clock reads a clock in nanoseconds. The host reads CLOCK_MONOTONIC alike: the sandbox has no time namespace.
+func clock(id uintptr) int64 {
 	var now syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&now)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&now)), 0)
 	return now.Nano()
 }
 
@@ -71,8 +75,9 @@ func fault(_, _ uintptr, errno syscall.Errno) error {
 	return nil
 }
 
-func closeOnExecFrom(fd uintptr) error {
-	return fault(syscall.RawSyscall(sysCloseRange, fd, uintptr(^uint32(0)), closeRangeCloexec))
+// closeFrom closes the descriptors from fd on, or marks them close-on-exec if flags says so.
+func closeFrom(fd, flags uintptr) error {
+	return fault(syscall.RawSyscall(sysCloseRange, fd, uintptr(^uint32(0)), flags))
 }
 
 // openTree makes a detached, private copy of the mounts at path.

@@ -127,18 +127,66 @@ func (d *decoder) ints() []int64 {
 	return all
 }
 
+// Encode returns the plan with its length in front.
+func (p *Plan) Encode() []byte {
+	return framed(len(p.Layout)+len(p.Filter)+64, func(b []byte) []byte {
+		b = putString(b, p.Cover)
+		b = putBytes(b, p.Layout)
+		return putBytes(b, p.Filter)
+	})
+}
+
+// decode fills p from what Encode wrote after the length; false when it is cut short.
+func (p *Plan) decode(b []byte) bool {
+	d := &decoder{b: b}
+	p.Cover = d.string()
+	layout := &decoder{b: d.bytes()}
+	p.steps = layout.steps()
+	p.Filter = d.bytes()
+	return !d.bad && !layout.bad
+}
+
+// birthSize is the length of an encoded Birth, which has no length in front.
+const birthSize = 18
+
+// Encode returns the birth.
+func (n *Birth) Encode() []byte {
+	b := putInt(make([]byte, 0, birthSize), n.UID)
+	b = putInt(b, n.GID)
+	b = putBool(b, n.SetGroups)
+	return putBool(b, n.IntoCgroup)
+}
+
+// decode fills n from what Encode wrote; false when it is cut short.
+func (n *Birth) decode(b []byte) bool {
+	d := decoder{b: b}
+	n.UID, n.GID, n.SetGroups, n.IntoCgroup = d.int(), d.int(), d.bool(), d.bool()
+	return !d.bad
+}
+
+// BornSize is the length of an encoded Born, which has no length in front.
+const BornSize = 16
+
+// put appends the answer to b.
+func (n *Born) put(b []byte) []byte {
+	return putInt(putInt(b, n.PID), n.Errno)
+}
+
+// DecodeBorn reads an answer; false when it is cut short.
+func DecodeBorn(b []byte) (n Born, ok bool) {
+	d := decoder{b: b}
+	n.PID, n.Errno = d.int(), d.int()
+	return n, !d.bad
+}
+
 // Encode returns the configuration with its length in front.
 func (c *Config) Encode() []byte {
-	return framed(len(c.Layout)+len(c.Filter)+1024, func(b []byte) []byte {
-		b = putString(b, c.Cover)
-		b = putBytes(b, c.Layout)
+	return framed(1024, func(b []byte) []byte {
 		b = putBytes(b, EncodeSteps(c.Steps))
 		b = putInt(b, c.ScratchSize)
 		b = putInt(b, c.ScratchInodes)
 		b = putInts(b, c.TaskFDs)
 		b = putInt(b, c.PressureFD)
-		b = putInt(b, c.SpareThreads)
-		b = putBytes(b, c.Filter)
 		return putBool(b, c.Announce)
 	})
 }
@@ -146,18 +194,14 @@ func (c *Config) Encode() []byte {
 // decode fills c from what Encode wrote after the length; false when it is cut short.
 func (c *Config) decode(b []byte) bool {
 	d := &decoder{b: b}
-	c.Cover = d.string()
-	layout := &decoder{b: d.bytes()}
-	extra := &decoder{b: d.bytes()}
-	c.Steps = append(layout.steps(), extra.steps()...)
+	steps := &decoder{b: d.bytes()}
+	c.Steps = steps.steps()
 	c.ScratchSize = d.int()
 	c.ScratchInodes = d.int()
 	c.TaskFDs = d.ints()
 	c.PressureFD = d.int()
-	c.SpareThreads = d.int()
-	c.Filter = d.bytes()
 	c.Announce = d.bool()
-	return !d.bad && !layout.bad && !extra.bad
+	return !d.bad && !steps.bad
 }
 
 // Encode returns the order with its length in front.

@@ -7,27 +7,69 @@ import (
 	"testing"
 )
 
-func TestWire(t *testing.T) {
+func TestPlan(t *testing.T) {
 	layout := []Step{{MakeDir, "", "usr", 0o755}, {BindReadOnly, "/usr", "usr", 0}}
-	extra := []Step{{BindReadOnly, "/opt/x", "opt/x", 0}}
+	sent := Plan{Cover: "/tmp", Layout: EncodeSteps(layout), Filter: []byte{1, 0, 255}}
+	encoded := sent.Encode()
+	var got Plan
+	if !got.decode(encoded[8:]) {
+		t.Fatal("cannot be decoded")
+	}
+	if want := (Plan{Cover: "/tmp", Filter: sent.Filter, steps: layout}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for cut := range encoded[8:] {
+		if new(Plan).decode(encoded[8 : 8+cut]) {
+			t.Fatalf("decoded the first %d bytes of %d", cut, len(encoded)-8)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
 	sent := Config{
-		Cover: "/tmp", Layout: EncodeSteps(layout), Steps: extra, ScratchSize: 1 << 40, ScratchInodes: 3,
-		TaskFDs: []int64{4, 5}, PressureFD: 6, SpareThreads: 3, Filter: []byte{1, 0, 255}, Announce: true,
+		Steps: []Step{{BindReadOnly, "/opt/x", "opt/x", 0}}, ScratchSize: 1 << 40, ScratchInodes: 3,
+		TaskFDs: []int64{4, 5}, PressureFD: 6, Announce: true,
 	}
 	encoded := sent.Encode()
 	var got Config
 	if !got.decode(encoded[8:]) {
 		t.Fatal("cannot be decoded")
 	}
-	want := sent
-	want.Layout, want.Steps = nil, append(layout, extra...)
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	if !reflect.DeepEqual(got, sent) {
+		t.Errorf("got %+v, want %+v", got, sent)
 	}
 	for cut := range encoded[8:] {
 		if new(Config).decode(encoded[8 : 8+cut]) {
 			t.Fatalf("decoded the first %d bytes of %d", cut, len(encoded)-8)
 		}
+	}
+}
+
+// TestBirth decodes and answers a birth, for which the zygote must not allocate.
+func TestBirth(t *testing.T) {
+	sent := Birth{UID: 1_900_000_000, GID: 7, SetGroups: true, IntoCgroup: true}
+	encoded := sent.Encode()
+	if len(encoded) != birthSize {
+		t.Fatalf("%d bytes", len(encoded))
+	}
+	var got Birth
+	if !got.decode(encoded) || got != sent {
+		t.Errorf("got %+v, want %+v", got, sent)
+	}
+	for cut := range encoded {
+		if new(Birth).decode(encoded[:cut]) {
+			t.Fatalf("decoded the first %d bytes", cut)
+		}
+	}
+	answer, born := make([]byte, 0, BornSize), Born{PID: 1 << 22, Errno: 1}
+	if heard, ok := DecodeBorn(born.put(answer)); !ok || heard != born {
+		t.Errorf("heard %+v, want %+v", heard, born)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		got.decode(encoded)
+		born.put(answer)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 
