@@ -56,8 +56,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	}
 	switch {
 	case err == nil:
-		s := &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}
-		err = s.take(ctx, l)
+		err = t.takeStep(ctx, &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}, l)
 	case !batchAtFault(err):
 		err = fmt.Errorf("load its definition: %w", err)
 	case w.State.Cancel != nil:
@@ -69,6 +68,21 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 		t.changed(w)
 	}
 	return err
+}
+
+// takeStep lets one workflow take a step, unless steps of it have ended the process again and again: it is ended then as one whose
+// definition cannot be read.
+func (t *transaction) takeStep(ctx context.Context, s *step, l *store.LockedWorkflow) error {
+	done, err := t.e.opts.Crashes.Begin("a step of workflow", s.w.ID.String(), s.w.Action)
+	switch {
+	case err == nil:
+		defer done()
+		return s.take(ctx, l)
+	case s.w.State.Cancel != nil:
+		return t.endUndefined(ctx, s.w)
+	default:
+		return err
+	}
 }
 
 // undefined is the error of a workflow whose definition this version of the program cannot read: another version may.

@@ -72,12 +72,9 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if a.turn {
 			w = definition.WorkWithin(definition.SharedWork)
 		}
-		v, holds := asked.Verdict(r, w)
-		var x *enforcing
-		if holds && (a.turn || !w.Exceeded()) {
-			if x, err = e.enforcing(ctx, v, s.ID, w); err != nil {
-				return m, err
-			}
+		x, err := e.ask(ctx, asked, r, s.ID, w, a.turn)
+		if err != nil {
+			return m, err
 		}
 		m.work += w.Done
 		left.compute(w.Done)
@@ -99,6 +96,29 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		m.all = append(m.all, x)
 	}
 	return m, nil
+}
+
+// ask evaluates one rule, and returns what it is to do; nil: nothing, or more than the work allows. Without a turn nothing is made of a rule
+// that exceeds it. One that has ended the process again and again fails.
+func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation.Rule, signal flow.ID, w *definition.Work, turn bool) (
+	*enforcing, error) {
+	done, err := e.beginRule(r)
+	if err != nil {
+		x := &enforcing{verdict: automation.Verdict{Rule: r}}
+		x.fail(err)
+		return x, nil
+	}
+	defer done()
+	v, holds := asked.Verdict(r, w)
+	if !holds || !turn && w.Exceeded() {
+		return nil, nil
+	}
+	return e.enforcing(ctx, v, signal, w)
+}
+
+// beginRule notes that a rule is evaluated.
+func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
+	return e.opts.Crashes.Begin("rule", costlyKey(r.Name, r.Version), r.Name)
 }
 
 // enforcing makes the request of what a verdict starts. w counts and bounds the work.

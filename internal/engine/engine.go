@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/crashloop"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
@@ -68,6 +69,8 @@ type Options struct {
 	// Cut reports whether a session's worker cannot be reached just now, as behind a broker that does not answer. Why tells it of an execution
 	// that such a worker holds. Nil: all can be reached.
 	Cut func(session flow.ID) bool
+	// Crashes notes what is evaluated, so that it does not end the process after each start; nil: nothing does.
+	Crashes *crashloop.Journal
 	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
 	// database's clock show beside it. Nil: the monotonic clock.
 	Uptime func() time.Duration

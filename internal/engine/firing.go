@@ -67,12 +67,18 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 }
 
 // nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes. Without a turn the error is errCostly where
-// one of them takes long.
+// one of them takes long. A schedule that has ended the process again and again pauses itself.
 func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 	key := costlyKey(f.d.Name, f.was.Version)
 	if !turn && e.schedules.costly.has(key) {
 		return errCostly
 	}
+	done, err := e.opts.Crashes.Begin("schedule", key, f.d.Name)
+	if err != nil {
+		f.starts, f.rest, f.pause = nil, nil, err.Error()
+		return nil
+	}
+	defer done()
 	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes, e.budget.work}
 	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
 		w := definition.WorkWithin(definition.QuickWork)

@@ -286,7 +286,12 @@ func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *budget, turn bool) (fi
 	if turn {
 		work = definition.WorkWithin(definition.SharedWork)
 	}
-	fits, err := e.awaited.Fits(w, s, work)
+	done, err := e.opts.Crashes.Begin(waitKind, w.Execution.String(), w.Trigger)
+	if err != nil {
+		return false, true
+	}
+	defer done()
+	fits, err = e.awaited.Fits(w, s, work)
 	if w.If != "" {
 		left.compute(work.Done + fixedWork + (len(s.Data)+len(w.Vars))/decodedPerOperation)
 	}
@@ -296,6 +301,9 @@ func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *budget, turn bool) (fi
 	}
 	return err == nil && fits, true
 }
+
+// waitKind tells the waits of executions from all else that the process may end with.
+const waitKind = "the wait of"
 
 // fixedWork is what the evaluation of any condition takes beside its expression, in operations.
 const fixedWork = 100
@@ -319,8 +327,11 @@ func newLook(w flow.Wait) *waitResult {
 
 // find lets a wait look at signals within the budget. What it cannot take at all is noted in the look; the error is one of the store alone.
 func (e *Engine) find(ctx context.Context, l *waitResult, left *budget) error {
-	err := damaged(l.wait.Damage)
-	if l.wait.Damage == "" {
+	err := e.opts.Crashes.Refuses(waitKind, l.wait.Execution.String())
+	switch {
+	case l.wait.Damage != "":
+		err = damaged(l.wait.Damage)
+	case err == nil:
 		err = e.findFitting(ctx, l, left)
 	}
 	if err != nil && willFailAgain(err) {

@@ -274,6 +274,11 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	if turn {
 		work = definition.WorkWithin(definition.SharedWork)
 	}
+	done, err := e.beginRule(k.rule)
+	if err != nil {
+		return false, err
+	}
+	defer done()
 	var v automation.Verdict
 	if k.all != nil {
 		v, err = automation.Gather(k.rule, k.all, work)

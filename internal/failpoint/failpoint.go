@@ -20,6 +20,7 @@ const (
 	TickKept     = "tick-kept"     // of one with ticks of schedules
 	AnswerKept   = "answer-kept"   // of one with an answer to an inquiry
 	WindowKept   = "window-kept"   // of one with windows that open, grow or close
+	Evaluating   = "evaluating"    // something that users wrote is evaluated: "evaluating=NAME" is a moment of the document NAME
 	BeforeAnswer = "before-answer" // a remote worker's call carried out, not answered
 	AfterAnswer  = "after-answer"  // answered
 	AfterPut     = "after-put"     // an answer put into a worker's mailbox at a broker

@@ -40,3 +40,6 @@ func Hit(name string) {
 	}
 	select {} // the signal is on its way
 }
+
+// HitAbout is Hit for one document, by its name.
+func HitAbout(name, document string) { Hit(name + "=" + document) }

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/crashloop"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
@@ -48,6 +49,7 @@ type Instance struct {
 	parts  *Parts
 	broker *brokered // nil when no broker is served
 
+	crashes *crashloop.Journal
 	keeps   *memory           // the session of this process's worker, for the next process; nil if it is not kept
 	runtime io.Closer         // the runtimes of this process's worker; nil without one
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
@@ -106,10 +108,13 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		r.broker = &brokered{ready: make(chan struct{})}
 		late, cut = r.broker.late, r.broker.cut
 	}
+	if r.crashes, err = crashloop.Open(filepath.Join(dir, "evaluating"), ro.Version, ro.Log); err != nil {
+		return nil, err
+	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
 		Queues: ro.Config.List("queues"), Validate: r.operator().Validate, Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
-		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
+		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut, Crashes: r.crashes,
 	})
 	if err != nil {
 		return nil, err
@@ -274,6 +279,9 @@ func (r *Instance) Close() {
 			if err := r.runtime.Close(); err != nil {
 				r.Log.Warn("the runtime did not close cleanly", "err", err)
 			}
+		}
+		if r.crashes != nil {
+			_ = r.crashes.Close() // nothing is evaluated any more
 		}
 		if r.keeps != nil {
 			_ = r.keeps.Close() // only its lock matters now
