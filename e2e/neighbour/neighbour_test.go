@@ -58,7 +58,11 @@ func onServer(t *testing.T, s *server) {
 	machine := stalls(ctx)
 	all.Wait()
 	t.Logf("hostile work: %v", h.done)
-	plain.report(<-machine)
+	stalled := <-machine
+	plain.report(stalled)
+	if *only == "" {
+		s.transactions(t, *late+stalled)
+	}
 	h.withdraw(t)
 	s.verify(t)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -188,5 +190,41 @@ func (s *server) verify(t *testing.T) {
 	}
 	for _, b := range v.Broken {
 		t.Errorf("%+v", b)
+	}
+}
+
+// mostComputed is what one transaction may compute: its budget, and the value that exceeds it.
+const mostComputed = 200_000 + 5_000_000
+
+// transactions asserts that no transaction computed more than it may, and that the decision of none took longer than the bound.
+func (s *server) transactions(t *testing.T, most time.Duration) {
+	t.Helper()
+	res, err := http.Get("http://" + s.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := func(name string) float64 {
+		m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("there is no metric %s", name)
+		}
+		f, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	computed, took := figure("pawl_commit_operations_most"), time.Duration(figure("pawl_commit_longest_decision_seconds")*float64(time.Second))
+	t.Logf("a transaction computed up to %.0f operations and decided for up to %s", computed, took)
+	if computed == 0 || computed > mostComputed {
+		t.Errorf("a transaction computed %.0f operations: more than %d, or no document was evaluated", computed, mostComputed)
+	}
+	if took > most {
+		t.Errorf("a transaction decided for %s, more than %s", took, most)
 	}
 }

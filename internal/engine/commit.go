@@ -205,8 +205,9 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
 		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !areFollowUps(ops)
-		decides := time.Now()
+		decides, work := time.Now(), t.budget.work
 		err = t.run(ctx, ops)
+		e.counters.computed.raise(int64(work - t.budget.work))
 		e.noteSlow(t, ops, time.Since(decides))
 		if err != nil {
 			return t.split(ops, of, err)
@@ -226,8 +227,9 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 // slowDecision is how long the decision of one transaction may take before the log says what it was about: others have waited for it.
 const slowDecision = time.Second
 
-// noteSlow logs a decision that took long, with the document whose expressions cost most in it.
+// noteSlow notes how long a decision took, and logs one that took long, with the document whose expressions cost most in it.
 func (e *Engine) noteSlow(t *transaction, ops []op, took time.Duration) {
+	e.counters.longest.raise(int64(took))
 	if took < slowDecision {
 		return
 	}

@@ -87,6 +87,10 @@ func TestSlowDecisionIsLogged(t *testing.T) {
 		t.Errorf("it logs what was quick: %s", lines)
 	}
 	e.noteSlow(w, nil, slowDecision)
+	e.noteSlow(w, nil, slowDecision-1)
+	if longest := e.counters.longest.Load(); longest != int64(slowDecision) {
+		t.Errorf("the longest is %d ns", longest)
+	}
 	if lines := log.String(); !strings.Contains(lines, "document=nightly") {
 		t.Errorf("it does not name the document: %s", lines)
 	}

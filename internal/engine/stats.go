@@ -18,11 +18,20 @@ type counters struct {
 	lostSessions, gaps          atomic.Int64
 	commits, requests           atomic.Int64
 	failedCommits, conflicts    atomic.Int64
+	longest, computed           maximum // of one transaction's decision: nanoseconds, and operations of users' expressions
 	purged, skipped, aside      atomic.Int64
 	ticksFired                  atomic.Int64
 	ticksMissed                 [len(missedWhys)]atomic.Int64
 	signals                     [8]atomic.Int64                          // by kind of source, as flow.SourceKinds has them
 	enforcements                [flow.EnforcementFailed + 1]atomic.Int64 // by state
+}
+
+// maximum is the largest of the values that it was told.
+type maximum struct{ atomic.Int64 }
+
+func (m *maximum) raise(to int64) {
+	for now := m.Load(); to > now && !m.CompareAndSwap(now, to); now = m.Load() {
+	}
 }
 
 // byStatus holds one value for each status with which executions end: the last ones of flow.Stages.
@@ -57,8 +66,12 @@ type Stats struct {
 	Requests      int64 `json:"requests"` // in those commits
 	FailedCommits int64 `json:"failed_commits"`
 	Conflicts     int64 `json:"conflicts"`
-	Pending       int   `json:"pending"` // requests waiting for a commit
-	Takers        int   `json:"takers"`  // workers waiting for work
+	// LongestDecision is how long others have waited at most for what one transaction decided, and MostComputed how many operations of
+	// users' expressions one has computed at most.
+	LongestDecision time.Duration `json:"longest_decision"`
+	MostComputed    int64         `json:"most_computed"`
+	Pending         int           `json:"pending"` // requests waiting for a commit
+	Takers          int           `json:"takers"`  // workers waiting for work
 
 	Ended map[flow.Stage]int64 `json:"ended"` // Finished by status; each that there is has its count
 
@@ -85,6 +98,7 @@ func (e *Engine) Stats() Stats {
 		Signals: map[string]int64{}, Enforcements: map[string]int64{},
 		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
+		LongestDecision: time.Duration(c.longest.Load()), MostComputed: c.computed.Load(),
 		Pending: pending, Takers: takers, CommitAge: commitAge, PendingAge: pendingAge,
 		Retention: max(0, e.opts.Retention),
 	}
