@@ -151,8 +151,17 @@ func (r *Instance) operator() payload.Operator {
 		Knows: r.knowsLanguage,
 		Meant: func(name string) string { return r.engine.Languages().Meant(context.Background(), name) },
 		Taken: r.Config.Languages.Taken,
-		Most:  ceilings(r.Config, 0),
+		Most:  r.ceilings(),
 	}
+}
+
+// ceilings are those of all workers that may be given what is submitted here. Where a command works alone these are its own; to a server
+// workers of larger machines may come, and each of them refuses what is above its automatic ceilings.
+func (r *Instance) ceilings() payload.Ceilings {
+	if r.Works && !r.Stays {
+		return ceilingsHere(r.Config)
+	}
+	return ceilings(r.Config, 0)
 }
 
 // knowsLanguage accepts a language that cannot be looked up at the moment: the worker will decide.
