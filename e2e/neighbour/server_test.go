@@ -116,11 +116,20 @@ func start(t *testing.T, store string) *server {
 // run starts pawl and ends it with the test. It sends the lines of its stderr as long as there is room for them.
 func run(t *testing.T, args ...string) (lines chan string, over chan error) {
 	t.Helper()
+	return runIn(t, "", args...)
+}
+
+// runIn is run in a cgroup, by its directory; "": in that of this process.
+func runIn(t *testing.T, group string, args ...string) (lines chan string, over chan error) {
+	t.Helper()
 	path, err := programtest.Pawl()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, append(args, "--allow-degraded")...)
+	if group != "" { // the shell joins it before it becomes pawl, so that all memory of pawl counts
+		cmd = exec.Command("/bin/sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group}, cmd.Args...)...)
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -219,10 +228,11 @@ func (s *server) transactions(t *testing.T, most time.Duration) {
 		}
 		return f
 	}
-	computed, took := figure("pawl_commit_operations_most"), time.Duration(figure("pawl_commit_longest_decision_seconds")*float64(time.Second))
+	computed := figure("pawl_commit_operations_most")
+	took := time.Duration(figure("pawl_commit_longest_decision_seconds") * float64(time.Second))
 	t.Logf("a transaction computed up to %.0f operations and decided for up to %s", computed, took)
-	if computed == 0 || computed > mostComputed {
-		t.Errorf("a transaction computed %.0f operations: more than %d, or no document was evaluated", computed, mostComputed)
+	if computed > mostComputed {
+		t.Errorf("a transaction computed %.0f operations, more than %d", computed, mostComputed)
 	}
 	if took > most {
 		t.Errorf("a transaction decided for %s, more than %s", took, most)
