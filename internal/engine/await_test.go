@@ -69,6 +69,10 @@ func TestAwait(t *testing.T) {
 			r.Errorf("the oldest that fits: took %d", n)
 		}
 		later := r.waiting(`{"signal":"paid","subject":"a","since":"now","if":"signal.data.n > 3"}`)
+		w, err := r.e.Why(r.ctx, later)
+		if err != nil || !strings.Contains(strings.Join(w.Facts, "\n"), "came too early: this wait takes those from") {
+			r.Errorf("why of a wait after the signals: %+v, %v", w, err)
+		}
 		r.say("paid", "a", `{"n":3}`)
 		r.say("paid", "b", `{"n":9}`)
 		r.say("paid", "a", `{"m":9}`)
@@ -76,7 +80,7 @@ func TestAwait(t *testing.T) {
 			unmet, err := r.store.UnmetSignals(r.ctx, time.Now(), 0, 10)
 			return err == nil && len(unmet) == 0
 		})
-		w, err := r.e.Why(r.ctx, later)
+		w, err = r.e.Why(r.ctx, later)
 		if err != nil || w.Waiting != "signal" || !strings.Contains(w.Summary, "waits for a signal paid about a") || len(w.Facts) == 0 || !strings.Contains(w.Facts[0], "2 since") || !strings.Contains(w.Facts[0], "differs in signal.data.n > 3") {
 			r.Errorf("why: %+v, %v", w, err)
 		}

@@ -74,6 +74,15 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) 
 	switch n := len(seen); {
 	case n == 0:
 		w.Facts = append(w.Facts, fmt.Sprintf("none has come since %s", Clock(k.Since)))
+		f := store.SignalFilter{Trigger: k.Trigger, Subject: k.Subject, Before: store.SignalPlace{At: k.Since}, Limit: 1}
+		earlier, err := e.Store.Signals(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, s := range earlier {
+			w.Facts = append(w.Facts, fmt.Sprintf("the last before that, %s at %s, came too early: this wait takes those from %s on",
+				s.ID.Text(flow.SignalPrefix), Clock(s.At), Clock(k.Since)))
+		}
 	default:
 		say := fmt.Sprintf("%d since %s", n, Clock(k.Since))
 		if n == countedSignals {
