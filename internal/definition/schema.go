@@ -133,7 +133,7 @@ func (c *Schema) validate(input json.RawMessage, root string, w *Work) (json.Raw
 		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
 	if len(input) > largeText {
-		m := mistakes{root: root, value: val}
+		m := mistakes{root: root, value: val, most: mostMistakes}
 		if m.within(s.Schema, val, nil); len(m.found) > 0 {
 			return nil, m.found.Sorted()
 		}

@@ -17,11 +17,13 @@ const (
 	smallValue = 100
 )
 
-// mistakes looks for parts of a large value that do not fit, up to mostMistakes. It finds those that no other part can make good: what
-// applies by anyOf, oneOf, not or if, and the keywords of large lists and objects themselves, are left to the check of the whole.
+// mistakes looks for parts of a large value that do not fit, up to most. It finds those that no other part can make good: of anyOf and
+// oneOf one in each alternative. What applies by not or if, and the keywords of large lists and objects themselves but for their type, are
+// left to the check of the whole.
 type mistakes struct {
 	root  string
 	value any
+	most  int
 	found Problems
 }
 
@@ -35,6 +37,11 @@ func (m *mistakes) within(s *jsonschema.Schema, value any, at []string) {
 	}
 	for _, all := range s.AllOf {
 		m.within(all, value, at)
+	}
+	m.alternatives(s.AnyOf, value, at)
+	m.alternatives(s.OneOf, value, at)
+	if len(m.found) >= m.most {
+		return
 	}
 	switch v := value.(type) {
 	case []any:
@@ -54,6 +61,33 @@ func (m *mistakes) within(s *jsonschema.Schema, value any, at []string) {
 	}
 }
 
+// alternatives looks for a mistake in each of several schemas of which one has to fit. The library makes errors for all the parts that do
+// not fit one of them before it looks at the next.
+func (m *mistakes) alternatives(all []*jsonschema.Schema, value any, at []string) {
+	var found Problems
+	for _, one := range all {
+		first := mistakes{root: m.root, value: m.value, most: 1}
+		if err := (&jsonschema.Schema{Types: one.Types}).Validate(value); err != nil {
+			first.add(err, value, at)
+		} else {
+			first.within(one, value, at)
+		}
+		if len(first.found) == 0 {
+			return
+		}
+		found = append(found, first.found[0])
+	}
+	m.found = append(m.found, found[:min(len(found), max(m.most-len(m.found), 0))]...)
+}
+
+// add notes why a part does not fit.
+func (m *mistakes) add(err error, value any, place []string) {
+	for _, p := range violations(err, "", value) {
+		p.Path = pathIn(m.root, m.value, place) + p.Path
+		m.found = append(m.found, p)
+	}
+}
+
 // part looks at one part, and reports whether more mistakes may be named.
 func (m *mistakes) part(s *jsonschema.Schema, value any, at []string, step string) bool {
 	place := append(slices.Clip(at), step)
@@ -61,12 +95,9 @@ func (m *mistakes) part(s *jsonschema.Schema, value any, at []string, step strin
 	if !fewValues(value, &left) {
 		m.within(s, value, place)
 	} else if err := s.Validate(value); err != nil {
-		for _, p := range violations(err, "", value) {
-			p.Path = pathIn(m.root, m.value, place) + p.Path
-			m.found = append(m.found, p)
-		}
+		m.add(err, value, place)
 	}
-	return len(m.found) < mostMistakes
+	return len(m.found) < m.most
 }
 
 // fewValues reports whether a value has no more values in it than are left.
