@@ -124,8 +124,6 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		t.news.add(x)
 	}
 	t.idem = append(t.idem, d.Keys...)
-	t.emitted = append(t.emitted, d.Signals...)
-	t.enforced = append(t.enforced, d.Enforcements...)
 	t.put(qInsertLive, &w.insert)
 	t.put(qInsertEnded, &w.ended)
 	t.put(qInsertPayload, &w.payloads)
@@ -154,9 +152,9 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if len(reran) > 0 {
 		t.add(qDropReuses, t.args().ids(reran), nil)
 	}
-	t.putMatched(d.Matched)
-	t.retryEnforcements(d.Retried)
-	t.closeWindows(d.Closed)
+	if err := t.applySignals(ctx, &d); err != nil {
+		return err
+	}
 	if err := t.applyRest(ctx, &d); err != nil {
 		return err
 	}
@@ -169,22 +167,18 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 // applyRest writes what a decision changes beside executions and signals. Rows that the lock of a concurrency key protects are
 // written at once, the others with the commit. All transactions write in the same order.
 func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
-	if len(d.DroppedShares) > 0 {
-		if err := t.ask(ctx, qDropShares, t.args().texts(d.DroppedShares), nil); err != nil {
-			return fmt.Errorf("drop the shares of %d keys: %w", len(d.DroppedShares), err)
-		}
+	if err := t.DropShares(ctx, d.DroppedShares); err != nil {
+		return err
 	}
-	if len(d.DroppedWindows) > 0 {
-		if err := t.ask(ctx, qDropWindows, t.args().columns(windowKeys.columns(d.DroppedWindows...)), nil); err != nil {
-			return fmt.Errorf("drop %d windows: %w", len(d.DroppedWindows), err)
-		}
+	if err := t.DropWindows(ctx, d.DroppedWindows); err != nil {
+		return err
 	}
-	err := write(ctx, t, qPutShares, shares, d.Shares, "shares")
+	err := t.PutShares(ctx, d.Shares)
 	if err == nil {
-		err = write(ctx, t, qPutMeters, meters, metersOf(d.Meters), "meters")
+		err = t.PutMeters(ctx, d.Meters)
 	}
 	if err == nil {
-		err = write(ctx, t, qPutWindows, windows, d.Windows, "windows")
+		err = t.PutWindows(ctx, d.Windows)
 	}
 	if err == nil {
 		err = write(ctx, t, qPutSchedules, schedules, d.Schedules, "schedules")
@@ -193,20 +187,19 @@ func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 		err = write(ctx, t, qAddTicks, ticks, d.Ticks, "ticks")
 	}
 	if err == nil {
-		err = t.putWaits(d.Waits, d.DroppedWaits)
+		err = t.PutWaits(ctx, d.Waits, d.DroppedWaits)
 	}
 	if err == nil {
-		err = t.putInquiries(d.Inquiries)
+		err = t.PutInquiries(ctx, d.Inquiries)
+	}
+	if err == nil {
+		err = t.PutUnmet(ctx, d.Unmet, d.Met)
+	}
+	if err == nil {
+		err = t.PutAsides(ctx, d.Asides)
 	}
 	if err != nil {
 		return err
-	}
-	if len(d.Unmet)+len(d.Met) > 0 {
-		t.put(qPutUnmet, numbered.columns(slices.Sorted(slices.Values(d.Unmet))...))
-		t.put(qDropUnmet, numbered.columns(slices.Sorted(slices.Values(d.Met))...))
-	}
-	if len(d.Asides) > 0 {
-		t.putAsides(d.Asides)
 	}
 	t.switched = append(t.switched, d.Switches...)
 	t.outcomes = append(t.outcomes, d.Kept...)

@@ -244,11 +244,11 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	for _, q := range removals {
 		t.add(q, t.args().ids(ids), nil)
 	}
-	if len(asks) > 0 {
-		t.add(qDeleteInquiries, t.args().ids(asks), nil)
+	if err := t.DropInquiries(ctx, asks); err != nil {
+		return nil, err
 	}
-	if len(waiting) > 0 {
-		t.add(qDeleteWaits, t.args().ids(waiting), nil)
+	if err := t.DropWaits(ctx, waiting); err != nil {
+		return nil, err
 	}
 	if len(locks) > 0 {
 		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)

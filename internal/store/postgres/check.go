@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
@@ -137,9 +138,8 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			return err
 		}}})
 	if waiting := idsOf(all, flow.KindWait); err == nil && len(waiting) > 0 {
-		var a args
 		var found []flow.Wait
-		_, err = c.within(ctx, answer, []call{{q: qWaitsOf, params: a.ids(waiting).params, read: readInto(&found, waits)}})
+		found, err = relational.WaitsFor(ctx, snapshot{s, c, answer}, waiting)
 		of := make(map[flow.ID]*flow.Wait, len(found))
 		for i := range found {
 			of[found[i].Execution] = &found[i]
@@ -149,9 +149,8 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		}
 	}
 	if asks := idsOf(all, flow.KindAsk); err == nil && len(asks) > 0 {
-		var a args
 		var found []*flow.Inquiry
-		_, err = c.within(ctx, answer, []call{{q: qInquiriesWaited, params: a.ids(asks).params, read: readInquiries(&found)}})
+		found, err = relational.InquiriesFor(ctx, snapshot{s, c, answer}, asks)
 		of := make(map[flow.ID]*flow.Inquiry, len(found))
 		for _, i := range found {
 			of[i.Execution] = i
@@ -164,7 +163,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		err = checkReused(ctx, c, answer, f, byID)
 	}
 	if err == nil {
-		err = checkLed(ctx, c, answer, f, all)
+		err = checkLed(ctx, snapshot{s, c, answer}, f, all)
 	}
 	if err == nil && items.rows() > 0 {
 		var a args

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -14,11 +15,14 @@ var (
 		(SELECT wake FROM {s}.live WHERE wake > 0 ORDER BY wake LIMIT 1),
 		(SELECT due FROM {s}.schedules WHERE due IS NOT NULL AND due > 0 ORDER BY due LIMIT 1),
 		(SELECT wake FROM {s}.windows WHERE wake > 0 ORDER BY wake LIMIT 1),
-		(SELECT true FROM {s}.signals s WHERE state = 1 AND at > 0 AND ` + notAside(store.AsideMatching, "s.id", "$1") + ` ORDER BY at, n LIMIT 1) IS NOT NULL,
-		(SELECT true FROM {s}.waits w WHERE NOT looked AND signal IS NULL AND execution > $2 AND ` + notAside(store.AsideLooking, "w.execution", "$1") + `
+		(SELECT true FROM {s}.signals s WHERE state = 1 AND at > 0
+			AND ` + relational.NotAside(store.AsideMatching, "s.id", "$1") + ` ORDER BY at, n LIMIT 1) IS NOT NULL,
+		(SELECT true FROM {s}.waits w WHERE NOT looked AND signal IS NULL AND execution > $2
+			AND ` + relational.NotAside(store.AsideLooking, "w.execution", "$1") + `
 			ORDER BY execution LIMIT 1) IS NOT NULL
 		OR (SELECT true FROM (SELECT signal FROM {s}.unmet WHERE signal > 0 ORDER BY signal) u
-			CROSS JOIN LATERAL (SELECT n FROM {s}.signals s WHERE s.n = u.signal AND ` + notAside(store.AsideMeeting, "s.id", "$1") + ` OFFSET 0) s LIMIT 1) IS NOT NULL`)
+			CROSS JOIN LATERAL (SELECT n FROM {s}.signals s WHERE s.n = u.signal
+				AND ` + relational.NotAside(store.AsideMeeting, "s.id", "$1") + ` OFFSET 0) s LIMIT 1) IS NOT NULL`)
 
 	qLapsed = sql(`SELECT (SELECT true FROM {s}.sessions WHERE expires_at <= ` + leaseNow + ` LIMIT 1) IS NOT NULL`)
 )

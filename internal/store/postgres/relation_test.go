@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
 // What is written as columns is read as rows: one for each element, null or not, in the columns' order.
@@ -66,12 +68,19 @@ func TestRelationsAreTheTablesColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close(ctx) }()
-	for table, got := range map[string]map[string]string{
+	tables := map[string]map[string]string{
 		"live": typesOf(live), "ended": typesOf(ended), "payloads": typesOf(payloads), "labels": typesOf(labels), "children": typesOf(children),
 		"marks": typesOf(marks), "idempotency": typesOf(idempotency), "changes": typesOf(changes), "inbox": typesOf(inbox),
 		"inputs": typesOf(inputs), "chunks": typesOf(logChunks), "schedules": typesOf(schedules), "ticks": typesOf(ticks),
-		"holds": typesOf(holds), "signals": typesOf(signals), "enforcements": typesOf(enforcements), "switches": typesOf(switches), "windows": typesOf(windows), "definitions": typesOf(definitions),
-	} {
+		"holds": typesOf(holds), "definitions": typesOf(definitions),
+	}
+	for table, columns := range relational.Inserted {
+		tables[table] = map[string]string{}
+		for name, of := range columns {
+			tables[table][name] = string(of)
+		}
+	}
+	for table, got := range tables {
 		rows, err := c.Query(ctx, `SELECT column_name, data_type, is_nullable = 'YES' FROM information_schema.columns
 			WHERE table_schema = $1 AND table_name = $2`, schema, table)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/pgpool"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
 // Options tune a store. The zero value is meant for production.
@@ -50,6 +51,8 @@ const (
 
 // Store implements store.Store and store.Notifier.
 type Store struct {
+	relational.Reader
+
 	name       string // of the schema
 	schema     string // the same, quoted
 	pooled     bool   // behind a transaction pooler
@@ -87,6 +90,7 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	}
 	cfg := t.cfg
 	s := &Store{name: t.schema, schema: t.quoted(), pooled: pooled(cfg)}
+	s.Reader = relational.Reader{Querier: s}
 	listening := cfg
 	if o.NotifyDSN != "" {
 		if listening, err = pgpool.Parse(o.NotifyDSN, o.Limits); err != nil {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
 // tx is one transaction. Its BEGIN goes with its first statement. Statements whose results no decision needs wait in calls
 // until one is sent whose results are needed, or for the commit.
 type tx struct {
+	relational.Tx
 	s *Store
 	c *conn
 	*scratch
@@ -69,7 +71,11 @@ var (
 	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + settings.rows() + ` AS v`)
 )
 
-func newTx(s *Store, c *conn) *tx { return &tx{s: s, c: c, scratch: scratches.Get().(*scratch)} }
+func newTx(s *Store, c *conn) *tx {
+	t := &tx{s: s, c: c, scratch: scratches.Get().(*scratch)}
+	t.Tx = relational.Tx{Writer: t}
+	return t
+}
 
 // args begins the parameters of a call.
 func (t *tx) args() *args {
@@ -183,10 +189,9 @@ func (t *tx) commit() error {
 		return t.failed
 	}
 	t.insertKeys()
-	t.insertKept()
-	t.insertSignals()
-	t.insertEnforcements()
-	t.insertSwitches()
+	if err := t.writeLast(context.Background()); err != nil {
+		return err
+	}
 	if !t.begun {
 		return nil
 	}

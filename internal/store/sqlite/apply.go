@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -46,8 +47,8 @@ var (
 
 // parts write the parts of a decision. Their order matters: rows that name executions come after these.
 var parts = []func(*tx, *store.Delta) error{
-	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putShares, (*tx).putMeters, (*tx).putWindows,
-	(*tx).putSchedules, (*tx).addTicks, (*tx).addSwitches, (*tx).putWaits, (*tx).putUnmet, (*tx).putInquiries, (*tx).putAsides, (*tx).keep,
+	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putShares, (*tx).putWindows,
+	(*tx).putSchedules, (*tx).addTicks, (*tx).putWaits, (*tx).putRest,
 }
 
 // Apply implements store.Tx.
@@ -136,32 +137,68 @@ func (t *tx) putAttached(d *store.Delta) error {
 
 // putSignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
 func (t *tx) putSignals(d *store.Delta) error {
-	for _, n := range d.Matched {
-		if err := t.match(n); err != nil {
-			return fmt.Errorf("match signal number %d: %w", n, err)
-		}
+	ctx := context.Background()
+	if err := t.Match(ctx, d.Matched); err != nil {
+		return err
 	}
-	for i := range d.Signals {
-		if err := t.putSignal(&d.Signals[i]); err != nil {
-			return fmt.Errorf("write signal %s: %w", d.Signals[i].ID.Text(flow.SignalPrefix), err)
-		}
+	if err := t.PutSignals(ctx, d.Signals); err != nil {
+		return err
 	}
 	for i := range d.Closed {
-		if err := t.closeWindow(&d.Closed[i]); err != nil {
-			return fmt.Errorf("close window %q of rule %s: %w", d.Closed[i].Key, d.Closed[i].Rule, err)
+		k := &d.Closed[i]
+		if err := t.CloseWindow(ctx, k, relational.Written(k)); err != nil {
+			return err
 		}
 	}
-	for i := range d.Retried {
-		if err := t.retryEnforcement(&d.Retried[i]); err != nil {
-			return fmt.Errorf("write the enforcement of rule %q again: %w", d.Retried[i].Rule, err)
-		}
+	if err := t.RetryEnforcements(ctx, d.Retried); err != nil {
+		return err
 	}
-	for i := range d.Enforcements {
-		if err := t.putEnforcement(&d.Enforcements[i]); err != nil {
-			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)
-		}
+	return t.PutEnforcements(ctx, d.Enforcements)
+}
+
+// putWindows writes windows, and deletes others.
+func (t *tx) putWindows(d *store.Delta) error {
+	ctx := context.Background()
+	if err := t.PutWindows(ctx, d.Windows); err != nil {
+		return err
 	}
-	return nil
+	return t.DropWindows(ctx, d.DroppedWindows)
+}
+
+// putWaits writes which version of a rule is in force, waits, and about which signals these are to be asked.
+func (t *tx) putWaits(d *store.Delta) error {
+	ctx := context.Background()
+	if err := t.AddSwitches(ctx, d.Switches); err != nil {
+		return err
+	}
+	if err := t.PutWaits(ctx, d.Waits, d.DroppedWaits); err != nil {
+		return err
+	}
+	return t.PutUnmet(ctx, d.Unmet, d.Met)
+}
+
+// putShares writes the shares and meters of concurrency keys.
+func (t *tx) putShares(d *store.Delta) error {
+	ctx := context.Background()
+	if err := t.DropShares(ctx, d.DroppedShares); err != nil {
+		return err
+	}
+	if err := t.PutShares(ctx, d.Shares); err != nil {
+		return err
+	}
+	return t.PutMeters(ctx, d.Meters)
+}
+
+// putRest writes inquiries, what is put aside, and what is kept in the cache.
+func (t *tx) putRest(d *store.Delta) error {
+	ctx := context.Background()
+	if err := t.PutInquiries(ctx, d.Inquiries); err != nil {
+		return err
+	}
+	if err := t.PutAsides(ctx, d.Asides); err != nil {
+		return err
+	}
+	return t.PutKept(ctx, d.Kept)
 }
 
 // taken turns the error that a row exists already into a conflict, since another writer was first.

@@ -160,9 +160,9 @@ func (t *tx) removeOne(n int64) error {
 	}
 	switch x.Kind {
 	case flow.KindAsk:
-		err = t.c.use(qDeleteInquiry).id(x.ID).run()
+		err = t.DropInquiries(context.Background(), []flow.ID{x.ID})
 	case flow.KindWait:
-		err = t.c.use(qDeleteWait).id(x.ID).run()
+		err = t.DropWaits(context.Background(), []flow.ID{x.ID})
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
@@ -81,14 +82,14 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 		}
 	}
 	if x.Kind == flow.KindAsk {
-		found, err := c.use(qInquiryOf).id(x.ID).inquiries()
+		found, err := relational.InquiriesFor(context.Background(), c, []flow.ID{x.ID})
 		if err != nil {
 			return err
 		}
 		verification.Inquiry(f, x, append(found, nil)[0])
 	}
 	if x.Kind == flow.KindWait {
-		found, err := rowsOf(c.use(qWait).id(x.ID), waits)
+		found, err := relational.WaitsFor(context.Background(), c, []flow.ID{x.ID})
 		if err != nil {
 			return err
 		}
@@ -106,7 +107,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 	if !x.Parent.IsZero() {
 		return c.checkChild(f, n, x)
 	}
-	return c.checkLed(f, x)
+	return relational.CheckLed(context.Background(), c, f, []*flow.Execution{x})
 }
 
 // checkReused compares an execution with the execution whose outcome it reused, if that still exists.

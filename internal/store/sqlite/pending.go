@@ -6,23 +6,25 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-var qPending = sql(`SELECT coalesce((SELECT max(generation) FROM switches), 0),
-	EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?),
+var qPending = sql(relational.ForSQLite(`SELECT coalesce((SELECT max(generation) FROM switches), 0),
+	EXISTS (SELECT 1 FROM sessions WHERE expires_at <= $1),
 	(SELECT min(wake) FROM live WHERE wake IS NOT NULL),
 	(SELECT min(due) FROM schedules WHERE due IS NOT NULL),
 	(SELECT min(wake) FROM windows),
-	EXISTS (SELECT 1 FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + `),
-	EXISTS (SELECT 1 FROM waits w WHERE looked = 0 AND signal IS NULL AND ` + notAside(store.AsideLooking, "w.execution") + `)
-		OR EXISTS (SELECT 1 FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE ` + notAside(store.AsideMeeting, "s.id") + `)`)
+	EXISTS (SELECT 1 FROM signals s WHERE state = 1 AND ` + relational.NotAside(store.AsideMatching, "s.id", "$2") + `),
+	EXISTS (SELECT 1 FROM waits w WHERE looked = 0 AND signal IS NULL
+		AND ` + relational.NotAside(store.AsideLooking, "w.execution", "$2") + `)
+		OR EXISTS (SELECT 1 FROM unmet u CROSS JOIN signals s ON s.n = u.signal
+		WHERE ` + relational.NotAside(store.AsideMeeting, "s.id", "$2") + `)`))
 
 // Pending implements store.PendingReader.
 func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		at := row.Micros(now)
-		q := c.use(qPending).int(s.leaseNow()).int(at).int(at).int(at)
+		q := c.use(qPending).int(s.leaseNow()).int(row.Micros(now))
 		if q.next() {
 			p.Generation, p.Expired = q.getInt(), q.getInt() == 1
 			p.Wake, p.Schedule, p.Window = row.FromMicros(q.getInt()), row.FromMicros(q.getInt()), row.FromMicros(q.getInt())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -43,6 +44,8 @@ const (
 
 // Store implements store.Store.
 type Store struct {
+	relational.Reader
+
 	path, logsPath string
 	now            func() time.Time
 	leaseNow       func() int64 // the clock of leases, in microseconds
@@ -105,6 +108,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		now:        func() time.Time { return now().UTC().Truncate(time.Microsecond) },
 		leaseNow:   leaseClock(now(), o.Uptime),
 		executions: counter{name: "execution"}, tickets: counter{name: "ticket"}}
+	s.Reader = relational.Reader{Querier: s}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -140,7 +144,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.w.watchLog(); err != nil {
 		return nil, err
 	}
-	s.tx = tx{s: s, c: s.w, numbers: make(map[flow.ID]int64), met: make(map[flow.ID]struct{})}
+	s.tx = tx{Tx: relational.Tx{Writer: &s.tx}, s: s, c: s.w, numbers: make(map[flow.ID]int64), met: make(map[flow.ID]struct{})}
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}

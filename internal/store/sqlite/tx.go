@@ -7,11 +7,13 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // tx is the write transaction, of which there is one at a time.
 type tx struct {
+	relational.Tx
 	s       *Store
 	c       *conn
 	last    time.Time            // the time that Now returned last

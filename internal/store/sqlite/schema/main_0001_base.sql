@@ -452,6 +452,7 @@ CREATE TABLE assigned (
   inquiry BLOB NOT NULL,
   PRIMARY KEY (who, inquiry)
 ) WITHOUT ROWID;
+CREATE INDEX assigned_inquiry ON assigned (inquiry);
 
 -- What people read with sqlite3 (docs/operations.md). Nothing of Pawl reads these views. "ref" joins them.
 

@@ -1,0 +1,57 @@
+package relational
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// meter is a row of meters.
+type meter struct {
+	key string
+	tat time.Time
+}
+
+var meters = Relation[meter]{
+	text("key", func(m *meter) *string { return &m.key }),
+	moment("tat", func(m *meter) *time.Time { return &m.tat }),
+}
+
+// keys are texts to look up.
+var keys = Relation[string]{text("key", func(s *string) *string { return s })}
+
+var (
+	qMeters = sql(func(d dialect) string {
+		return `SELECT ` + meters.names("") + ` FROM {s}.meters WHERE ` + d.in("key", Text)
+	})
+	qPutMeters = sql(func(d dialect) string { return meters.upsert(d, "meters", "key") })
+)
+
+// Meters implements store.Meters.
+func (t Tx) Meters(ctx context.Context, of []string) (map[string]time.Time, error) {
+	found, err := list(ctx, t, Call{Statement: qMeters, Rows: keys.input(of)}, meters, "read %d meters", len(of))
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]time.Time, len(found))
+	for _, m := range found {
+		all[m.key] = m.tat
+	}
+	return all, nil
+}
+
+// PutMeters writes meters.
+func (t Tx) PutMeters(ctx context.Context, of map[string]time.Time) error {
+	if len(of) == 0 {
+		return nil
+	}
+	all := make([]meter, 0, len(of))
+	for key, tat := range of {
+		all = append(all, meter{key, tat})
+	}
+	slices.SortFunc(all, func(a, b meter) int { return cmp.Compare(a.key, b.key) })
+	return store.Failed(t.Run(ctx, Call{Statement: qPutMeters, Rows: meters.input(all)}), "write %d meters", len(all))
+}
