@@ -8,7 +8,7 @@ type Attempt struct {
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
 	Action    string `json:"action" doc:"Name of the action, or the kind of ad-hoc work"`
 	Version   int    `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
-	Kind      string `json:"kind" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
+	Kind      string `json:"kind" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 
 	Workflow string `json:"workflow,omitempty" doc:"ID of the workflow execution that this is a task of"`
 	Task     string `json:"task,omitempty" doc:"Name of the task in that workflow"`

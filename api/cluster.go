@@ -109,7 +109,7 @@ type Invariant struct {
 type Violation struct {
 	Invariant int    `json:"invariant" doc:"Number in docs/invariants.md"`
 	Execution string `json:"execution,omitempty" doc:"Execution concerned; empty if there is none"`
-	Message   string `json:"message" doc:"What is wrong"`
+	Message   string `json:"message" doc:"Description of the error"`
 }
 
 // Health is the answer to a probe.

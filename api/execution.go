@@ -129,7 +129,7 @@ type Execution struct {
 	Action   string `json:"action" doc:"A registered name, or the kind of ad-hoc work"`
 	Version  int    `json:"version,omitempty" doc:"Version of the definition; absent for ad-hoc work"`
 	Alias    string `json:"alias,omitempty" doc:"Alias by which the version was chosen; absent if by number or by name alone"`
-	Kind     string `json:"kind,omitempty" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
+	Kind     string `json:"kind,omitempty" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 	Status   Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	Attempt  int    `json:"attempt" doc:"Number of the attempt, from 1"`
 	Existing bool   `json:"existing,omitempty" doc:"Answer to a submission only: the idempotency key was known"`

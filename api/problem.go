@@ -13,7 +13,7 @@ type Problem struct {
 	Type      string       `json:"type" doc:"Stable URN, for programs (docs/api.md)"`
 	Title     string       `json:"title" doc:"Meaning of the type"`
 	Status    int          `json:"status" doc:"HTTP status; in a batch, the one this item would have had alone"`
-	Detail    string       `json:"detail,omitempty" doc:"What is wrong with this request, for people"`
+	Detail    string       `json:"detail,omitempty" doc:"Error of this request, for people"`
 	Instance  string       `json:"instance,omitempty" doc:"Path of the request; in a batch, the item"`
 	RequestID string       `json:"request_id,omitempty" doc:"ID of the request in the server's log"`
 	Errors    []FieldError `json:"errors,omitempty" doc:"All errors, each with its place"`
@@ -23,7 +23,7 @@ type Problem struct {
 type FieldError struct {
 	Path    string `json:"path,omitempty" doc:"Place of the error, for example labels.team, executions[3].timeout or ?limit"`
 	Value   string `json:"value,omitempty" doc:"Value that is wrong, shortened"`
-	Message string `json:"message" doc:"What is wrong"`
+	Message string `json:"message" doc:"Description of the error"`
 	Fix     string `json:"fix,omitempty" doc:"How to fix it"`
 	File    string `json:"file,omitempty" doc:"body, or the name of the document"`
 	Line    int    `json:"line,omitempty" doc:"Line, from 1"`

@@ -25,7 +25,7 @@ type ReplayFinding struct {
 type ReplayUnknown struct {
 	Seq  int64  `json:"seq,omitempty" doc:"Number of the event"`
 	Task string `json:"task,omitempty" doc:"Workflows only: task, or item as task[3]"`
-	What string `json:"what" doc:"What is missing and what depends on it"`
+	What string `json:"what" doc:"Missing part, and the decisions that depend on it"`
 }
 
 // ReplayState is where a history leads.

@@ -17,7 +17,7 @@ type TimelineAttempt struct {
 	Execution string `json:"execution" doc:"ID of the execution"`
 	Task      string `json:"task,omitempty" doc:"Name of the task in the workflow"`
 	Index     int    `json:"index,omitempty" doc:"Item of a foreach task or round of a repeated task, from 0"`
-	Kind      string `json:"kind" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
+	Kind      string `json:"kind" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
 	// Status is how the attempt ended, or where it stands; of one that was lost, where it stood then.
 	Status Status `json:"status" doc:"How the attempt ended, or its state now; if lost, its state then"`

@@ -66,7 +66,7 @@ func (a Advice) String() string {
 
 // PausedPart names something that is paused.
 type PausedPart struct {
-	Kind string `json:"kind" enum:"queue,worker,action" doc:"What is paused"`
+	Kind string `json:"kind" enum:"queue,worker,action" doc:"Kind of the paused object"`
 	Name string `json:"name" doc:"Name of the queue, worker or action"`
 }
 

@@ -94,7 +94,7 @@ type TaskExecution struct {
 	ID         string    `json:"id" doc:"Id of the execution; begins with ex_"`
 	Index      int       `json:"index" doc:"Index of the item, from 0"`
 	Status     Status    `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	Kind       string    `json:"kind,omitempty" doc:"What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler"`
+	Kind       string    `json:"kind,omitempty" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 	Attempt    int       `json:"attempt" doc:"Number of the attempt, from 1"`
 	CreatedAt  time.Time `json:"created_at,omitzero" doc:"When it was created"`
 	ClaimedAt  time.Time `json:"claimed_at,omitzero" doc:"When the attempt was handed to its worker"`

@@ -159,7 +159,7 @@ func TestSettingsOfTheSchema(t *testing.T) {
 	}
 	for _, key := range allowed {
 		if !slices.Contains(known, key) || slices.Contains(ours, key) {
-			t.Errorf("the schema allows %v, which is no setting or the chart's own", key)
+			t.Errorf("the schema allows %v, which is not a setting or the chart's own", key)
 		}
 	}
 	for _, key := range known {

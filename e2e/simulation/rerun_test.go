@@ -411,7 +411,7 @@ func (c *commit) reused(p, r *row, d *seen) {
 	}
 	if p.original == nil {
 		if reuses {
-			c.w.violate(60, "%s reuses the outcome of %s, and %s is no rerun", name(r.id), name(d.x.ReusedOf), name(p.id))
+			c.w.violate(60, "%s reuses the outcome of %s, and %s is not a rerun", name(r.id), name(d.x.ReusedOf), name(p.id))
 		}
 		return
 	}

@@ -162,7 +162,7 @@ func TestEveryByteCounts(t *testing.T) {
 func TestReadsNoArchive(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "kind: workflow\n", strings.Repeat("{}\n", 1000), "\x89PNG\r\n\x1a\n", strings.Repeat("\x00", 2048)} {
-		if err := Read(strings.NewReader(content), Contents{}); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "no archive of pawl export") {
+		if err := Read(strings.NewReader(content), Contents{}); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "not an archive of pawl export") {
 			t.Errorf("%.20q: %v", content, err)
 		}
 	}

@@ -63,7 +63,7 @@ func (r *reader) reading(err error, name string) error {
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
 		return fmt.Errorf("read the archive: %w", r.from.err)
 	case !r.began:
-		return broken("it is no archive of pawl export, which is a tar, as it is or compressed by gzip: %v", err)
+		return broken("it is not an archive of pawl export, which is a tar, as it is or compressed by gzip: %v", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return broken("it ends within or before %s: it was cut off", name)
 	}
@@ -79,7 +79,7 @@ func (r *reader) member() error {
 		return broken("member %.100q… has a name of %d bytes: at most %d", h.Name, len(h.Name), mostName)
 	}
 	if h.Typeflag != tar.TypeReg || h.Size < 0 {
-		return broken("member %.100q is no file", h.Name)
+		return broken("member %.100q is not a file", h.Name)
 	}
 	for key := range h.PAXRecords {
 		if key != "path" && key != "size" { // a member with holes would be read as exabytes of zeros
@@ -110,7 +110,7 @@ func (r *reader) member() error {
 
 func (r *reader) manifest(h *tar.Header) error {
 	if h.Name != manifestName {
-		return broken("it begins with %.100q, and not with %s: it is no archive of pawl export", h.Name, manifestName)
+		return broken("it begins with %.100q, and not with %s: it is not an archive of pawl export", h.Name, manifestName)
 	}
 	text, err := r.whole(h, 64<<10)
 	if err != nil {
@@ -291,7 +291,7 @@ func (r *reader) seal() error {
 		return err
 	}
 	if r.from.at != block || !bytes.Equal(r.from.last[:], want[:block]) {
-		return broken("its seal is no seal")
+		return broken("its seal is not a seal")
 	}
 	rest := make([]byte, len(want)-block+1)
 	n, err := io.ReadFull(r.from.from, rest)

@@ -58,7 +58,7 @@ func TestAlerts(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile("`(Pawl[A-Z][A-Za-z]+)`").FindAllStringSubmatch(string(manual), -1) {
 		if !seen[name[1]] {
-			t.Errorf("docs/operations.md explains %s, which is no alert", name[1])
+			t.Errorf("docs/operations.md explains %s, which is not an alert", name[1])
 		}
 	}
 }

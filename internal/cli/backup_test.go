@@ -170,11 +170,11 @@ func TestBackupRefuses(t *testing.T) {
 	}{
 		"backup to what is not empty":     {"is not empty", exit.Misuse, []string{"backup", whole}},
 		"backup to a file":                {"is a file: name a directory", exit.Misuse, []string{"backup", filepath.Join(whole, "pawl.db")}},
-		"restore of a file":               {"is no backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(whole, "pawl.db"), "--state-dir", filepath.Join(dir, "x")}},
+		"restore of a file":               {"is not a backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(whole, "pawl.db"), "--state-dir", filepath.Join(dir, "x")}},
 		"backup of nothing":               {"to back up: name the server's state directory", exit.General, []string{"backup", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "nothing")}},
 		"backup of a server elsewhere":    {"run it where http://127.0.0.1:1 runs", exit.Misuse, []string{"backup", filepath.Join(dir, "x"), "--server", "http://127.0.0.1:1"}},
 		"restore to what is not empty":    {"is empty or not there with --state-dir", exit.Misuse, []string{"restore", whole}},
-		"restore of nothing":              {"is no backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "x")}},
+		"restore of nothing":              {"is not a backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "x")}},
 		"restore to the other store":      {"can be restored to sqlite only", exit.Misuse, []string{"restore", whole, "--store", "postgres://u@127.0.0.1:1/db", "--state-dir", filepath.Join(dir, "x")}},
 		"restore to a file that is there": {"is there: nothing is written over", exit.General, []string{"restore", whole, "--state-dir", filepath.Join(dir, "y"), "--store", "sqlite:" + filepath.Join(whole, "pawl.db")}},
 	} {

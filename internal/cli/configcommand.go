@@ -10,13 +10,13 @@ import (
 func configCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "See how Pawl is configured",
-		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's name
-in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
+		Short: "Show how Pawl is configured",
+		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's
+name in capitals; secrets also from the file named by PAWL_…_FILE), the configuration file, the default.
 
-The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
-$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Only the file has profiles of languages, beneath
-languages: (see pawl languages --help).`,
+The configuration file is the one named by --config or $PAWL_CONFIG, else pawl.yaml in the state directory, else
+$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Profiles of languages can only be set in
+this file, under languages: (see pawl languages --help).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

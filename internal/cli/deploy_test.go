@@ -92,7 +92,7 @@ func TestComposeFile(t *testing.T) {
 				}
 				behind++
 				if _, waits := s.DependsOn[other]; !waits || o.Command[0] != "server" {
-					t.Errorf("%s works for %s, which is %s, and does not wait for it, or it is no server", name, host, other)
+					t.Errorf("%s works for %s, which is %s, and does not wait for it, or it is not a server", name, host, other)
 				}
 			}
 			if behind != 2 {
@@ -134,7 +134,7 @@ func wrongCall(args []string, environment map[string]string) []string {
 		if strings.HasPrefix(name, "PAWL_") && !slices.ContainsFunc(config.Settings, func(s config.Setting) bool {
 			return name == s.Variable() || name == s.Alias || s.File && name == s.Variable()+"_FILE"
 		}) {
-			wrong = append(wrong, name+" is no setting")
+			wrong = append(wrong, name+" is not a setting")
 		}
 	}
 	return wrong

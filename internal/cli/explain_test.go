@@ -43,7 +43,7 @@ func TestMessagesNameTheSettings(t *testing.T) {
 		"address in use":   {nil, []string{"server", "--listen", strings.TrimPrefix(url, "http://")}, exit.General, "is in use by another process, perhaps another pawl server"},
 		"no address":       {nil, []string{"server", "--listen", "nonsense"}, exit.Misuse, `listen (--listen): "nonsense" is not an address to listen on: write host and port, as in 127.0.0.1:7411`},
 		"port too high":    {nil, []string{"server", "--listen", "127.0.0.1:99999"}, exit.Misuse, "is not an address to listen on"},
-		"foreign address":  {nil, []string{"server", "--listen", "192.0.2.7:0", "--token", token}, exit.General, "192.0.2.7:0 is no address of this machine"},
+		"foreign address":  {nil, []string{"server", "--listen", "192.0.2.7:0", "--token", token}, exit.General, "192.0.2.7:0 is not an address of this machine"},
 		"short token":      {nil, []string{"server", "--token", "short", "--listen", "127.0.0.1:0"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
 		"short, for a run": {nil, []string{"run", "nothing", "--token", "short"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
 	} {

@@ -53,6 +53,6 @@ func TestLogsTail(t *testing.T) {
 		}
 	}
 	if _, errs, code := pawl(t, env, "logs", id, "--tail", "some"); code != 2 || !strings.Contains(errs, "64kB") {
-		t.Errorf("a tail that is no size: %d %s", code, errs)
+		t.Errorf("a tail that is not a size: %d %s", code, errs)
 	}
 }

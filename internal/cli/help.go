@@ -26,7 +26,7 @@ func addHelp(root *cobra.Command) {
 	root.AddCommand(topic)
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Explain a command, or the flags that all commands have (pawl help flags)",
+		Short: "Explain a command, or the flags that every command has (pawl help flags)",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, c := range root.Commands() {

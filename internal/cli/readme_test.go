@@ -14,6 +14,13 @@ import (
 
 var readmeBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
 
+// What a test runs before and after a block of commands is beside it in comments, which a page does not show: the start of a server, and its
+// end.
+var (
+	hiddenFirst = regexp.MustCompile("(?s)<!-- first:\n```sh\n(.*?)```\n-->(.*?```sh\n)")
+	hiddenLast  = regexp.MustCompile("(?s)```\n\n<!-- last:\n```sh\n(.*?)```\n-->")
+)
+
 // documented are the blocks of commands and documents in a file of docs, or in the section with this title; as many as there should
 // be.
 func documented(t *testing.T, file, title string, want int) []string {
@@ -22,7 +29,7 @@ func documented(t *testing.T, file, title string, want int) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := string(text)
+	section := hiddenLast.ReplaceAllString(hiddenFirst.ReplaceAllString(string(text), "$2$1"), "$1```")
 	if title != "" {
 		_, section, _ = strings.Cut(section, "\n## "+title)
 		section, _, _ = strings.Cut(section, "\n## ")

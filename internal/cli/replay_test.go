@@ -65,7 +65,7 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{"replay", id, "--at", "0"}, 2, "", "from 1 on"},
 		{[]string{"replay", id, id, "--at", "1"}, 2, "", "one execution"},
 		{[]string{"replay", id, id, "-o", "json"}, 2, "", "one execution"},
-		{[]string{"replay", id, "--definition", file}, 1, "", "no workflow"},
+		{[]string{"replay", id, "--definition", file}, 1, "", "not a workflow"},
 		{[]string{"replay", id, "--definition", file, "--at", "1"}, 2, "", "leave out one"},
 		{[]string{"replay", id, "--definition", file + "s"}, 2, "", "no such file"},
 		{[]string{"replay", "ex_00000000000000000000000000"}, 1, "", "there is no execution"},

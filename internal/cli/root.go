@@ -74,8 +74,8 @@ func root(a *app.App) *cobra.Command {
 		Short: "Run evaluations of untrusted code and workflows that must not be lost",
 		Long: `Pawl runs work that must not be lost: evaluations of untrusted code in a sandbox, and workflows of tasks.
 
-Without a server it is complete: "pawl run" and "pawl eval" start an engine and workers of their own on a state
-directory, where everything that was accepted is kept. Kill it at any moment; the next one goes on where it stopped.
+It works without a server: "pawl run" and "pawl eval" start their own engine and workers on a state directory,
+which keeps everything that was accepted. Kill it at any moment; the next command continues where it stopped.
 With "pawl server" many people and programs share one engine.
 
 Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cancelled, 5 it timed out, 130 interrupted.`,

@@ -339,9 +339,10 @@ func (b *builder) secrets(v *value, w *Webhook) {
 			w.Secrets = append(w.Secrets, name)
 		}
 	}
-	list("secret_env", payload.WrittenOut, "it is no name of a variable: a secret does not belong into a document",
+	list("secret_env", payload.WrittenOut, "it is not a name of a variable: a secret does not belong into a document",
 		"put the secret into a variable of the server, and write the variable's name, such as GITHUB_SECRET")
-	list("secret_file", func(name string) bool { return !slashed.IsAbs(name) || slashed.Clean(name) != name }, "it is no absolute path: a secret does not belong into a document",
+	list("secret_file", func(name string) bool { return !slashed.IsAbs(name) || slashed.Clean(name) != name },
+		"it is not an absolute path: a secret does not belong into a document",
 		"put the secret into a file where the server runs, and write its path, such as /run/secrets/github")
 	switch none := w.Verify.Scheme == signature.None; {
 	case none && len(w.Secrets) > 0:

@@ -52,7 +52,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	}
 	def, _, err := t.definition(ctx, w.Action, w.Version, "")
 	if err == nil && def.Workflow == nil {
-		err = errors.New("it is no workflow")
+		err = errors.New("it is not a workflow")
 	}
 	switch {
 	case err == nil:

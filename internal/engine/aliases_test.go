@@ -259,7 +259,7 @@ func TestWrongAliasOrders(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if n := r.e.Stats().FailedCommits; n > 0 {
-		t.Errorf("%d commits failed: what is refused is no error of the server", n)
+		t.Errorf("%d commits failed: what is refused is not an error of the server", n)
 	}
 }
 

@@ -95,7 +95,7 @@ func rerunOf(payload json.RawMessage) (of flow.ID, o RerunOptions, err error) {
 		return of, o, fmt.Errorf("rerun wants {\"execution\": \"ex_…\"}, not %.80s", payload)
 	}
 	if of, err = flow.ParseID(flow.ExecutionPrefix, with.Execution); err != nil || of.IsZero() {
-		return of, o, fmt.Errorf("rerun: execution: %.60q is no execution's id: write {\"execution\": \"ex_…\"}", with.Execution)
+		return of, o, fmt.Errorf("rerun: execution: %.60q is not an execution's id: write {\"execution\": \"ex_…\"}", with.Execution)
 	}
 	o.Definition = with.Definition
 	for _, path := range with.From {

@@ -101,7 +101,7 @@ func (e *Engine) Chain(ctx context.Context, header string) ([]string, error) {
 	for i, tag := range tags {
 		tag = strings.TrimSpace(tag)
 		if raw, err := hex.DecodeString(tag); err != nil || len(raw) != tagBytes || tag != strings.ToLower(tag) {
-			return nil, refuse(fmt.Sprintf("%q is no tag of a rule", problem.Clip(tag, 40)))
+			return nil, refuse(fmt.Sprintf("%q is not a tag of a rule", problem.Clip(tag, 40)))
 		}
 		if rules[i] = known[tag]; rules[i] == "" {
 			rules[i] = elsewhere + tag

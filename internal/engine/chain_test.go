@@ -100,8 +100,8 @@ func TestBadChains(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for header, want := range map[string]string{
-		"caller": "no tag of a rule", "0123456789abcdeF": "no tag", "0123456789abcd": "no tag", "0123456789abcdef,,": "no tag",
-		strings.Repeat("0123456789abcdef,", 64) + "0123456789abcdef": "names 65 rules", strings.Repeat("x", 10_000): "no tag",
+		"caller": "not a tag of a rule", "0123456789abcdeF": "not a tag", "0123456789abcd": "not a tag", "0123456789abcdef,,": "not a tag",
+		strings.Repeat("0123456789abcdef,", 64) + "0123456789abcdef": "names 65 rules", strings.Repeat("x", 10_000): "not a tag",
 	} {
 		_, err := r.e.Chain(r.ctx, header)
 		var refused *fault.Invalid

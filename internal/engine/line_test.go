@@ -107,7 +107,7 @@ func TestCancelOldest(t *testing.T) {
 		}
 		third := sub(1, flow.WhenFullCancelOldest)
 		if ordered(second) {
-			r.Error("what waits for its slot was ended: it is no holder")
+			r.Error("what waits for its slot was ended: it is not a holder")
 		}
 		if p := r.get(third).Place; p != flow.Waiting {
 			r.Errorf("the second newcomer is %s", p)

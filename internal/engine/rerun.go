@@ -221,11 +221,12 @@ func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 func (o *RerunOptions) refuseItems() error {
 	for path, n := range map[string]int{"from": len(o.From), "only": len(o.Only), "outputs": len(o.Outputs)} {
 		if n > 0 {
-			return fault.New(path, "", "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+			return fault.New(path, "", "the execution is not a workflow, so it has no tasks", "leave it out: all of it runs again")
 		}
 	}
 	if len(o.Within) > 0 {
-		return fault.New(o.Within[0].field(), o.Within[0].Item.Text(), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+		return fault.New(o.Within[0].field(), o.Within[0].Item.Text(), "the execution is not a workflow, so it has no tasks",
+			"leave it out: all of it runs again")
 	}
 	return nil
 }

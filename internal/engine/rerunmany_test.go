@@ -285,7 +285,7 @@ func TestRerunManyIsChecked(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	s, err := r.e.Submit(r.ctx, []Submission{{Action: "rerun", Input: json.RawMessage(`{"execution": "7"}`)}})
-	if err != nil || s[0].Err == nil || !strings.Contains(s[0].Err.Error(), "is no execution's id") {
+	if err != nil || s[0].Err == nil || !strings.Contains(s[0].Err.Error(), "is not an execution's id") {
 		t.Errorf("%+v %v", s, err)
 	}
 }

@@ -99,7 +99,7 @@ func (t *transaction) keepSchedule(key string, d *definition.Definition) {
 func scheduleOf(row *store.Definition) (*definition.Definition, error) {
 	d, err := definition.Decode(row.Document)
 	if err == nil && d.Schedule == nil {
-		err = errors.New("it is no schedule")
+		err = errors.New("it is not a schedule")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", catalog.VersionKey(row.Name, row.Version), err)

@@ -143,7 +143,7 @@ func (k *webhooks) forget(name string) {
 func webhookOf(row *store.Definition) (*Webhook, error) {
 	d, err := definition.Decode(row.Document)
 	if err == nil && d.Webhook == nil {
-		err = errors.New("it is no webhook")
+		err = errors.New("it is not a webhook")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s@%d: %w", row.Name, row.Version, err)

@@ -125,7 +125,8 @@ const longest = 40
 // CheckName says what is wrong with a word as the name of a language that an operator adds, and how to write it.
 func CheckName(s string) error {
 	if s == "" || len(s) > longest || s[0] < 'a' || s[0] > 'z' || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") != "" {
-		return fmt.Errorf(`%.60q is no name of a language: write 1 to %d of a-z, 0-9, "+", "#", ".", "_" and "-", a letter first`, s, longest)
+		return fmt.Errorf(`%.60q is not a name of a language: write 1 to %d of a-z, 0-9, "+", "#", ".", "_" and "-", a letter first`, s,
+			longest)
 	}
 	return nil
 }

@@ -50,9 +50,11 @@ func wholeNotice(r *strictjson.Reader, n *Notice) {
 	case n.SecretEnv != "" && n.SecretFile != "":
 		r.ProblemAt("secret_file", "", "it is given beside secret_env", "give one of them")
 	case n.SecretEnv != "" && WrittenOut(n.SecretEnv):
-		r.ProblemAt("secret_env", "", "it is no name of a variable", "put the secret into a variable of the worker, and write its name, such as PAGER_SECRET")
+		r.ProblemAt("secret_env", "", "it is not a name of a variable",
+			"put the secret into a variable of the worker, and write its name, such as PAGER_SECRET")
 	case n.SecretFile != "" && (!path.IsAbs(n.SecretFile) || path.Clean(n.SecretFile) != n.SecretFile):
-		r.ProblemAt("secret_file", "", "it is no absolute path", "put the secret into a file where the worker runs, and write its path, such as /run/secrets/pager")
+		r.ProblemAt("secret_file", "", "it is not an absolute path",
+			"put the secret into a file where the worker runs, and write its path, such as /run/secrets/pager")
 	}
 }
 

@@ -120,7 +120,7 @@ func (g *grant) value() (string, error) {
 	}
 	info, err := os.Stat(g.name)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > fileLimit) {
-		return "", &Error{Absent: true, Message: "it is no file of at most 64 KiB", Fix: "write the secret into a file of its own"}
+		return "", &Error{Absent: true, Message: "it is not a file of at most 64 KiB", Fix: "write the secret into a file of its own"}
 	}
 	var content []byte
 	if err == nil {

@@ -174,7 +174,8 @@ func (c *call) named(ids []string) ([]*flow.Execution, error) {
 		path := fmt.Sprintf("ids[%d]", i)
 		id, err := flow.ParseID(flow.ExecutionPrefix, text)
 		if err != nil || id.IsZero() {
-			faults = append(faults, api.FieldError{Path: path, Value: text, Message: "it is no execution's id", Fix: "pass it as the server gave it"})
+			faults = append(faults, api.FieldError{Path: path, Value: text, Message: "it is not an execution's id",
+				Fix: "pass it as the server gave it"})
 			continue
 		}
 		if seen[id] {

@@ -124,7 +124,7 @@ func TestBulkRequestsAreChecked(t *testing.T) {
 		{"?top_level=true", "{}", "says of no execution that it is meant"},
 		{"?label=team=docs", `{"ids": ["` + nobody + `"]}`, "give ids, or parameters"},
 		{"", `{"ids": ["` + nobody + `"]}`, "there is no such execution"},
-		{"", `{"ids": ["x"]}`, "it is no execution's id"},
+		{"", `{"ids": ["x"]}`, "it is not an execution's id"},
 		{"", `{"id": ["x"]}`, "id"},
 		{"", string(many), "at most 1000"},
 		{"?limit=0&label=a=b", "", "limit"},

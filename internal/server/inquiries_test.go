@@ -213,7 +213,7 @@ func TestAnswerLinks(t *testing.T) {
 		t.Errorf("another site's form: %s", res.Status)
 	}
 	if res, _ := visit("POST", path, "{}", "Content-Type", "application/json"); res.StatusCode != http.StatusUnsupportedMediaType {
-		t.Errorf("a body that is no form: %s", res.Status)
+		t.Errorf("a body that is not a form: %s", res.Status)
 	}
 	if res, _ := visit("POST", path, strings.Repeat("x", 2<<20), form...); res.StatusCode != http.StatusBadRequest {
 		t.Errorf("a large form: %s", res.Status)

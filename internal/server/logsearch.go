@@ -119,7 +119,8 @@ func (c *call) pattern() func([]byte) []int {
 func (c *call) expression(text string) func([]byte) []int {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		c.fault("q", text, "it is no regular expression: "+err.Error(), "write it in the syntax of RE2, or leave regexp out to search for the text itself")
+		c.fault("q", text, "it is not a regular expression: "+err.Error(),
+			"write it in the syntax of RE2, or leave regexp out to search for the text itself")
 		return nil
 	}
 	if prog, err := syntax.Compile(parsed.Simplify()); err != nil || len(prog.Inst) > mostInstructions {

@@ -50,7 +50,7 @@ func (c *call) workflow() (*flow.Execution, error) {
 	}
 	x, err := c.get()
 	if err == nil && x.Kind != flow.KindWorkflow {
-		err = refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is no workflow: it has no tasks", x.ID))
+		err = refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is not a workflow: it has no tasks", x.ID))
 	}
 	return x, err
 }

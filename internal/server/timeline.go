@@ -62,7 +62,7 @@ func (c *call) afterItem() (task string, index int) {
 	i := strings.LastIndexByte(text, '/')
 	index, err := strconv.Atoi(text[i+1:])
 	if i < 0 || err != nil || index < 0 {
-		c.fault("cursor", text, "it is no cursor of this list", "pass next_cursor as the server gave it")
+		c.fault("cursor", text, "it is not a cursor of this list", "pass next_cursor as the server gave it")
 		return "", -1
 	}
 	return text[:i], index

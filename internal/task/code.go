@@ -54,7 +54,7 @@ func NewCode(o CodeOptions) (*Code, error) {
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil || o.Dir == "" {
-		return nil, fmt.Errorf("new code handler: %q is no directory to work in", o.Dir)
+		return nil, fmt.Errorf("new code handler: %q is not a directory to work in", o.Dir)
 	}
 	o.Dir = dir
 	if err := os.MkdirAll(filepath.Join(dir, "runs"), 0o700); err != nil {

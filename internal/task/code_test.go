@@ -217,7 +217,7 @@ func TestLanguages(t *testing.T) {
 					t.Errorf("tool %q, version %q", r.result.Tool, r.result.ToolVersion)
 				}
 				if info, err := os.Stat(r.result.Tool); err != nil || info.IsDir() {
-					t.Errorf("%s is no tool: %v", r.result.Tool, err)
+					t.Errorf("%s is not a tool: %v", r.result.Tool, err)
 				}
 				if r.result.Runtime != rt.Name() || r.result.WallMS <= 0 || r.result.StdoutBytes != 11 {
 					t.Errorf("%+v", r.result)

@@ -164,7 +164,8 @@ func (p *Profile) Check() []api.FieldError {
 	}
 	for i, e := range p.Extensions {
 		if e == "" || strings.ContainsAny(e, "./\x00 ") {
-			fault(fmt.Sprintf("extensions[%d]", i), e, fmt.Sprintf("it is no extension of a file's name: %q", e), `write it without the dot, such as "kt"`)
+			fault(fmt.Sprintf("extensions[%d]", i), e, fmt.Sprintf("it is not an extension of a file's name: %q", e),
+				`write it without the dot, such as "kt"`)
 		}
 	}
 	local := func(at, name string) {
@@ -206,7 +207,8 @@ func (p *Profile) Check() []api.FieldError {
 	}
 	for i, t := range p.Tools {
 		if t == "" || strings.Contains(t, "/") && !filepath.IsAbs(t) {
-			fault(fmt.Sprintf("tools[%d]", i), t, fmt.Sprintf("it is no program's name: %q", t), "write a name that PATH finds, or an absolute path")
+			fault(fmt.Sprintf("tools[%d]", i), t, fmt.Sprintf("it is not a program's name: %q", t),
+				"write a name that PATH finds, or an absolute path")
 		}
 	}
 	pattern := func(at, text string) {

@@ -12,7 +12,7 @@ async function textOf(f) {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await f.arrayBuffer());
   } catch (e) {
     if (!(e instanceof TypeError)) throw e;
-    throw new Error(`${f.name} is no text in UTF-8: pawl eval --cases DIRECTORY sends it as it is`);
+    throw new Error(`${f.name} is not a text in UTF-8: pawl eval --cases DIRECTORY sends it as it is`);
   }
 }
 

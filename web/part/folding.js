@@ -89,7 +89,7 @@ function closed(l, before) {
 /**
  * The graph with a box for each group: that of a chain in the place of its first task, that of siblings in the place of the one in their middle. The group that
  * has the task which is kept is drawn whole.
- * @param {Layout} l @param {string} [keep] @param {(task: string) => boolean} [many] whether a task stands for many executions, so that it is no sibling
+ * @param {Layout} l @param {string} [keep] @param {(task: string) => boolean} [many] whether a task stands for many executions, so that it is not a sibling
  * @param {number} [beyond] boxes beyond which chains are folded
  * @returns {{layout: Layout, groups: Map<string, Group>}} groups: by the task in whose place they are
  */

@@ -7,7 +7,7 @@ import { members } from './members.js';
 /** @param {any} s */
 const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
 
-/** The fields of a schema; null where it is no object with properties. @param {any} schema */
+/** The fields of a schema; null where it is not an object with properties. @param {any} schema */
 export function fieldsOf(schema) {
   if (!schema || schema.type !== 'object' || typeof schema.properties !== 'object' || !schema.properties) return null;
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);

@@ -25,7 +25,7 @@ export function labelsOf(text) {
       continue;
     }
     const m = pair.exec(text);
-    if (!m) throw new Error(`"${text.slice(at).split(/[,\n]/)[0].trim().slice(0, 60)}" is no label: labels are written as name=value, separated by commas; a value with a comma in quotation marks, as in note="a, b"`);
+    if (!m) throw new Error(`"${text.slice(at).split(/[,\n]/)[0].trim().slice(0, 60)}" is not a label: labels are written as name=value, separated by commas; a value with a comma in quotation marks, as in note="a, b"`);
     out[unquoted(m[1])] = unquoted(m[2]);
     at = pair.lastIndex;
   }

@@ -91,7 +91,7 @@ export function spanOf(text) {
   return m && Number(m[1]) < Number(m[2]) ? { from: Number(m[1]), to: Number(m[2]) } : null;
 }
 
-/** @param {Attempt} a @param {string} own what an execution that is no task is called */
+/** @param {Attempt} a @param {string} own what an execution that is not a task is called */
 const nameOf = (a, own) => `${line(a.task || own, 120)}${a.index ? `[${a.index}]` : ''}${a.attempt > 1 ? `, attempt ${a.attempt}` : ''}`;
 
 /** @param {Attempt} a */

@@ -23,7 +23,7 @@ function stringEnd(s, i) {
   return i + 1;
 }
 
-/** The members of an object, each as the text of its value. Empty where s is no object. @param {string} s */
+/** The members of an object, each as the text of its value. Empty where s is not an object. @param {string} s */
 export function members(s) {
   /** @type {Record<string, string>} */
   const out = Object.create(null);

@@ -19,7 +19,7 @@ const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', p
 
 /** What the plan comes to, in a sentence. @param {RerunPlan} p */
 export function sum(p) {
-  if (!p.tasks) return 'It runs again as a whole: it is no workflow whose tasks could be reused.';
+  if (!p.tasks) return 'It runs again as a whole: it is not a workflow whose tasks could be reused.';
   const some = p.tasks.filter((t) => t.decision === 'run' || t.decision === 'partly').length;
   const reused = p.reused === 0 ? 'No outcome is reused' : `${count(p.reused, 'outcome')} ${p.reused === 1 ? 'is' : 'are'} reused`;
   return some === 0 ? `${reused}, and nothing runs.` : `${reused}; ${count(some, 'task')} ${some === 1 ? 'runs' : 'run'}.`;

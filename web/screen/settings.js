@@ -25,7 +25,7 @@ function others(text) {
     const v = JSON.parse(text);
     if (v && typeof v === 'object' && !Array.isArray(v)) return v;
   } catch {
-    // It is said below, as of any other text that is no object.
+    // It is said below, as of any other text that is not an object.
   }
   throw new Error('Other settings are an object of JSON, as in {"retry": {"max_attempts": 3}}');
 }

@@ -22,7 +22,7 @@ test('what was used is set against the limits in force; with cases, of the one t
   assert.deepEqual(say({ verdict: 'ok', limits: 5, limits_hit: 'wall' }).map((g) => g[2]), [NaN, NaN, NaN, NaN]);
 });
 
-test('what has no verdict, or is not of code, is no result', () => {
+test('what has no verdict, or is not of code, is not a result', () => {
   for (const o of [undefined, null, 5, 'text', [], {}, { cases: 5 }, { cases: [null] }, { verdict: 1, stdout: 5 }, [{ verdict: 'ok' }]]) assert.equal(of(o), null);
   assert.equal(of({ verdict: 'ok', cases: [{ name: 'a' }] }, 'noop'), null);
 });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 Object.assign(globalThis, { matchMedia: () => ({ matches: false }) });
 const { foldedColumns } = await import('../part/equal.js');
 
-/** Rows of cells, each as a letter: P passed, W wrong, T out of time, a point is no cell. @param {string[]} texts @param {string[]} [before] */
+/** Rows of cells, each as a letter: P passed, W wrong, T out of time, a point is not a cell. @param {string[]} texts @param {string[]} [before] */
 const rows = (texts, before) => texts.map((text, i) => ({ now: cells(text), before: before && cells(before[i]) }));
 const verdicts = new Map([['P', 'ok'], ['W', 'wrong_answer'], ['T', 'timeout'], ['-', '']]);
 const cells = (/** @type {string} */ text) => new Map([...text].flatMap((l, i) => (l === '.' ? [] : [/** @type {const} */ ([`c${i}`, { n: 1, passed: Number(l === 'P'), open: Number(l === '-'), verdict: verdicts.get(l) || '', id: `ex_${i}` }])])));

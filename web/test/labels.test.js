@@ -19,6 +19,6 @@ test('what has a sign of the form in itself comes back as it was', () => {
   }
 });
 
-test('a text that is no label is not left out in silence', () => {
-  for (const bad of ['docs', 'a=1, docs', '=x', 'a=1, "b, c=2']) assert.throws(() => labelsOf(bad), /is no label/, bad);
+test('a text that is not a label is not left out in silence', () => {
+  for (const bad of ['docs', 'a=1, docs', '=x', 'a=1, "b, c=2']) assert.throws(() => labelsOf(bad), /is not a label/, bad);
 });

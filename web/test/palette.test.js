@@ -24,7 +24,7 @@ test('an id opens what it is of, and nothing else is offered', () => {
   assert.deepEqual(found('iq_1'), ['questions/iq_1']);
 });
 
-test('what is no name is a label, a condition or an action, and its text is encoded', () => {
+test('what is not a name is a label, a condition or an action, and its text is encoded', () => {
   assert.deepEqual(found('run=17&x'), ['executions?label=run%3D17%26x']);
   assert.deepEqual(found('status = failed'), ['executions?where=status%20%3D%20failed']);
   assert.deepEqual(found('a<b'), ['executions?action=a%3Cb']);

@@ -206,7 +206,7 @@ test('files make cases in the order of their names', async () => {
   }
   await assert.rejects(casesOf([file('a.in'), file('a.out', '')]), /a\.out is empty/);
   await assert.rejects(casesOf([{ name: 'a.in', size: 9 << 20, arrayBuffer: async () => new ArrayBuffer(0) }]), /more than 8 MB/);
-  await assert.rejects(casesOf([{ name: 'a.in', size: 1, arrayBuffer: async () => new Uint8Array([255]).buffer }]), /a\.in is no text/);
+  await assert.rejects(casesOf([{ name: 'a.in', size: 1, arrayBuffer: async () => new Uint8Array([255]).buffer }]), /a\.in is not a text/);
   assert.equal((await casesOf([file('a.in', '\ufeffx')]))[0].stdin, '\ufeffx');
 });
 

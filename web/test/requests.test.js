@@ -126,7 +126,7 @@ test('a request with a body has 60 s more, and says whether it may be sent again
   assert.match(got[1].error.message, /look whether it has before you ask again\. What you typed is still here/);
 });
 
-test('a request that its screen gives up is no problem of the server', async () => {
+test('a request that its screen gives up is not a problem of the server', async () => {
   served([never]);
   const stop = new AbortController();
   const got = outcome(request('api/v1/stats', { signal: stop.signal }));

@@ -10,7 +10,7 @@ test('texts are settings in the words of the API', () => {
 });
 
 test('texts that say nothing have a reason', () => {
-  for (const [texts, why] of /** @type {[Record<string, string>, RegExp][]} */ ([[{ priority: 'high' }, /priority is a whole number, and not high/], [{ key: 'a', limit: '1.5' }, /at once is a whole number/], [{ rest: '[1]' }, /an object of JSON/], [{ rest: '{' }, /an object of JSON/], [{ worker_labels: 'gpu' }, /is no label/]])) {
+  for (const [texts, why] of /** @type {[Record<string, string>, RegExp][]} */ ([[{ priority: 'high' }, /priority is a whole number, and not high/], [{ key: 'a', limit: '1.5' }, /at once is a whole number/], [{ rest: '[1]' }, /an object of JSON/], [{ rest: '{' }, /an object of JSON/], [{ worker_labels: 'gpu' }, /is not a label/]])) {
     const s = settings(texts);
     assert.match(s.wrong, why);
     assert.deepEqual([s.fields, s.texts], [{}, texts]);

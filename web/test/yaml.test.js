@@ -39,6 +39,6 @@ test('what is invisible, or what YAML cannot hold, is escaped', () => {
     '- "\\u202e x"\n- "a\\u0000b"\n- "\\U000e0041"\n- "\\u2028"\n- "\\u007f"\n- \'say "hi" it\'\'s\'\n- "# no"\n- "- x"\n- "a: b"\n- "*a"\n- "${{ x }}"\n');
 });
 
-test('a value that is no object is written too', () => {
+test('a value that is not an object is written too', () => {
   assert.deepEqual(['"a"', '1', '[]', 'null'].map(yaml), ['a\n', '1\n', '[]\n', 'null\n']);
 });

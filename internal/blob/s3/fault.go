@@ -98,7 +98,7 @@ func (s *Store) cure(e minio.ErrorResponse) string {
 	case minio.AccessDenied, "AllAccessDisabled", "AccountProblem":
 		return "the keys may not do this: allow s3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on " + s.at.Bucket
 	case "InvalidBucketName":
-		return s.at.Bucket + " is no name of a bucket"
+		return s.at.Bucket + " is not a name of a bucket"
 	}
 	switch {
 	case e.StatusCode == http.StatusForbidden || e.StatusCode == http.StatusUnauthorized:

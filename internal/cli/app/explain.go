@@ -52,7 +52,7 @@ func (a *App) Listening(address string) (net.Listener, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("this user may not listen on %s: give a port above 1023 with --listen", address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%s is no address of this machine: give one that is, or 127.0.0.1, with --listen", address)
+		return nil, fmt.Errorf("%s is not an address of this machine: give one that is, or 127.0.0.1, with --listen", address)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}

@@ -77,4 +77,5 @@ func Interruptions(ctx context.Context) *interrupts {
 }
 
 // ErrInterrupted is the error with which a second Ctrl-C ends everything.
-var ErrInterrupted = &exit.Error{Code: exit.Interrupted, Err: errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}
+var ErrInterrupted = &exit.Error{Code: exit.Interrupted,
+	Err: errors.New("killed; running work is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}

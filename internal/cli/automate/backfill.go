@@ -19,11 +19,11 @@ func schedulesBackfill(a *app.App) *cobra.Command {
 	var b api.BackfillRequest
 	c := &cobra.Command{
 		Use:   "backfill NAME --from TIME --to TIME",
-		Short: "Start executions for a schedule's times that have passed",
-		Long: `Start an execution for each time of a schedule from --from up to, and without, --to. Times are RFC 3339, or days of the schedule's
-zone. A time that has had an execution is passed over, so the command may be repeated; with --again TAG it starts them anew, once
-for each tag. The executions wait for one another (--at-once), unless their action has a concurrency key of its own, and carry the
-label pawl.backfill.`,
+		Short: "Start executions for past times of a schedule",
+		Long: `Start one execution for each time of a schedule in the period from --from to --to (exclusive). Times are RFC
+3339, or days in the schedule's time zone. Times that already had an execution are skipped, so the command may
+be repeated; --again TAG starts them once more per tag. The executions run --at-once at a time, unless their
+action has its own concurrency key, and carry the label pawl.backfill.`,
 		Example: `  pawl schedules backfill nightly --from 2026-11-01 --to 2026-11-15 --dry-run
   pawl schedules backfill nightly --from 2026-11-01 --to 2026-11-15 --at-once 4
   pawl wait --label pawl.backfill=backfill`,
@@ -44,11 +44,11 @@ label pawl.backfill.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "the first time, as 2026-11-01 or 2026-11-01T10:00:00Z")
-	c.Flags().StringVar(&to, "to", "", "the first time that is left out")
-	c.Flags().StringVar(&b.Again, "again", "", "a tag: also for times that have had an execution, once for each tag")
-	c.Flags().IntVar(&b.AtOnce, "at-once", 1, "how many of the executions are at work at once")
-	c.Flags().BoolVar(&b.DryRun, "dry-run", false, "say what would be started, and start nothing")
+	c.Flags().StringVar(&from, "from", "", "start of the period, for example 2026-11-01 or 2026-11-01T10:00:00Z")
+	c.Flags().StringVar(&to, "to", "", "end of the period, exclusive")
+	c.Flags().StringVar(&b.Again, "again", "", "tag: also start times that already had an execution, once per tag")
+	c.Flags().IntVar(&b.AtOnce, "at-once", 1, "executions in progress at the same time")
+	c.Flags().BoolVar(&b.DryRun, "dry-run", false, "print what would be started, but start nothing")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -23,10 +23,10 @@ func EmitCommand(a *app.App) *cobra.Command {
 	var data, to string
 	c := &cobra.Command{
 		Use:   "emit TRIGGER",
-		Short: "Say that something has happened",
-		Long: `Emit a signal: it says that something has happened. The rules that it meets start their executions in the same transaction
-(pawl get rules), and it is kept for as long as signal_retention says. With --key the same
-signal sent again is the first one; other content under the same key is refused.`,
+		Short: "Emit a signal: tell Pawl that something happened",
+		Long: `Emit a signal: a message that something happened. Matching rules start their executions in the same transaction
+(pawl get rules). The signal is kept for signal_retention. With --key, repeating the same signal returns the
+first one; other content with the same key is refused.`,
 		Example: `  pawl emit alert.fired -d '{"host": "db1", "severity": "page"}' --subject db1 --key alert-4711
   pawl emit deploy.done -d @event.json
   pawl emit payment.settled --to ex_… -d '{"amount": 17}'
@@ -65,9 +65,9 @@ signal sent again is the first one; other content under the same key is refused.
 		},
 	}
 	c.Flags().StringVarP(&data, "data", "d", "", "data as JSON, or @FILE (@- for standard input); {} by default")
-	c.Flags().StringVar(&m.Key, "key", "", "what it is known by when it is sent again")
-	c.Flags().StringVar(&m.Subject, "subject", "", "what it is about, such as a host or an order")
-	c.Flags().StringVar(&to, "to", "", "the workflow execution whose tasks wait for it")
+	c.Flags().StringVar(&m.Key, "key", "", "key that identifies the signal when it is sent again")
+	c.Flags().StringVar(&m.Subject, "subject", "", "subject, for example a host or an order number")
+	c.Flags().StringVar(&to, "to", "", "workflow execution whose tasks wait for the signal")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -38,9 +38,10 @@ func AnswerCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "answer ID [FIELD=VALUE…]",
 		Short: "Answer a question that an execution waits for",
-		Long: `Answer a question that an execution of action ask waits for, with the fields of its form, with one value where it has
-none, or with -i field by field. Who answers is --as, the user of this system by default: Pawl has no accounts yet, and takes
-the caller's word. With --link it makes a link instead, by which one person may answer in a browser, without a token.`,
+		Long: `Answer a question that an execution of action ask waits for: give the fields of its form, or one value if it has
+no form, or use -i to be asked field by field. --as names the person who answers (default: the current user);
+Pawl has no accounts yet and trusts the caller. With --link the command instead creates a link with which one
+person can answer in a browser, without a token.`,
 		Example: `  pawl get inquiries --assignee group:release
   pawl answer iq_… approved=true window=tonight --note 'after the backup'
   pawl answer iq_… -i
@@ -65,12 +66,12 @@ the caller's word. With --link it makes a link instead, by which one person may 
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.as, "as", "", "who answers; the user of this system by default")
-	f.StringSliceVar(&o.groups, "group", nil, "a group that they belong to, as in release")
-	f.StringVar(&o.note, "note", "", "why, for those who look at it later")
+	f.StringVar(&o.as, "as", "", "who answers (default: the current user)")
+	f.StringSliceVar(&o.groups, "group", nil, "group of this person, for example release")
+	f.StringVar(&o.note, "note", "", "reason, kept for later readers")
 	f.StringVarP(&o.data, "data", "d", "", "the whole answer as JSON, or @FILE (@- for standard input)")
-	f.BoolVarP(&o.interactive, "interactive", "i", false, "show the question, and ask for each field")
-	f.StringVar(&o.link, "link", "", "make a link by which this person may answer, and print it")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "show the question and prompt for each field")
+	f.StringVar(&o.link, "link", "", "create and print a link with which this person can answer")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

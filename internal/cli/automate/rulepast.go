@@ -69,9 +69,9 @@ func rulesTest(a *app.App) *cobra.Command {
 	var since string
 	c := &cobra.Command{
 		Use:   "test FILE",
-		Short: "Say what rules would have made of the signals of the past, before they are applied",
-		Long: `Say what the rules in a file would have made of the signals that are kept, by the same functions that fire rules, and in what
-that differs from the versions in force. Nothing is started and nothing is stored.`,
+		Short: "Test rules on past signals, before they are applied",
+		Long: `Evaluate the rules in a file on past signals, with the same code that runs rules, and show where the result
+differs from the versions in force. Nothing is started or stored.`,
 		Example: "  pawl rules test rules.yaml --since 7d",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,7 +105,7 @@ that differs from the versions in force. Nothing is started and nothing is store
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "7d", "how old the signals may be: 7d, or a time as 2026-11-02T10:00:00Z")
+	c.Flags().StringVar(&since, "since", "7d", "oldest signals to use: an age such as 7d, or a time such as 2026-11-02T10:00:00Z")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
@@ -116,9 +116,9 @@ func rulesReplay(a *app.App) *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "replay NAME",
-		Short: "Ask a rule about signals of the past, once each",
-		Long: `Ask a rule about the signals of the past of which it has made nothing yet, the oldest first, as if they came now: after it was
-paused, or was mended. A rule enforces a signal once, so that may be repeated at any time.`,
+		Short: "Run a rule on past signals that it has not processed, once each",
+		Long: `Run a rule on past signals that it has not processed, oldest first, as if they arrived now: for example after it
+was paused or repaired. A rule processes a signal only once, so this command may be repeated at any time.`,
 		Example: `  pawl rules replay clean-disk --since 24h --dry-run
   pawl rules replay clean-disk --since 24h`,
 		Args: cobra.ExactArgs(1),
@@ -150,8 +150,8 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "24h", "how old the signals may be: 24h, or a time as 2026-11-02T10:00:00Z")
-	c.Flags().BoolVar(&dry, "dry-run", false, "start nothing, and say what would be started")
+	c.Flags().StringVar(&since, "since", "24h", "oldest signals to use: an age such as 24h, or a time such as 2026-11-02T10:00:00Z")
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be started, but start nothing")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

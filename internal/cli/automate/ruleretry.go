@@ -21,10 +21,10 @@ func rulesRetry(a *app.App) *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "retry NAME [SIGNAL…]",
-		Short: "Ask a rule once more about signals of which it has started nothing",
-		Long: `Ask the rule in force once more about signals of which it, or an earlier version, has started nothing because it failed or was
-refused: after it was mended. Without signals it is asked about all of which it has failed, the oldest first. A rule enforces a signal
-once, so that may be repeated at any time. It ends with 1 when some have failed again.`,
+		Short: "Run a rule again on signals that failed or were refused",
+		Long: `Run the version of a rule in force again on signals for which it, or an earlier version, failed or was refused:
+for example after a repair. Without signals it is run on all failed ones, oldest first. A rule processes a
+signal only once, so this command may be repeated at any time. The exit code is 1 if some fail again.`,
 		Example: `  pawl rules retry clean-disk
   pawl rules retry clean-disk --state refused
   pawl rules retry clean-disk sg_…`,
@@ -51,7 +51,7 @@ once, so that may be repeated at any time. It ends with 1 when some have failed 
 			})
 		},
 	}
-	c.Flags().StringVar(&state, "state", flow.EnforcementFailed.String(), "without signals: failed, or refused")
+	c.Flags().StringVar(&state, "state", flow.EnforcementFailed.String(), "if no signals are named: failed or refused")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

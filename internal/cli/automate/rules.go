@@ -21,8 +21,9 @@ func RulesCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Test, replay, retry, pause and resume rules",
-		Long: `Rules run actions for signals. They are documents of kind rule: pawl apply applies them, pawl get rules lists them, and
-pawl get enforcements what they have made of which signal. pawl why sg_… says why a rule has fired or not.`,
+		Long: `Rules start actions when signals arrive. They are documents of kind rule: pawl apply registers them, pawl get
+rules lists them, and pawl get enforcements lists their decisions. pawl why sg_… explains why a rule did or did
+not fire.`,
 	}
 	c.AddCommand(rulesTest(a), rulesReplay(a), rulesRetry(a), rulesPause(a), rulesResume(a))
 	return c
@@ -32,8 +33,8 @@ func rulesPause(a *app.App) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:     "pause NAME…",
-		Short:   "Let rules start nothing until they are resumed",
-		Long:    "Let rules start nothing until they are resumed. The signals that come meanwhile are kept.",
+		Short:   "Pause rules: they start nothing until they are resumed",
+		Long:    "Pause rules: they start nothing until they are resumed. Signals that arrive during the pause are kept.",
 		Example: "  pawl rules pause clean-disk --reason 'the disks are being replaced'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -44,14 +45,14 @@ func rulesPause(a *app.App) *cobra.Command {
 			return r.Name + " is paused", nil
 		}),
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	c.Flags().StringVar(&reason, "reason", "", "reason, kept for later readers")
 	return c
 }
 
 func rulesResume(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume NAME…",
-		Short:   "Let rules start executions again, for the signals that come from now on",
+		Short:   "Resume rules for signals that arrive from now on",
 		Example: "  pawl rules resume clean-disk",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {

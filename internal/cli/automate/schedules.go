@@ -26,8 +26,8 @@ func SchedulesCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
 		Short: "Preview, pause, resume, fire and backfill schedules",
-		Long: `Schedules start executions by the clock. They are documents of kind schedule: pawl apply applies them, pawl get schedules
-lists them. They fire while a server runs.`,
+		Long: `Schedules start executions at given times. They are documents of kind schedule: pawl apply registers them, pawl
+get schedules lists them. They fire while a server runs.`,
 	}
 	c.AddCommand(schedulesPreview(a), schedulesPause(a), schedulesResume(a), schedulesFire(a), schedulesBackfill(a), schedulesTicks(a))
 	return c
@@ -58,7 +58,7 @@ func schedulesPause(a *app.App) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:     "pause NAME…",
-		Short:   "Let schedules fire no more until they are resumed",
+		Short:   "Pause schedules until they are resumed",
 		Example: "  pawl schedules pause nightly --reason 'the database is being moved'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -69,7 +69,7 @@ func schedulesPause(a *app.App) *cobra.Command {
 			return k.Name + " is paused", nil
 		}),
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	c.Flags().StringVar(&reason, "reason", "", "reason, kept for later readers")
 	return c
 }
 
@@ -77,7 +77,7 @@ func schedulesResume(a *app.App) *cobra.Command {
 	var catchUp bool
 	c := &cobra.Command{
 		Use:     "resume NAME…",
-		Short:   "Let schedules fire again",
+		Short:   "Resume schedules",
 		Example: "  pawl schedules resume nightly",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -91,16 +91,17 @@ func schedulesResume(a *app.App) *cobra.Command {
 			return fmt.Sprintf("%s is resumed; next at %s", k.Name, output.When(k.Next)), nil
 		}),
 	}
-	c.Flags().BoolVar(&catchUp, "catch-up", false, "what passed meanwhile goes by its policy of catching up; without it, it is missed")
+	c.Flags().BoolVar(&catchUp, "catch-up", false,
+		"apply catch_up to the times that passed during the pause; without this flag they are missed")
 	return c
 }
 
 func schedulesFire(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fire NAME…",
-		Short: "Start executions as ticks of now would",
-		Long: `Start an execution of each schedule as a tick of now would, also of one that is paused or whose last execution has not
-ended, and print its id. The schedule's own times are not touched.`,
+		Short: "Start executions now, as ticks would",
+		Long: `Start one execution of each schedule now, even if it is paused or its last execution has not ended, and print
+its ID. The regular times of the schedule do not change.`,
 		Example: "  pawl schedules fire nightly",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: app.ForEach(a, func(ctx context.Context, s *app.Session, name string) (string, error) {
@@ -118,7 +119,7 @@ func schedulesTicks(a *app.App) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:     "ticks NAME",
-		Short:   "List what became of a schedule's times, the latest first",
+		Short:   "List past times of a schedule and their results, newest first",
 		Example: "  pawl schedules ticks nightly",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,7 +136,7 @@ func schedulesTicks(a *app.App) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	c.Flags().IntVar(&limit, "limit", 50, "largest number of rows")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
@@ -164,10 +165,10 @@ func schedulesPreview(a *app.App) *cobra.Command {
 	var count int
 	c := &cobra.Command{
 		Use:   "preview FILE|NAME",
-		Short: "Print the next times of schedules, and what they make of clock changes",
-		Long: `Print the next times of the schedules in a file, or of one that was applied, and for each change of their zone's clocks
-in the next two years which of their local times are skipped or come twice, and when these are fired. A file needs neither
-server nor database.`,
+		Short: "Print the next times of schedules, and the effect of clock changes",
+		Long: `Print the next times of the schedules in a file, or of a registered one. For each clock change of the time zone
+in the next two years, print which local times are skipped or repeated and when they fire instead. A file needs
+neither server nor database.`,
 		Example: `  pawl schedules preview examples/nightly.yaml
   pawl schedules preview nightly --from 2027-03-27T00:00:00Z`,
 		Args: cobra.ExactArgs(1),
@@ -202,8 +203,8 @@ server nor database.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "the moment to begin with; now by default")
-	c.Flags().IntVar(&count, "count", 10, "how many times")
+	c.Flags().StringVar(&from, "from", "", "first time to consider (default: now)")
+	c.Flags().IntVar(&count, "count", 10, "number of times")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

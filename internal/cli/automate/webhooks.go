@@ -84,9 +84,9 @@ func DescribeWebhook(ctx context.Context, a *app.App, s *app.Session, name strin
 func HooksCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hooks",
-		Short: "Try webhooks",
-		Long: `Webhooks make signals of the requests of other services. They are documents of kind webhook: pawl apply applies them, pawl get
-webhooks lists them, pawl describe webhook:NAME shows what was refused.`,
+		Short: "Test webhooks",
+		Long: `Webhooks turn requests of other services into signals. They are documents of kind webhook: pawl apply registers
+them, pawl get webhooks lists them, pawl describe webhook:NAME shows refused requests.`,
 	}
 	c.AddCommand(hooksTest(a))
 	return c
@@ -119,12 +119,13 @@ func hooksTest(a *app.App) *cobra.Command {
 	var q hookTrial
 	c := &cobra.Command{
 		Use:   "test FILE|NAME",
-		Short: "Say what a webhook would make of a request, without sending it",
-		Long: `Verify a request by the webhook in a file, or by one that was applied, and print the signal that it would become, or why it
-would be refused. Nothing is sent or stored. The secrets are read from the environment and the files of this command.
+		Short: "Show which signal a webhook would make of a request, without sending it",
+		Long: `Verify a request with a webhook from a file, or with a registered one, and print the signal that it would
+become, or why it would be refused. Nothing is sent or stored. Secrets are read from the environment and files
+of this command.
 
---sign signs the body by the first secret and prints the headers, for a request with curl. With the schemes token, bearer and basic they have
-the secret itself.
+--sign signs the body with the first secret and prints the headers, to send a request with curl. With the
+schemes token, bearer and basic these headers contain the secret itself.
 
 Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 		Example: `  pawl hooks test github.yaml --body @push.json --header X-GitHub-Event=push --header X-Hub-Signature-256=sha256=…
@@ -146,13 +147,15 @@ Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&q.hook, "hook", "", "which of several webhooks in a file")
-	f.StringVar(&q.body, "body", "", "the body, or @FILE (@- for standard input)")
-	f.StringArrayVar(&q.headers, "header", nil, "a header, as NAME=VALUE or NAME: VALUE; may be given again")
-	f.StringArrayVar(&q.query, "query", nil, "a parameter of the URL, as NAME=VALUE; may be given again")
-	f.StringVar(&q.at, "at", "", "when the request comes, as 2026-11-02T10:00:00Z; now by default. A recorded request has the time of its recording")
-	f.BoolVar(&q.sign, "sign", false, "sign the body by the webhook's first secret, and print the headers")
-	f.StringVar(&q.id, "id", "test-1", "the request's id, for --sign")
+	f.StringVar(&q.hook, "hook", "", "name of the webhook, if the file has several")
+	f.StringVar(&q.body, "body", "", "body, or @FILE (@- for standard input)")
+	f.StringArrayVar(&q.headers, "header", nil, "header, as NAME=VALUE or NAME: VALUE; may be repeated")
+	f.StringArrayVar(&q.query, "query", nil, "URL parameter, as NAME=VALUE; may be repeated")
+	f.StringVar(&q.at, "at", "",
+		"arrival time of the request, for example 2026-11-02T10:00:00Z (default: now). Use the time of the recording "+
+			"for a recorded request")
+	f.BoolVar(&q.sign, "sign", false, "sign the body with the webhook's first secret, and print the headers")
+	f.StringVar(&q.id, "id", "test-1", "request ID, for --sign")
 	output.FormatFlag(c, &q.format, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -40,16 +40,17 @@ func DebugCommand(a *app.App) *cobra.Command {
 	var o debugOptions
 	c := &cobra.Command{
 		Use:   "debug ID",
-		Short: "Run one recorded attempt here, and compare how it ends with what was recorded",
-		Long: `Run one recorded attempt on this machine: with the input, files, environment and limits that its worker was given, in the runtime in which it
-ran, or in that of --runtime. What it writes is passed on; then it is said how it ended, what was recorded, and in what the two differ. Nothing
-is reported: the execution stays as it is. The exit code is that of the attempt here (3 failed, 4 cancelled, 5 timed out).
+		Short: "Run one recorded attempt on this machine, and compare the results",
+		Long: `Run one recorded attempt on this machine, with the input, files, environment and limits that its worker
+received, and in the same runtime unless --runtime names another. Output is passed on; then the command prints
+how the attempt ended, what was recorded, and the differences. The recorded execution is not changed. The exit
+code is that of the attempt here (3 failed, 4 cancelled, 5 timed out).
 
-With --shell an interactive shell is opened in its place, with the same files, environment and limits, except those of time. The shell
-has no terminal of its own: what is typed is sent by lines.
+With --shell, an interactive shell runs instead of the program, with the same files, environment and limits, but
+without time limits. The shell has no terminal: input is sent line by line.
 
-The program may be untrusted: it runs in the sandbox, unless the attempt ran in a container. Tasks that call others (http, llm, webhook) are
-only sent again with --send.`,
+The program may be untrusted, so it runs in the sandbox, unless the attempt ran in a container. Tasks that send
+requests (http, llm, webhook) send them again only with --send.`,
 		Example: `  pawl debug ex_…
   pawl debug ex_… --task 'test[3]'              one item of a workflow's task
   pawl debug ex_… --task deploy/verify          a task of a workflow that is a task
@@ -67,10 +68,10 @@ only sent again with --send.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.task, "task", "", "the task of a workflow, or an item of it: 'test[3]', 'deploy/verify[1]'")
-	f.IntVar(&o.attempt, "attempt", 0, "which attempt; the last that has ended by default")
+	f.StringVar(&o.task, "task", "", "task of the workflow, or an item of it: 'test[3]', 'deploy/verify[1]'")
+	f.IntVar(&o.attempt, "attempt", 0, "number of the attempt (default: the last one that ended)")
 	f.BoolVar(&o.shell, "shell", false, "open a shell where the program would run")
-	f.BoolVar(&o.send, "send", false, "send the request of an http, llm or webhook task again; its receiver cannot tell it from a further attempt")
+	f.BoolVar(&o.send, "send", false, "send the request of an http, llm or webhook task again; to the receiver it looks like a new attempt")
 	return c
 }
 

@@ -28,7 +28,7 @@ func debugged(ctx context.Context, c *client.Client, id, path string) (*api.Exec
 	}
 	for i, step := range steps {
 		if x.Kind != "workflow" {
-			return nil, exit.Usagef("--task %s: %s is no workflow", path, stepsText(id, steps[:i]))
+			return nil, exit.Usagef("--task %s: %s is not a workflow", path, stepsText(id, steps[:i]))
 		}
 		if x, err = taskOf(ctx, c, x, step); err != nil {
 			return nil, err

@@ -24,13 +24,15 @@ func ReplayCommand(a *app.App) *cobra.Command {
 	var o replayOptions
 	c := &cobra.Command{
 		Use:   "replay ID…",
-		Short: "Let the rules decide recorded histories once more, and show what does not follow from them",
-		Long: `Let the rules decide recorded histories once more: each recorded event is compared with what the rules make of what came before it, at the
-recorded times and with the recorded outcomes. Nothing runs and nothing changes. What the record does not hold is said to be not known.
-1 when something does not follow.
+		Short: "Replay recorded histories by the rules of the engine, and show the differences",
+		Long: `Replay recorded histories: each recorded event is compared with the decision that the rules of the engine give
+for the events before it, at the recorded times and with the recorded results. Nothing runs and nothing is
+changed. Parts that the record does not contain are printed as not known. The exit code is 1 if there is a
+difference.
 
-With --definition the recorded outcomes of a workflow's tasks go through another definition: which tasks it would have started, skipped
-or given something else. An item with another input has no recorded outcome, so what comes after it is not known.`,
+With --definition, the recorded results of a workflow's tasks are put through another definition: the command
+prints which tasks it would have started, skipped, or given other input. An item with other input has no
+recorded result, so everything after it is not known.`,
 		Example: `  pawl replay ex_…
   pawl replay ex_… --at 137                     the state at event 137, and what it waited for
   pawl replay ex_… --definition new.yaml        where it would have gone another way
@@ -56,7 +58,7 @@ or given something else. An item with another input has no recorded outcome, so 
 		},
 	}
 	f := c.Flags()
-	f.Int64Var(&o.at, "at", 0, "replay up to the event with this number, and show the state there")
+	f.Int64Var(&o.at, "at", 0, "replay up to the event with this number, and show the state at that point")
 	f.StringVar(&o.definition, "definition", "", "a file with another definition of the workflow (- for standard input)")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	return c

@@ -21,16 +21,18 @@ func AliasCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "alias NAME[@ALIAS] [VERSION [VERSION=PERCENT%…]]",
-		Short: "Let names such as deploy@stable stand for versions of a definition",
-		Long: `See and move the aliases of a workflow or an action. With a name alone its aliases are listed, with an alias its moves; with
-versions the alias is moved to them. NAME@ALIAS can then be run, and named as the action of tasks, schedules and rules. What is submitted
-by an alias gets the version for which it stands at the start, and records both; what has begun goes on as it is.
+		Short: "Name versions of a definition, for example deploy@stable",
+		Long: `List and move the aliases of a workflow or an action. A name alone lists its aliases, an alias lists its moves,
+and an alias with versions moves it there. NAME@ALIAS can be run, and used as the action of tasks, schedules and
+rules. A submission by alias gets the version that the alias stands for at that time, and records both; running
+executions keep their version.
 
-Of several versions each but one has a percentage: 3 4=10% gives version 4 to one execution of ten, and version 3 to the others. The
-same idempotency key always gets the same one, and all tasks of a workflow do.
+With several versions, all but one have a percentage: 3 4=10% gives version 4 to one execution in ten and
+version 3 to the others. The same idempotency key always gets the same version, and so do all tasks of a
+workflow.
 
-NAME@latest is what NAME alone stands for. It is the newest version, unless it was moved, or a version was applied for an alias
-(pawl apply --alias).`,
+NAME@latest is what NAME alone stands for. It is the newest version, unless it was moved, or a version was
+registered for an alias (pawl apply --alias).`,
 		Example: `  pawl alias grade                       where its aliases stand
   pawl alias grade@stable 3              move it, and keep who did it and when
   pawl alias grade@stable 3 4=10%        let one of ten try version 4
@@ -86,10 +88,10 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 		},
 	}
 	fl := c.Flags()
-	fl.BoolVar(&o.Back, "back", false, "move it to where it stood before its last move")
-	fl.BoolVar(&o.Remove, "remove", false, "remove it; of latest: let it be the newest version again")
-	fl.StringVar(&o.By, "by", "", "who moves it; the user of this system by default")
-	fl.StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+	fl.BoolVar(&o.Back, "back", false, "undo its last move")
+	fl.BoolVar(&o.Remove, "remove", false, "remove it; latest then means the newest version again")
+	fl.StringVar(&o.By, "by", "", "who moves it (default: the current user)")
+	fl.StringVar(&o.Reason, "reason", "", "reason, kept for later readers")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -23,16 +23,18 @@ func ApplyCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply FILE…",
 		Short: "Register the workflows, actions, queues, schedules, triggers and rules in files",
-		Long: `Register the workflows, actions, queues, schedules, triggers and rules in files (- is standard input, a directory stands for the YAML and JSON
-files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
-declare queues go first, those that only have schedules and rules last; the others in their order.
+		Long: `Register the workflows, actions, queues, schedules, triggers and rules in files (- is standard input, a
+directory means the YAML and JSON files in it). Changed definitions get a new version; running executions keep
+the version that they started with. Files with only queues are registered first, files with only schedules and
+rules last, all others in the given order.
 
-What names something that is retired (pawl retire) is registered with a warning on the standard error: tasks run it all the same, and
-starts of it by schedules and rules are refused.
+A definition that refers to a retired one (pawl retire) is registered with a warning on standard error: tasks
+still run it, but schedules and rules cannot start it.
 
-With --alias next only who asks for NAME@next gets the workflows and actions that are registered now: NAME alone and other aliases go on to
-stand for what they stand for, also as actions of tasks. pawl alias NAME@latest --remove lets NAME stand for the newest later. Schedules,
-rules, triggers and webhooks of the files have no aliases, and are in force at once.`,
+With --alias next, only NAME@next gets the workflows and actions that are registered now: NAME alone and other
+aliases keep their versions, also as actions of tasks. Later, pawl alias NAME@latest --remove lets NAME stand
+for the newest version again. Schedules, rules, triggers and webhooks in the files have no aliases and take
+effect immediately.`,
 		Example: `  pawl apply workflows/
   pawl apply grade.yaml && pawl run grade
   pawl apply grade.yaml --alias next && pawl run grade@next`,
@@ -77,8 +79,8 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 			})
 		},
 	}
-	c.Flags().StringVar(&alias, "alias", "", "let NAME@ALIAS stand for what is registered, and NAME for what it stands for now")
-	c.Flags().StringVar(&by, "by", "", "who moves the alias; the user of this system by default")
+	c.Flags().StringVar(&alias, "alias", "", "move this alias to the registered versions; the name without @ keeps its version")
+	c.Flags().StringVar(&by, "by", "", "who moves the alias (default: the current user)")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
@@ -87,14 +89,14 @@ func ValidateCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "validate FILE…",
-		Short: "Check workflow files and report everything that is wrong with them",
-		Long: `Check the workflows, actions, queues, schedules, triggers and rules in files without registering anything. Every problem is reported as
-file:line:column, with the value at fault and what to do about it. Needs neither server nor database: a queue that a file
-names must then be declared in one of the files (kind: queue) or be one of --queues, as pawl run with an engine of its own
-wants it. What else only a server knows, as actions that are registered, is named in a warning. With --server the server checks each file as
-pawl apply would, with all that it knows.
+		Short: "Check workflow files and report all errors",
+		Long: `Check the workflows, actions, queues, schedules, triggers and rules in files without registering anything. Every
+error is printed as file:line:column, with the wrong value and how to fix it. No server or database is needed:
+each queue that a file names must then be declared in one of the files (kind: queue) or be listed in --queues,
+as for pawl run without a server. References that only a server can check, such as registered actions, cause a
+warning. With --server, the server checks each file completely, as pawl apply would.
 
-Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
+Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.`,
 		Example: "  pawl validate examples/*.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

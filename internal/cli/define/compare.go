@@ -51,11 +51,12 @@ func CompareCommand(a *app.App) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:   "compare NAME@VERSION NAME@VERSION",
-		Short: "Compare how the executions of two versions have fared",
-		Long: `Count how the executions of two versions of a workflow or an action ended, and how long they took. An alias that stands for one version
-can be given in its place. The failure rate is that of the executions that completed, failed or timed out; beside it stands the interval in which
-the true rate lies in 95 of 100 such comparisons (Wilson). Cancelled executions and those that have not ended are counted, and say nothing of the
-version. Times are from the start of the first attempt to the end of what completed.`,
+		Short: "Compare the results of two versions: how executions ended, and how long they took",
+		Long: `Compare two versions of a workflow or an action: how many executions ended in which way, and how long they took.
+An alias that stands for one version can be given instead of a version. The failure rate counts executions that
+completed, failed or timed out; next to it is its 95% confidence interval (Wilson). Cancelled and unfinished
+executions are counted, but not part of the rate. Times are from the start of the first attempt to the end of
+completed executions.`,
 		Example: `  pawl compare grade@3 grade@4 --since 1d
   pawl compare grade@stable grade@next`,
 		Args: cobra.ExactArgs(2),
@@ -81,8 +82,8 @@ version. Times are from the start of the first attempt to the end of what comple
 			})
 		},
 	}
-	c.Flags().StringVar(&since, "since", "", "only what was created since then: 1d, 90m, or a time as 2026-11-02T10:00:00Z")
-	c.Flags().IntVar(&limit, "limit", 100_000, "look at so many executions of the definition, the latest first")
+	c.Flags().StringVar(&since, "since", "", "only executions created since then: 1d, 90m, or a time such as 2026-11-02T10:00:00Z")
+	c.Flags().IntVar(&limit, "limit", 100_000, "largest number of executions to compare, newest first")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -21,15 +21,15 @@ func DiffCommand(a *app.App) *cobra.Command {
 	var logs bool
 	c := &cobra.Command{
 		Use:   "diff NAME[@VERSION] [NAME[@VERSION]] | ID ID",
-		Short: "Show what differs between two versions of a definition, or between two executions",
-		Long: `Show what changed between two versions of a workflow or an action, as a unified diff of their documents in YAML.
+		Short: "Show the differences between two versions of a definition, or between two executions",
+		Long: `Show the changes between two versions of a workflow or an action, as a unified diff of their documents in YAML.
 
-With one argument that has a version: from that one to the latest. Without a version: from the one before the latest to the latest.
-Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get versions NAME lists the
-versions.
+One argument with a version is compared with the latest version. A name without a version compares the two
+latest versions. Documents are stored in a canonical form, so comments and the order of fields make no
+difference. pawl get versions NAME lists the versions.
 
-With the ids of two executions: what differs in what they were, in what they were given and in how they ended, as a unified diff of both in YAML,
-without ids, times and measurements. Of workflows also how each task ended, and the first task at which they part.`,
+With the IDs of two executions: show how they differ in definition, input and result, as a unified diff in YAML
+without IDs, times and measurements. For workflows also how each task ended, and the first task that differs.`,
 		Example: `  pawl diff grade              what the last registration changed
   pawl diff grade@3            what has changed since
   pawl diff grade@3 grade@4
@@ -56,7 +56,7 @@ without ids, times and measurements. Of workflows also how each task ended, and 
 			})
 		},
 	}
-	c.Flags().BoolVar(&logs, "logs", false, "of two executions, also what they wrote, up to 1 MB of each stream")
+	c.Flags().BoolVar(&logs, "logs", false, "executions: also compare their logs, up to 1 MB of each stream")
 	return c
 }
 

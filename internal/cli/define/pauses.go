@@ -24,13 +24,14 @@ type pausableKind struct {
 }
 
 var pausable = []pausableKind{
-	{"queue", "Let no worker take anything from queues", "Let workers take from queues again, at once",
+	{"queue", "Pause queues: workers take nothing from them", "Resume queues",
 		"  pawl pause queue gpu --reason 'new drivers' --for 1h", (*client.Client).PauseQueue, (*client.Client).ResumeQueue},
-	{"worker", "Give workers nothing more, by their names; what they run goes on", "Give workers work again, at once",
+	{"worker", "Pause workers by name: they get nothing new; running work continues", "Resume workers",
 		"  pawl pause worker build-7 --reason 'its disk is being replaced'", (*client.Client).PauseWorker, (*client.Client).ResumeWorker},
-	{"action", "Let no executions of actions or workflows begin, by their names, tasks included; what runs goes on", "Let executions of actions or workflows begin again, at once",
+	{"action", "Pause actions or workflows: no execution of them begins, tasks included; running ones continue",
+		"Resume actions or workflows",
 		"  pawl pause action deploy --reason 'the region is down' --for 1h", (*client.Client).PauseAction, (*client.Client).ResumeAction},
-	{"execution", "Let workflows start no more tasks, by their ids; tasks that have begun go on", "Let workflows start tasks again, at once",
+	{"execution", "Pause workflow executions by ID: they start no more tasks; running tasks continue", "Resume workflow executions",
 		"  pawl pause execution ex_06h0nb4a2k --reason 'the disks are full'", (*client.Client).PauseExecution, (*client.Client).ResumeExecution},
 }
 
@@ -56,10 +57,11 @@ func (k *pausableKind) subject() string {
 func PauseCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause",
-		Short: "Let nothing be taken from queues, give nothing to workers, begin nothing of actions, or let workflows start nothing",
-		Long: `Pause queues, workers, actions or executions of workflows until they are resumed, or for a while. When the command returns no server hands
-out anything more of what is paused. What runs goes on, and submissions are accepted. pawl get pauses says which queues, workers and actions
-are paused, pawl describe which executions, and pawl why what that holds up.`,
+		Short: "Pause queues, workers, actions or workflows",
+		Long: `Pause queues, workers, actions or workflow executions until they are resumed, or for a given time. Once the
+command returns, no server hands out work of the paused object. Running work continues, and submissions are
+accepted. pawl get pauses lists paused queues, workers and actions, pawl describe shows a paused execution, and
+pawl why explains what a pause holds up.`,
 	}
 	for _, k := range pausable {
 		var o api.PauseOrder
@@ -87,11 +89,12 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 			},
 		}
 		f := one.Flags()
-		f.StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
-		f.StringVar(&o.By, "by", "", "who pauses it; the user of this system by default")
-		app.DurationVar(f, &span, "for", "after which it goes on by itself; without it when it is resumed")
+		f.StringVar(&o.Reason, "reason", "", "reason, kept for later readers")
+		f.StringVar(&o.By, "by", "", "who pauses it (default: the current user)")
+		app.DurationVar(f, &span, "for", "length of the pause, for example 2h; without it the pause lasts until resumed")
 		if k.name == "execution" {
-			f.StringVar(&o.Timers, "timers", "run", "whether timeouts of the workflow, and sleeps and waits among its tasks, run on (run) or stand still (stop)")
+			f.StringVar(&o.Timers, "timers", "run",
+				"workflows: whether timeouts, sleeps and waits continue (run) or stop during the pause (stop)")
 		}
 		c.AddCommand(one)
 	}
@@ -99,7 +102,7 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 }
 
 func ResumeCommand(a *app.App) *cobra.Command {
-	c := &cobra.Command{Use: "resume", Short: "Let queues, workers, actions or workflows that are paused go on"}
+	c := &cobra.Command{Use: "resume", Short: "Resume queues, workers, actions or workflows"}
 	for _, k := range pausable {
 		var o api.ResumeOrder
 		one := &cobra.Command{
@@ -120,8 +123,8 @@ func ResumeCommand(a *app.App) *cobra.Command {
 				})
 			},
 		}
-		one.Flags().StringVar(&o.By, "by", "", "who resumes it; the user of this system by default")
-		one.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+		one.Flags().StringVar(&o.By, "by", "", "who resumes it (default: the current user)")
+		one.Flags().StringVar(&o.Reason, "reason", "", "reason, kept for later readers")
 		c.AddCommand(one)
 	}
 	return c

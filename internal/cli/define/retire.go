@@ -16,9 +16,10 @@ func RetireCommand(a *app.App) *cobra.Command {
 	var o api.RetireOrder
 	c := &cobra.Command{
 		Use:   "retire NAME…",
-		Short: "Accept nothing new of workflows and actions, or bring them back",
-		Long: `Retire workflows or actions: whoever submits one is refused with the reason, by its name, a version or an alias, and so are schedules and rules.
-Nothing is removed. What has begun goes on, and the tasks of workflows may run it. --undo brings it back as it was.`,
+		Short: "Retire workflows and actions, so that new submissions are refused, or bring them back",
+		Long: `Retire workflows or actions: submissions by name, version or alias are refused with the reason, and so are
+starts by schedules and rules. Nothing is deleted. Running executions continue, and tasks of workflows may still
+run it. --undo brings it back into use.`,
 		Example: `  pawl retire deploy --reason 'use rollout'
   pawl retire deploy --undo`,
 		Args: cobra.MinimumNArgs(1),
@@ -43,8 +44,8 @@ Nothing is removed. What has begun goes on, and the tasks of workflows may run i
 			})
 		},
 	}
-	c.Flags().BoolVar(&o.Undo, "undo", false, "bring it back")
-	c.Flags().StringVar(&o.Reason, "reason", "", "why, for those whose submissions are refused")
-	c.Flags().StringVar(&o.By, "by", "", "who does it; the user of this system by default")
+	c.Flags().BoolVar(&o.Undo, "undo", false, "bring it back into use")
+	c.Flags().StringVar(&o.Reason, "reason", "", "reason, shown to callers whose submissions are refused")
+	c.Flags().StringVar(&o.By, "by", "", "who does it (default: the current user)")
 	return c
 }

@@ -34,15 +34,17 @@ func Command(a *app.App) *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "grade SAMPLES.jsonl --problems PROBLEMS.jsonl",
-		Short: "Grade programs by a benchmark's problems, and estimate pass@k",
-		Long: `Grade programs that models have written, each in a sandbox, and estimate pass@k.
+		Short: "Grade model-written programs with a benchmark's problems, and estimate pass@k",
+		Long: `Grade model-written programs, each in a sandbox, and estimate pass@k.
 
-A line of SAMPLES has task_id (or question_id) and a program: completion, which follows the prompt of the problem, solution or code, which are
-whole programs, or code_list. A line of PROBLEMS is a problem as HumanEval (test, entry_point), MBPP (test_list), EvalPlus (base_input,
-plus_input) or LiveCodeBench (public_test_cases, private_test_cases) has it.
+Each line of SAMPLES has task_id (or question_id) and a program: completion continues the problem's prompt,
+solution and code are whole programs, code_list is a list of them. Each line of PROBLEMS is a problem in the
+format of HumanEval (test, entry_point), MBPP (test_list), EvalPlus (base_input, plus_input) or LiveCodeBench
+(public_test_cases, private_test_cases).
 
-Each result is appended to a file as it comes. The same command again goes on where it was killed or interrupted, and runs again what has no
-verdict because the box broke; such a program is never counted as wrong. Exit code 0 says that all were graded, 1 that some have no verdict.`,
+Each result is appended to a file when it arrives. The same command continues after an interruption, and repeats
+programs that have no verdict because the sandbox failed; these are never counted as wrong. Exit code 0: all
+were graded, 1: some have no verdict.`,
 		Example: `  pawl grade samples.jsonl --problems HumanEval.jsonl
   pawl grade samples.jsonl --problems mbpp.jsonl -k 1,10 --limit cpu=5s -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -59,8 +61,8 @@ verdict because the box broke; such a program is never counted as wrong. Exit co
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.problems, "problems", "", "file of problems, a line of JSON each")
-	f.StringVar(&o.results, "results", "", "file of results (default results.jsonl beside the samples)")
+	f.StringVar(&o.problems, "problems", "", "file of problems, one JSON object per line")
+	f.StringVar(&o.results, "results", "", "file of results (default: results.jsonl next to the samples)")
 	f.IntSliceVarP(&o.ks, "k", "k", []int{1, 10, 100}, "of which pass@k is estimated; by default 1, 10 and 100 where each task has as many samples")
 	f.StringToStringVar(&o.limits, "limit", map[string]string{"cpu": "10s", "wall": "30s"}, "limits of one program or case, as in cpu=5s,memory=1GB")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON)

@@ -133,7 +133,7 @@ func readMemory(path string) (remembered, error) {
 		return remembered{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return remembered{}, fmt.Errorf("%s is no file", path)
+		return remembered{}, fmt.Errorf("%s is not a file", path)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) == 0 {

@@ -63,10 +63,11 @@ func (l *Selection) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.RerunOf, "rerun-of", "", "only the reruns of this execution")
 	f.StringVar(&l.RetryOf, "retry-of", "", "only the retries of this execution")
 	f.StringToStringVar(&l.Labels, "label", nil, "only executions with this label, as in team=grading")
-	f.StringSliceVar(&l.Verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
-	f.StringVar(&l.Since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
-	f.StringVar(&l.Where, "where", "", "only executions that meet this condition, as in 'label.team = docs and status = failed and created > -7d'")
-	f.StringVar(&l.Until, "until", "", "only executions created before then, as with --since")
+	f.StringSliceVar(&l.Verdicts, "verdict", nil, "only executions that ended with one of these: ok, or an error code, for example timeout")
+	f.StringVar(&l.Since, "since", "",
+		"only executions created, or signals accepted, since then: 90m, or a time such as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.Where, "where", "", "only executions that match, for example 'label.team = docs and status = failed and created > -7d'")
+	f.StringVar(&l.Until, "until", "", "only executions created before then, in the form of --since")
 }
 
 // Any reports whether a flag that selects executions was given.

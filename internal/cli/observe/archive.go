@@ -28,16 +28,17 @@ func ExportCommand(a *app.App) *cobra.Command {
 	var file, form string
 	c := &cobra.Command{
 		Use:   "export [ID…]",
-		Short: "Write an archive of executions that have ended, to be looked at elsewhere",
-		Long: `Write executions that have ended into an archive: a workflow with all of its tasks, each with its input and output, history, logs,
-files and the definition that it ran on. Name executions, or select them as pawl get executions does; what a filter selects
-and has not ended is left out, and said.
+		Short: "Export ended executions into an archive, to read on another machine",
+		Long: `Export ended executions into an archive: each workflow with all of its tasks, and each execution with input,
+output, history, logs, files and definition. Name executions, or select them with the flags of pawl get
+executions; selected executions that have not ended are left out and reported.
 
-The archive is a tar: tar tf lists it, sha256sum -c checks what tar has unpacked. It goes to standard output, or to --file, which
-is there whole or not at all; a name that ends in .gz has it compressed. Nothing is hidden in it: inputs, outputs and logs are
-as they were, with whatever a program has printed. Secrets that the operator has named are in no archive, as they are in no row.
+The archive is a tar file: tar tf lists it, sha256sum -c checks the unpacked files. It goes to standard output,
+or to --file, which appears only when complete; a name that ends in .gz is compressed. Nothing is masked:
+inputs, outputs and logs are as recorded, with everything that a program printed. Secrets configured by the
+operator are not in archives, because they are never stored.
 
-pawl open shows it on any machine, with the page and with the commands that only read.`,
+pawl open shows an archive on any machine, with the page and all commands that only read.`,
 		Example: `  pawl export ex_… --file failure.pawl
   pawl export --label run=17 --since 2d --file run17.pawl.gz
   ssh production pawl export ex_… | pawl open -
@@ -72,7 +73,7 @@ pawl open shows it on any machine, with the page and with the commands that only
 		},
 	}
 	flags := c.Flags()
-	flags.StringVarP(&file, "file", "O", "", "where to write the archive; standard output by default")
+	flags.StringVarP(&file, "file", "O", "", "file for the archive (default: standard output)")
 	flags.StringVarP(&form, "output", "o", "", "")
 	l.Flags(flags)
 	for _, name := range []string{"workflow", "where", "output"} { // an archive has whole workflows; a condition and a form are refused with what to do instead

@@ -25,7 +25,7 @@ func DescribeCommand(a *app.App) *cobra.Command {
 	var statuses []string
 	c := &cobra.Command{
 		Use:   "describe ID",
-		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry, webhook or schedule",
+		Short: "Show everything about one execution, signal, inquiry, webhook or schedule",
 		Example: `  pawl describe ex_…
   pawl describe sg_…
   pawl describe iq_…
@@ -66,9 +66,9 @@ func DescribeCommand(a *app.App) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&timed, "timeline", false, "of an execution: when its attempts, or those of its tasks, waited and ran, by the workers that had them")
-	c.Flags().StringVar(&items, "items", "", "of a workflow: the executions of this task, all of them, by index")
-	c.Flags().StringSliceVar(&statuses, "status", nil, "with --items: only those with one of these statuses")
+	c.Flags().BoolVar(&timed, "timeline", false, "executions: when each attempt waited and ran, by worker")
+	c.Flags().StringVar(&items, "items", "", "workflows: all executions of this task, by index")
+	c.Flags().StringSliceVar(&statuses, "status", nil, "with --items: only executions with one of these statuses")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

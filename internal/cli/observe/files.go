@@ -20,11 +20,12 @@ func FilesCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "files ID [FILE]",
-		Short: "List the files that an execution left, or fetch one",
-		Long: `List the files that a program left and that its evaluation collected. With FILE, one of the names in the list, that file
-is written to standard output, or to where --into says, however large it is.
+		Short: "List the files that an execution returned, or fetch one",
+		Long: `List the files that an evaluation collected from its program. With FILE, one of the listed names, that file is
+written to standard output, or to --into, whatever its size.
 
-The files of a workflow are those of its tasks: they are listed with the task and its execution, from which they are fetched.`,
+The files of a workflow are those of its tasks: they are listed with the task and the execution to fetch them
+from.`,
 		Example: `  pawl files ex_…
   pawl files ex_… out/plot.svg --into plot.svg`,
 		Args: cobra.RangeArgs(1, 2),
@@ -48,7 +49,7 @@ The files of a workflow are those of its tasks: they are listed with the task an
 			})
 		},
 	}
-	c.Flags().StringVarP(&into, "into", "O", "", "where to write the file; standard output by default")
+	c.Flags().StringVarP(&into, "into", "O", "", "where to write the file (default: standard output)")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -62,9 +62,9 @@ func GetCommand(a *app.App) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|") + " [NAME]",
-		Short: "List executions, evaluations, actions, their versions, queues, keys, workers, lines, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
-		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
-for them.`,
+		Short: "List executions, evaluations, actions, versions, queues, keys, workers, lines, schedules, signals, rules and more",
+		Long: `List objects of one kind. Executions come newest first; tasks of workflows are included only with --tasks or
+--workflow.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
   pawl get executions --label team=grading -o json
   pawl get executions --where 'label.team in (docs, web) and status = failed and created > -7d'
@@ -105,27 +105,30 @@ for them.`,
 		},
 	}
 	f := c.Flags()
-	f.BoolVarP(&l.Watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
+	f.BoolVarP(&l.Watch, "watch", "w", false, "keep the list on screen and refresh it whenever it changes, running executions first")
 	l.Interval = time.Second
-	app.DurationVar(f, &l.Interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
-	f.IntVar(&l.Limit, "limit", 50, "how many at most")
+	app.DurationVar(f, &l.Interval, "interval", "refresh interval of --watch; for executions and evaluations the shortest one")
+	f.IntVar(&l.Limit, "limit", 50, "largest number of rows")
 	l.Flags(f)
-	f.StringSliceVar(&l.IDs, "id", nil, "only these executions, tasks too, at most 200")
-	f.StringVar(&l.Prefix, "prefix", "", "only executions, tasks too, whose ids begin so, as in ex_01kb")
-	f.StringVar(&l.After, "after", "", "only executions that are newer than this one, by its id; the oldest come first")
-	f.BoolVar(&l.Outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
-	f.BoolVar(&l.Digest, "digest", false, "of evaluations: how each case ended, by one letter: P passed, W wrong answer, T timeout, M out of memory, X exit code, N not run; docs/api.md has all")
-	f.BoolVar(&l.Cases, "cases", false, "of evaluations: how many cases passed, and which did not; with -o json or yaml how each ended")
-	f.BoolVar(&l.Tasks, "tasks", false, "tasks of workflows as well")
+	f.StringSliceVar(&l.IDs, "id", nil, "only these executions, including tasks; at most 200")
+	f.StringVar(&l.Prefix, "prefix", "", "only executions, including tasks, whose ID begins like this, for example ex_01kb")
+	f.StringVar(&l.After, "after", "", "only executions newer than the one with this ID, oldest first")
+	f.BoolVar(&l.Outputs, "outputs", false, "with -o json or yaml: include the outputs")
+	f.BoolVar(&l.Digest, "digest", false,
+		"evaluations: one letter per case: P passed, W wrong answer, T timeout, M out of memory, X exit code, N not "+
+			"run (docs/api.md has all)")
+	f.BoolVar(&l.Cases, "cases", false, "evaluations: how many cases passed and which failed; with -o json or yaml the verdict of each")
+	f.BoolVar(&l.Tasks, "tasks", false, "include tasks of workflows")
 	f.StringVar(&l.Trigger, "trigger", "", "only signals of this trigger")
-	f.StringVar(&l.Subject, "subject", "", "only signals about this")
-	f.StringVar(&l.Source, "source", "", "only signals from this source, as in api")
-	f.StringVar(&l.State, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
-	f.StringVar(&l.Assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
-	f.BoolVar(&l.History, "history", false, "of pauses: everything that was paused and resumed, the latest first")
-	f.StringVar(&l.Queue, "queue", "", "of lines: what waits in this queue")
-	f.StringVar(&l.Key, "key", "", "of lines: what holds this concurrency key, and what waits for it")
-	f.BoolVar(&l.Lost, "lost", false, "of workers: those that the server has lost within a day, the latest first")
+	f.StringVar(&l.Subject, "subject", "", "only signals with this subject")
+	f.StringVar(&l.Source, "source", "", "only signals from this source, for example api")
+	f.StringVar(&l.State, "state", "",
+		"inquiries: open (the default), answered, expired, withdrawn or all; enforcements: ran, held, folded, refused or failed")
+	f.StringVar(&l.Assignee, "assignee", "", "only open inquiries assigned to this person or group:NAME")
+	f.BoolVar(&l.History, "history", false, "pauses: the history of pauses and resumes, newest first")
+	f.StringVar(&l.Queue, "queue", "", "lines: executions waiting in this queue")
+	f.StringVar(&l.Key, "key", "", "lines: executions that hold this concurrency key or wait for it")
+	f.BoolVar(&l.Lost, "lost", false, "workers: those lost within the last day, newest first")
 	f.StringVar(&l.Rule, "rule", "", "only enforcements of this rule")
 	f.StringVar(&l.Signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.Format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)

@@ -22,12 +22,12 @@ func LogsCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "logs ID",
-		Short: "Print what an execution has written",
-		Long: `Print what an execution has written: its standard output to standard output and everything else to standard error,
-byte for byte. With --stream only that stream is printed, to standard output.
+		Short: "Print the logs of an execution",
+		Long: `Print the logs of an execution, byte for byte: its standard output to standard output, everything else to
+standard error. With --stream only that stream is printed, to standard output.
 
-Of a workflow it prints what its tasks have written, those of workflows among its tasks too: line by line, behind the name
-of the task, in the order in which the tasks started. --attempt is then that of each task.`,
+For a workflow the logs of its tasks are printed, including sub-workflows: line by line, with the name of the
+task in front, in the order in which the tasks started. --attempt then selects that attempt of each task.`,
 		Example: `  pawl logs ex_… -f                    until it has ended
   pawl logs ex_… --stream stderr
   pawl logs ex_… --tail 64kB -f        the end of it, and what follows
@@ -43,10 +43,10 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				return exit.Usagef("--grep says nothing to search for: write it as --grep TEXT")
 			}
 			if find.Text != "" && (follow || tail != "") {
-				return exit.Usagef("--grep searches what has been written so far: leave out --follow and --tail")
+				return exit.Usagef("--grep searches the logs written so far: leave out --follow and --tail")
 			}
 			if q.Before != "" && (follow || find.Text != "" || sum) {
-				return exit.Usagef("--before is for what has been written so far: leave out --follow, --grep and --summary")
+				return exit.Usagef("--before is for logs written so far: leave out --follow, --grep and --summary")
 			}
 			if tail != "" {
 				size, err := api.ParseSize(tail)
@@ -107,14 +107,15 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 			})
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "follow until the execution has ended")
 	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
-	c.Flags().BoolVar(&sum, "summary", false, "how many bytes each attempt wrote to each stream, and when, in the place of the logs")
-	c.Flags().StringVar(&tail, "tail", "", "only about so much of the end, as in 64kB")
-	c.Flags().StringVar(&q.Before, "before", "", "only what comes before this chunk, as in 1.42 for number 42 of attempt 1 (-o json shows both); with --tail the end of that")
-	c.Flags().StringVar(&find.Text, "grep", "", "only the lines that have this, to standard output; a long line is cut around it")
-	c.Flags().BoolVar(&find.Regexp, "regexp", false, "--grep is a regular expression, as in (?i)error|panic")
+	c.Flags().BoolVar(&sum, "summary", false, "instead of logs, print how many bytes each attempt wrote to each stream, and when")
+	c.Flags().StringVar(&tail, "tail", "", "only about this much of the end, for example 64kB")
+	c.Flags().StringVar(&q.Before, "before", "",
+		"only the part before this chunk, for example 1.42 for chunk 42 of attempt 1 (-o json shows both)")
+	c.Flags().StringVar(&find.Text, "grep", "", "only lines that contain this text; long lines are cut around it")
+	c.Flags().BoolVar(&find.Regexp, "regexp", false, "treat --grep as a regular expression, for example (?i)error|panic")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk, or a line of --grep with its place, per line"
 	return c
@@ -190,7 +191,7 @@ func EventsCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "events ID",
-		Short: "Print an execution's history: every event, in order, without gaps",
+		Short: "Print the history of an execution: every event, in order",
 		Example: `  pawl events ex_… -f                until it has ended
   pawl events ex_… --after 12 -o json  an event per line`,
 		Args: cobra.ExactArgs(1),
@@ -240,7 +241,7 @@ func EventsCommand(a *app.App) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "follow until the execution has ended")
 	c.Flags().Int64Var(&after, "after", 0, "only events with a greater number")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table, or json: an event per line"

@@ -32,10 +32,11 @@ func WaitCommand(a *app.App) *cobra.Command {
 	var o waitOptions
 	c := &cobra.Command{
 		Use:   "wait (--label NAME=VALUE | ID...)",
-		Short: "Wait until executions have ended, and print how each did",
-		Long: `Wait until everything that was submitted with a label has ended, or the executions that are named. A line for each outcome goes to
-standard output, of a label as it comes, of ids in the order in which they are given: the id, the verdict (ok, or the code of the error), exit
-code, processor time, memory, and the error's first line. Progress goes to standard error. Exit code 0 says that all were ok, 3 that one was not.`,
+		Short: "Wait until executions have ended, and print the result of each",
+		Long: `Wait until all executions with a label, or the named executions, have ended. One line per execution goes to
+standard output, for a label as they end, for IDs in the given order: ID, verdict (ok, or the error code), exit
+code, processor time, memory, and the first line of the error. Progress goes to standard error. Exit code 0: all
+were ok, 3: at least one was not.`,
 		Example: `  pawl wait --label run=17
   pawl wait --label run=17 -o json --outputs      a line of JSON for each, with its output
   pawl wait ex_06e9v1t4m8kz0x2c5q7rbjwyna`,
@@ -62,8 +63,8 @@ code, processor time, memory, and the error's first line. Progress goes to stand
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.label, "label", "", "the label, as in run=17")
-	f.StringVar(&o.after, "after", "", "go on behind the outcome with this cursor, as -o json prints it")
+	f.StringVar(&o.label, "label", "", "label of the executions, for example run=17")
+	f.StringVar(&o.after, "after", "", "continue after the outcome with this cursor, as printed by -o json")
 	f.BoolVar(&o.outputs, "outputs", false, "with -o json: what each has put out as well")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON)
 	f.Lookup("output").Usage = "table: a line for each outcome; json: a line of JSON for each"

@@ -19,10 +19,10 @@ func WhyCommand(a *app.App) *cobra.Command {
 	var rule string
 	c := &cobra.Command{
 		Use:   "why ID...",
-		Short: "Say what an execution or a schedule is waiting for and what would unblock it, or why a rule has fired or not",
-		Long: `Say what an execution or a schedule is waiting for, and what would unblock it; of a signal (sg_…), which rules have started something for it
-and why the others have not, part by part of their conditions with the values that these had; of a rule (rule:NAME), how it
-stands and what became of the latest signals that it listens to.`,
+		Short: "Explain what an execution or schedule is waiting for, or why a rule did or did not fire",
+		Long: `Explain what an execution or a schedule is waiting for, and what would unblock it. For a signal (sg_…): which
+rules started something and why the others did not, clause by clause with the values that were compared. For a
+rule (rule:NAME): its state and its decisions on the latest signals.`,
 		Example: `  pawl why ex_…
   pawl why sg_… --rule clean-disk
   pawl why rule:clean-disk
@@ -62,7 +62,7 @@ stands and what became of the latest signals that it listens to.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&rule, "rule", "", "of a signal: about this rule only, whatever it listens to")
+	c.Flags().StringVar(&rule, "rule", "", "signals: only this rule, even if it listens to other triggers")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -46,13 +46,14 @@ type backup struct {
 func BackupCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
-		Short: "Copy everything that Pawl keeps into a directory, also while it works",
-		Long: `Copy the database, its logs and the blobs into a directory, which is made and must be empty. Servers and commands may
-work meanwhile: what was acknowledged before the backup began is in it. PostgreSQL is copied with pg_dump, which must be
-installed. The settings are those of the server: run it as its user, with its --state-dir, --store and --blobs. What lies in
-a bucket of S3 stays there, and is not copied.
+		Short: "Copy everything that Pawl keeps into a directory, without stopping it",
+		Long: `Copy the database, its logs and the blobs into a directory, which is created and must be empty. Servers and
+commands may keep working: everything acknowledged before the backup began is included. PostgreSQL is copied
+with pg_dump, which must be installed. Settings are those of the server: run the command as the server's user,
+with its --state-dir, --store and --blobs. Content in an S3 bucket stays there and is not copied.
 
-pawl restore makes a state directory or a database of it. docs/operations.md has both, step by step.`,
+pawl restore creates a state directory or a database from the copy. docs/operations.md describes both step by
+step.`,
 		Example: `  pawl backup /var/backups/pawl-2026-11-22
   pawl backup /var/backups/pawl-2026-11-22 --store postgres://pawl@db.example.com/pawl`,
 		Args: cobra.ExactArgs(1),
@@ -67,12 +68,12 @@ pawl restore makes a state directory or a database of it. docs/operations.md has
 func RestoreCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore DIR",
-		Short: "Make a state directory or a PostgreSQL database of a backup",
-		Long: `Restore what pawl backup has copied: to the state directory, which must be empty or not there, or with --store postgres://…
-to a database that has no Pawl in it (with pg_restore, which must be installed). Nothing is ever written over.
+		Short: "Create a state directory or a PostgreSQL database from a backup",
+		Long: `Restore a backup: into the state directory, which must be empty or absent, or with --store postgres://… into a
+database without Pawl data (with pg_restore, which must be installed). Existing data is never overwritten.
 
-What was running when the backup was made is tried again once a server works on what was restored: never let two of them
-work on the same tasks, one on the original and one on the copy.`,
+Work that was running when the backup was made is tried again once a server uses the restored data. Never run
+the original and the copy at the same time: both would do the same work.`,
 		Example: `  pawl restore /var/backups/pawl-2026-11-22 --state-dir /var/lib/pawl
   pawl doctor --verify --state-dir /var/lib/pawl`,
 		Args: cobra.ExactArgs(1),
@@ -253,7 +254,8 @@ func (b *backup) write(dir string) error {
 func readBackup(dir string) (b backup, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, backupNote))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return b, exit.Usagef("%s is no backup, or one that was broken off: it has no %s, which pawl backup writes last", dir, backupNote)
+		return b, exit.Usagef("%s is not a backup, or one that was broken off: it has no %s, which pawl backup writes last", dir,
+			backupNote)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &b)

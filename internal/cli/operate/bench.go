@@ -17,17 +17,17 @@ func BenchCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this machine: throughput, latency, and whether everything was in order",
-		Long: `Submit executions to an engine in this process, work them off, and read every history back.
+		Short: "Measure throughput and latency of this machine, and check the results",
+		Long: `Submit executions to an engine in this process, run them, and check every history.
 
   noop     executions that do nothing: the cost of Pawl itself
   chain    workflows of three tasks, one after the other
   fanout   workflows of one task, then --width tasks, then one
   eval     evaluations of Python's print(1) in the sandbox
 
-With --submit bulk everything is submitted in batches and worked off as it comes. With --submit one, --concurrency clients
-each submit one, wait until it has ended, and submit the next; with --concurrency 1 that is the latency of an idle system.
-The database is a fresh temporary file with full durability unless --store names one.`,
+With --submit bulk, all executions are submitted in batches and run as they arrive. With --submit one, each of
+--concurrency clients submits one, waits until it has ended, and submits the next; --concurrency 1 measures the
+latency of an idle system. The database is a temporary file with full durability unless --store names one.`,
 		Example: `  pawl bench --workload noop --count 20000
   pawl bench --workload noop --submit one --concurrency 100
   pawl bench --workload eval --count 200 -o json
@@ -69,11 +69,11 @@ The database is a fresh temporary file with full durability unless --store names
 	}
 	fl := c.Flags()
 	fl.StringVar(&o.Workload, "workload", "noop", "one of "+strings.Join(loadtest.Workloads, ", "))
-	fl.IntVar(&o.Count, "count", 0, "how many (default 20000 noop, 2000 chain, 20 fanout, 200 eval)")
-	fl.IntVar(&o.Concurrency, "concurrency", 0, "how many clients submit at once (default 4 in bulk, 100 one by one)")
+	fl.IntVar(&o.Count, "count", 0, "number of executions (default 20000 noop, 2000 chain, 20 fanout, 200 eval)")
+	fl.IntVar(&o.Concurrency, "concurrency", 0, "clients that submit at the same time (default 4 in bulk, 100 one by one)")
 	fl.StringVar(&o.Submit, "submit", "", "bulk, or one (default bulk; one with --concurrency 1)")
-	fl.IntVar(&o.Width, "width", 100, "how wide fanout is")
-	fl.IntVar(&o.Repeat, "repeat", 1, "run this often, on fresh databases, and print the median run")
+	fl.IntVar(&o.Width, "width", 100, "tasks per fanout workflow")
+	fl.IntVar(&o.Repeat, "repeat", 1, "number of runs, each on a fresh database; the median run is printed")
 	_ = c.RegisterFlagCompletionFunc("workload", cobra.FixedCompletions(loadtest.Workloads, cobra.ShellCompDirectiveNoFileComp))
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c

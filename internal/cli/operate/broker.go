@@ -18,8 +18,8 @@ import (
 func BrokerCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "broker",
-		Short: "Look at the message broker between servers and workers",
-		Long:  `Look at what lies in the message broker that --broker or PAWL_BROKER names. docs/brokers.md says what a broker is for.`,
+		Short: "Inspect the message broker between servers and workers",
+		Long:  `Inspect the message broker named by --broker or PAWL_BROKER. docs/brokers.md explains what a broker is for.`,
 		Args:  cobra.NoArgs,
 	}
 	c.AddCommand(deadLettersCommand(a))
@@ -31,14 +31,14 @@ func deadLettersCommand(a *app.App) *cobra.Command {
 	var redrive, drop bool
 	c := &cobra.Command{
 		Use:   "dead",
-		Short: "List the letters that no server could read, send them again or drop them",
-		Long: `List the letters that no server could read. Each was sent by a worker and is broken, of another version of Pawl, signed with another
-token, or ended the servers that read it. They are kept for 7 days, the latest 10,000 of them and
-64 MB at most; of calls that were not for reports or logs only the reason is kept. A dead letter changes no execution: its worker has
-sent the same again, or was lost and its work was done again.
+		Short: "List dead letters, which no server could read; send them again or delete them",
+		Long: `List dead letters: messages of workers that no server could read, because they are damaged, come from another
+version of Pawl, are signed with another token, or crashed the servers that read them. The latest 10,000, at
+most 64 MB, are kept for 7 days; of calls other than reports and logs only the reason is kept. A dead letter
+changes no execution: its worker sent the same again, or was lost and its work was repeated.
 
-To send them again, as after an upgrade that can read them, is safe: what is over by now is refused. Calls that were not for reports or
-logs are deleted instead, since their workers have asked again.`,
+Sending them again is safe, for example after an upgrade: servers refuse outdated ones. Calls other than reports
+and logs are deleted instead, because their workers have already repeated them.`,
 		Example: `  pawl broker dead
   pawl broker dead --redrive`,
 		Args: cobra.NoArgs,

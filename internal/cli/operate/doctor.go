@@ -37,9 +37,10 @@ func DoctorCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this machine and this configuration, and say what to do about what is missing",
-		Long: `Check what Pawl needs here: the state directory, the database (every promise that its rows can show), the broker if one is named, the
-runtime in which code runs, the languages, the server's address. Exits with 1 when Pawl cannot work as it is configured.`,
+		Short: "Check this machine and this configuration, and say how to fix problems",
+		Long: `Check what Pawl needs on this machine: the state directory, the database and its invariants, the broker if one
+is named, the runtime for code, the languages, and the server's address. The exit code is 1 if Pawl cannot work
+with this configuration.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := app.Interruptible(cmd.Context())
@@ -244,7 +245,8 @@ func checkEnvironment() []checkup {
 		}) {
 			continue
 		}
-		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + config.SettingKeys()})
+		all = append(all, checkup{What: "environment", Say: "$" + name + " is not a setting of Pawl's",
+			Fix: "the settings are " + config.SettingKeys()})
 	}
 	return all
 }

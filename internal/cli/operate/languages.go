@@ -14,11 +14,11 @@ func LanguagesCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "languages",
-		Short: "List the languages that evaluations can be written in, and which of them this machine has",
-		Long: `List the languages that code here may be written in, and look for their tools. With -o yaml each comes with its whole
-profile: how its programs are built and run, what they see, and their limits unless they are given others.
+		Short: "List the languages for evaluations, and which of them this machine has",
+		Long: `List the languages that code can be written in, and look for their tools. With -o yaml each is printed with its
+whole profile: how programs are built and run, what they can see, and their default limits.
 
-The configuration file may add languages, which this machine's workers then offer to their server as well:
+The configuration file can add languages, which the workers of this machine then also offer to their server:
 
   languages:
     lua:
@@ -43,7 +43,7 @@ The configuration file may add languages, which this machine's workers then offe
       override: false              # true: it takes a built-in language's place
 
 {tool}, {file}, {sources} (the source and the files of its kind), {program}, {memory} (the limit in bytes) and
-{processors} (how many the program may use) are filled in.`,
+{processors} (how many the program may use) are replaced by their values.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := languages(cmd.Context(), a)

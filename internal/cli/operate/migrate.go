@@ -18,18 +18,18 @@ import (
 func MigrateCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the schema of a PostgreSQL database up to date, or see how far it is",
-		Long: `Every server brings the schema up to date when it starts, under a lock: with several, one does it and the others wait.
-These commands are for when servers may not change the schema, or to see what they would do.
+		Short: "Update the schema of a PostgreSQL database, or show its state",
+		Long: `Every server updates the schema when it starts, under a lock: of several servers, one does it and the others
+wait. Use these commands if servers may not change the schema, or to see what they would do.
 
-A schema that is newer than this program is refused, and so is one that belongs to another program.`,
+A schema that is newer than this program, or belongs to another program, is refused.`,
 		Example: `  pawl migrate status --store postgres://pawl@db.example.com/pawl
   PAWL_STORE_FILE=/run/secrets/dsn pawl migrate up`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "up", Short: "Apply the migrations that are missing", Args: cobra.NoArgs,
+		Use: "up", Short: "Apply missing migrations", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return migrations(cmd.Context(), a, true) },
 	}, &cobra.Command{
 		Use: "status", Short: "List the migrations and when they were applied; changes nothing", Args: cobra.NoArgs,

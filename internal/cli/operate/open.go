@@ -32,16 +32,17 @@ func OpenCommand(a *app.App, run func(a *app.App, args []string) int) *cobra.Com
 	var documents bool
 	c := &cobra.Command{
 		Use:   "open FILE|- [-- COMMAND…]",
-		Short: "Look at an archive of executions, on any machine",
-		Long: `Open an archive that pawl export has written: serve the web page and the API on it until Ctrl-C, or run one command on it that reads
-(` + strings.Join(reading, ", ") + `) and end with its exit code.
+		Short: "Show an archive of executions, on any machine",
+		Long: `Open an archive written by pawl export: serve the web page and the API on it until Ctrl-C, or run one
+reading command on it (` + strings.Join(reading, ", ") + `) and exit with its code.
 
-The archive is unpacked into a temporary directory with a database of its own, which is removed at the end; the database and the state
-directory of this machine are not touched. All of the archive is checked first: each checksum, each history, and that every value
-is one that a server could have had. It is read-only: nothing of it runs, and everything that would change something is refused.
+The archive is unpacked into a temporary directory with its own database, which is removed at the end; the database
+and the state directory of this machine are not touched. The whole archive is checked first: checksums, histories,
+and that every value is possible on a server. The archive is read-only: nothing in it runs, and every request that
+would change something is refused.
 
-With --definitions it prints the actions and workflows that the executions ran on instead, the latest version of each, which pawl apply
-registers on a server where they are to run again.`,
+With --definitions the command instead prints the actions and workflows of the executions, the latest version of
+each, which pawl apply registers on a server where they should run again.`,
 		Example: `  pawl open failure.pawl
   pawl open failure.pawl -- describe ex_…
   pawl open failure.pawl --definitions | pawl apply -
@@ -66,8 +67,8 @@ registers on a server where they are to run again.`,
 			return open(cmd.Context(), a, args[0], listen, args[1:], run)
 		},
 	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address of this machine that the page and the API are served on; port 0 takes a free one")
-	c.Flags().BoolVar(&documents, "definitions", false, "print the definitions of the archive, as pawl apply takes them")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address for the page and the API; port 0 picks a free port")
+	c.Flags().BoolVar(&documents, "definitions", false, "print the definitions of the archive, in the form that pawl apply reads")
 	return c
 }
 

@@ -53,8 +53,8 @@ func UICommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ui",
 		Short: "Open the web page of the server",
-		Long: `Print the address of the web page and, in a terminal, open it in a browser. It is that of the server named by --server, or else
-that of the pawl server that works on the state directory.`,
+		Long: `Print the address of the web page and, in a terminal, open it in a browser. The page belongs to the server named
+by --server, or else to the server on this state directory.`,
 		Example: `  pawl ui
   pawl ui --print
   pawl ui --server https://pawl.example.org`,

@@ -22,12 +22,13 @@ func ServerCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "server",
 		Short: "Serve the API, with workers in this process",
-		Long: `Serve the HTTP API on an address, with an engine and workers in this process. Everything is kept in the state
-directory; what was unfinished when it stopped, or was killed, goes on.
+		Long: `Serve the HTTP API on an address, with an engine and workers in this process. All data is kept in the state
+directory; unfinished work continues after a restart, even if the process was killed.
 
-Without a token it answers on loopback addresses only. SIGTERM (or Ctrl-C) drains: nothing new is started, what runs may
-finish within --grace, and what does not is taken up by the next server. A second one ends it at once.
-Should its engine, its listener or its worker end by itself, the server ends as well, with exit code 1.`,
+Without a token, the server only listens on loopback addresses. SIGTERM (or Ctrl-C) drains: nothing new is
+started, running work may finish within --grace, and the rest is continued by the next server. A second signal
+ends the process immediately. If the engine, the listener or the worker fails, the server stops with exit code
+1.`,
 		Example: `  pawl server
   pawl server --listen 0.0.0.0:7411 --token-file /run/secrets/pawl
   curl -s http://127.0.0.1:7411/openapi.json`,
@@ -45,10 +46,11 @@ Should its engine, its listener or its worker end by itself, the server ends as 
 		},
 	}
 	config.Declare(c.Flags(), "server")
-	c.Flags().BoolVar(&noWorker, "no-worker", false, "run nothing in this process: workers are elsewhere")
-	c.Flags().BoolVar(&local, "local", false, "serve no address, only commands and clients of this user on the state directory, and end 3s after the last has left")
+	c.Flags().BoolVar(&noWorker, "no-worker", false, "run no work in this process; workers run elsewhere")
+	c.Flags().BoolVar(&local, "local", false,
+		"listen on no address: serve only this user's commands on the state directory, and stop 3s after the last one")
 	grace = 20 * time.Second
-	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may continue when this process is told to stop")
 	return c
 }
 
@@ -119,6 +121,6 @@ func serve(ctx context.Context, a *app.App, listen string, works bool, grace tim
 		}
 		return r.Failure()
 	case <-presses.Pressed:
-		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is taken up by the next server")}
+		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; running work is continued by the next server")}
 	}
 }

@@ -29,8 +29,9 @@ import (
 // Verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
 func Verifying(a *app.App, doctor *cobra.Command) *cobra.Command {
 	var verify, replay bool
-	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; its schema stays as it is; 1 when one is broken")
-	doctor.Flags().BoolVar(&replay, "replay", false, "with --verify: let the rules decide every history once more, and compare (docs/replay.md)")
+	doctor.Flags().BoolVar(&verify, "verify", false,
+		"only check every row of the database against the documented invariants, also while servers use it; exit code 1 on a violation")
+	doctor.Flags().BoolVar(&replay, "replay", false, "with --verify: also replay every history and compare (docs/replay.md)")
 	otherwise := doctor.RunE
 	doctor.RunE = func(cmd *cobra.Command, args []string) error {
 		if replay && !verify {

@@ -26,17 +26,19 @@ func WorkerCommand(a *app.App) *cobra.Command {
 	var grace time.Duration
 	c := &cobra.Command{
 		Use:   "worker",
-		Short: "Run work for a server elsewhere",
-		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
-time: what it was running when it was lost is tried again elsewhere. With --broker it works through a message broker
-that servers serve as well (pawl server --broker), and needs to reach nothing else; docs/brokers.md says when to take one. Started again on the same state directory before its
-lease runs out, it goes on with the containers that it had started. A server that does not answer is waited for; one that
-refuses the worker, by its token or its version, ends it with exit code 1.
+		Short: "Run work for a server on another machine",
+		Long: `Take work from a server's queues and run it on this machine. The worker needs no database, and may come and go
+at any time: work of a lost worker is tried again elsewhere. With --broker it uses a message broker that servers
+also use (pawl server --broker), and needs to reach nothing else; docs/brokers.md says when to use one. A worker
+that is restarted on the same state directory before its lease ends keeps the containers that it had started. It
+waits for a server that does not answer; if a server refuses the worker because of its token or version, it
+stops with exit code 1.
 
-With --labels it gets, beside what any worker of its queues may run, what asks for some of these labels (worker_labels in
-a definition, --worker-label of pawl run and pawl eval): an execution goes only to a worker that has all that it asks for.
+With --labels it also gets executions that require some of these labels (worker_labels in a definition,
+--worker-label of pawl run and pawl eval): an execution only goes to a worker that has all labels it requires.
 
-SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish within --grace. A second one ends it at once.`,
+SIGTERM (or Ctrl-C) drains: the worker takes nothing new, and running work may finish within --grace. A second
+signal ends it immediately.`,
 		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
   pawl worker --server https://pawl.example.com --token-file token --queues gpu
   pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu
@@ -45,9 +47,9 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return work(cmd.Context(), a, name, grace) },
 	}
-	c.Flags().StringVar(&name, "name", "", "name for people (default the host's name and the process id)")
+	c.Flags().StringVar(&name, "name", "", "name, for people (default: host name and process ID)")
 	grace = 20 * time.Second
-	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may continue when this process is told to stop")
 	return c
 }
 
@@ -145,6 +147,6 @@ func work(ctx context.Context, a *app.App, name string, grace time.Duration) err
 		return err
 	case <-presses.Pressed:
 		w.Abandon() // or what is killed now would be reported as cancelled
-		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is tried again elsewhere")}
+		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; running work is tried again elsewhere")}
 	}
 }

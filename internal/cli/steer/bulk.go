@@ -24,8 +24,8 @@ type bulk struct {
 func (b *bulk) flags(c *cobra.Command) {
 	b.Limit = api.BulkLimit
 	b.Selection.Flags(c.Flags())
-	c.Flags().BoolVar(&b.dry, "dry-run", false, "with flags that select executions: only say which")
-	c.Flags().BoolVar(&b.yes, "yes", false, "with flags that select executions: do it; without it they are only listed")
+	c.Flags().BoolVar(&b.dry, "dry-run", false, "with flags that select executions: only list them")
+	c.Flags().BoolVar(&b.yes, "yes", false, "with flags that select executions: confirm; otherwise they are only listed")
 }
 
 // selects reports whether a flag that selects executions was given; named are the executions that were named.

@@ -34,13 +34,14 @@ func RerunCommand(a *app.App) *cobra.Command {
 	var o rerunOptions
 	c := &cobra.Command{
 		Use:   "rerun ID | --where CONDITION",
-		Short: "Run a finished execution again from where it failed, as a new execution that is linked to it",
-		Long: `Run a finished execution again, as a new execution that is linked to it; the old one never changes. Of a workflow, a task that completed
-keeps its outcome when it has the same to do and nothing before it runs again; what failed, timed out, was cancelled or did not start
-runs, with everything after it. --plan says what would be reused and what would run, and why, and changes nothing.
+		Short: "Rerun a finished execution from where it failed, as a new execution",
+		Long: `Rerun a finished execution as a new execution that refers to the old one, which never changes. Of a workflow,
+completed tasks keep their results if their work and input are the same and no task before them runs again;
+tasks that failed, timed out, were cancelled or did not start run again, and so do all tasks after them. --plan
+prints what would be reused, what would run, and why, and changes nothing.
 
-With flags that select executions, up to 10,000 that have ended and have not completed run again, a few at a time, in an execution of its
-own, whose tasks say which became which. Cancelled, it starts no more of them.`,
+With flags that select executions, up to 10,000 ended executions that did not complete are rerun, a few at a
+time, by one execution whose tasks show which became which. Cancelling it starts no more of them.`,
 		Example: `  pawl rerun ex_… --plan
   pawl rerun ex_… --wait                              stay until it has ended
   pawl rerun ex_… --from deploy                       this task and everything after it
@@ -67,7 +68,7 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 			case o.many.atOnce < 1: // 0 of the API is its default
 				return exit.Usagef("--at-once %d: give 1 or more, or leave it out for 10", o.many.atOnce)
 			case o.failed && len(o.from) > 0:
-				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
+				return exit.Usagef("--failed is the default without --from: leave out one of them")
 			case len(o.only) > 0 && (o.failed || len(o.from) > 0):
 				return exit.Usagef("--only runs tasks alone, --from and --failed with everything after them: leave out one of them")
 			}
@@ -90,16 +91,20 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
-	f.StringArrayVar(&o.from, "from", nil, "a task, an item of it as in 'test[3]', or a path to one in a workflow among the tasks as in 'deploy/verify[3]', that runs again though it completed; also several times")
-	f.StringArrayVar(&o.only, "only", nil, "a task, an item of it, or a path, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
-	f.StringArrayVar(&o.give, "give", nil, "the output of a task, an item of it, or a path, as in build=JSON or 'test[3]=@FILE': it ends with that and does not run; also several times")
-	f.StringVar(&o.by, "by", "", "with --give: who gives it; the user of this system unless it is given")
-	f.StringVar(&o.Input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
-	f.StringArrayVar(&o.Set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
-	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
-	f.BoolVar(&o.plan, "plan", false, "say what would be reused and what would run, and why; nothing happens")
-	f.BoolVar(&o.wait, "wait", false, "watch it until it has ended, and exit as it did")
+	f.BoolVar(&o.failed, "failed", false, "rerun failed tasks and the tasks after them (the default)")
+	f.StringArrayVar(&o.from, "from", nil,
+		"task to run again although it completed: build, item 'test[3]', or 'deploy/verify[3]' in a sub-workflow; may be repeated")
+	f.StringArrayVar(&o.only, "only", nil,
+		"run only this task, item or path: earlier results are reused, later tasks left out; may be repeated")
+	f.StringArrayVar(&o.give, "give", nil,
+		"output to use instead of running a task or item: build=JSON or 'test[3]=@FILE'; may be repeated")
+	f.StringVar(&o.by, "by", "", "with --give: who supplies the output (default: the current user)")
+	f.StringVar(&o.Input, "input", "", "new input as JSON, or @FILE (@- for standard input)")
+	f.StringArrayVar(&o.Set, "set", nil,
+		"one field of the input, for example limit=5 or user.name=ada; the value is read as JSON, else as text")
+	f.StringVar(&o.definition, "definition", "", "definition for the rerun: same (default), latest, or name@version")
+	f.BoolVar(&o.plan, "plan", false, "print what would be reused, what would run, and why; nothing runs")
+	f.BoolVar(&o.wait, "wait", false, "watch it until it ends, and exit with its result")
 	o.many.flags(f)
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	return c

@@ -23,7 +23,7 @@ type rerunMany struct {
 func (m *rerunMany) flags(f *pflag.FlagSet) {
 	m.Limit = 1 // a limit of 0 is refused when the selection is read; the server bounds the number of reruns itself
 	m.Selection.Flags(f)
-	f.IntVar(&m.atOnce, "at-once", 10, "with flags that select executions: how many reruns may be under way")
+	f.IntVar(&m.atOnce, "at-once", 10, "with flags that select executions: reruns in progress at the same time")
 }
 
 // allDetails asks for the details of all executions of a plan: a program is given them, a person the first.

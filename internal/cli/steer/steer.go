@@ -18,17 +18,20 @@ import (
 )
 
 func CancelCommand(a *app.App) *cobra.Command {
-	return endCommand(a, "cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
-once the worker has confirmed that nothing is left running; --wait says how long to wait for that. A workflow first runs its tasks with
-always(), cancelled(), failed() or !success(), for at most its cleanup_timeout: a second cancel ends that at once. Flags select executions instead of ids,
-as they do for pawl get: without --yes they are only listed.`,
+	return endCommand(a, "cancel", "Cancel executions",
+		`Cancel executions. An execution that no worker holds ends at once. If a worker runs it, the worker stops
+it, and it is cancelled once the worker has confirmed that nothing of it is left running; --wait is the longest wait
+for that. A workflow first runs its tasks with always(), cancelled(), failed() or !success(), for at most its
+cleanup_timeout; a second cancel ends this clean-up at once. Flags select executions instead of IDs, as for pawl get;
+without --yes they are only listed.`,
 		(*client.Client).Cancel, (*client.Client).CancelMany)
 }
 
 func KillCommand(a *app.App) *cobra.Command {
-	return endCommand(a, "kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
-has confirmed that nothing is left of it. A workflow runs no clean-up, or ends the one that it runs. Flags select executions instead of ids, as they do for pawl get: without --yes
-they are only listed.`,
+	return endCommand(a, "kill", "Kill running executions, without clean-up",
+		`Kill running executions, with all processes that they started. They are cancelled once the worker has
+confirmed that nothing of them is left running. A workflow runs no clean-up, or ends the one in progress.
+Flags select executions instead of IDs, as for pawl get; without --yes they are only listed.`,
 		(*client.Client).Kill, (*client.Client).KillMany)
 }
 
@@ -73,9 +76,9 @@ func endCommand(a *app.App, verb, short, long string, end func(*client.Client, c
 		},
 	}
 	b.flags(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	c.Flags().StringVar(&reason, "reason", "", "reason, kept for later readers")
 	wait = 10 * time.Second
-	app.DurationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
+	app.DurationVar(c.Flags(), &wait, "wait", "how long to wait until it has ended")
 	return c
 }
 
@@ -91,9 +94,10 @@ func RetryCommand(a *app.App) *cobra.Command {
 	var b bulk
 	c := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Run a finished execution's request again, as a new execution",
-		Long: `Run a finished execution's request again, as a new execution. Flags select executions instead of an id, as they do for
-pawl get: of these, what has failed, timed out or was cancelled, unless --status says otherwise. Without --yes they are only listed.`,
+		Short: "Submit the request of a finished execution again, as a new execution",
+		Long: `Submit the request of a finished execution again, as a new execution. Flags select executions instead of an ID,
+as for pawl get: by default those that failed, timed out or were cancelled; --status chooses others. Without
+--yes they are only listed.`,
 		Example: `  pawl retry ex_…
   pawl retry ex_… --wait                              stay until it has ended
   pawl retry --label team=docs --since 1h             list what would be run again
@@ -130,6 +134,6 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
 		},
 	}
 	b.flags(c)
-	c.Flags().BoolVar(&wait, "wait", false, "watch it until it has ended, and exit as it did")
+	c.Flags().BoolVar(&wait, "wait", false, "watch it until it ends, and exit with its result")
 	return c
 }

@@ -21,8 +21,9 @@ type cacheFlags struct {
 // declare adds the flags. without is the help text of --no-cache.
 func (o *cacheFlags) declare(f *pflag.FlagSet, without string) {
 	o.flags = f
-	app.DurationVar(f, &o.ttl, "cache", "end with the outcome of what had the same to do and completed at most so long ago, as in 1h, and keep its own for others (docs/cache.md)")
-	f.StringVar(&o.key, "cache-key", "", "with --cache: text that stands for what it is given, for where the input has parts that do not matter")
+	app.DurationVar(f, &o.ttl, "cache",
+		"reuse the result of an identical execution up to this old, for example 1h, or cache this one's (docs/cache.md)")
+	f.StringVar(&o.key, "cache-key", "", "with --cache: cache key in place of the input, for inputs with irrelevant parts")
 	f.BoolVar(&o.without, "no-cache", false, without)
 }
 

@@ -37,15 +37,18 @@ type caseOptions struct {
 }
 
 func (o *caseOptions) declare(f *pflag.FlagSet) {
-	f.StringVar(&o.dir, "cases", "", "directory of cases: NAME.in is what the program reads, NAME.out or NAME.ans what it should write")
+	f.StringVar(&o.dir, "cases", "", "directory of test cases: NAME.in is the input, NAME.out or NAME.ans the expected output")
 	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
-	f.StringVar(&o.tolerance, "tolerance", "", "how far numbers that are not both integers may be from what is expected, absolutely or relatively, such as 1e-6; means --compare numeric")
-	f.StringVar(&o.checker, "checker", "", "program that decides instead: it is given the names of input, output and what is expected")
-	f.StringVar(&o.style, "checker-style", "", "how the checker is called: kattis means input, answer and feedback directory as arguments, the output on stdin, 42 for right and 43 for wrong")
+	f.StringVar(&o.tolerance, "tolerance", "",
+		"allowed absolute or relative difference of numbers that are not integers, for example 1e-6; implies --compare numeric")
+	f.StringVar(&o.checker, "checker", "", "program that decides instead; its arguments are the files of input, output and expected output")
+	f.StringVar(&o.style, "checker-style", "",
+		"how the checker is called; kattis: arguments are input, answer and feedback directory, output on stdin, exit "+
+			"code 42 accepts and 43 rejects")
 	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
 	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
-	f.BoolVar(&o.noExpect, "no-expect", false, "a case without an expected output is meant: it passes when the program ends with 0")
-	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "run no more cases after the first that does not pass")
+	f.BoolVar(&o.noExpect, "no-expect", false, "allow cases without expected output; such a case passes with exit code 0")
+	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "skip the remaining cases after the first failure")
 }
 
 // addCases puts the cases into the request.
@@ -130,7 +133,7 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 			inputs[name] = path
 		case ".out", ".ans":
 			if other, twice := answers[name]; twice {
-				return fmt.Errorf("%s and %s both say what is expected: leave one", other, path)
+				return fmt.Errorf("%s and %s both have the expected output: leave one", other, path)
 			}
 			answers[name] = path
 		}

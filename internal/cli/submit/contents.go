@@ -194,7 +194,7 @@ func (c *contents) addFile(e *api.Evaluation, p placed, name, local string) erro
 	case info.IsDir():
 		return fmt.Errorf("%s leads to a directory: give that with another --dir, or leave the link out", local)
 	default:
-		return fmt.Errorf("%s is no regular file", local)
+		return fmt.Errorf("%s is not a regular file", local)
 	}
 	if err := p.place(name, local); err != nil {
 		return err

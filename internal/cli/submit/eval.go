@@ -58,22 +58,22 @@ func EvalCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval FILE|-",
 		Short: "Run an untrusted program in the sandbox",
-		Long: `Run a program in the sandbox: without network, without this machine's files, within limits. What it writes is passed on
-as it comes, byte for byte: its standard output to standard output, its standard error to standard error. With -o json
-the result is printed instead: verdict, exit code, times, memory, output, files.
+		Long: `Run a program in the sandbox: without network, without this machine's files, and within limits. Its output is
+passed on byte for byte as it is written: standard output to standard output, standard error to standard error.
+With -o json the result is printed instead: verdict, exit code, times, memory, output, files.
 
-With -i the program reads what is typed here while it runs (or what is piped in): Ctrl-D is its end of file. What was sent
-is kept with the execution, so another attempt reads all of it again. pawl attach joins in from elsewhere.
+With -i the program reads typed (or piped) input while it runs; Ctrl-D is end-of-file. The input is kept
+with the execution, so another attempt reads all of it again. pawl attach joins from elsewhere.
 
-With --cases the program is compiled once and run on every NAME.in in a directory, each time in a sandbox of its own, and
-what it writes is compared with NAME.out or NAME.ans, without which an input is refused unless --no-expect says that only
-the exit code counts (docs/evaluations.md). Outputs are compared byte for byte (exact), but for white space at
-the end of lines (trimmed), word for word (tokens), with a tolerance for numbers (numeric), or by a checker, a program
-that is run with the arguments input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong, unless
---checker-accept and --checker-reject name other codes. Exit code 0
-says that all cases passed, 3 that one did not.
+With --cases the program is compiled once and run on every NAME.in in a directory, each time in a new sandbox.
+Its output is compared with NAME.out or NAME.ans; an input without one is refused unless --no-expect says that
+only the exit code counts (docs/evaluations.md). Outputs are compared byte for byte (exact), ignoring white
+space at the end of lines (trimmed), word by word (tokens), with a tolerance for numbers (numeric), or by a
+checker: a program that is run as "checker input.txt output.txt expected.txt" and exits with 0 to accept and 1
+to reject, unless --checker-accept and --checker-reject name other codes. Exit code 0: all cases passed, 3: at
+least one did not.
 
-The language is that of --language, or of the file's extension, or of its first line (#!…).`,
+The language comes from --language, else from the file's extension, else from its first line (#!…).`,
 		Example: `  pawl eval solution.py --stdin cases.txt --limit wall=2s,memory=64MB
   echo 'console.log(6*7)' | pawl eval - --language javascript
   pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
@@ -88,24 +88,28 @@ The language is that of --language, or of the file's extension, or of its first 
 	}
 	f := c.Flags()
 	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
-	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input; - passes on what is piped in")
-	f.BoolVarP(&o.interactive, "interactive", "i", false, "give the program what is read here on standard input, as it comes")
+	f.StringVar(&o.stdin, "stdin", "", "file for the program's standard input; - reads this command's standard input")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "pass standard input to the program as it is typed")
 	o.cases.declare(f)
-	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
+	f.StringArrayVar(&o.args, "arg", nil, "argument of the program; may be repeated")
 	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
-	f.StringVar(&o.std, "std", "", "of C and C++: the standard, such as c11 or gnu++17")
-	f.StringArrayVar(&o.flags, "compiler-flag", nil, "of C and C++: a further flag of the compiler, such as -O3 or -DLOCAL; may be repeated")
-	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, with the directories of its path, as PATH or NAME=PATH; may be repeated")
-	f.StringArrayVar(&o.dirs, "dir", nil, "a directory to place beside the program with all that is in it, as PATH or NAME=PATH (.=PATH: what is in it alone); may be repeated")
-	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
-	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back; they replace files of the same names")
+	f.StringVar(&o.std, "std", "", "C and C++: standard, for example c11 or gnu++17")
+	f.StringArrayVar(&o.flags, "compiler-flag", nil, "C and C++: compiler flag, for example -O3 or -DLOCAL; may be repeated")
+	f.StringArrayVar(&o.files, "file", nil,
+		"file for the working directory, as PATH (kept as its path there) or NAME=PATH; may be repeated")
+	f.StringArrayVar(&o.dirs, "dir", nil,
+		"directory for the working directory, as PATH or NAME=PATH (.=PATH: only its content); may be repeated")
+	f.StringArrayVar(&o.collect, "collect", nil, "files to return: a path, directory or pattern; may be repeated")
+	f.StringVar(&o.into, "collect-into", ".", "directory for returned files; existing files of the same names are replaced")
 	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
-	f.IntVar(&o.reruns, "rerun-near-limit", 0, fmt.Sprintf("how many times more to run what has exceeded its wall or cpu limit by a quarter at most, or memory: 0 to %d; the first run that keeps its limits counts", api.MaxReruns))
+	f.IntVar(&o.reruns, "rerun-near-limit", 0, fmt.Sprintf(
+		"repeats, 0 to %d, of a run that exceeded wall or cpu by at most a quarter, or memory; the first within its "+
+			"limits counts", api.MaxReruns))
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
-	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
-	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
-	f.BoolVar(&o.dry, "dry-run", false, dryRunHelp+"; what is too large for one request is sent ahead all the same")
+	f.StringVar(&o.queue, "queue", "", "queue")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's ID and return without waiting")
+	f.BoolVar(&o.dry, "dry-run", false, dryRunHelp+"; content too large for one request is still uploaded")
 	o.flow.declare(f)
 	o.cache.declare(f, "run it also where an outcome was kept; with --cache its own is kept")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))

@@ -24,15 +24,16 @@ type flowControl struct {
 }
 
 func (o *flowControl) declare(f *pflag.FlagSet) {
-	f.StringVar(&o.concurrency, "concurrency", "", "how many executions may hold a key at once, as in db1=2, instead of the action's own")
+	f.StringVar(&o.concurrency, "concurrency", "",
+		"key and how many executions may hold it at the same time, for example db1=2; replaces the action's own")
 	f.StringVar(&o.whenFull, "when-full", "", "with --concurrency: queue (the default), cancel_new or cancel_oldest")
-	f.StringVar(&o.fairBy, "fair-by", "", "with --concurrency: whose it is; those that wait for the key take turns by it")
-	f.IntVar(&o.weight, "weight", 0, "with --fair-by: how many turns it has for another's one (default 1)")
-	f.StringVar(&o.rate, "rate", "", "how often executions with a key begin, as in mails=6/1m, instead of the action's own")
-	f.IntVar(&o.burst, "burst", 0, "with --rate: how many may begin at once when none has for a while (default 1)")
-	f.StringVar(&o.at, "at", "", "when it may start: a time as 2026-11-02T10:00:00Z")
-	app.DurationVar(f, &o.in, "in", "how long after it is accepted it may start")
-	f.StringVar(&o.over, "over", "", "with --rate: delay what is over it (the default), or drop")
+	f.StringVar(&o.fairBy, "fair-by", "", "with --concurrency: fairness group; groups that wait for the key are served in turn")
+	f.IntVar(&o.weight, "weight", 0, "with --fair-by: share of this group compared with others (default 1)")
+	f.StringVar(&o.rate, "rate", "", "key and how often executions with it may begin, for example mails=6/1m; replaces the action's own")
+	f.IntVar(&o.burst, "burst", 0, "with --rate: starts allowed at once after a quiet time (default 1)")
+	f.StringVar(&o.at, "at", "", "earliest start, for example 2026-11-02T10:00:00Z")
+	app.DurationVar(f, &o.in, "in", "delay before the start")
+	f.StringVar(&o.over, "over", "", "with --rate, above the limit: delay (the default), or drop")
 }
 
 // read makes the API's form of the flags. Values that the server checks are not checked here.

@@ -83,10 +83,10 @@ func AttachCommand(a *app.App) *cobra.Command {
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "attach ID",
-		Short: "Take part in an interactive evaluation: see what it writes, and type",
-		Long: `Take part in an evaluation that was started with pawl eval -i (or with "interactive": true): everything it has written
-so far and what it writes from now on is passed on, and what is typed here is given to it, behind what it has been given
-already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill ends it.`,
+		Short: "Attach to an interactive evaluation: see its output, and type",
+		Long: `Attach to an evaluation that was started with pawl eval -i (or with "interactive": true): its output so far and
+from now on is printed, and typed text is added to its input. Ctrl-D is end-of-file. Ctrl-C detaches and lets
+it continue; pawl kill ends it.`,
 		Example: `  pawl eval -i game.py --detach       prints the id
   pawl attach ex_…`,
 		Args: cobra.ExactArgs(1),
@@ -96,7 +96,7 @@ already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill e
 			})
 		},
 	}
-	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "leave out what it wrote before")
+	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "omit earlier output")
 	return c
 }
 

@@ -44,16 +44,19 @@ func RunCommand(a *app.App) *cobra.Command {
 	var o RunOptions
 	c := &cobra.Command{
 		Use:   "run FILE|NAME",
-		Short: "Run a workflow or action, watch it, and print its outcome",
-		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or name@version.
+		Short: "Run a workflow or action, watch it, and print its result",
+		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or
+name@version.
 
-Without a server an engine and workers of its own work on the state directory. The run is shown live on standard error;
-its outputs are printed to standard output: a string as it is, everything else as JSON, whatever is in it (on a terminal
-texts of several lines are shown apart); with -o json the whole execution. What does not start within seconds is explained
-on standard error, as pawl why does. Its workers serve, beside --queues, the queues that the file declares (kind: queue).
+Without a server, the command runs its own engine and workers on the state directory. The run is shown live on
+standard error; its output goes to standard output: a string as plain text, everything else as JSON (on a
+terminal, multi-line texts are shown separately); with -o json the whole execution. If something does not start
+within seconds, the reason is printed on standard error, as by pawl why. Its workers serve --queues and the
+queues that the file declares (kind: queue).
 
-Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills at once. A run that was
-killed (or lost its machine) is not lost: the next pawl run or pawl server on the same state directory goes on with it.`,
+Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills it immediately. A
+run that was killed, or whose machine crashed, is not lost: the next pawl run or pawl server on the same state
+directory continues it.`,
 		Example: `  pawl run examples/grade.yaml
   pawl run examples/fanout.yaml --set 'texts=["one fish two fish"]'
   pawl run deploy.yaml --input @request.json --label team=platform
@@ -64,14 +67,15 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	}
 	f := c.Flags()
 	f.StringVar(&o.Input, "input", "", "input as JSON, or @FILE (@- for standard input)")
-	f.StringArrayVar(&o.Set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
+	f.StringArrayVar(&o.Set, "set", nil,
+		"one field of the input, for example limit=5 or user.name=ada; the value is read as JSON, else as text")
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
-	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
-	f.BoolVar(&o.dry, "dry-run", false, "of what is registered: "+dryRunHelp)
-	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
-	app.DurationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
-	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's ID and return without waiting")
+	f.BoolVar(&o.dry, "dry-run", false, "registered actions only: "+dryRunHelp)
+	f.StringVar(&o.queue, "queue", "", "queue, in place of the action's own")
+	app.DurationVar(f, &o.timeout, "timeout", "time limit of one attempt, in place of the action's own")
+	f.StringVar(&o.key, "idempotency-key", "", "key with which the same command returns the same execution")
 	o.flow.declare(f)
 	o.cache.declare(f, "run it and its tasks also where an outcome was kept; theirs are kept")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML)

@@ -16,12 +16,13 @@ func UploadCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "upload FILE|-…",
-		Short: "Send files ahead of the evaluations that name them",
-		Long: `Send files ahead of the evaluations that name them, and print what they are named by, a line for each: sha256: and the
-content's SHA-256. In the API and in workflows it goes where text would: {"stdin": {"blob": "sha256:…"}}. What is
-uploaded already is not sent again. It is kept for a day after it was sent last, and as long as an execution names it.
+		Short: "Upload files that evaluations then refer to",
+		Long: `Upload files that evaluations then refer to, and print one name per line: sha256: and the SHA-256 of the
+content. In the API and in workflows the name is used in place of text: {"stdin": {"blob": "sha256:…"}}. Files
+that are stored already are not sent again. An upload is kept for a day, and as long as an execution refers to
+it.
 
-pawl eval uploads by itself what is large.`,
+pawl eval uploads large content automatically.`,
 		Example: `  pawl upload big.txt
   tar c data | pawl upload -
   curl -s localhost:7411/api/v1/evaluations -d '{"language": "python", "source": "…", "stdin": {"blob": "'$(pawl upload big.txt)'"}}'`,

@@ -111,7 +111,7 @@ func indexOf(args ...ref.Val) (ref.Val, error) {
 func lastIndexOf(args ...ref.Val) (ref.Val, error) {
 	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
 	if len(s)*len(sub) > 10_000_000 {
-		return nil, fmt.Errorf("lastIndexOf: texts of %d and %d bytes are too much together", len(s), len(sub))
+		return nil, fmt.Errorf("lastIndexOf: texts of %d and %d bytes are too long together", len(s), len(sub))
 	}
 	to := len(s)
 	if len(args) == 3 {

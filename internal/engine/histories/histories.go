@@ -85,7 +85,8 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	case err != nil:
 		return nil, err
 	case r.Execution.Kind != flow.KindWorkflow:
-		return nil, fault.New("id", id.String(), "the execution is no workflow, so it has no tasks", "leave the definition out, or name a workflow's execution")
+		return nil, fault.New("id", id.String(), "the execution is not a workflow, so it has no tasks",
+			"leave the definition out, or name a workflow's execution")
 	case other.Workflow == nil:
 		return nil, fault.New("document", other.Name, "it has no workflow", "give one with tasks")
 	case r.Workflow == nil:

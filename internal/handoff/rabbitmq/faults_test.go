@@ -296,12 +296,12 @@ func otherLineStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 // Letters are buried also when the queue of the dead ones was deleted.
 func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
-	served(t, server, post.Tells, func(context.Context, post.Letter) error { return &post.Buried{Reason: "it is no letter"} })
+	served(t, server, post.Tells, func(context.Context, post.Letter) error { return &post.Buried{Reason: "it is not a letter"} })
 	s.Delete("pawl.deaddeleted.dead")
 	sent(t, server, post.Tells, "bad")
 	within(t, "the dead letter", func() bool {
 		dead, err := server.Dead(t.Context(), post.ListDead)
-		return err == nil && len(dead) == 1 && dead[0].Reason == "it is no letter"
+		return err == nil && len(dead) == 1 && dead[0].Reason == "it is not a letter"
 	})
 }
 

@@ -219,16 +219,16 @@ func TestLogRefused(t *testing.T) {
 	t.Parallel()
 	good := flow.LogChunk{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
 	for name, spoil := range map[string]func(*flow.LogChunk){
-		"no stream":                func(c *flow.LogChunk) { c.Stream = "" },
-		"a NUL in the stream":      func(c *flow.LogChunk) { c.Stream = "a\x00" },
-		"a stream that is no text": func(c *flow.LogChunk) { c.Stream = "\xff" },
-		"a long stream":            func(c *flow.LogChunk) { c.Stream = strings.Repeat("x", 65) },
-		"number 0":                 func(c *flow.LogChunk) { c.Seq = 0 },
-		"a negative offset":        func(c *flow.LogChunk) { c.Offset = -1 },
-		"attempt 0":                func(c *flow.LogChunk) { c.Attempt = 0 },
-		"a huge offset":            func(c *flow.LogChunk) { c.Offset = math.MaxInt64 },
-		"a huge chunk":             func(c *flow.LogChunk) { c.Data, c.Size = make([]byte, flow.MostChunk+1), flow.MostChunk+1 },
-		"a huge attempt":           func(c *flow.LogChunk) { c.Attempt = 1 << 40 },
+		"no stream":                   func(c *flow.LogChunk) { c.Stream = "" },
+		"a NUL in the stream":         func(c *flow.LogChunk) { c.Stream = "a\x00" },
+		"a stream that is not a text": func(c *flow.LogChunk) { c.Stream = "\xff" },
+		"a long stream":               func(c *flow.LogChunk) { c.Stream = strings.Repeat("x", 65) },
+		"number 0":                    func(c *flow.LogChunk) { c.Seq = 0 },
+		"a negative offset":           func(c *flow.LogChunk) { c.Offset = -1 },
+		"attempt 0":                   func(c *flow.LogChunk) { c.Attempt = 0 },
+		"a huge offset":               func(c *flow.LogChunk) { c.Offset = math.MaxInt64 },
+		"a huge chunk":                func(c *flow.LogChunk) { c.Data, c.Size = make([]byte, flow.MostChunk+1), flow.MostChunk+1 },
+		"a huge attempt":              func(c *flow.LogChunk) { c.Attempt = 1 << 40 },
 	} {
 		bad := good
 		spoil(&bad)

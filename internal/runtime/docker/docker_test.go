@@ -77,7 +77,7 @@ var differs = runtimetest.Differs{
 	"31/open a NETLINK netfilter socket":      "the engine's profile allows what looks at a container's own network, which has nothing in it",
 	"37":                                      init1 + "; who kills it ends the container",
 	"39/open a device in a mounted directory": "the engine's mounts are not nodev; what devices may be opened is up to its device cgroup",
-	"42/make call -1":                         "the engine's filter lets through what is no call at all",
+	"42/make call -1":                         "the engine's filter lets through what is not a call at all",
 	"43/raise limit 4 of process 1":           init1,
 	"43/raise limit 6 of process 1":           init1,
 	"43/raise limit 7 of process 1":           init1,

@@ -66,7 +66,7 @@ func (m schema) copy(ctx context.Context, from, to string) (err error) {
 func (m schema) owns(c *conn) error {
 	application, err := c.queryInt("PRAGMA application_id")
 	if err == nil && int32(application) != m.application {
-		err = fmt.Errorf("it is no database of Pawl's (application id %#x): name another file", uint32(application))
+		err = fmt.Errorf("it is not a database of Pawl's (application id %#x): name another file", uint32(application))
 	}
 	return err
 }

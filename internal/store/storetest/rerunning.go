@@ -175,7 +175,7 @@ func retries(b *bench) {
 	equal(b, "retries of it, the newest first", listed(store.Filter{RetryOf: wf}), []*flow.Execution{bare(second.Execution), bare(first.Execution)})
 	equal(b, "retries of the first", listed(store.Filter{RetryOf: first.ID}), []*flow.Execution{bare(beyond.Execution)})
 	equal(b, "retries of what has none", len(listed(store.Filter{RetryOf: beyond.ID})), 0)
-	equal(b, "a retry is no rerun", len(listed(store.Filter{RerunOf: wf})), 0)
+	equal(b, "a retry is not a rerun", len(listed(store.Filter{RerunOf: wf})), 0)
 
 	remove := func(id flow.ID) {
 		b.update(func(ctx context.Context, t store.Tx) error {

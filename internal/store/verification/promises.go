@@ -26,7 +26,7 @@ var Promises = []Promise{
 	{3, "An attempt has one owner at most, and nothing is owned before the hand-off or after the end.", "every execution", Rows},
 	{4, "Nothing is written in the name of an attempt that is over.", "every event of every execution", Rows},
 	{6, "The applied events of an execution are numbered 1, 2, … n without a hole.", "every event of every execution", Rows},
-	{12, "A key has at most as many holders as its limit; lowering the limit takes nobody's slot.", "every holder of every key", Rows},
+	{12, "A key has at most as many holders as its limit; lowering the limit takes no slot away.", "every holder of every key", Rows},
 	{13, "A slot is held exactly while an execution is scheduled, provisioning or running.", "every execution", Rows},
 	{16, "An execution is in one place: in one queue, or in one line, or held, or over.", "every execution, and its place in its queue", Rows},
 	{17, "An item of a task is one execution, and a child is one item.", "every item of every task", Rows},

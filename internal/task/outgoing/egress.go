@@ -116,7 +116,7 @@ func (e *Egress) named(addr string) bool {
 func (e *Egress) check(wanted, address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %q is no address", errRefusedAddress, address)
+		return fmt.Errorf("%w: %q is not an address", errRefusedAddress, address)
 	}
 	ip := ap.Addr().Unmap().WithZone("")
 	if public(ip) || slices.ContainsFunc(e.prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {

@@ -1,6 +1,6 @@
 """Grades many programs on the same cases: grade.py SAMPLES.jsonl
 
-A line is {"task": …, "source": …, "cases": [[stdin, expected], …]}. A program whose box broke is listed apart, and is no zero.
+A line is {"task": …, "source": …, "cases": [[stdin, expected], …]}. A program whose box broke is listed apart, and is not a zero.
 """
 
 import collections

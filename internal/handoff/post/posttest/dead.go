@@ -20,7 +20,7 @@ func buried(t *testing.T, r *Rig) {
 		mu.Lock()
 		defer mu.Unlock()
 		if bad {
-			return &post.Buried{Reason: "it is no letter"}
+			return &post.Buried{Reason: "it is not a letter"}
 		}
 		got <- l
 		return nil
@@ -28,7 +28,8 @@ func buried(t *testing.T, r *Rig) {
 	send(t, o, post.Tells, "bad")
 	dead, err := awaitDead(t, o, post.ListDead)
 	eventually(t, o, "the line is empty", empty(post.Tells))
-	if err != nil || len(dead) != 1 || dead[0].Size != len("bad") || dead[0].Line != post.Tells || dead[0].Reason != "it is no letter" || dead[0].Tries != 1 || dead[0].ID == "" {
+	if err != nil || len(dead) != 1 || dead[0].Size != len("bad") || dead[0].Line != post.Tells || dead[0].Reason != "it is not a letter" ||
+		dead[0].Tries != 1 || dead[0].ID == "" {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
 	mu.Lock()

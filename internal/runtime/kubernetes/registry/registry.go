@@ -78,7 +78,7 @@ func New(file, arch string) (*Client, error) {
 		Auths map[string]struct{ Auth, Username, Password string } `json:"auths"`
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("%s is no config.json of Docker's: %w", file, err)
+		return nil, fmt.Errorf("%s is not a config.json of Docker's: %w", file, err)
 	}
 	for host, a := range all.Auths {
 		if a.Auth != "" {
@@ -136,7 +136,7 @@ func parse(name string) (reference, error) {
 		r.path = "library/" + r.path
 	}
 	if r.path == "" || r.tag == "" || pinned && !strings.HasPrefix(digest, "sha256:") {
-		return r, fmt.Errorf("%q is no image's name", name)
+		return r, fmt.Errorf("%q is not an image's name", name)
 	}
 	return r, nil
 }

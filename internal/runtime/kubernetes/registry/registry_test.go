@@ -76,8 +76,8 @@ func TestLook(t *testing.T) {
 		host + "/team/app@" + digest("wrong"):     "other contents",
 		host + "/team/other:1":                    "gives no token",
 		"127.0.0.1:1/team/app":                    "connection refused",
-		host + "/team/app:":                       "no image's name",
-		"app@md5:0123":                            "no image's name",
+		host + "/team/app:":                       "not an image's name",
+		"app@md5:0123":                            "not an image's name",
 		strings.ToUpper(host) + "\x7f/team/app:1": "invalid",
 	} {
 		if _, err := c.Look(t.Context(), name); err == nil || !strings.Contains(err.Error(), say) {

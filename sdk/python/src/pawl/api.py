@@ -561,8 +561,7 @@ class Execution:
         inquiry: Open question that it, or a task below it, waits for
         key: Concurrency key
         key_limit: Executions that may hold the key at the same time
-        kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
-            the name of a handler
+        kind: Kind of work, for example code, http or workflow, or the name of a handler
         labels: Labels by name; lists, counts and waits can select by them
         no_cache: Cached results are not used for its tasks
         not_before: Earliest start
@@ -684,7 +683,7 @@ class FieldError:
     """An object of the API.
 
     Attributes:
-        message: What is wrong
+        message: Description of the error
         column: Column in characters, from 1
         file: body, or the name of the document
         fix: How to fix it
@@ -842,8 +841,7 @@ class Outcome:
         inquiry: Open question that it, or a task below it, waits for
         key: Concurrency key
         key_limit: Executions that may hold the key at the same time
-        kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
-            the name of a handler
+        kind: Kind of work, for example code, http or workflow, or the name of a handler
         labels: Labels by name; lists, counts and waits can select by them
         no_cache: Cached results are not used for its tasks
         not_before: Earliest start
@@ -991,7 +989,7 @@ class PausedPart:
     """An object of the API.
 
     Attributes:
-        kind: What is paused
+        kind: Kind of the paused object
         name: Name of the queue, worker or action
     """
 
@@ -1007,7 +1005,7 @@ class Problem:
         status: HTTP status; in a batch, the one this item would have had alone
         title: Meaning of the type
         type: Stable URN, for programs (docs/api.md)
-        detail: What is wrong with this request, for people
+        detail: Error of this request, for people
         errors: All errors, each with its place
         instance: Path of the request; in a batch, the item
         request_id: ID of the request in the server's log
@@ -1212,8 +1210,7 @@ class TaskExecution:
         created_at: When it was created
         finished_at: When it ended
         given: It did not run: its output was supplied for a rerun
-        kind: What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or
-            the name of a handler
+        kind: Kind of work, for example code, http or workflow, or the name of a handler
         reused: It did not run: the result of the original execution was reused
         started_at: When the first attempt began to run
         wake_at: End of a sleep, or of the delay before the next attempt

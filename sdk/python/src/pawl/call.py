@@ -130,7 +130,7 @@ def pause_after(attempt: int, least: float) -> float:
 
 
 class Refused(Exception):
-    """An answer that is no success. It is ``error`` to the caller, unless it is worth another try after ``after`` seconds."""
+    """An answer that is not a success. It is ``error`` to the caller, unless it is worth another try after ``after`` seconds."""
 
     def __init__(self, error: PawlError, again: bool, after: float) -> None:
         super().__init__(str(error))

@@ -53,7 +53,7 @@ def _scores(tasks: Sequence[tuple[str | None, str, list[tuple[str, str]]]], time
     limits = {"cpu": timeout, "wall": 3 * timeout}
     for r in default_client().map(given, program=program, limits=limits, retry=RETRY):
         if isinstance(r, InvalidRequest) and r.place == "source":
-            continue  # a text with NUL or half a surrogate is no program
+            continue  # a text with NUL or half a surrogate is not a program
         _ = r.passed  # raises where the box broke, or the cases are wrong
         assert not isinstance(r, InvalidRequest)
         scores[r.item[0]] = sum(c.verdict == "ok" for c in r.cases) / len(r.item[3])  # type: ignore[union-attr]
