@@ -20,7 +20,7 @@ type Options struct {
 	// WithoutCgroups limits with rlimits and the watchdog even where cgroups could be had.
 	WithoutCgroups bool
 	// Warm is how many sandboxes are kept built ahead, so that a run need not wait for one; 0 is none. As many as runs
-	// start at once are enough. Each holds about 1.5 MB of memory and five descriptors, and is used for one run only.
+	// start at once are enough. Each holds about 0.5 MB of memory and five descriptors, and is used for one run only.
 	Warm int
 	// KeepWarm is how long they are kept when no run starts; the next start fills the pool again. 0 is ten minutes.
 	KeepWarm time.Duration
