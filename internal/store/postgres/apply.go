@@ -181,10 +181,10 @@ func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 		err = t.PutWindows(ctx, d.Windows)
 	}
 	if err == nil {
-		err = write(ctx, t, qPutSchedules, schedules, d.Schedules, "schedules")
+		err = t.PutSchedules(ctx, d.Schedules)
 	}
 	if err == nil {
-		err = write(ctx, t, qAddTicks, ticks, d.Ticks, "ticks")
+		err = t.AddTicks(ctx, d.Ticks)
 	}
 	if err == nil {
 		err = t.PutWaits(ctx, d.Waits, d.DroppedWaits)
@@ -204,17 +204,6 @@ func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
 	t.switched = append(t.switched, d.Switches...)
 	t.outcomes = append(t.outcomes, d.Kept...)
 	return t.failed
-}
-
-// write sends rows at once, so that an error names what the rows are.
-func write[T, R any](ctx context.Context, t *tx, q *query, of relation[*T, R], all []T, what string) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, q, t.args().columns(columnsOf(of, all)), nil); err != nil {
-		return fmt.Errorf("write %d %s: %w", len(all), what, err)
-	}
-	return nil
 }
 
 func (t *tx) putChanges(all []store.WorkflowChange) {

@@ -38,13 +38,6 @@ func sql(text string) *query {
 // OFFSET 0 or by a scalar subquery, because the planner may turn EXISTS into a hash of the whole table.
 func is(column, value string) string { return column + ` = ANY (ARRAY[` + value + `])` }
 
-// from returns an equality for rows that are only read and are sorted by the same column first: only an index that
-// begins with it has that order. For a plain equality the planner may take, while a table is empty, an index of which
-// the column is the second, and read it from end to end.
-func from(column, value string) string {
-	return column + ` >= ` + value + ` AND ` + column + ` <= ` + value
-}
-
 // statement is a query rendered for one store.
 type statement struct{ name, text string }
 

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // relation are the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the types
@@ -120,16 +118,6 @@ func (t relation[W, R]) columns(rows ...W) *columns {
 	return c
 }
 
-// columnsOf returns columns filled with the elements of a slice, which are not copied.
-func columnsOf[T, R any](of relation[*T, R], all []T) *columns {
-	var c columns
-	of.begin(&c)
-	for i := range all {
-		of.add(&c, &all[i])
-	}
-	return &c
-}
-
 // read reads the columns of a row, in order.
 func (t relation[W, R]) read(r *rows, to R) error {
 	for i := range t {
@@ -169,24 +157,4 @@ func readAll[T any](all *[]T, column func(*rows) T) func(*rows) error {
 func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
 	err = s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)})
 	return store.Result(all, err, what, in...)
-}
-
-// one reads one row in the same way. If there is none it returns store.ErrNotFound.
-func one[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (row T, err error) {
-	all, err := list(ctx, s, q, a, of, what, in...)
-	if err == nil && len(all) == 0 {
-		err = store.Failed(store.ErrNotFound, what, in...)
-	}
-	if err != nil {
-		return row, err
-	}
-	return all[0], nil
-}
-
-// due reads up to n rows that are due, and when the next of the others is.
-func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W, *T], now time.Time, n int, what string) (all []T, next time.Time, err error) {
-	var a, b args
-	err = s.read(ctx, call{q: q, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, of)},
-		call{q: later, params: b.int(row.Micros(now)).params, read: readTo(&next, (*rows).time)})
-	return all, next, store.Failed(err, "%s", what)
 }

@@ -48,7 +48,7 @@ var (
 // parts write the parts of a decision. Their order matters: rows that name executions come after these.
 var parts = []func(*tx, *store.Delta) error{
 	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putShares, (*tx).putWindows,
-	(*tx).putSchedules, (*tx).addTicks, (*tx).putWaits, (*tx).putRest,
+	(*tx).putSchedules, (*tx).putWaits, (*tx).putRest,
 }
 
 // Apply implements store.Tx.
@@ -163,6 +163,15 @@ func (t *tx) putWindows(d *store.Delta) error {
 		return err
 	}
 	return t.DropWindows(ctx, d.DroppedWindows)
+}
+
+// putSchedules writes how far schedules are, and what became of nominal times.
+func (t *tx) putSchedules(d *store.Delta) error {
+	ctx := context.Background()
+	if err := t.PutSchedules(ctx, d.Schedules); err != nil {
+		return err
+	}
+	return t.AddTicks(ctx, d.Ticks)
 }
 
 // putWaits writes which version of a rule is in force, waits, and about which signals these are to be asked.

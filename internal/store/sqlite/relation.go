@@ -40,20 +40,6 @@ func (t relation[W, R]) insert(table string) string {
 	return `INSERT INTO ` + table + ` (` + t.names("") + `) VALUES (?` + strings.Repeat(", ?", len(t)-1) + `)`
 }
 
-// replace is an INSERT that replaces a row with the same key.
-func (t relation[W, R]) replace(table string) string {
-	return `INSERT OR REPLACE` + strings.TrimPrefix(t.insert(table), "INSERT")
-}
-
-// excluded are the assignments of an upsert.
-func (t relation[W, R]) excluded() string {
-	all := make([]string, len(t))
-	for i, f := range t {
-		all[i] = f.name + " = excluded." + f.name
-	}
-	return strings.Join(all, ", ")
-}
-
 // with are these columns, followed by more.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 

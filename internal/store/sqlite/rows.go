@@ -195,30 +195,3 @@ func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), w
 	})
 	return store.Result(all, err, what, in...)
 }
-
-// one reads one row in the same way. If there is none it returns store.ErrNotFound.
-func one[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (row T, err error) {
-	all, err := list(ctx, s, read, what, in...)
-	if err == nil && len(all) == 0 {
-		err = store.Failed(store.ErrNotFound, what, in...)
-	}
-	if err != nil {
-		return row, err
-	}
-	return all[0], nil
-}
-
-// due reads up to n rows that are due, and when the next of the others is.
-func due[W, T any](ctx context.Context, s *Store, q, later *query, of relation[W, *T], now time.Time, n int, what string) (all []T, next time.Time, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		if all, err = rowsOf(c.use(q).int(row.Micros(now)).int(int64(n)), of); err != nil {
-			return err
-		}
-		k := c.use(later).int(row.Micros(now))
-		if k.next() {
-			next = row.FromMicros(k.getInt())
-		}
-		return k.done()
-	})
-	return all, next, store.Failed(err, "%s", what)
-}
