@@ -49,6 +49,7 @@ type CodeLimits struct {
 	CPUs   float64  `json:"cpus,omitempty" check:"cpus" doc:"Processors, for example 1 or 0.5; default: all that are free"`
 	Output Size     `json:"output,omitzero" check:"output" doc:"Bytes of stdout and stderr together"`
 	Disk   Size     `json:"disk,omitzero" check:"disk" doc:"Bytes of the working directory and /tmp together"`
+	Stack  Size     `json:"stack,omitzero" check:"stack" doc:"Bytes of the stack of each process's first thread; default: the memory limit, up to 1GiB"`
 }
 
 // The ranges of limits.
@@ -61,6 +62,8 @@ const (
 	MaxCPUs   = 1024
 	MaxOutput = Size(1 << 30)
 	MaxDisk   = Size(1 << 40)
+	MinStack  = Size(256 << 10) // the kernel keeps a quarter of it for arguments and environment
+	MaxStack  = Size(1 << 30)
 )
 
 // The bounds of Code.RerunNearLimit.

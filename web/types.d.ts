@@ -485,6 +485,7 @@ export interface CodeLimits {
   cpus?: number;
   output?: number;
   disk?: number;
+  stack?: number;
 }
 
 export interface CodeResult {

@@ -27,7 +27,8 @@ type limit struct {
 var codeLimits = map[string]limit{
 	"wall": longest, "timeout": longest, "cpu": longest,
 	"memory": {"size", float64(api.MinMemory), float64(api.MaxMemory)}, "output": {"size", 1, float64(api.MaxOutput)}, "disk": {"size", 1, float64(api.MaxDisk)},
-	"pids": {"count", 1, api.MaxPids}, "cpus": {"share", api.MinCPUs, api.MaxCPUs},
+	"stack": {"size", float64(api.MinStack), float64(api.MaxStack)},
+	"pids":  {"count", 1, api.MaxPids}, "cpus": {"share", api.MinCPUs, api.MaxCPUs},
 }
 
 var longest = limit{"time", 0, time.Duration(api.MaxWall).Seconds()}

@@ -10,8 +10,8 @@ import (
 
 // Ceilings are the most that an operator lets one program ask for, sizes in bytes. Zero: as much as api.CodeLimits can say.
 type Ceilings struct {
-	Memory, Disk, Output int64
-	Pids                 int
+	Memory, Disk, Output, Stack int64
+	Pids                        int
 }
 
 // Code names what code asks for above the ceilings: for the program, its cases and its checker.
@@ -48,6 +48,7 @@ func (c Ceilings) above(all problem.List, place string, asked api.CodeLimits) pr
 		{"memory", "max_memory", asked.Memory, c.Memory},
 		{"disk", "max_disk", asked.Disk, c.Disk},
 		{"output", "max_output", asked.Output, c.Output},
+		{"stack", "max_stack", asked.Stack, c.Stack},
 	} {
 		if most := api.Size(l.most); most > 0 && l.asked > most {
 			all = append(all, tooMuch(place+"."+l.field, l.asked.String(), most.String(), l.setting))

@@ -50,9 +50,18 @@ type Limits struct {
 	CPUs   float64       // processors at once; zero here: as many as the machine has free
 	Output int64         // bytes on stdout and stderr together
 	Disk   int64         // bytes in the working directory and /tmp together
+	Stack  int64         // bytes of the stack of each process's first thread; zero: see [Limits.StackOf]
 	// Overrun is by how much of Wall and CPU a run may go beyond them before it is ended, as in 0.25. It is judged by Wall and CPU all the
 	// same: the result then tells by how much it was late. Zero: it is ended at its limits.
 	Overrun float64
+}
+
+// StackOf is the limit on the stack: as much as the memory and no more than most, unless it is given.
+func (l Limits) StackOf(most int64) int64 {
+	if l.Stack > 0 {
+		return l.Stack
+	}
+	return min(l.Memory, most)
 }
 
 // EndWall is when a run is ended.
@@ -194,6 +203,7 @@ type Result struct {
 	PageCache   int64
 	StdoutBytes int64
 	StderrBytes int64
+	Stack       int64 // the limit on the stack of a process's first thread; 0: not known
 	Files       []Collected
 	// Refused lists what matched Collect and was not taken, with the reason (a link, a device, too large).
 	Refused []string

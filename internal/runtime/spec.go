@@ -30,6 +30,7 @@ func (l Limits) Or(defaults Limits) Limits {
 	l.CPUs = cmp.Or(l.CPUs, defaults.CPUs)
 	l.Output = cmp.Or(l.Output, defaults.Output)
 	l.Disk = cmp.Or(l.Disk, defaults.Disk)
+	l.Stack = cmp.Or(l.Stack, defaults.Stack)
 	return l
 }
 
@@ -88,7 +89,7 @@ func (s *Spec) check() error {
 		return err
 	}
 	l := s.Limits
-	if l.Wall < 0 || l.CPU < 0 || l.Memory < 0 || l.Pids < 0 || l.CPUs < 0 || l.Output < 0 || l.Disk < 0 || l.Overrun < 0 {
+	if l.Wall < 0 || l.CPU < 0 || l.Memory < 0 || l.Pids < 0 || l.CPUs < 0 || l.Output < 0 || l.Disk < 0 || l.Stack < 0 || l.Overrun < 0 {
 		return fmt.Errorf("%w: a limit is negative in %+v; zero means the default", ErrSpec, l)
 	}
 	return nil

@@ -63,11 +63,19 @@ func (e *evaluation) mounts() []runtime.Mount {
 	return mounts(e.lang.Mounts...)
 }
 
+const (
+	// threadStack is how large a stack is that a language makes by itself, such as Java's, unless limits.stack says so.
+	threadStack = 64 << 20
+	// smallestStack is what a run's first thread has in each runtime unless limits.stack says otherwise: in the sandbox without cgroups.
+	smallestStack = 16 << 20
+)
+
 // argv fills in the table's placeholders.
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{types}", e.tools.types, "{file}", e.file,
 		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
-		"{processors}", strconv.Itoa(e.processors(l)))
+		"{processors}", strconv.Itoa(e.processors(l)), "{stack}", strconv.FormatInt(cmp.Or(l.Stack, threadStack)>>10, 10),
+		"{frames}", strconv.FormatInt(cmp.Or(l.Stack, smallestStack)/4*3>>10, 10))
 	var out []string
 	for _, arg := range list {
 		if arg == "{flags}" {
@@ -136,6 +144,9 @@ func (e *evaluation) limits() runtime.Limits {
 	chosen := l.Wall != 0
 	l = l.Or(limitsOf(e.lang.Limits))
 	l.CPU = cmp.Or(l.CPU, l.Wall)
+	if _, imaged := e.runtime.(runtime.Imaged); imaged { // or it would be what the engine's host or the node has
+		l.Stack = l.StackOf(int64(api.MaxStack))
+	}
 	l.Overrun = e.overrun()
 	if e.code.Interactive && !chosen {
 		l.Wall = max(l.Wall, typingTime)

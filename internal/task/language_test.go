@@ -148,7 +148,7 @@ func TestTypeScript(t *testing.T) {
 		}
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		fake := filepath.Join(dir, "node")
-		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -p ]; then echo %s; echo %s; echo true; exit; fi\n[ \"$1\" = --experimental-transform-types ] || exit 9\nshift 2\nexec %s -e \"$(cat $1)\"\n", fake, version, node)
+		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -p ]; then echo %s; echo %s; echo true; exit; fi\n[ \"$1\" = --experimental-transform-types ] || exit 9\nshift 3\nexec %s -e \"$(cat $1)\"\n", fake, version, node)
 		if err := os.WriteFile(fake, []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,41 @@ func (p *Profile) fault(stderr []byte) string {
 	return ""
 }
 
+// outOfStack is what the runtimes of languages whose stack limits.stack bounds write when it is used up.
+var outOfStack = regexp.MustCompile(
+	`(?m)\bjava\.lang\.StackOverflowError|^RangeError: Maximum call stack size exceeded|^thread .* has overflowed its stack`)
+
+// ownStack finds that a language is told how large a stack is that it bounds by itself.
+var ownStack = regexp.MustCompile(`\{(stack|frames)\}`)
+
+// stackHint says that a program has used its stack up, where its language's runtime says so, or where it died of a SIGSEGV and had as much
+// memory as that stack takes. It decides nothing.
+func (p *Profile) stackHint(r runtime.Result, stderr []byte) string {
+	const raises = ": limits.stack raises it"
+	stack := ""
+	if r.Stack > 0 {
+		stack = " of " + api.Size(r.Stack).String()
+	}
+	switch {
+	case outOfStack.Match(stderr) && slices.ContainsFunc(p.Run, ownStack.MatchString): // which is not the first thread's
+		return "; its stack was used up" + raises
+	case outOfStack.Match(stderr):
+		return "; its stack" + stack + " was used up" + raises
+	case r.Signal == "SIGSEGV" && r.Stack > 0 && r.PeakMemory >= r.Stack/10*9:
+		return "; perhaps its stack" + stack + " was used up" + raises
+	}
+	return ""
+}
+
 // ended says of a run that a program ended by itself, or a signal, how it did, with what it said about that.
 func (p *Profile) ended(r runtime.Result, stderr []byte) string {
+	if r.Verdict == runtime.NonzeroExit || r.Verdict == runtime.Signal {
+		return p.endedBy(r, stderr) + p.stackHint(r, stderr)
+	}
+	return p.endedBy(r, stderr)
+}
+
+func (p *Profile) endedBy(r runtime.Result, stderr []byte) string {
 	switch r.Verdict {
 	case runtime.NonzeroExit:
 		return exitCode(r.ExitCode) + withColon(p.said(stderr))

@@ -139,17 +139,19 @@ func completed(l, defaults api.CodeLimits) api.CodeLimits {
 // limitsOf converts limits of the API into a runtime's.
 func limitsOf(l api.CodeLimits) runtime.Limits {
 	return runtime.Limits{Wall: time.Duration(l.Wall), CPU: time.Duration(l.CPU), Memory: int64(l.Memory), Pids: l.Pids,
-		CPUs: l.CPUs, Output: int64(l.Output), Disk: int64(l.Disk)}
+		CPUs: l.CPUs, Output: int64(l.Output), Disk: int64(l.Disk), Stack: int64(l.Stack)}
 }
 
 // inForce converts a runtime's limits into those of the API.
 func inForce(l runtime.Limits) *api.CodeLimits {
 	return &api.CodeLimits{Wall: api.Duration(l.Wall), CPU: api.Duration(l.CPU), Memory: api.Size(l.Memory), Pids: l.Pids,
-		CPUs: l.CPUs, Output: api.Size(l.Output), Disk: api.Size(l.Disk)}
+		CPUs: l.CPUs, Output: api.Size(l.Output), Disk: api.Size(l.Disk), Stack: api.Size(l.Stack)}
 }
 
 // placeholders are the names that argument lists may hold in braces.
-var placeholders = []string{"tool", "file", "sources", "flags", "program", "memory", "processors", "std", "types"}
+var placeholders = []string{
+	"tool", "file", "sources", "flags", "program", "memory", "processors", "stack", "frames", "std", "types",
+}
 
 // Check finds all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
@@ -245,7 +247,7 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 			fault(at, arg, "{"+name+"} stands for several arguments", "make it an argument of its own")
 		}
 		if name == "std" || name == "types" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
-			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {flags}, {program}, {memory} or {processors}")
+			fault(at, arg, fmt.Sprintf("{%s} is no placeholder", name), "use {tool}, {file}, {sources}, {flags}, {program}, {memory}, {processors}, {stack} or {frames}")
 		}
 	}
 }

@@ -27,6 +27,7 @@ func builtIn() []*Profile {
 		{
 			Name: "javascript", File: "main.js", Tools: []string{"node", "nodejs"}, Install: "install Node.js (Debian: apt install nodejs)",
 			find: (*finder).node, Uncaught: nodeUncaught, Message: nodeMessage, OutOfMemory: nodeOutOfMemory, CheckSource: []string{"{tool}", "--check", "{file}"},
+			Run:    []string{"{tool}", "--stack-size={frames}", "{file}"},
 			Limits: api.CodeLimits{Pids: 128},
 		},
 		{
@@ -34,7 +35,7 @@ func builtIn() []*Profile {
 			find: (*finder).nodeWithTypes,
 			// Type annotations are removed, not checked. Without the second option each program would print a
 			// warning that this is experimental.
-			Run:         []string{"{tool}", "{types}", "--disable-warning=ExperimentalWarning", "{file}"},
+			Run:         []string{"{tool}", "{types}", "--stack-size={frames}", "--disable-warning=ExperimentalWarning", "{file}"},
 			CheckSource: []string{"{tool}", "--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "-e", typesCheck, "{file}", "{types}"},
 			Uncaught:    nodeUncaught, Message: nodeMessage, OutOfMemory: nodeOutOfMemory, Limits: api.CodeLimits{Pids: 128},
 		},
@@ -78,7 +79,7 @@ func builtIn() []*Profile {
 			// The JVM is told the memory and processors that the run may use, since it would otherwise see the
 			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-				"-XX:ReservedCodeCacheSize=32m", "-Xss64m", "-XX:-UsePerfData", "@" + javaArguments},
+				"-XX:ReservedCodeCacheSize=32m", "-Xss{stack}k", "-XX:-UsePerfData", "@" + javaArguments},
 			Uncaught: `^Exception in thread "main" |^Error: `, Message: javaMessage, OutOfMemory: javaOutOfMemory, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
 		},
 		{

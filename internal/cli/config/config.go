@@ -76,6 +76,7 @@ var Settings = []Setting{
 	{key: "max_memory", value: "auto", doc: "the most memory that one program may ask for, as in 2GB; auto: on workers the machine's memory divided by slots, and 512MB at least, but nothing where programs run as pods", check: checkCeiling},
 	{key: "max_disk", value: "auto", doc: "the most disk that one program may ask for, which lies in memory; auto: as max_memory", check: checkCeiling},
 	{key: "max_output", value: "1GiB", doc: "the most output that one program may ask for", check: checkSize},
+	{key: "max_stack", value: "1GiB", doc: "the largest stack that one program may ask for", check: checkSize},
 	{key: "max_pids", value: "10000", doc: "the most processes and threads that one program may ask for, up to 100000", check: checkPids},
 	{key: "kill_grace", value: "10s", check: span("0s", "10m"),
 		doc: "how long a program may go on after SIGTERM when it is cancelled or takes longer than its timeout, " +

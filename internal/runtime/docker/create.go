@@ -80,6 +80,9 @@ func (n *run) create(ctx context.Context) error {
 			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids, NanoCPUs: int64(l.CPUs * 1e9), Ulimits: []*container.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 stops a handler that core_pattern pipes to, too
 		},
 	}
+	if l.Stack > 0 {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "stack", Soft: l.Stack, Hard: l.Stack})
+	}
 	if network == "none" {
 		host.DNS = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})} // or the host's resolvers are listed inside
 	}

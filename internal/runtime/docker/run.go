@@ -313,7 +313,7 @@ func (n *run) judge(code int64) error {
 	r := &n.result
 	defer func() { r.NoteLimits(false, n.overDisk.Load()) }()
 	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
-	r.Enforcement = n.facts.cgroups
+	r.Enforcement, r.Stack = n.facts.cgroups, n.spec.Limits.Stack
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
 	found, err := n.runtime.engine.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})

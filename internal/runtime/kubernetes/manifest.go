@@ -104,7 +104,7 @@ func (n *run) plan(ctx context.Context) error {
 	}
 	l := spec.Limits
 	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: network != "none",
-		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk}
+		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk, Stack: l.Stack}
 	n.rename()
 	return nil
 }

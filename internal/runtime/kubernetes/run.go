@@ -422,6 +422,7 @@ func (n *run) judge(report *wire.Report) {
 	r, limits := &n.result, n.spec.Limits
 	r.StdoutBytes, r.StderrBytes = n.outputs[0].kept, n.outputs[1].kept
 	r.Wall, r.CPU, r.PeakMemory, r.Enforcement = max(report.Wall, 1), report.CPU, report.Peak, report.Enforcement
+	r.Stack = limits.Stack
 	defer func() {
 		r.NoteLimits(report.Ending == wire.ByPids, report.Ending == wire.ByDisk && r.Verdict == runtime.OutputLimit)
 	}()

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
 const (
@@ -26,20 +27,44 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limitProcess bounds CPU time, file size and stack of each process by itself, so that they do not depend on the shell that has started
-// Pawl, and makes the kernel choose it rather than Pawl, whose low score it inherits, when the machine has no memory left. It is best
-// effort: what a program does in the first microseconds is not bounded, and trusted programs do not race for that.
+// limitProcess sets limits of each process by itself, so that they do not depend on the shell that has started Pawl, and makes the kernel
+// choose it rather than Pawl, whose low score it inherits, when the machine has no memory left. Trusted programs may raise those that
+// are for accidents, as far as Pawl itself could. It is best effort: what a program does in the first microseconds is not bounded, and
+// trusted programs do not race for that.
 func limitProcess(pid int, l runtime.Limits) {
 	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
-	for resource, limit := range map[int]unix.Rlimit{
+	set := map[int]unix.Rlimit{
 		unix.RLIMIT_CPU:   {Cur: seconds, Max: seconds + 1},
 		unix.RLIMIT_FSIZE: {Cur: uint64(l.Disk), Max: uint64(l.Disk)},
 		unix.RLIMIT_CORE:  {},
-		unix.RLIMIT_STACK: {Cur: min(uint64(l.Memory), mostStack), Max: unix.RLIM_INFINITY},
+	}
+	for resource, most := range map[int]uint64{
+		unix.RLIMIT_STACK: uint64(l.StackOf(mostStack)), unix.RLIMIT_NOFILE: 4096, unix.RLIMIT_SIGPENDING: 4096,
+		unix.RLIMIT_AS: unix.RLIM_INFINITY, unix.RLIMIT_DATA: unix.RLIM_INFINITY,
 	} {
+		soft, own := spawn.Allowed(resource, most), unix.Rlimit{}
+		if unix.Getrlimit(resource, &own) == nil {
+			set[resource] = unix.Rlimit{Cur: soft, Max: max(soft, own.Max)}
+		}
+	}
+	for resource, limit := range set {
 		_ = unix.Prlimit(pid, resource, &limit, nil) // the program may have ended already
 	}
 	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
+}
+
+// withStack starts a process by start with the limit on its stack: where the kernel puts the rest of its memory depends on that. Go's
+// threads do not look at the limit, which is Pawl's own meanwhile.
+func withStack(l runtime.Limits, start func()) {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_STACK, &own) != nil {
+		start()
+		return
+	}
+	soft := spawn.Allowed(unix.RLIMIT_STACK, uint64(l.StackOf(mostStack)))
+	_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: soft, Max: max(soft, own.Max)})
+	start()
+	_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: own.Cur, Max: max(soft, own.Max)})
 }
 
 // groupLives says whether a process group has members that are not zombies. Orphans are reaped by the system's init,

@@ -21,5 +21,10 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // limitProcess does nothing: another process's limits cannot be set here.
 func limitProcess(int, runtime.Limits) {}
 
+// mostStack is the largest stack, which is not set here.
+const mostStack = 1 << 30
+
+func withStack(_ runtime.Limits, start func()) { start() }
+
 // groupLives says whether a process group has members; EPERM is what macOS says of a group of zombies.
 func groupLives(id int) bool { return unix.Kill(-id, 0) == nil }

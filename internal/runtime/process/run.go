@@ -110,8 +110,10 @@ func (n *run) start() (err error) {
 	}
 	var process *os.Process
 	n.runtime.thread.Do(func() {
-		process, err = os.StartProcess(path, n.spec.Argv, &os.ProcAttr{
-			Dir: n.dir, Env: env, Files: inside, Sys: attributes(),
+		withStack(n.spec.Limits, func() {
+			process, err = os.StartProcess(path, n.spec.Argv, &os.ProcAttr{
+				Dir: n.dir, Env: env, Files: inside, Sys: attributes(),
+			})
 		})
 	})
 	if err != nil {
@@ -220,7 +222,7 @@ func (n *run) judge(state *os.ProcessState) {
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		r.PeakMemory = int64(usage.Maxrss) * maxrssUnit
 	}
-	r.Enforcement = enforcement
+	r.Enforcement, r.Stack = enforcement, n.spec.Limits.StackOf(mostStack)
 	status, _ := state.Sys().(syscall.WaitStatus)
 	e, _ := n.ended.Get()
 	if e.Verdict == "" && status.Signaled() && status.Signal() == syscall.SIGXCPU {

@@ -96,22 +96,31 @@ int main(int count, char **args) {
 func TestDeepRecursion(t *testing.T) {
 	r := factory(Options{})(t)
 	defer r.Close()
-	if r.(*Runtime).cgroups == nil {
-		t.Skip("without cgroups the stack is small, since threads reserve as much")
+	if r.(*Runtime).cgroups != nil {
+		deepRecursion(t, r, "1000000", 0, runtime.OK)
+		deepRecursion(t, r, "100000000", 0, runtime.OOM)
+		deepRecursion(t, r, "100000", 1<<20, runtime.Signal)
 	}
-	for depth, want := range map[string]runtime.Verdict{"1000000": runtime.OK, "100000000": runtime.OOM} {
-		source := "int f(int n, volatile char *up) { volatile char here[32]; here[0] = *up; return n ? f(n - 1, here) + here[0] : 0; }\n" +
-			"int main(void) { char c = 0; return f(" + depth + ", &c); }\n"
-		run, err := r.Start(t.Context(), runtime.Spec{
-			Argv: []string{"sh", "-c", "cc -O1 -o deep deep.c && exec ./deep"}, Env: []string{"PATH=/usr/bin:/bin"},
-			Files:  []runtime.File{{Path: "deep.c", Content: []byte(source)}},
-			Limits: runtime.Limits{Memory: 256 << 20},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if result := run.Wait(); result.Verdict != want {
-			t.Errorf("depth %s: %+v", depth, result)
-		}
+	r = factory(Options{WithoutCgroups: true})(t) // where the stack is small, since threads reserve as much
+	defer r.Close()
+	deepRecursion(t, r, "1000000", 0, runtime.Signal)
+	deepRecursion(t, r, "1000000", 200<<20, runtime.OK)
+}
+
+// deepRecursion takes some 100 bytes of the stack for each call.
+func deepRecursion(t *testing.T, r runtime.Runtime, depth string, stack int64, want runtime.Verdict) {
+	t.Helper()
+	source := "int f(int n, volatile char *up) { volatile char here[32]; here[0] = *up; return n ? f(n - 1, here) + here[0] : 0; }\n" +
+		"int main(void) { char c = 0; return f(" + depth + ", &c); }\n"
+	run, err := r.Start(t.Context(), runtime.Spec{
+		Argv: []string{"sh", "-c", "cc -O1 -o deep deep.c && exec ./deep"}, Env: []string{"PATH=/usr/bin:/bin"},
+		Files:  []runtime.File{{Path: "deep.c", Content: []byte(source)}},
+		Limits: runtime.Limits{Memory: 256 << 20, Stack: stack},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := run.Wait(); result.Verdict != want || stack > 0 && result.Stack != stack {
+		t.Errorf("depth %s, stack %d: %+v", depth, stack, result)
 	}
 }

@@ -160,7 +160,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		r.CPU, r.PeakMemory = time.Duration(exit.CPU), exit.MaxRSS
 	}
 	n.pinned.report(r)
-	r.Enforcement = n.runtime.cgroups.enforcement()
+	r.Enforcement, r.Stack = n.runtime.cgroups.enforcement(), stackOf(n.spec.Limits, n.runtime.cgroups)
 	r.PeakMemory = max(r.PeakMemory, n.peakMemory)
 	recorded, _ := n.ended.Get()
 	found := evidence{

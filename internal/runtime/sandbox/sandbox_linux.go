@@ -73,7 +73,6 @@ func New(o Options) (runtime.Runtime, error) {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	r.thread = spawn.NewThread()
-	ownPriority(r.thread)
 	plan := pid1.Plan{Cover: r.layout.cover, Layout: r.layout.steps, Filter: filter}
 	r.zygote = &zygote{path: r.self.path, plan: plan.Encode(), thread: r.thread}
 	if o.Warm > 0 {

@@ -13,6 +13,7 @@ func NewThread() *Thread {
 	t := &Thread{jobs: make(chan func())}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		ownPriority()
 		for job := range t.jobs {
 			job()
 		}

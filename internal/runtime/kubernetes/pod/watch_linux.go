@@ -216,6 +216,13 @@ func limits(c *wire.Command, own int) error {
 	if c.CountUser {
 		all = append(all, set(unix.RLIMIT_NPROC, uint64(min(c.Pids, math.MaxInt32)+own)))
 	}
+	if c.Stack > 0 {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_STACK, &own); err != nil {
+			all = append(all, fmt.Errorf("read the limit on the stack: %w", err))
+		}
+		all = append(all, set(unix.RLIMIT_STACK, min(uint64(c.Stack), own.Max)))
+	}
 	// One byte stops a handler that core_pattern pipes to, too. A file may exceed the limit of the disk by a little before its
 	// writer is told by a signal.
 	return errors.Join(append(all, set(unix.RLIMIT_CORE, 1), set(unix.RLIMIT_FSIZE, uint64(c.Disk)+1<<20))...)

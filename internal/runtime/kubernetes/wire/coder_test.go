@@ -13,7 +13,7 @@ import (
 func messages() []Message {
 	report := Report{Ending: ByDisk, Code: -1, Signal: "SIGSEGV", Wall: time.Hour, CPU: time.Nanosecond, Peak: 1 << 40, OOMKills: 2, Enforcement: "cgroup-v2"}
 	command := Command{Argv: []string{"sh", "", "a\x00b\xff"}, Env: []string{"A=b"}, Dir: "/d", Files: true, Stdin: true, Network: true, CountUser: true,
-		Wall: time.Minute, CPU: math.MaxInt64, Pids: 7, Output: math.MinInt64, Disk: 9}
+		Wall: time.Minute, CPU: math.MaxInt64, Pids: 7, Output: math.MinInt64, Disk: 9, Stack: 10}
 	return []Message{
 		&Greeting{Version: Version, Out: 1, Err: 2, Look: true}, &Greeting{Version: Version},
 		&command, &Command{},
@@ -81,7 +81,7 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
 	}
-	for _, text := range []string{"", "{}", `{"Version":}`, `{"Version":2`, `{"Version":2}`, `{"Version":99999999999999999999}`, `{"Version":1`, `{"version":1}`, "\x02"} {
+	for _, text := range []string{"", "{}", `{"Version":}`, `{"Version":3`, `{"Version":3}`, `{"Version":99999999999999999999}`, `{"Version":1`, `{"version":1}`, "\x02"} {
 		if err := (Frame{Data: []byte(text)}).Decode(new(State)); err == nil {
 			t.Errorf("%q was read", text)
 		}

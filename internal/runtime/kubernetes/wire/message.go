@@ -33,6 +33,7 @@ type Command struct {
 	Wall, CPU    time.Duration // at which it is ended
 	Pids         int
 	Output, Disk int64
+	Stack        int64 // 0: the node's own limit
 }
 
 func (m *Command) fields(c *coder) {
@@ -48,6 +49,7 @@ func (m *Command) fields(c *coder) {
 	number(c, &m.Pids)
 	number(c, &m.Output)
 	number(c, &m.Disk)
+	number(c, &m.Stack)
 }
 
 // Launch is what process 1 tells its child, which becomes the program. The child answers with a Failure, or by becoming it.

@@ -248,6 +248,7 @@ class CodeLimits:
         memory: Memory of all processes together
         output: Bytes of stdout and stderr together
         pids: Processes and threads at the same time
+        stack: Bytes of the stack of each process's first thread; default: the memory limit, up to 1GiB
         wall: Time from start to exit
     """
 
@@ -257,6 +258,7 @@ class CodeLimits:
     memory: Any = None
     output: Any = None
     pids: int | None = None
+    stack: Any = None
     wall: str | None = None
 
 

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package spawn
+
+// ownPriority does nothing: elsewhere threads have no nice value of their own.
+func ownPriority() {}
