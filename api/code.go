@@ -23,7 +23,9 @@ type Code struct {
 	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment variables, in addition to those of the language"`
 	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"Standard input; default: empty"`
 	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; defaults come from the language"`
-	Collect  []string           `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
+	// CompileLimits are those of the compile step. A language that is not compiled has none, and no use for them.
+	CompileLimits CodeLimits `json:"compile_limits,omitzero" doc:"Compiled languages only: limits of the compiler; defaults come from the language"`
+	Collect       []string   `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
 	// Runtime asks for a runtime by name; empty: the worker's own choice.
 	Runtime string `json:"runtime,omitempty" doc:"Name of the runtime; default: the worker chooses"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.

@@ -126,6 +126,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {pids: 0}}}\n", []string{"f.yaml:3:67", "from 1 to 100000"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {cpu: 0}}}\n", []string{"f.yaml:3:66", "more than 0"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {wall: 25h}}}\n", []string{"f.yaml:3:67", "24h"}},
+		{head + "  a: {action: code, with: {language: c, source: x, compile_limits: {wall: 25h}}}\n", []string{"f.yaml:3:75", "compile_limits.wall", "24h"}},
 		{head + "  a: {action: sleep, with: {for: soon}}\n", []string{"f.yaml:3:34", "how long"}},
 		{head + "  a: {action: http, with: {ulr: x}}\n", []string{"f.yaml:3:28", `did you mean "url"?`}},
 		{"name: x\naction: http\nwith: {url: a, methd: GET}\n", []string{"f.yaml:3:16", `did you mean "method"?`}},

@@ -104,7 +104,8 @@ func (b *builder) codePayload(with *value, path string) {
 		b.fail(c, problem.Join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", problem.Clip(c.text, 40))
 	}
 	b.envPayload(with, path)
-	b.limitsPayload(with, path)
+	b.limitsPayload(with, path, "limits")
+	b.limitsPayload(with, path, "compile_limits")
 }
 
 func (b *builder) containerPayload(with *value, path string) {
@@ -117,7 +118,7 @@ func (b *builder) containerPayload(with *value, path string) {
 		b.fail(v, problem.Join(path, "pull"), "write missing, always or never", "%q is not a pull policy", problem.Clip(v.text, 40))
 	}
 	b.envPayload(with, path)
-	b.limitsPayload(with, path)
+	b.limitsPayload(with, path, "limits")
 }
 
 // envPayload checks the variables of code and containers as it does those of a task's own env.
@@ -127,12 +128,12 @@ func (b *builder) envPayload(with *value, path string) {
 	}
 }
 
-func (b *builder) limitsPayload(with *value, path string) {
-	limits := with.get("limits")
+func (b *builder) limitsPayload(with *value, path, name string) {
+	limits := with.get(name)
 	if limits == nil || limits.kind == textValue && !limits.fixed() {
 		return
 	}
-	path = problem.Join(path, "limits")
+	path = problem.Join(path, name)
 	if !b.object(limits, path, sortedKeys(codeLimits)) {
 		return
 	}

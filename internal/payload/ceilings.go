@@ -16,7 +16,7 @@ type Ceilings struct {
 
 // Code names what code asks for above the ceilings: for the program, its cases and its checker.
 func (c Ceilings) Code(code *api.Code) error {
-	all := c.above(nil, "limits", code.Limits)
+	all := c.above(c.above(nil, "limits", code.Limits), "compile_limits", code.CompileLimits)
 	for i := range code.Cases {
 		all = c.above(all, fmt.Sprintf("cases[%d].limits", i), code.Cases[i].Limits)
 	}

@@ -302,7 +302,7 @@ func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeR
 
 // compile runs the compile step and returns the files that it built for the run.
 func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.CodeResult, []runtime.File, error) {
-	limits := limitsOf(e.lang.CompileLimits)
+	limits := limitsOf(e.code.CompileLimits).Or(limitsOf(e.lang.CompileLimits))
 	result, collected, err := e.start(ctx, runtime.Spec{
 		Argv: e.argv(e.lang.Compile, limits), Env: e.env(nil, limits), Mounts: e.tools.mounts, Files: files,
 		Limits: limits, Collect: e.lang.Built,

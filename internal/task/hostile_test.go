@@ -63,20 +63,6 @@ func TestCompileBombs(t *testing.T) {
 	}
 	// The compilers' own limits are those of a minute's work; a test has less patience.
 	impatient := api.CodeLimits{Wall: api.Duration(1500 * time.Millisecond), CPU: api.Duration(10 * time.Second), Memory: 200e6, Pids: 64, Output: 1e6, Disk: 32e6}
-	var profiles []task.Profile
-	for _, name := range []string{"c", "c++"} {
-		p, ok := task.BuiltInLanguages().Profile(name)
-		if !ok {
-			t.Fatalf("no profile of %q", name)
-		}
-		short := *p
-		short.CompileLimits, short.Override = impatient, true
-		profiles = append(profiles, short)
-	}
-	languages, faults := task.BuiltInLanguages().With(profiles)
-	if len(faults) > 0 {
-		t.Fatal(faults)
-	}
 	stopped := []string{string(runtime.Timeout), string(runtime.CPUTimeout), string(runtime.OOM)}
 	refused := []string{string(runtime.NonzeroExit), string(runtime.Signal), string(runtime.OutputLimit), string(runtime.OOM), string(runtime.Timeout)}
 	for _, rt := range runtimes(t) {
@@ -99,11 +85,11 @@ func TestCompileBombs(t *testing.T) {
 		} {
 			t.Run(c.name+"/"+rt.Name(), func(t *testing.T) {
 				need(t, c.language)
-				h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Languages: languages, Dir: t.TempDir()})
+				h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: t.TempDir()})
 				if err != nil {
 					t.Fatal(err)
 				}
-				payload := json.RawMessage(code(t, api.Code{Language: c.language, Source: c.source}))
+				payload := json.RawMessage(code(t, api.Code{Language: c.language, Source: c.source, CompileLimits: impatient}))
 				begin := time.Now()
 				out, err := h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Payload: payload, Host: newDesk()})
 				var failed *task.Error
