@@ -38,7 +38,7 @@ func (s *Server) guard(r *http.Request) error {
 		return nil
 	}
 	if len(s.tokens) > 0 {
-		token, given := bearer(r)
+		token, given := s.tokenOf(r)
 		if _, ok := s.cookieOf(r); ok && given && !s.needsNoToken(r) {
 			return unreadable(api.FieldError{Path: "Authorization", Message: "the request has a token and the cookie of a session, and which of them counts would be a guess",
 				Fix: "send one of them; DELETE " + sessionPath + " (Log out) takes the cookie away"})
@@ -91,11 +91,21 @@ func (s *Server) needsNoToken(r *http.Request) bool {
 // mayUse reports whether a request comes from a client that may use the API. If there are tokens, it must have one, or come from a browser
 // that has logged in. If it has a token, only the token counts.
 func (s *Server) mayUse(r *http.Request) bool {
-	if token, given := bearer(r); given && len(s.tokens) > 0 {
+	if token, given := s.tokenOf(r); given && len(s.tokens) > 0 {
 		return s.knownToken(token)
 	}
 	_, ok := s.sessionOf(r)
 	return ok || len(s.tokens) == 0
+}
+
+// tokenOf is the token of a request, which some wires have in a header of their own.
+func (s *Server) tokenOf(r *http.Request) (token string, given bool) {
+	for _, w := range s.Wires {
+		if token = r.Header.Get(w.TokenHeader); w.TokenHeader != "" && token != "" && strings.HasPrefix(r.URL.Path, w.prefix()) {
+			return token, true
+		}
+	}
+	return bearer(r)
 }
 
 // bearer is the token in a request's header; "" if it has none. Credentials of another scheme (Basic) are for a proxy,

@@ -95,6 +95,9 @@ func (s *Server) routed() (http.Handler, error) {
 	if s.Workers != nil {
 		mux.Handle(workersPath, s.lettingGo(s.Workers))
 	}
+	for _, w := range s.Wires {
+		mux.Handle(w.prefix(), s.wired(w))
+	}
 	if s.Page != nil {
 		mux.Handle("GET /{$}", s.Page)
 		mux.Handle("GET "+strings.TrimSuffix(pagePath, "/"), s.Page)

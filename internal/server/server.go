@@ -41,6 +41,8 @@ type Options struct {
 	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files need no token, because they hold no
 	// data: the page asks the API for that.
 	Page http.Handler
+	// Wires are protocols of other evaluators, each served beneath /compat/NAME/.
+	Wires []Wire
 	// Archive is the archive that this server shows; nil: it works. Requests that could change something are refused then.
 	Archive *api.Archive
 	// BodyLimit is the most bytes of a request's body; 0: 16 MB.

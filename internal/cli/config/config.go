@@ -52,6 +52,7 @@ var Settings = []Setting{
 	{key: "blobs", value: InStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory), a directory's path, or s3://BUCKET/PREFIX?endpoint=URL; after the first, by commas, where they lay before", File: true, check: CheckBlobs},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
 	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
+	{key: "compat", doc: "protocols of other evaluators that pawl server speaks beneath /compat/NAME/, by commas: " + strings.Join(Wires, ", ") + "; empty: none", on: "server", check: checkWires},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: checkSlots},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas; a server makes them known when it starts, with --no-worker too", check: checkQueues},
 	{key: "labels", doc: "labels of the workers here, as in gpu=a100,zone=eu; they get, beside what asks for none, what asks for some of these", check: checkLabels},

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/runtime/docker"
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
@@ -72,6 +73,19 @@ func (c *Config) Isolating(name string, kind flow.Kind) string {
 
 // Kubernetes is the runtime that only cmd/pawl-kubernetes has; every program knows its settings.
 const Kubernetes = "kubernetes"
+
+// Wires are the protocols of other evaluators that the setting compat may name: those of SandboxFusion and open-instruct.
+var Wires = []string{"run_code", "test_program"}
+
+func checkWires(s string) error {
+	c := Config{Values: map[string]string{"compat": s}}
+	for _, name := range c.List("compat") {
+		if !slices.Contains(Wires, name) {
+			return fmt.Errorf("%.40q is not a protocol that pawl server speaks: %s", name, problem.NearestOr(name, Wires, "one of"))
+		}
+	}
+	return nil
+}
 
 func checkLabels(s string) error {
 	_, err := flow.ParseLabels(s)

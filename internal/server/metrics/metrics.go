@@ -36,6 +36,7 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	streams  prometheus.Gauge
 	refused  *prometheus.CounterVec
+	wires    *prometheus.CounterVec
 }
 
 // engineFigure is one of the engine's figures and the name of its metric.
@@ -152,9 +153,12 @@ func New(o Options) *Metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pawl_webhooks_refused_total", Help: "Requests that webhooks refused; without a webhook those to names that there are not.",
 		}, []string{"hook", "reason"}),
+		wires: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pawl_compat_evaluations_total", Help: "Requests of other evaluators' clients to run programs, by what became of them.",
+		}, []string{"wire", "outcome"}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m, &m.surveys, m.requests, m.seconds, m.streams, m.refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(m, &m.surveys, m.requests, m.seconds, m.streams, m.refused, m.wires, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Broker != nil {
 		r.MustRegister(brokerFigures{o.Broker})
 	}
@@ -225,6 +229,16 @@ func (m *Metrics) Look() { m.surveys.look() }
 
 // Refused counts a request that a webhook has refused; hook is "" where there is none of that name.
 func (m *Metrics) Refused(hook, reason string) { m.refused.WithLabelValues(hook, reason).Inc() }
+
+// Wired counts an evaluation that came over a wire of another evaluator.
+func (m *Metrics) Wired(wire, outcome string) { m.wires.WithLabelValues(wire, outcome).Inc() }
+
+// Wire makes the series of a wire, so that Prometheus sees the first increase of each.
+func (m *Metrics) Wire(wire string, outcomes []string) {
+	for _, o := range outcomes {
+		m.wires.WithLabelValues(wire, o)
+	}
+}
 
 // Request begins to measure a request; the returned function ends it with the status that was sent, 0 for none.
 func (m *Metrics) Request(r *http.Request) (done func(status int)) {

@@ -1,0 +1,178 @@
+package wires
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
+)
+
+// asked is a request over a wire whose program sleeps and then is right.
+type asked struct {
+	wire, path, body string
+	right            *regexp.Regexp // the answer to a program that is right
+	late             *regexp.Regexp // status and body when nothing is known of it
+}
+
+func requests() []asked {
+	const sleeper = `import time; time.sleep(1); print(6*7)`
+	return []asked{
+		{"run_code", "/compat/run_code/run_code", `{"code": "` + sleeper + `", "compile_timeout": 0.5, "run_timeout": 3}`,
+			regexp.MustCompile(`^200 .*"status":"Success".*"stdout":"42\\n"`), regexp.MustCompile(`^504 `)},
+		{"test_program", "/compat/test_program/test_program", `{"program": "` + sleeper + `", "tests": ["assert True"], "max_execution_time": 3}`,
+			regexp.MustCompile(`^200 {"results":\[1\]`), regexp.MustCompile(`^504 `)},
+	}
+}
+
+func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, strings.TrimSpace(r.body)) }
+
+// A worker dies in the middle of a run: another one makes the run again, and the client learns nothing of it.
+func TestWorkerKilledIsRerun(t *testing.T) {
+	t.Parallel()
+	for _, a := range requests() {
+		t.Run(a.wire, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
+			w := work(t, s)
+			answer := s.later(a.path, a.body)
+			s.running(t, a.wire, 1)
+			w.kill()
+			work(t, s)
+			if got := <-answer; got.err != nil || !a.right.MatchString(got.String()) {
+				t.Errorf("got %s, %v", got, got.err)
+			}
+			s.counted(t, a.wire, "answered", 1)
+		})
+	}
+}
+
+// The only worker dies, and none follows: when the client's time is up it is told so, and never that the program failed.
+func TestNoWorkerIsLate(t *testing.T) {
+	t.Parallel()
+	for _, a := range requests() {
+		t.Run(a.wire, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
+			w := work(t, s)
+			answer := s.later(a.path, a.body)
+			x := s.running(t, a.wire, 1)
+			w.kill()
+			if got := <-answer; got.err != nil || !a.late.MatchString(got.String()) {
+				t.Errorf("got %s, %v", got, got.err)
+			}
+			s.counted(t, a.wire, "late", 1)
+			if x, err := s.client.Wait(t.Context(), x.ID); err != nil || x.Status == "completed" {
+				t.Errorf("the evaluation that nobody waits for: %+v, %v", x, err)
+			}
+		})
+	}
+}
+
+// The server is killed in the middle of a run: the client's connection breaks, and there is no answer to be taken for one.
+func TestServerKilledAnswersNothing(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	s := serve(t, state)
+	answers := map[string]<-chan reply{}
+	for _, a := range requests() {
+		answers[a.wire] = s.later(a.path, a.body)
+		s.running(t, a.wire, 1)
+	}
+	s.kill()
+	for wire, answer := range answers {
+		if got := <-answer; got.err == nil {
+			t.Errorf("%s: got %s", wire, got)
+		}
+	}
+	again := serve(t, state)
+	for _, a := range requests() {
+		if got := again.post(a.path, a.body); got.err != nil || !a.right.MatchString(got.String()) {
+			t.Errorf("%s, sent again: got %s, %v", a.wire, got, got.err)
+		}
+	}
+}
+
+// A server that is told to stop gives its clients the signal to try again.
+func TestServerStoppedIsLate(t *testing.T) {
+	t.Parallel()
+	s := serve(t, t.TempDir(), "--no-worker")
+	answers := map[string]<-chan reply{}
+	for _, a := range requests() {
+		answers[a.wire] = s.later(a.path, a.body)
+	}
+	s.waiting(t, len(answers))
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range requests() {
+		if got := <-answers[a.wire]; got.err != nil || !a.late.MatchString(got.String()) {
+			t.Errorf("%s: got %s, %v", a.wire, got, got.err)
+		}
+	}
+}
+
+// The database goes away in the middle of a run. When it is back in time the answer is the program's; else the client is told that its time
+// is up.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	dsn := os.Getenv("PAWL_TEST_POSTGRES")
+	if dsn == "" {
+		t.Skip("NOT TESTED: PAWL_TEST_POSTGRES names no PostgreSQL")
+	}
+	for _, a := range requests() {
+		for _, returns := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/returns=%t", a.wire, returns), func(t *testing.T) {
+				t.Parallel()
+				proxy, through := pgpooltest.New(t, database(t, dsn))
+				s := serve(t, t.TempDir(), "--store", through)
+				answer := s.later(a.path, a.body)
+				s.running(t, a.wire, 1)
+				proxy.Refuse(true)
+				proxy.Cut()
+				want := a.late
+				if returns {
+					want = a.right
+					if got := s.post("/api/v1/executions", `{"action": "noop"}`); got.status != 503 {
+						t.Errorf("without a database a submission gets %s", got)
+					}
+					proxy.Refuse(false)
+				}
+				if got := <-answer; got.err != nil || !want.MatchString(got.String()) {
+					t.Errorf("got %s, %v", got, got.err)
+				}
+			})
+		}
+	}
+}
+
+// database makes a database of the test's own.
+func database(t *testing.T, dsn string) string {
+	t.Helper()
+	name := "wires_" + strings.ToLower(rand.Text())
+	execute := func(sql string) {
+		conn, err := pgx.Connect(context.Background(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute("CREATE DATABASE " + name)
+	t.Cleanup(func() { execute("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)") })
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}

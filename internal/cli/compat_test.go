@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// The commands of the documents about other evaluators' clients work as they stand there.
+func TestCompatDocuments(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl")
+	for document, want := range map[string]string{
+		"leave-sandboxfusion.md": `"stdout":"42\n"`,
+		"leave-open-instruct.md": `"results":[1,0]`,
+	} {
+		t.Run(document, func(t *testing.T) {
+			t.Parallel()
+			if out := followed(t, documented(t, document, "", 1)[0], t.TempDir(), freePort(t)); !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,20 @@
+package instance
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+)
+
+// The setting names the wires that there are.
+func TestWiresAreThoseOfTheSetting(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, w := range wires {
+		names = append(names, w.name)
+	}
+	if !slices.Equal(names, config.Wires) {
+		t.Errorf("the setting has %v, and there are %v", config.Wires, names)
+	}
+}

@@ -1,0 +1,255 @@
+// Package compat has what the wires of other evaluators share: clients of SandboxFusion, open-instruct, Piston and Judge0 speak to Pawl as they
+// did to those servers. A wire is a package beneath this one. It translates a request into an evaluation, and the evaluation's end into
+// an answer of its protocol. Evaluations are submitted as POST /api/v1/evaluations submits them, by the same checks and limits.
+//
+// These protocols have no word for "nothing is known of the program", or one that their clients take for a failed program. So a wire
+// waits for an evaluation's end, through lost workers and a store that is away, for as long as the client waits ([Shell.Run]), and tells the rest
+// ([ErrLate], [Lost]) by the signal that its clients try again or report.
+package compat
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Pawl is what a wire needs of the server. A *client.Client is one; it must try again what is refused for the moment as long as its context
+// lasts.
+type Pawl interface {
+	Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error)
+	Wait(ctx context.Context, id string) (*api.Execution, error)
+	Kill(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error)
+	RawLog(ctx context.Context, id, stream string, attempt int, offset int64) (io.ReadCloser, error)
+	File(ctx context.Context, id, path string) (io.ReadCloser, error)
+}
+
+// The outcomes of evaluations that come over a wire, for metrics.
+const (
+	Answered = "answered" // the client was told how the program ended
+	Declined = "refused"  // the request was the client's mistake
+	Late     = "late"     // nothing was known when the client's time was up
+	Broken   = "lost"     // the evaluation ended without a word about the program
+	Gone     = "gone"     // the client left before the end
+)
+
+// Outcomes lists them.
+func Outcomes() []string { return []string{Answered, Declined, Late, Broken, Gone} }
+
+// ErrLate says that the client's time is up, or the server is stopping, and nothing is known of the program.
+var ErrLate = errors.New("there was no worker, or no answer from the store, while the client waits: send the request again")
+
+// Lost says that an evaluation has ended without a word about the program, for example because its workers were lost five times.
+type Lost struct {
+	Execution string
+	Reason    string
+}
+
+func (l *Lost) Error() string { return fmt.Sprintf("execution %s: %s", l.Execution, l.Reason) }
+
+// Refused says that a request cannot be carried out. Paths are places in the client's request.
+type Refused struct {
+	Status int // 400, 413, 415 or 422
+	Errors []api.FieldError
+}
+
+func (r *Refused) Error() string {
+	if len(r.Errors) == 0 {
+		return http.StatusText(r.Status)
+	}
+	return r.Errors[0].String()
+}
+
+// Refuse makes a Refused of one problem.
+func Refuse(path, value, message, fix string) *Refused {
+	return &Refused{http.StatusUnprocessableEntity, []api.FieldError{{Path: path, Value: value, Message: message, Fix: fix}}}
+}
+
+// Shell carries the evaluations of one wire.
+type Shell struct {
+	Pawl
+	Wire  string               // its name, which evaluations have as their label "wire"
+	Count func(outcome string) // called once for each evaluation
+	// Places are the fields of a request that those of an evaluation come from, such as "run_timeout" for "limits.wall".
+	Places map[string]string
+}
+
+// Attempts of one evaluation. They are for broken machines: a program that fails has one.
+const (
+	attempts = 5
+	between  = 200 * time.Millisecond // before the second; it doubles, so all five take 3 s more
+)
+
+// Done is the end of an evaluation whose program was judged.
+type Done struct {
+	api.CodeResult
+	ID             string
+	Stdout, Stderr []byte // all that the program wrote
+	// CompileStdout and CompileStderr are all that the compiler wrote.
+	CompileStdout, CompileStderr []byte
+}
+
+// Run evaluates e, and waits for its end for the time within. An attempt that is lost with its worker or machine is made again within that
+// time. The error is a [*Refused], [ErrLate] or a [*Lost]. The evaluation is killed where nobody waits for it any more.
+func (s *Shell) Run(ctx context.Context, e api.Evaluation, within time.Duration) (*Done, error) {
+	done, err := s.run(ctx, e, within)
+	switch {
+	case err == nil:
+		s.Count(Answered)
+	case errors.Is(err, ErrLate) && context.Cause(ctx) == context.Canceled: //nolint:errorlint // the cause of a client that left is Canceled itself
+		s.Count(Gone)
+	default:
+		s.Counted(err)
+	}
+	return done, err
+}
+
+// Counted counts the outcome of an error of this package, and returns it.
+func (s *Shell) Counted(err error) error {
+	var refused *Refused
+	var lost *Lost
+	switch {
+	case errors.As(err, &refused):
+		s.Count(Declined)
+	case errors.As(err, &lost):
+		s.Count(Broken)
+	case err != nil:
+		s.Count(Late)
+	}
+	return err
+}
+
+func (s *Shell) run(ctx context.Context, e api.Evaluation, within time.Duration) (*Done, error) {
+	e.TotalTimeout, e.IdempotencyKey = api.Duration(within), rand.Text()
+	e.Labels = map[string]string{"wire": s.Wire}
+	e.Retry = &api.Retry{MaxAttempts: attempts, Delay: api.Duration(between), On: []string{"infra_error", "worker_lost"}}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	x, err := s.Evaluate(ctx, e)
+	if err != nil {
+		return nil, s.failure("", err)
+	}
+	id := x.ID
+	if !x.Status.Terminal() {
+		if x, err = s.Wait(ctx, id); err != nil {
+			s.abandon(ctx, id)
+			return nil, s.failure(id, err)
+		}
+	}
+	return s.done(ctx, x)
+}
+
+// abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation's total timeout ends it.
+func (s *Shell) abandon(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, _ = s.Kill(ctx, id, "the client of the wire "+s.Wire+" does not wait for it any more", 0)
+}
+
+// failure sorts an error of the client by whose fault it is.
+func (s *Shell) failure(id string, err error) error {
+	var p *api.Problem
+	switch {
+	case errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusTooManyRequests:
+		return s.refused(p)
+	case errors.As(err, &p) && p.Status == http.StatusInternalServerError:
+		return &Lost{id, p.Error()}
+	}
+	return ErrLate
+}
+
+// done reads how an evaluation has ended.
+func (s *Shell) done(ctx context.Context, x *api.Execution) (*Done, error) {
+	d := &Done{ID: x.ID}
+	code, reason := "", "it ended without a result"
+	if x.Error != nil {
+		code, reason = x.Error.Code, x.Error.Code+": "+x.Error.Message
+	}
+	switch {
+	case code == "total_timeout" || code == "queue_timeout":
+		return nil, ErrLate
+	case x.Status == api.Cancelled || code == "infra_error" || json.Unmarshal(x.Output, &d.CodeResult) != nil || d.Verdict == "" || d.Verdict == "killed":
+		return nil, &Lost{x.ID, reason}
+	}
+	c := d.Compile
+	if c == nil {
+		c = &api.CodeResult{}
+	}
+	// The log of a stream has what the compiler wrote, and then what the program wrote.
+	for _, part := range []struct {
+		into       *[]byte
+		inline     []byte
+		cut        bool
+		stream     string
+		from, size int64
+	}{
+		{&d.CompileStdout, c.Out(), c.StdoutTruncated, "stdout", 0, c.StdoutBytes},
+		{&d.CompileStderr, c.Err(), c.StderrTruncated, "stderr", 0, c.StderrBytes},
+		{&d.Stdout, d.Out(), d.StdoutTruncated, "stdout", c.StdoutBytes, d.StdoutBytes},
+		{&d.Stderr, d.Err(), d.StderrTruncated, "stderr", c.StderrBytes, d.StderrBytes},
+	} {
+		if *part.into = part.inline; !part.cut {
+			continue
+		}
+		body, err := s.RawLog(ctx, x.ID, part.stream, x.Attempt, part.from)
+		if err != nil {
+			return nil, s.failure(x.ID, err)
+		}
+		*part.into, err = io.ReadAll(io.LimitReader(body, part.size))
+		_ = body.Close()
+		if err != nil || int64(len(*part.into)) < part.size {
+			return nil, &Lost{x.ID, fmt.Sprintf("its log of %s has %d of %d bytes", part.stream, len(*part.into), part.size)}
+		}
+	}
+	return d, nil
+}
+
+// Contents returns the bytes of a file that the program left.
+func (s *Shell) Contents(ctx context.Context, id string, f api.ResultFile) ([]byte, error) {
+	switch {
+	case f.Content != nil:
+		return []byte(*f.Content), nil
+	case f.Blob == "":
+		return f.Base64, nil
+	}
+	body, err := s.File(ctx, id, f.Path)
+	if err != nil {
+		return nil, s.failure(id, err)
+	}
+	defer func() { _ = body.Close() }()
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return nil, ErrLate
+	}
+	return b, nil
+}
+
+// Text is b as a text of JSON. Where b is not UTF-8, which no such text can hold, note says where; the text has U+FFFD there.
+func Text(name string, b []byte) (text, note string) {
+	if utf8.Valid(b) {
+		return string(b), ""
+	}
+	at := 0
+	for r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(b[at:]) {
+		at += n
+	}
+	return string([]rune(string(b))), fmt.Sprintf("%s is not UTF-8, from byte %d on: what is not is shown as U+FFFD", name, at)
+}
+
+// Signal is the number of a signal by its name, such as 11 for SIGSEGV; 0 where there is none.
+func Signal(name string) int { return int(unix.SignalNum(name)) }
+
+// Seconds is a number of seconds as a duration, and whether a wire may ask for it: more than 0, and a day at most.
+func Seconds(s float64) (api.Duration, bool) {
+	d := api.Duration(s * float64(time.Second))
+	return d, s > 0 && s <= time.Duration(api.MaxWall).Seconds() && d > 0
+}

@@ -1,0 +1,242 @@
+// Package runcode speaks the protocol of SandboxFusion: POST /run_code and GET /v1/ping. docs/leave-sandboxfusion.md has what is
+// supported and what is not.
+package runcode
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/server/compat"
+)
+
+// Name is the wire's name in settings, paths and metrics.
+const Name = "run_code"
+
+// New makes the wire.
+func New(p compat.Pawl, count func(outcome string)) http.Handler {
+	s := &wire{compat.Shell{Pawl: p, Wire: Name, Count: count, Places: map[string]string{
+		"source": "code", "limits.wall": "run_timeout", "limits.memory": "memory_limit_MB", "compile_limits.wall": "compile_timeout", "collect": "fetch_files",
+	}}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /run_code", s.runCode)
+	mux.HandleFunc("GET /v1/ping", func(w http.ResponseWriter, _ *http.Request) { compat.Answer(w, http.StatusOK, "pong") })
+	mux.HandleFunc("/", compat.NoSuch)
+	return mux
+}
+
+type wire struct{ compat.Shell }
+
+type request struct {
+	Code           string             `json:"code"`
+	Language       string             `json:"language,omitempty"`
+	CompileTimeout *float64           `json:"compile_timeout,omitempty"`
+	RunTimeout     *float64           `json:"run_timeout,omitempty"`
+	MemoryLimitMB  *int64             `json:"memory_limit_MB,omitempty"`
+	Stdin          *string            `json:"stdin,omitempty"`
+	Files          map[string]*string `json:"files,omitempty"`
+	FetchFiles     []string           `json:"fetch_files,omitempty"`
+	Args           []string           `json:"args,omitempty"`
+}
+
+type answer struct {
+	Status        string            `json:"status"`
+	Message       string            `json:"message"`
+	CompileResult *stage            `json:"compile_result"`
+	RunResult     *stage            `json:"run_result"`
+	Executor      *string           `json:"executor_pod_name"` // the execution, by which Pawl knows it
+	Files         map[string]string `json:"files"`
+}
+
+// The statuses of a request.
+const (
+	success      = "Success"
+	failed       = "Failed"
+	sandboxError = "SandboxError"
+)
+
+type stage struct {
+	Status        string  `json:"status"` // Finished or TimeLimitExceeded
+	ExecutionTime float64 `json:"execution_time"`
+	ReturnCode    *int    `json:"return_code"`
+	Stdout        string  `json:"stdout"`
+	Stderr        string  `json:"stderr"`
+}
+
+// defaultTimeout is for compiling and for running, in seconds.
+const defaultTimeout = 10.0
+
+// grace is how much longer than both timeouts a client waits: verl 10 s. The answer is on its way a second before.
+const grace = 9 * time.Second
+
+func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
+	var in request
+	if err := s.Read(r, &in); err != nil {
+		compat.FastAPI(w, err)
+		return
+	}
+	e, err := in.evaluation()
+	if s.Counted(err) != nil {
+		compat.FastAPI(w, err)
+		return
+	}
+	within := time.Duration(e.Limits.Wall) + time.Duration(e.CompileLimits.Wall) + grace
+	done, err := s.Run(r.Context(), e, within)
+	var lost *compat.Lost
+	if errors.As(err, &lost) {
+		compat.Answer(w, http.StatusOK, answer{Status: sandboxError, Message: lost.Error(), Files: map[string]string{}})
+		return
+	}
+	if err != nil {
+		compat.FastAPI(w, err)
+		return
+	}
+	out := answered(done)
+	for _, f := range done.Files {
+		if !slices.Contains(in.FetchFiles, f.Path) {
+			continue // what lies beneath a directory that was named
+		}
+		content, err := s.Contents(r.Context(), done.ID, f)
+		if err != nil {
+			compat.FastAPI(w, err)
+			return
+		}
+		out.Files[f.Path] = base64.StdEncoding.EncodeToString(content)
+	}
+	compat.Answer(w, http.StatusOK, out)
+}
+
+// modes are languages of SandboxFusion that are more than a language: a test runner, or a machine of another kind.
+var modes = []string{"go_test", "pytest", "junit", "jest", "D_ut", "cuda", "python_gpu"}
+
+// evaluation is the request as Pawl knows it.
+func (in *request) evaluation() (e api.Evaluation, err error) {
+	var wrong compat.Refused
+	wrong.Status = http.StatusUnprocessableEntity
+	fault := func(path, value, message, fix string) {
+		wrong.Errors = append(wrong.Errors, api.FieldError{Path: path, Value: problem.Clip(value, 60), Message: message, Fix: fix})
+	}
+	seconds := func(name string, given *float64) api.Duration {
+		d, _ := compat.Seconds(defaultTimeout)
+		if given == nil {
+			return d
+		}
+		d, ok := compat.Seconds(*given)
+		if !ok {
+			fault(name, fmt.Sprint(*given), "it is not a time limit", "give seconds, more than 0 and at most 86400")
+		}
+		return d
+	}
+	// The tutorial of verl sends no language, and means Python.
+	if e.Language = strings.ToLower(in.Language); e.Language == "" {
+		e.Language = "python"
+	}
+	if slices.Contains(modes, in.Language) {
+		fault("language", in.Language, "this wire runs programs, and no test runners or GPUs", "give the program's language, such as python, and let the program end with 1 when its tests fail")
+	}
+	e.Source = visible(e.Language, in.Code)
+	e.Limits.Wall, e.CompileLimits.Wall = seconds("run_timeout", in.RunTimeout), seconds("compile_timeout", in.CompileTimeout)
+	// SandboxFusion limits no processor time. 64 is how many threads a program may have.
+	e.Limits.CPU = min(64*e.Limits.Wall, api.MaxWall)
+	switch m := in.MemoryLimitMB; {
+	case m == nil || *m == -1:
+	case *m <= 0 || *m > int64(api.MaxMemory>>20):
+		fault("memory_limit_MB", fmt.Sprint(*m), "it is not a size", "give MiB, at least 1, or -1 for the language's default")
+	default:
+		e.Limits.Memory = api.Size(*m << 20)
+	}
+	if in.Stdin != nil {
+		e.Stdin = api.Text(*in.Stdin)
+	}
+	if len(in.Args) > 0 {
+		fault("args", strings.Join(in.Args, " "), "they are for pytest, which this wire does not run", "leave them out")
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
+		content := in.Files[name]
+		if content == nil {
+			continue // SandboxFusion makes no file either
+		}
+		b, err := base64.StdEncoding.DecodeString(*content)
+		if err != nil {
+			fault(problem.Join("files", name), *content, "it is not base64", "encode the file's bytes with the standard alphabet and padding")
+		}
+		if e.Files == nil {
+			e.Files = map[string]api.Content{}
+		}
+		e.Files[name] = api.Content{Bytes: b}
+	}
+	for _, name := range in.FetchFiles {
+		// A name is meant as it stands, and not as a pattern.
+		e.Collect = append(e.Collect, strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name))
+	}
+	if len(wrong.Errors) > 0 {
+		return e, &wrong
+	}
+	return e, nil
+}
+
+// visible is a program that is not empty: SandboxFusion lets an interpreter run an empty one, and a model may well write none.
+func visible(language, code string) string {
+	if strings.TrimSpace(code) != "" {
+		return code
+	}
+	if slices.Contains([]string{"c", "c++", "cpp", "go", "java", "javascript", "js", "nodejs", "rust", "typescript"}, language) {
+		return "//" + code
+	}
+	return "#" + code
+}
+
+// answered is how a program ended, in SandboxFusion's words.
+func answered(d *compat.Done) answer {
+	out := answer{Status: failed, Executor: &d.ID, Files: map[string]string{}}
+	var notes []string
+	text := func(name string, b []byte) string {
+		s, note := compat.Text(name, b)
+		if note != "" {
+			notes = append(notes, note)
+		}
+		return s
+	}
+	if c := d.Compile; c != nil {
+		out.CompileResult = staged(c)
+		out.CompileResult.Stdout, out.CompileResult.Stderr = text("compile_result.stdout", d.CompileStdout), text("compile_result.stderr", d.CompileStderr)
+	}
+	if d.Verdict != api.CompileError {
+		out.RunResult = staged(&d.CodeResult)
+		out.RunResult.Stdout, out.RunResult.Stderr = text("run_result.stdout", d.Stdout), text("run_result.stderr", d.Stderr)
+		if out.RunResult.ReturnCode != nil && *out.RunResult.ReturnCode == 0 {
+			out.Status = success
+		}
+	}
+	if d.Verdict != "ok" && d.Reason != "" {
+		notes = append(notes, d.Reason)
+	}
+	for _, why := range d.Refused {
+		notes = append(notes, "fetch_files: "+why)
+	}
+	out.Message = strings.Join(notes, "; ")
+	return out
+}
+
+// staged is how one program ended. What a signal or a limit of size has ended has the negative number of the signal, as in Python's subprocess.
+func staged(r *api.CodeResult) *stage {
+	out := &stage{Status: "Finished", ExecutionTime: r.WallMS / 1000, ReturnCode: r.ExitCode}
+	switch r.Verdict {
+	case "timeout", "cpu_timeout":
+		out.Status, out.ReturnCode = "TimeLimitExceeded", nil
+	case "signal", "oom", "output_limit":
+		number := -compat.Signal("SIGKILL")
+		if n := compat.Signal(r.Signal); n > 0 {
+			number = -n
+		}
+		out.ReturnCode = &number
+	}
+	return out
+}
