@@ -29,6 +29,8 @@ func requests() []asked {
 			regexp.MustCompile(`^200 .*"status":"Success".*"stdout":"42\\n"`), regexp.MustCompile(`^504 `)},
 		{"test_program", "/compat/test_program/test_program", `{"program": "` + sleeper + `", "tests": ["assert True"], "max_execution_time": 3}`,
 			regexp.MustCompile(`^200 {"results":\[1\]`), regexp.MustCompile(`^504 `)},
+		{"piston", "/compat/piston/api/v2/execute", `{"language": "python", "version": "*", "files": [{"content": "` + sleeper + `"}], "compile_timeout": 500}`,
+			regexp.MustCompile(`^200 {"run":{"stdout":"42\\n".*"code":0`), regexp.MustCompile(`^200 {"run":.*"code":null,.*"status":"XX"`)},
 	}
 }
 

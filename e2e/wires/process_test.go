@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const every = "run_code,test_program"
+const every = "run_code,test_program,piston"
 
 // process is one life of `pawl server` or `pawl worker`.
 type process struct {

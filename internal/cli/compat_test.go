@@ -12,6 +12,7 @@ func TestCompatDocuments(t *testing.T) {
 	for document, want := range map[string]string{
 		"leave-sandboxfusion.md": `"stdout":"42\n"`,
 		"leave-open-instruct.md": `"results":[1,0]`,
+		"leave-piston.md":        `"output":"42\n"`,
 	} {
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()

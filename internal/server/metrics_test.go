@@ -194,7 +194,7 @@ var metricName = regexp.MustCompile(`\b(?:pawl|process)_[a-z_]+\b`)
 // The dashboard and the alerts speak of nothing that is not there, and the manual of everything that is.
 func TestMetricsThatOthersName(t *testing.T) {
 	t.Parallel()
-	h := start(t, Options{Broker: func() metrics.Broker {
+	h := start(t, Options{Wires: []Wire{echo(nil)}, Broker: func() metrics.Broker {
 		return metrics.Broker{Lines: map[string]metrics.BrokerLine{"tell": {Waiting: 1}}}
 	}})
 	hanging, err := h.client.Submit(t.Context(), api.Submission{Action: "code", Input: json.RawMessage(`{"language":"python","source":"hang"}`),

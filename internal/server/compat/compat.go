@@ -15,12 +15,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/language"
 )
 
 // Pawl is what a wire needs of the server. A *client.Client is one; it must try again what is refused for the moment as long as its context
@@ -82,6 +85,22 @@ type Shell struct {
 	// Places are the fields of a request that those of an evaluation come from, such as "run_timeout" for "limits.wall".
 	Places map[string]string
 }
+
+// Options are what a wire is made with.
+type Options struct {
+	Pawl
+	Count     func(outcome string)
+	Languages []language.Name // those that the server knows of; workers may bring others
+}
+
+// Shell is a shell of the wire with a name.
+func (o Options) Shell(wire string, places map[string]string) Shell {
+	return Shell{Pawl: o.Pawl, Wire: wire, Count: o.Count, Places: places}
+}
+
+// Grace is how much longer than both of its time limits a request is held. Several clients wait 10 s longer than that; the answer is on its
+// way a second before.
+const Grace = 9 * time.Second
 
 // Attempts of one evaluation. They are for broken machines: a program that fails has one.
 const (
@@ -252,4 +271,20 @@ func Signal(name string) int { return int(unix.SignalNum(name)) }
 func Seconds(s float64) (api.Duration, bool) {
 	d := api.Duration(s * float64(time.Second))
 	return d, s > 0 && s <= time.Duration(api.MaxWall).Seconds() && d > 0
+}
+
+// Visible is a program that is not empty. Other evaluators let an interpreter run an empty one, and a model may well write none.
+func Visible(language, source string) string {
+	if strings.TrimSpace(source) != "" {
+		return source
+	}
+	if slices.Contains([]string{"c", "c++", "go", "java", "javascript", "rust", "typescript"}, proper(language)) {
+		return "//" + source
+	}
+	return "#" + source
+}
+
+func proper(language string) string {
+	name, _ := api.LanguageName(language)
+	return name
 }

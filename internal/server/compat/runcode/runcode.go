@@ -21,10 +21,10 @@ import (
 const Name = "run_code"
 
 // New makes the wire.
-func New(p compat.Pawl, count func(outcome string)) http.Handler {
-	s := &wire{compat.Shell{Pawl: p, Wire: Name, Count: count, Places: map[string]string{
+func New(o compat.Options) http.Handler {
+	s := &wire{o.Shell(Name, map[string]string{
 		"source": "code", "limits.wall": "run_timeout", "limits.memory": "memory_limit_MB", "compile_limits.wall": "compile_timeout", "collect": "fetch_files",
-	}}}
+	})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /run_code", s.runCode)
 	mux.HandleFunc("GET /v1/ping", func(w http.ResponseWriter, _ *http.Request) { compat.Answer(w, http.StatusOK, "pong") })
@@ -73,9 +73,6 @@ type stage struct {
 // defaultTimeout is for compiling and for running, in seconds.
 const defaultTimeout = 10.0
 
-// grace is how much longer than both timeouts a client waits: verl 10 s. The answer is on its way a second before.
-const grace = 9 * time.Second
-
 func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 	var in request
 	if err := s.Read(r, &in); err != nil {
@@ -87,7 +84,7 @@ func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 		compat.FastAPI(w, err)
 		return
 	}
-	within := time.Duration(e.Limits.Wall) + time.Duration(e.CompileLimits.Wall) + grace
+	within := time.Duration(e.Limits.Wall) + time.Duration(e.CompileLimits.Wall) + compat.Grace
 	done, err := s.Run(r.Context(), e, within)
 	var lost *compat.Lost
 	if errors.As(err, &lost) {
@@ -141,7 +138,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 	if slices.Contains(modes, in.Language) {
 		fault("language", in.Language, "this wire runs programs, and no test runners or GPUs", "give the program's language, such as python, and let the program end with 1 when its tests fail")
 	}
-	e.Source = visible(e.Language, in.Code)
+	e.Source = compat.Visible(e.Language, in.Code)
 	e.Limits.Wall, e.CompileLimits.Wall = seconds("run_timeout", in.RunTimeout), seconds("compile_timeout", in.CompileTimeout)
 	// SandboxFusion limits no processor time. 64 is how many threads a program may have.
 	e.Limits.CPU = min(64*e.Limits.Wall, api.MaxWall)
@@ -180,17 +177,6 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 		return e, &wrong
 	}
 	return e, nil
-}
-
-// visible is a program that is not empty: SandboxFusion lets an interpreter run an empty one, and a model may well write none.
-func visible(language, code string) string {
-	if strings.TrimSpace(code) != "" {
-		return code
-	}
-	if slices.Contains([]string{"c", "c++", "cpp", "go", "java", "javascript", "js", "nodejs", "rust", "typescript"}, language) {
-		return "//" + code
-	}
-	return "#" + code
 }
 
 // answered is how a program ended, in SandboxFusion's words.

@@ -20,10 +20,10 @@ import (
 const Name = "test_program"
 
 // New makes the wire.
-func New(p compat.Pawl, count func(outcome string)) http.Handler {
-	s := &wire{compat.Shell{Pawl: p, Wire: Name, Count: count, Places: map[string]string{
+func New(o compat.Options) http.Handler {
+	s := &wire{o.Shell(Name, map[string]string{
 		"files": "program", "source": "program", "limits.wall": "max_execution_time", "cases": "tests",
-	}}}
+	})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /test_program", func(w http.ResponseWriter, r *http.Request) { s.test(w, r, asserted) })
 	mux.HandleFunc("POST /test_program_stdio", func(w http.ResponseWriter, r *http.Request) { s.test(w, r, compared) })
