@@ -25,7 +25,6 @@ const fewTurns = 20
 
 // Waits with a heavy condition take turns behind a wait that has none, on the same subject and on another one; and end.
 func TestCostlyWaitsTakeTurns(t *testing.T) {
-	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define(paid)
 		const n = 20
@@ -65,7 +64,6 @@ func TestCostlyWaitsTakeTurns(t *testing.T) {
 // Rules with heavy conditions and inputs, and rules of actions with heavy inputs, take turns behind a rule that has none, on the same
 // trigger and on another one; and fire.
 func TestCostlyRulesTakeTurns(t *testing.T) {
-	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.define("name: heavy\nkind: action\naction: noop\nwith: " + heavyInput(3) + "\n")
 		r.define("name: note\nkind: action\naction: noop\n")
@@ -112,7 +110,6 @@ func TestCostlyRulesTakeTurns(t *testing.T) {
 
 // Schedules with heavy inputs take turns behind one that has none, and tick.
 func TestCostlySchedulesTakeTurns(t *testing.T) {
-	t.Parallel()
 	r := newRig(t)
 	r.toTheHour()
 	var docs []string
@@ -136,7 +133,6 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 
 // Windows of rules with heavy inputs take turns behind a window of one that has none, and close.
 func TestCostlyWindowsTakeTurns(t *testing.T) {
-	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nbatch: {key: '${{ signal.subject }}', size: 2, wait: 1h}\nrun: {action: noop, input: " + heavyInput(5) + "}\n---\n" +
 			"kind: rule\nname: z\non: u\nbatch: {key: '${{ signal.subject }}', size: 2, wait: 1h}\nrun: {action: noop, input: {n: '${{ signals.size() }}'}}\n")
