@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // The commands of the documents about other evaluators' clients work as they stand there.
@@ -16,7 +18,7 @@ func TestCompatDocuments(t *testing.T) {
 	} {
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			if out := followed(t, documented(t, document, "", 1)[0], t.TempDir(), freePort(t)); !strings.Contains(out, want) {
+			if out := followed(t, documented(t, document, "", 1)[0], t.TempDir(), programtest.FreePort(t)); !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
 		})
