@@ -137,7 +137,7 @@ const (
 type CodeResult struct {
 	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed",
 	// "infra_error", "compile_error" or "syntax_error". Of cases it is that of the first that did not pass.
-	Verdict  string `json:"verdict" doc:"How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass"`
+	Verdict  string `json:"verdict" doc:"How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, idle, killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass"`
 	ExitCode *int   `json:"exit_code,omitempty" doc:"Exit code, with verdict ok, nonzero_exit or syntax_error"`
 	Signal   string `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV; with verdict signal"`
 	Reason   string `json:"reason,omitempty" doc:"One sentence: which limit was exceeded, or why the program was killed"`

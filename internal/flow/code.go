@@ -67,6 +67,7 @@ var errorCodes = []ErrorCode{
 	{"cpu_timeout", programs, TimedOut, RetryOn, "The program used more CPU time than limits.cpu"},
 	{"oom", programs, Failed, RetryOn, "The program ran out of memory: limits.memory"},
 	{"output_limit", programs, Failed, RetryOn, "The program wrote more than limits.output"},
+	{CodeIdle, []Kind{KindCode}, TimedOut, RetryOn, "Nobody typed to the interactive program, and it wrote nothing, for as long as idle_limit"},
 	{"killed", programs, Cancelled, RetryNever, "The program was stopped from outside: a cancel, or a worker that ends"},
 	{CodeInvalidOutput, programs, Failed, RetryOn, "What the program wrote to $PAWL_OUTPUT cannot be taken"},
 	{"compile_error", []Kind{KindCode}, Failed, RetryOn, "The compiler refused the source"},

@@ -72,6 +72,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // Error codes that the engine itself gives; verdicts of package runtime are the others.
 const (
 	CodeCancelled       = "cancelled"
+	CodeIdle            = "idle"
 	CodeQueueTimeout    = "queue_timeout"
 	CodeTimeout         = "timeout"
 	CodeNonzeroExit     = "nonzero_exit" // runtime.NonzeroExit: the policy "exit:N" of a retry looks at it

@@ -3,6 +3,7 @@ package payload
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -12,11 +13,17 @@ import (
 type Ceilings struct {
 	Memory, Disk, Output, Stack int64
 	Pids                        int
+	// Interactive is the most of limits.wall and limits.cpu that an interactive program may ask for, since it holds a slot while nobody types.
+	Interactive time.Duration
 }
 
 // Code names what code asks for above the ceilings: for the program, its cases and its checker.
 func (c Ceilings) Code(code *api.Code) error {
 	all := c.above(c.above(nil, "limits", code.Limits), "compile_limits", code.CompileLimits)
+	if code.Interactive {
+		all = c.aboveTime(all, "limits.wall", code.Limits.Wall)
+		all = c.aboveTime(all, "limits.cpu", code.Limits.CPU)
+	}
 	for i := range code.Cases {
 		all = c.above(all, fmt.Sprintf("cases[%d].limits", i), code.Cases[i].Limits)
 	}
@@ -56,6 +63,13 @@ func (c Ceilings) above(all problem.List, place string, asked api.CodeLimits) pr
 	}
 	if c.Pids > 0 && asked.Pids > c.Pids {
 		all = append(all, tooMuch(place+".pids", strconv.Itoa(asked.Pids), strconv.Itoa(c.Pids), "max_pids"))
+	}
+	return all
+}
+
+func (c Ceilings) aboveTime(all problem.List, place string, asked api.Duration) problem.List {
+	if most := api.Duration(c.Interactive); most > 0 && asked > most {
+		all = append(all, tooMuch(place, asked.String(), most.String(), "max_interactive"))
 	}
 	return all
 }

@@ -2,13 +2,14 @@ package payload
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
 // What a program asks for above the operator's ceilings is refused with place, value, ceiling and setting, wherever code may say it.
 func TestCeilings(t *testing.T) {
-	o := Operator{Most: Ceilings{Memory: 1e9, Disk: 500e6, Output: 10e6, Stack: 64e6, Pids: 100}}
+	o := Operator{Most: Ceilings{Memory: 1e9, Disk: 500e6, Output: 10e6, Stack: 64e6, Pids: 100, Interactive: time.Hour}}
 	code := func(rest string) string { return `{"language":"bash","source":"true",` + rest + `}` }
 	for _, tt := range []struct {
 		kind          flow.Kind
@@ -26,6 +27,11 @@ func TestCeilings(t *testing.T) {
 		{flow.KindCode, code(`"cases":[{"stdin":"1","expect":"1"}],"compare":{"checker":{"language":"bash","source":"true","limits":{"memory":"2GB"}}}`),
 			"compare.checker.limits.memory: 2GB is more than one program is given here: 1GB (ask for 1GB at most, or raise the setting max_memory where the worker runs)"},
 		{flow.KindCode, code(`"limits":{"stack":"64MB"}`), ""},
+		{flow.KindCode, code(`"limits":{"wall":"2h"}`), ""},
+		{flow.KindCode, code(`"interactive":true,"limits":{"wall":"1h","cpu":"1h"}`), ""},
+		{flow.KindCode, code(`"interactive":true,"limits":{"wall":"2h","cpu":"61m"}`),
+			"limits.wall: 2h0m0s is more than one program is given here: 1h0m0s (ask for 1h0m0s at most, or raise the setting max_interactive where the worker runs)\n" +
+				"limits.cpu: 1h1m0s is more than one program is given here: 1h0m0s (ask for 1h0m0s at most, or raise the setting max_interactive where the worker runs)"},
 		{flow.KindCode, code(`"limits":{"stack":"65MB"}`),
 			"limits.stack: 65MB is more than one program is given here: 64MB (ask for 64MB at most, or raise the setting max_stack where the worker runs)"},
 		{flow.KindContainer, `{"image":"a","limits":{"memory":"2GB"}}`, "limits.memory: 2GB is more than one program is given here: 1GB (ask for 1GB at most, or raise the setting max_memory where the worker runs)"},

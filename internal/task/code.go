@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -37,6 +38,8 @@ type CodeOptions struct {
 	// KillGrace is how long a program has between SIGTERM and SIGKILL when its attempt is cancelled or takes longer than its timeout; 0:
 	// it is killed at once, as always when it exceeds a limit of its own or when the worker gives the attempt up.
 	KillGrace time.Duration
+	// IdleLimit is how long an interactive program may be given no input and write no output before it is ended; 0: until its limits.
+	IdleLimit time.Duration
 }
 
 // Code evaluates code: it finds the language's tools, compiles if the language has a compile step, and runs the program, all in
@@ -90,8 +93,9 @@ type evaluation struct {
 	dir     string // host directory of this evaluation alone
 	files   []runtime.File
 
-	checked bool   // syntaxError has asked the language's tool
-	syntax  string // the answer of the tool
+	idle    *time.Timer // ends an interactive program; nil: it has no such limit
+	checked bool        // syntaxError has asked the language's tool
+	syntax  string      // the answer of the tool
 }
 
 // Run implements Handler.
@@ -291,13 +295,46 @@ func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeR
 	if e.code.RerunNearLimit > 0 {
 		return e.startUntilKept(ctx, spec)
 	}
+	if e.code.Interactive && e.IdleLimit > 0 {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		e.idle = time.AfterFunc(e.IdleLimit, func() {
+			cancel(&Stop{As: flow.TimedOut, Code: flow.CodeIdle, Reason: fmt.Sprintf("nobody typed and it wrote nothing for %s (idle_limit)", e.IdleLimit)})
+		})
+		defer e.idle.Stop()
+	}
 	stdin, err := e.stdin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer stdin.Close()
 	spec.Stdin = stdin
+	if e.idle != nil {
+		spec.Stdin = heard{stdin, e.active}
+	}
 	return e.start(ctx, spec, "out")
+}
+
+// active notes that an interactive program was given something, or has written something.
+func (e *evaluation) active() {
+	if e.idle != nil {
+		e.idle.Reset(e.IdleLimit)
+	}
+}
+
+// heard is an input that tells when something has come.
+type heard struct {
+	io.Reader
+	came func()
+}
+
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 {
+		h.came()
+	}
+	return n, err
 }
 
 // compile runs the compile step and returns the files that it built for the run.
@@ -354,7 +391,7 @@ func (e *evaluation) logged(stream string, limits runtime.Limits) *head {
 	if s, ok := log.(Spooler); ok {
 		s.Spool(filepath.Join(e.Dir, "runs"), limits.Or(runtime.DefaultLimits()).Output)
 	}
-	return &head{most: blob.InlineLimit, then: log}
+	return &head{most: blob.InlineLimit, then: log, came: e.active}
 }
 
 // launch runs one program to its end.
@@ -459,7 +496,9 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runt
 		LimitsHit: res.LimitsHit, Limits: inForce(limits), PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
 		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
-	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {
+	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.Code == flow.CodeIdle {
+		r.Verdict = flow.CodeIdle
+	} else if stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {
 		r.Verdict = string(runtime.Timeout) // the attempt's deadline is reported as a limit on wall-clock time
 	}
 	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {

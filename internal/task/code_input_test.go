@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,12 @@ type conversation struct {
 
 func converse(t *testing.T, ctx context.Context, rt runtime.Runtime, c api.Code) *conversation {
 	t.Helper()
-	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
+	return conversing(t, ctx, task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std}, c)
+}
+
+func conversing(t *testing.T, ctx context.Context, o task.CodeOptions, c api.Code) *conversation {
+	t.Helper()
+	h, err := task.NewCode(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +95,41 @@ func (k *conversation) hear(want string) {
 			}
 		case <-deadline:
 			k.t.Fatalf("heard %q, want %q", k.desk.text("stdout"), want)
+		}
+	}
+}
+
+// A program to which nobody types and that writes nothing is ended; who types or writes is not idle. What it wrote stays.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, rt := range runtimes(t) {
+		for source, c := range map[string]struct {
+			limit   time.Duration
+			verdict string
+		}{
+			"echo up; read x; echo never":                     {300 * time.Millisecond, "idle"},
+			"trap '' TERM; echo up; while :; do :; done":      {300 * time.Millisecond, "idle"},
+			"echo up; sleep 0.6":                              {0, "ok"},
+			"for i in 1 2 3 4 5 6; do echo up; sleep 1; done": {5 * time.Second, "ok"},
+		} {
+			k := conversing(t, t.Context(), task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std, IdleLimit: c.limit}, api.Code{
+				Language: "bash", Source: source, Limits: api.CodeLimits{Wall: api.Duration(time.Minute), CPU: api.Duration(time.Minute)}})
+			r := <-k.done
+			if r.result.Verdict != c.verdict || !strings.HasPrefix(r.result.Stdout, "up\n") || strings.Contains(r.result.Stdout, "never") {
+				t.Errorf("%s: %q: %+v, %v", rt.Name(), source, r.result, r.err)
+			}
+			if idle := c.verdict == "idle"; idle != (r.err != nil) || idle && (r.err.Code != "idle" || r.err.As != flow.TimedOut || !strings.Contains(r.err.Message, "idle_limit")) {
+				t.Errorf("%s: %q: %+v", rt.Name(), source, r.err)
+			}
+		}
+		k := conversing(t, t.Context(), task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std, IdleLimit: 5 * time.Second}, api.Code{
+			Language: "bash", Source: "for i in 1 2 3 4 5 6; do read x; done; echo enough"})
+		for i := range 6 { // for longer than the limit
+			time.AfterFunc(time.Duration(i+1)*time.Second, func() { k.say <- "typed\n" })
+		}
+		if r := <-k.done; r.err != nil || r.result.Stdout != "enough\n" {
+			t.Errorf("%s: %+v, %v", rt.Name(), r.result, r.err)
 		}
 	}
 }

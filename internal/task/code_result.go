@@ -34,7 +34,7 @@ func failure(r *api.CodeResult, output json.RawMessage) *Error {
 		return e
 	}
 	switch runtime.Verdict(r.Verdict) {
-	case runtime.Timeout, runtime.CPUTimeout:
+	case runtime.Timeout, runtime.CPUTimeout, flow.CodeIdle:
 		e.As = flow.TimedOut
 	case runtime.Killed:
 		e.As = flow.Cancelled

@@ -191,6 +191,7 @@ type head struct {
 	most int
 	last []byte    // what came last, where not all is kept
 	then io.Writer // nil: none
+	came func()    // called when something has been written; nil: nothing is
 	err  error     // of then
 }
 
@@ -198,6 +199,9 @@ type head struct {
 const lastKept = 16 << 10
 
 func (h *head) Write(p []byte) (int, error) {
+	if h.came != nil {
+		h.came()
+	}
 	room := min(max(0, h.most-len(h.kept)), len(p))
 	h.kept = append(h.kept, p[:room]...)
 	if rest := p[room:]; len(rest) > 0 {

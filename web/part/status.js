@@ -79,7 +79,7 @@ export const waitWord = (w) => waits[w] || w;
 
 const verdicts = table({
   ok: 'Passed', nonzero_exit: 'Non-zero exit', signal: 'Crashed', timeout: 'Wall time limit', cpu_timeout: 'CPU time limit', oom: 'Out of memory',
-  output_limit: 'Output limit', killed: 'Killed', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',
+  output_limit: 'Output limit', killed: 'Killed', idle: 'Idle', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',
   wrong_answer: 'Wrong answer', checker_error: 'Checker error', skipped: 'Not run',
   cancelled: 'Cancelled', queue_timeout: 'Waited too long', total_timeout: 'Total time limit', worker_lost: 'Worker lost', superseded: 'Superseded', key_full: 'Key full',
   rate_exceeded: 'Rate exceeded', invalid_input: 'Invalid input', handler_error: 'Handler error', internal_error: 'Internal error', rerun_refused: 'Rerun refused', expression_error: 'Expression error',

@@ -82,6 +82,10 @@ var Settings = []Setting{
 	{key: "kill_grace", value: "10s", check: span("0s", "10m"),
 		doc: "how long a program may go on after SIGTERM when it is cancelled or takes longer than its timeout, " +
 			"until it is killed, up to 10m; 0: it is killed at once, as always at its own limits"},
+	{key: "idle_limit", value: "10m", check: span("0s", "24h"),
+		doc: "how long an interactive program may be given no input and write no output until it is ended, up to 24h; 0: until its own limits"},
+	{key: "max_interactive", value: "24h", check: span("1s", "24h"),
+		doc: "the longest wall and CPU time that an interactive program may ask for, up to 24h"},
 	{key: "allow_degraded", value: "false", doc: "true: pawl server and pawl worker start where there are no cgroups, and limits are held by rlimits and a sampling watchdog only", check: oneOf("true", "false")},
 	{key: "signal_retention", value: "168h", doc: "how long signals are kept; 0: for ever", check: checkDuration},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},

@@ -20,7 +20,8 @@ func ceilings(c *config.Config, auto int64) payload.Ceilings {
 		return c.Size(key)
 	}
 	pids, _ := strconv.Atoi(c.Text("max_pids")) // checked when it was read
-	return payload.Ceilings{Memory: size("max_memory"), Disk: size("max_disk"), Output: size("max_output"), Stack: size("max_stack"), Pids: pids}
+	return payload.Ceilings{Memory: size("max_memory"), Disk: size("max_disk"), Output: size("max_output"), Stack: size("max_stack"), Pids: pids,
+		Interactive: c.Duration("max_interactive")}
 }
 
 // ceilingsHere are those of a worker: auto is a slot's share of this machine's memory, so that programs in all slots together cannot ask

@@ -157,6 +157,7 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	}
 	o := task.CodeOptions{
 		Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c), KillGrace: c.Duration("kill_grace"),
+		IdleLimit: c.Duration("idle_limit"),
 	}
 	code, err := task.NewCode(o)
 	if err != nil {
