@@ -17,8 +17,8 @@ type Case struct {
 }
 
 // Call calls a function that the program defines. The function's arguments and its result are JSON values. The result is compared outside
-// of the sandbox, which Expect never enters: values of the same type with the same content are equal, numbers when they have the same value,
-// however they are written, or with the comparison "numeric" when they are within its tolerances.
+// of the sandbox, which Expect never enters: values of the same type with the same content are equal, numbers when they have the same
+// value, however they are written, or with the comparison "numeric" when they are within its tolerances.
 type Call struct {
 	Function string `json:"function" check:"function" hint:"name,fn,fn_name,method,entry_point" doc:"Its name, such as add; Class.method makes an object of the class first, without arguments"`
 

@@ -47,8 +47,8 @@ func proses(t *testing.T, expr *regexp.Regexp, patterns ...string) string {
 	return b.String()
 }
 
-// Texts that strangers read use nouns for components, and give examples. A text over its bar is rewritten; the bar of all documents is where they
-// stood when it was set, and goes down with them to the 5 that the others keep.
+// Texts that strangers read use nouns for components, and give examples. A text over its bar is rewritten; the bar of all documents is
+// where they stood when it was set, and goes down with them to the 5 that the others keep.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

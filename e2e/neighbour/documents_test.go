@@ -12,8 +12,8 @@ import (
 // heavy is an expression that takes some hundredths of a second, and is allowed. It is 50000.
 const heavy = "size(lists.range(50000).map(x, x * x))"
 
-// documents are definitions that compute as much as they may: workflows and actions, and rules, schedules and waits, which are asked in loops
-// that all users share. None of the rules and schedules starts anything.
+// documents are definitions that compute as much as they may: workflows and actions, and rules, schedules and waits, which are asked in
+// loops that all users share. None of the rules and schedules starts anything.
 func documents() []byte {
 	list := func(n int) string {
 		return "{all: [" + strings.TrimSuffix(strings.Repeat("\"${{ "+heavy+" }}\", ", n), ", ") + "]}"

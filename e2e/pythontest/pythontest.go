@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environment returns the Python of a virtual environment with the packages of a file of requirements, which has the hash of each. The user's cache
-// directory keeps it. Where there is no package index the test is skipped.
+// Environment returns the Python of a virtual environment with the packages of a file of requirements, which has the hash of each. The
+// user's cache directory keeps it. Where there is no package index the test is skipped.
 func Environment(t *testing.T, base, requirements string) string {
 	t.Helper()
 	requirements, err := filepath.Abs(requirements)

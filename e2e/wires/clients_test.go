@@ -102,7 +102,7 @@ func (p python) unpack(t *testing.T, archive string, take func(string) (string, 
 	}
 	for all := tar.NewReader(z); ; {
 		h, err := all.Next()
-		if err == io.EOF { //nolint:errorlint // as documented
+		if err == io.EOF {
 			return
 		}
 		if err != nil {

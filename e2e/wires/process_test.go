@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -181,7 +182,7 @@ func (p *process) counted(t *testing.T, wire, outcome string, want int) {
 		t.Fatal(err)
 	}
 	line := fmt.Sprintf("\npawl_compat_evaluations_total{outcome=%q,wire=%q} %d\n", outcome, wire, want)
-	if got := p.send(req); got.err != nil || !bytes.Contains([]byte(got.body), []byte(line)) {
+	if got := p.send(req); got.err != nil || !strings.Contains(got.body, line) {
 		t.Errorf("the metrics lack %q: %v", line, got.err)
 	}
 }

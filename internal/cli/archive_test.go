@@ -134,8 +134,8 @@ func temporary(t *testing.T, env []string) ([]string, func() []string) {
 	}
 }
 
-// What commands say of an opened archive is what they say where it ran. The settings of the machine lead it to no other database, and nothing
-// of it is left.
+// What commands say of an opened archive is what they say where it ran. The settings of the machine lead it to no other database, and
+// nothing of it is left.
 func TestOpenShowsWhatWasExported(t *testing.T) {
 	t.Parallel()
 	file, id, said := ofProduction(t)
@@ -169,7 +169,8 @@ func TestDefinitionsOfAnArchive(t *testing.T) {
 	}
 }
 
-// An opened archive is served until Ctrl-C. One that was killed leaves its directory, which the next one removes; one that is shown is left alone.
+// An opened archive is served until Ctrl-C. One that was killed leaves its directory, which the next one removes; one that is shown is left
+// alone.
 func TestOpenRemovesWhatKilledOnesLeft(t *testing.T) {
 	t.Parallel()
 	file, id, _ := ofProduction(t)

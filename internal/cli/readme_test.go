@@ -14,8 +14,8 @@ import (
 
 var readmeBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
 
-// What a test runs before and after a block of commands is beside it in comments, which a page does not show: the start of a server, and its
-// end.
+// What a test runs before and after a block of commands is beside it in comments, which a page does not show: the start of a server, and
+// its end.
 var (
 	hiddenFirst = regexp.MustCompile("(?s)<!-- first:\n```sh\n(.*?)```\n-->(.*?```sh\n)")
 	hiddenLast  = regexp.MustCompile("(?s)```\n\n<!-- last:\n```sh\n(.*?)```\n-->")

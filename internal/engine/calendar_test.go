@@ -17,7 +17,8 @@ import (
 // searches are the methods of package schedule that look for times, which can take 0.1 s of a core.
 var searches = []string{"Next", "Count", "Passed", "Tick", "Holds", "Changes"}
 
-// TestNoCalendarInATransaction reads the engine: what has a transaction asks no schedule for times, since all other requests wait for its end.
+// TestNoCalendarInATransaction reads the engine: what has a transaction asks no schedule for times, since all other requests wait for its
+// end.
 func TestNoCalendarInATransaction(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(".")

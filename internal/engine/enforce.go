@@ -98,8 +98,8 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 	return m, nil
 }
 
-// ask evaluates one rule, and returns what it is to do; nil: nothing, or more than the work allows. Without a turn nothing is made of a rule
-// that exceeds it. One that has ended the process again and again fails.
+// ask evaluates one rule, and returns what it is to do; nil: nothing, or more than the work allows. Without a turn nothing is made of a
+// rule that exceeds it. One that has ended the process again and again fails.
 func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation.Rule, signal flow.ID, w *definition.Work, turn bool) (
 	*enforcing, error) {
 	done, err := e.beginRule(r)

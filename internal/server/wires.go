@@ -21,8 +21,9 @@ type Wire struct {
 	TokenHeader string
 	// Outcomes are what Handler may count.
 	Outcomes []string
-	// Handler makes the handler, which counts what becomes of the evaluations that it is asked for. Its requests have paths beneath the prefix, end when
-	// the server begins to stop, and have bodies of at most Options.BodyLimit bytes. A body that the server has no memory for now cannot be read.
+	// Handler makes the handler, which counts what becomes of the evaluations that it is asked for. Its requests have paths beneath the
+	// prefix, end when the server begins to stop, and have bodies of at most Options.BodyLimit bytes. A body that the server has no memory for
+	// now cannot be read.
 	Handler func(count func(outcome string)) http.Handler
 }
 

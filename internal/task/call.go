@@ -20,8 +20,8 @@ type caller struct{ file, source string }
 //go:embed call.py
 var callPython string
 
-// callInput is the call as the caller reads it, and the mark: a random text by which the line with the result is known from what the program
-// prints.
+// callInput is the call as the caller reads it, and the mark: a random text by which the line with the result is known from what the
+// program prints.
 func callInput(c *api.Call) (input runtime.File, mark string, err error) {
 	mark = rand.Text()
 	kwargs := c.Kwargs

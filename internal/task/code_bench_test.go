@@ -20,9 +20,9 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// BenchmarkPython is one evaluation of a short program, and BenchmarkCases one with 50 cases. The same program is run as often without
-// Pawl in between, with the interpreter alone, so that both meet the same machine. Reported are the processor time of a run, in which the interpreter reads
-// its site-packages as well, what Pawl adds to that, and the rate as a share of the loop's.
+// BenchmarkPython is one evaluation of a short program, and BenchmarkCases one with 50 cases. The same program is run as often without Pawl
+// in between, with the interpreter alone, so that both meet the same machine. Reported are the processor time of a run, in which the
+// interpreter reads its site-packages as well, what Pawl adds to that, and the rate as a share of the loop's.
 func BenchmarkPython(b *testing.B) { compare(b, 0) }
 
 func BenchmarkCases(b *testing.B) { compare(b, 50) }

@@ -200,8 +200,8 @@ func (r *rig) content(name string) string {
 	return string(b)
 }
 
-// What was exported is seen elsewhere as it was, with its logs, blobs and definitions under their versions, and is exported from there as it is.
-// (The rigs look at the invariants and replay every history when the test ends.)
+// What was exported is seen elsewhere as it was, with its logs, blobs and definitions under their versions, and is exported from there as
+// it is. (The rigs look at the invariants and replay every history when the test ends.)
 func TestArchive(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
 		from.Define("name: outer\ntasks:\n  other: {action: noop}") // so that version 2 is the archive's first one

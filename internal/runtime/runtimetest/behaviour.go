@@ -381,7 +381,7 @@ func terminate(t testing.TB, r runtime.Runtime) {
 
 	spec = shell(`trap 'echo asked; while :; do echo more; done' TERM; echo ready; while :; do sleep 0.01; done`)
 	spec.Limits.Output = 10_000
-	run, out = begin(spec)
+	run, _ = begin(spec)
 	run.Terminate("cancelled", time.Hour)
 	if result := run.Wait(); result.Verdict != runtime.Killed || result.StdoutBytes+result.StderrBytes != 10_000 {
 		t.Errorf("written in the grace, where the limit of output is 10,000: %+v", result)

@@ -3,9 +3,9 @@
 // Go and needs neither root nor a daemon; where the host cannot isolate, it refuses and says what is missing.
 //
 // A run is a child of the zygote, a small process that has executed this binary once. The child becomes process 1 of the sandbox (package
-// pid1), builds the file system and starts the program, which gives up every privilege before and is never process 1 itself. The host keeps four handles: a control
-// socket, the pipes, a pidfd and the run's cgroups. Everything that decides how a run ended is recorded or counted on
-// the host's side of them.
+// pid1), builds the file system and starts the program, which gives up every privilege before and is never process 1 itself. The host keeps
+// four handles: a control socket, the pipes, a pidfd and the run's cgroups. Everything that decides how a run ended is recorded or counted
+// on the host's side of them.
 package sandbox
 
 import (

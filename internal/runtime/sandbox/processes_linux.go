@@ -49,9 +49,9 @@ func lookAt(init int, limit int64) look {
 	return l
 }
 
-// signalInside sends a signal to those of the processes that are below the sandbox's init, and counts them; by then their numbers may belong to
-// strangers. Handles are opened first: if the process that one is of still lives when the tree has been read, the number in the tree
-// is that process's.
+// signalInside sends a signal to those of the processes that are below the sandbox's init, and counts them; by then their numbers may
+// belong to strangers. Handles are opened first: if the process that one is of still lives when the tree has been read, the number in the
+// tree is that process's.
 func signalInside(init int, pids []int, signal unix.Signal) (sent int) {
 	handles := make(map[int]int, len(pids))
 	for _, pid := range pids {

@@ -1,9 +1,9 @@
-// Package compat has what the wires of other evaluators share: clients of SandboxFusion, open-instruct, Piston and Judge0 speak to Pawl as they
-// did to those servers. A wire is a package beneath this one. It translates a request into an evaluation, and the evaluation's end into
-// an answer of its protocol. Evaluations are submitted as POST /api/v1/evaluations submits them, by the same checks and limits.
+// Package compat has what the wires of other evaluators share: clients of SandboxFusion, open-instruct, Piston and Judge0 speak to Pawl as
+// they did to those servers. A wire is a package beneath this one. It translates a request into an evaluation, and the evaluation's end
+// into an answer of its protocol. Evaluations are submitted as POST /api/v1/evaluations submits them, by the same checks and limits.
 //
-// These protocols have no word for "nothing is known of the program", or one that their clients take for a failed program. So a wire
-// waits for an evaluation's end, through lost workers and a store that is away, for as long as the client waits ([Shell.Run]), and tells the rest
+// These protocols have no word for "nothing is known of the program", or one that their clients take for a failed program. So a wire waits
+// for an evaluation's end, through lost workers and a store that is away, for as long as the client waits ([Shell.Run]), and tells the rest
 // ([ErrLate], [Lost]) by the signal that its clients try again or report.
 package compat
 

@@ -20,7 +20,8 @@ type Fault struct {
 	Input string   `json:"input,omitempty"`
 }
 
-// FastAPI answers with an error as FastAPI does: 422 with the faults of a request, 504 where the client's time is up, 500 for what was lost.
+// FastAPI answers with an error as FastAPI does: 422 with the faults of a request, 504 where the client's time is up, 500 for what was
+// lost.
 func FastAPI(w http.ResponseWriter, err error) {
 	var refused *Refused
 	switch {

@@ -52,7 +52,7 @@ func (s *Store) given(a *args, k *relational.Call) (c call, ok bool) {
 				return nil
 			}
 			err := k.Read(result{r})
-			if enough = errors.Is(err, relational.Enough); enough {
+			if enough = errors.Is(err, relational.ErrEnough); enough {
 				return nil
 			}
 			return err

@@ -149,7 +149,7 @@ func readInquiries(ctx context.Context, q Querier, c Call) (all []*flow.Inquiry,
 	var page store.Page
 	c.Read = func(r Row) error {
 		if page.Full() {
-			return Enough
+			return ErrEnough
 		}
 		i := &inquiryRow{}
 		err := inquiries.read(r, i)

@@ -59,7 +59,7 @@ func (t Tx) Kept(ctx context.Context, of [][sha256.Size]byte, at time.Time, most
 		var k store.Kept
 		err := kept.read(r, &k)
 		if most -= int64(len(k.Output)); most < 0 {
-			return Enough
+			return ErrEnough
 		}
 		all[k.Hash] = k
 		return err

@@ -48,7 +48,7 @@ func (s Reader) HasName(ctx context.Context, of store.NameKind, name string) (bo
 func someRow(ctx context.Context, q Querier, of *Statement, args ...any) (has bool, err error) {
 	err = q.Run(ctx, Call{Statement: of, Args: args, Read: func(Row) error {
 		has = true
-		return Enough
+		return ErrEnough
 	}})
 	return has, err
 }

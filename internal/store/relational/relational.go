@@ -43,12 +43,12 @@ type Call struct {
 	Rows      *Rows // input of a statement that takes rows, and is not run without any; nil: it takes none
 	Args      []any // parameters behind the columns of the input, of the types that bind knows
 	// Read is called for each row of the answer; nil: there are none. Its first error is returned when the answer has been read. After
-	// Enough it is not called again.
+	// ErrEnough it is not called again.
 	Read func(Row) error
 }
 
-// Enough ends the reading of rows, and is no error.
-var Enough = errors.New("enough rows")
+// ErrEnough ends the reading of rows, and is no error.
+var ErrEnough = errors.New("enough rows")
 
 // Bind gives a call's parameters to a.
 func (c *Call) Bind(a Args) {

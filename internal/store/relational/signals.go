@@ -130,7 +130,7 @@ func readSignals(ctx context.Context, q Querier, c Call, what string, in ...any)
 	read := into(&all, signals)
 	c.Read = func(r Row) error {
 		if page.Full() {
-			return Enough
+			return ErrEnough
 		}
 		err := read(r)
 		page.Signal(&all[len(all)-1])
@@ -193,7 +193,7 @@ func (t Tx) DropSignals(ctx context.Context, trigger string, before time.Time, n
 		rows := 0
 		err = t.Run(ctx, Call{Statement: qSizesOfOld, Rows: numbered.input(old), Read: func(r Row) error {
 			if page.Full() || rows >= n {
-				return Enough
+				return ErrEnough
 			}
 			drop = append(drop, r.Int())
 			page += store.Page(r.Int())
@@ -227,7 +227,7 @@ func (s Reader) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
 func (s Reader) HasSignal(ctx context.Context, key store.SignalKey) (has bool, err error) {
 	err = s.Run(ctx, Call{Statement: qSignalled, Rows: signalKeys.input([]store.SignalKey{key}), Read: func(Row) error {
 		has = true
-		return Enough
+		return ErrEnough
 	}})
 	return store.Result(has, err, "look up signal %q of %s", key.Key, key.Trigger)
 }

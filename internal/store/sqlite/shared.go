@@ -57,7 +57,7 @@ func (c *conn) answer(k *relational.Call) error {
 		enough := false
 		for !enough && s.next() {
 			err := k.Read(result{s})
-			if enough = errors.Is(err, relational.Enough); !enough && bad == nil {
+			if enough = errors.Is(err, relational.ErrEnough); !enough && bad == nil {
 				bad = err
 			}
 		}

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write docs/reference-outputs.md from th
 
 const referenceDoc = "../../../docs/reference-outputs.md"
 
-// docs/reference-outputs.md has every field of every built-in kind's output and every error code; `go test ./internal/task/outgoing -update`
-// writes it.
+// docs/reference-outputs.md has every field of every built-in kind's output and every error code; `go test ./internal/task/outgoing
+// -update` writes it.
 func TestReferenceOfOutputs(t *testing.T) {
 	t.Parallel()
 	want := reference(t)

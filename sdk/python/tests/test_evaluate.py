@@ -52,7 +52,10 @@ def _file(directory: pathlib.Path, content: bytes) -> pathlib.Path:
 
 
 def test_cases(client):
-    calls = [{"call": {"function": "pair", "args": (1, [2.5]), "expect": [1, [2.5]]}}, {"call": {"function": "pair", "args": [1, None], "expect": [1]}}]
+    calls = [
+        {"call": {"function": "pair", "args": (1, [2.5]), "expect": [1, [2.5]]}},
+        {"call": {"function": "pair", "args": [1, None], "expect": [1]}},
+    ]
     r = client.evaluate("def pair(a, b): return (a, b)", cases=calls)
     assert [c.verdict for c in r.cases] == ["ok", "wrong_answer"]
     assert r.cases[1].message == "pair: [1]: got null, expected (nothing)"

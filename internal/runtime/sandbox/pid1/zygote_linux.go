@@ -13,12 +13,12 @@ func init() {
 	}
 }
 
-// leaveZygote reads the plan, forks the zygote, says what it is called, and ends. The zygote is a child of the host, as its own children are,
-// and has only the one thread that forks: no other can hold a lock of Go's runtime in the moment of a fork, and such a lock would stay
+// leaveZygote reads the plan, forks the zygote, says what it is called, and ends. The zygote is a child of the host, as its own children
+// are, and has only the one thread that forks: no other can hold a lock of Go's runtime in the moment of a fork, and such a lock would stay
 // held in the child. So Go code that needs no second thread runs in all of them: no goroutines, no channels, no collection of garbage.
 //
-// In the moment of this fork there are other threads. A zygote that has inherited a lock of theirs stands still before it can say that it is
-// ready; the host then starts another.
+// In the moment of this fork there are other threads. A zygote that has inherited a lock of theirs stands still before it can say that it
+// is ready; the host then starts another.
 func leaveZygote() {
 	plan := new(Plan)
 	if receive(plan.decode, syscall.Read) != nil {
@@ -44,8 +44,8 @@ func leaveZygote() {
 	syscall.Exit(0)
 }
 
-// rehearse has Go's runtime grow the stack, and open memory for objects of the sizes that an init makes, so that not each of the inits does.
-// It saves an init 25 page faults of 147.
+// rehearse has Go's runtime grow the stack, and open memory for objects of the sizes that an init makes, so that not each of the inits
+// does. It saves an init 25 page faults of 147.
 //
 //go:noinline
 func rehearse() {

@@ -211,7 +211,8 @@ func answered(d *compat.Done) answer {
 	return out
 }
 
-// staged is how one program ended. What a signal or a limit of size has ended has the negative number of the signal, as in Python's subprocess.
+// staged is how one program ended. What a signal or a limit of size has ended has the negative number of the signal, as in Python's
+// subprocess.
 func staged(r *api.CodeResult) *stage {
 	out := &stage{Status: "Finished", ExecutionTime: r.WallMS / 1000, ReturnCode: r.ExitCode}
 	switch r.Verdict {

@@ -274,8 +274,8 @@ class CodeResult:
         stderr_bytes: Bytes written to stderr in all
         stdout: First 100 KB of stdout; bytes that are not UTF-8 are shown as U+FFFD
         stdout_bytes: Bytes written to stdout in all
-        verdict: How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, idle, killed,
-            infra_error, compile_error or syntax_error; of cases that of the first that did not pass
+        verdict: How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, idle,
+            killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass
         wall_ms: Time from start to exit, in milliseconds
         cases: Results of the cases, in order; times above are sums, memory is the highest
         cause: With infra_error, if known: node_lost, node_shutdown, preempted, evicted or deleted
