@@ -38,22 +38,24 @@ type attempt struct {
 	queued   bool // waits in the reporter's line; guarded by the reporter
 	sending  bool // a report of its events is under way; guarded by the reporter
 	acked    chan struct{}
-	atOnce   chan struct{} // closed when there is no grace, or none any more
+	atOnce   chan struct{} // closed when there is no grace, or none any more; nil where the handler never waits
 	hurried  bool          // atOnce is closed
 }
 
 func newAttempt(s *session, w *handoff.Assignment) *attempt {
-	a := &attempt{session: s, next: w.NextSeq, resumed: w.Resumed, handler: s.w.Handlers[w.Kind], atOnce: make(chan struct{})}
+	a := &attempt{session: s, next: w.NextSeq, resumed: w.Resumed, handler: s.w.Handlers[w.Kind]}
 	a.task = task.Task{
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
 		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Chain: w.Chain,
-		Resumed: w.Resumed != nil, AtOnce: a.atOnce, Host: a,
+		Resumed: w.Resumed != nil, Host: a,
 	}
 	a.task.Blobs = a.blobs()
 	a.spans.begin(s.w.Tracer, &a.task, w.ClaimedAt)
 	if _, instant := a.handler.(task.Instant); instant {
 		a.ctx = s.ctx
 	} else {
+		a.atOnce = make(chan struct{})
+		a.task.AtOnce = a.atOnce
 		a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	}
 	return a
@@ -193,7 +195,7 @@ func (a *attempt) stop(s *task.Stop) {
 	if a.stopped == nil || (s.As == 0 && a.stopped.As != 0) {
 		a.stopped = s
 	}
-	if !s.Graceful() && !a.hurried {
+	if !s.Graceful() && !a.hurried && a.atOnce != nil {
 		a.hurried = true
 		close(a.atOnce)
 	}

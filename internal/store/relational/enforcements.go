@@ -119,6 +119,9 @@ func (t Tx) PutEnforcements(ctx context.Context, all []flow.Enforcement) error {
 
 // RetryEnforcements overwrites enforcements which have started nothing.
 func (t Tx) RetryEnforcements(ctx context.Context, all []flow.Enforcement) error {
+	if len(all) == 0 { // as in nearly every transaction, which allocates nothing for it
+		return nil
+	}
 	err := t.Queue(ctx, Call{Statement: qRetryEnforcements, Rows: enforcements.input(all)})
 	return store.Failed(err, "write %d enforcements again", len(all))
 }
@@ -130,6 +133,9 @@ func (t Tx) LockEnforcement(ctx context.Context, signal int64, rule string) (flo
 
 // Match makes new signals matched ones.
 func (t Tx) Match(ctx context.Context, signals []int64) error {
+	if len(signals) == 0 {
+		return nil
+	}
 	return store.Failed(t.Queue(ctx, Call{Statement: qMatch, Rows: numbered.input(signals)}), "match %d signals", len(signals))
 }
 

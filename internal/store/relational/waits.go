@@ -132,6 +132,9 @@ func (t Tx) DropWaits(ctx context.Context, executions []flow.ID) error {
 
 // PutUnmet notes about which signals open waits must still be asked, and about which they have been.
 func (t Tx) PutUnmet(ctx context.Context, add, met []int64) error {
+	if len(add)+len(met) == 0 {
+		return nil
+	}
 	err := t.Queue(ctx, Call{Statement: qPutUnmet, Rows: unmet.input(slices.Sorted(slices.Values(add)))},
 		Call{Statement: qDropUnmet, Rows: unmet.input(slices.Sorted(slices.Values(met)))})
 	return store.Failed(err, "note which signals have met those who wait")
