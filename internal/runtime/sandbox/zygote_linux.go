@@ -34,7 +34,8 @@ var errStill = errors.New("it does not answer")
 const (
 	// zygoteWithin is far more than a zygote takes to start on a busy machine, some 100 ms.
 	zygoteWithin = 5 * time.Second
-	// zygoteTries is how many zygotes are started until one is ready. One in millions inherits a lock that nobody will release.
+	// zygoteTries is how many zygotes are started until one is ready. One may inherit a lock that no thread of its own will release: seen
+	// once in some ten thousand starts, on two processors that 40 programs shared.
 	zygoteTries = 3
 )
 

@@ -1,6 +1,7 @@
 package pid1
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 )
@@ -17,8 +18,8 @@ func init() {
 // are, and has only the one thread that forks: no other can hold a lock of Go's runtime in the moment of a fork, and such a lock would stay
 // held in the child. So Go code that needs no second thread runs in all of them: no goroutines, no channels, no collection of garbage.
 //
-// In the moment of this fork there are other threads. A zygote that has inherited a lock of theirs stands still before it can say that it
-// is ready; the host then starts another.
+// In the moment of this fork there are other threads. A zygote that has inherited a lock of theirs, or a request of theirs to make room,
+// stands still before it can say that it is ready; the host then starts another.
 func leaveZygote() {
 	plan := new(Plan)
 	if receive(plan.decode, syscall.Read) != nil {
@@ -26,12 +27,16 @@ func leaveZygote() {
 	}
 	rehearse()
 	answer := make([]byte, 0, BornSize)
+	// Go's runtime asks a goroutine that has run for 10 ms to make room. A child that inherited such a request would wait for a thread that
+	// it does not have. After Gosched the next request is 10 ms away.
+	runtime.Gosched()
 	pid, errno := fork(syscall.CLONE_PARENT, -1)
 	if pid != 0 || errno != 0 {
 		syscall.Write(ControlFD, (&Born{PID: pid, Errno: int64(errno)}).put(answer))
 		syscall.Exit(0)
 	}
-	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
+	// First, and without Go's check of the stack, where an inherited lock would show: a child that stands still dies with the host too.
+	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
 	z := &zygote{plan: plan, answer: answer}
 	syscall.Write(ControlFD, (&Born{PID: int64(syscall.Getpid())}).put(z.answer))
 	for z.receive() {
