@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const every = "run_code,test_program,piston"
+const every = "run_code,test_program,piston,judge0"
 
 // process is one life of `pawl server` or `pawl worker`.
 type process struct {

@@ -15,6 +15,7 @@ func TestCompatDocuments(t *testing.T) {
 		"leave-sandboxfusion.md": `"stdout":"42\n"`,
 		"leave-open-instruct.md": `"results":[1,0]`,
 		"leave-piston.md":        `"output":"42\n"`,
+		"leave-judge0.md":        `"description":"Accepted"`,
 	} {
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()

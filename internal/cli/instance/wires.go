@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/server/compat"
+	"github.com/pawl-run/pawl/internal/server/compat/judge0"
 	"github.com/pawl-run/pawl/internal/server/compat/piston"
 	"github.com/pawl-run/pawl/internal/server/compat/runcode"
 	"github.com/pawl-run/pawl/internal/server/compat/testprogram"
@@ -26,6 +27,7 @@ var wires = []wire{
 	{name: runcode.Name, open: runcode.New},
 	{name: testprogram.Name, open: testprogram.New},
 	{name: piston.Name, open: piston.New},
+	{name: judge0.Name, tokenHeader: judge0.TokenHeader, open: judge0.New},
 }
 
 // wires are those of the setting. They call the server as its own commands do, and so pass its checks of submissions.

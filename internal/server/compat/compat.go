@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ import (
 // lasts.
 type Pawl interface {
 	Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error)
+	Get(ctx context.Context, id string) (*api.Execution, error)
 	Wait(ctx context.Context, id string) (*api.Execution, error)
 	Kill(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error)
 	RawLog(ctx context.Context, id, stream string, attempt int, offset int64) (io.ReadCloser, error)
@@ -39,6 +41,7 @@ type Pawl interface {
 // The outcomes of evaluations that come over a wire, for metrics.
 const (
 	Answered = "answered" // the client was told how the program ended
+	Accepted = "accepted" // the client was given a token, to ask for the end later
 	Declined = "refused"  // the request was the client's mistake
 	Late     = "late"     // nothing was known when the client's time was up
 	Broken   = "lost"     // the evaluation ended without a word about the program
@@ -46,7 +49,7 @@ const (
 )
 
 // Outcomes lists them.
-func Outcomes() []string { return []string{Answered, Declined, Late, Broken, Gone} }
+func Outcomes() []string { return []string{Answered, Accepted, Declined, Late, Broken, Gone} }
 
 // ErrLate says that the client's time is up, or the server is stopping, and nothing is known of the program.
 var ErrLate = errors.New("there was no worker, or no answer from the store, while the client waits: send the request again")
@@ -124,7 +127,7 @@ func (s *Shell) Run(ctx context.Context, e api.Evaluation, within time.Duration)
 	switch {
 	case err == nil:
 		s.Count(Answered)
-	case errors.Is(err, ErrLate) && context.Cause(ctx) == context.Canceled: //nolint:errorlint // the cause of a client that left is Canceled itself
+	case errors.Is(err, ErrLate) && Left(ctx):
 		s.Count(Gone)
 	default:
 		s.Counted(err)
@@ -148,34 +151,51 @@ func (s *Shell) Counted(err error) error {
 }
 
 func (s *Shell) run(ctx context.Context, e api.Evaluation, within time.Duration) (*Done, error) {
-	e.TotalTimeout, e.IdempotencyKey = api.Duration(within), rand.Text()
-	e.Labels = map[string]string{"wire": s.Wire}
-	e.Retry = &api.Retry{MaxAttempts: attempts, Delay: api.Duration(between), On: []string{"infra_error", "worker_lost"}}
+	e.TotalTimeout = api.Duration(within)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	x, err := s.Evaluate(ctx, e)
+	x, err := s.Submit(ctx, e)
 	if err != nil {
-		return nil, s.failure("", err)
+		return nil, err
 	}
 	id := x.ID
 	if !x.Status.Terminal() {
 		if x, err = s.Wait(ctx, id); err != nil {
-			s.abandon(ctx, id)
-			return nil, s.failure(id, err)
+			s.Abandon(ctx, id)
+			return nil, s.Failure(id, err)
 		}
 	}
-	return s.done(ctx, x)
+	return s.Done(ctx, x)
 }
 
-// abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation's total timeout ends it.
-func (s *Shell) abandon(ctx context.Context, id string) {
+// Submit hands in an evaluation whose attempts are made again when they are lost with their worker or machine. Nothing is counted. The
+// error is a [*Refused], [ErrLate] or a [*Lost].
+func (s *Shell) Submit(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
+	labels := map[string]string{"wire": s.Wire}
+	maps.Copy(labels, e.Labels)
+	e.Labels, e.IdempotencyKey = labels, rand.Text()
+	e.Retry = &api.Retry{MaxAttempts: attempts, Delay: api.Duration(between), On: []string{"infra_error", "worker_lost"}}
+	x, err := s.Evaluate(ctx, e)
+	if err != nil {
+		return nil, s.Failure("", err)
+	}
+	return x, nil
+}
+
+// Left reports whether the client of a request has gone.
+func Left(ctx context.Context) bool {
+	return context.Cause(ctx) == context.Canceled //nolint:errorlint // the cause of a client that left is Canceled itself
+}
+
+// Abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation's total timeout ends it.
+func (s *Shell) Abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, _ = s.Kill(ctx, id, "the client of the wire "+s.Wire+" does not wait for it any more", 0)
 }
 
-// failure sorts an error of the client by whose fault it is.
-func (s *Shell) failure(id string, err error) error {
+// Failure sorts an error of the client by whose fault it is.
+func (s *Shell) Failure(id string, err error) error {
 	var p *api.Problem
 	switch {
 	case errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusTooManyRequests:
@@ -186,8 +206,8 @@ func (s *Shell) failure(id string, err error) error {
 	return ErrLate
 }
 
-// done reads how an evaluation has ended.
-func (s *Shell) done(ctx context.Context, x *api.Execution) (*Done, error) {
+// Done reads how an evaluation has ended. The error is [ErrLate] or a [*Lost].
+func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
 	d := &Done{ID: x.ID}
 	code, reason := "", "it ended without a result"
 	if x.Error != nil {
@@ -221,7 +241,7 @@ func (s *Shell) done(ctx context.Context, x *api.Execution) (*Done, error) {
 		}
 		body, err := s.RawLog(ctx, x.ID, part.stream, x.Attempt, part.from)
 		if err != nil {
-			return nil, s.failure(x.ID, err)
+			return nil, s.Failure(x.ID, err)
 		}
 		*part.into, err = io.ReadAll(io.LimitReader(body, part.size))
 		_ = body.Close()
@@ -242,7 +262,7 @@ func (s *Shell) Contents(ctx context.Context, id string, f api.ResultFile) ([]by
 	}
 	body, err := s.File(ctx, id, f.Path)
 	if err != nil {
-		return nil, s.failure(id, err)
+		return nil, s.Failure(id, err)
 	}
 	defer func() { _ = body.Close() }()
 	b, err := io.ReadAll(body)

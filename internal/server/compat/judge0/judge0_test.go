@@ -1,0 +1,306 @@
+package judge0
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/server/compat"
+)
+
+// box is a server whose evaluations never end, or are as execution says; where it has no store, calls wait until their context ends.
+type box struct {
+	execution *api.Execution
+	noStore   bool
+	refuse    *api.Problem // what all submissions beyond takes get
+	takes     int
+	killed    []string
+	submitted []api.Evaluation
+}
+
+func (b *box) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
+	if b.submitted = append(b.submitted, e); b.noStore {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if b.refuse != nil && len(b.submitted) > b.takes {
+		return nil, b.refuse
+	}
+	return &api.Execution{ID: "ex_1", Status: api.Scheduled, Labels: e.Labels}, nil
+}
+
+func (b *box) Get(ctx context.Context, id string) (*api.Execution, error) {
+	if b.noStore {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if b.execution == nil || b.execution.ID != id {
+		return nil, &api.Problem{Status: http.StatusNotFound}
+	}
+	return b.execution, nil
+}
+
+func (b *box) Wait(ctx context.Context, _ string) (*api.Execution, error) {
+	if b.execution != nil {
+		return b.execution, nil
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (b *box) Kill(_ context.Context, id, _ string, _ time.Duration) (*api.Execution, error) {
+	b.killed = append(b.killed, id)
+	return nil, nil
+}
+
+func (b *box) RawLog(context.Context, string, string, int, int64) (io.ReadCloser, error) {
+	return nil, errors.New("there is no log")
+}
+
+func (b *box) File(context.Context, string, string) (io.ReadCloser, error) {
+	return nil, errors.New("there is no file")
+}
+
+// ask sends a request to a wire in front of b, and returns status and body, and what was counted.
+func (b *box) ask(ctx context.Context, method, path, body string) (string, []string) {
+	var counted []string
+	h := New(compat.Options{Pawl: b, Count: func(outcome string) { counted = append(counted, outcome) }, Languages: language.BuiltIn().Known()})
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return http.StatusText(w.Code) + " " + w.Body.String(), counted
+}
+
+const program = `{"source_code": "print(1)", "language_id": 71, "expected_output": "1"}`
+
+// A request with wait=true is held for ten minutes, and then has the token of a submission that goes on.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, begun := &box{}, time.Now()
+		got, counted := b.ask(t.Context(), "POST", "/submissions?wait=true", program)
+		if !strings.HasPrefix(got, "Created ") || !strings.Contains(got, `"token":"ex_1"`) || !strings.Contains(got, `"description":"In Queue"`) {
+			t.Errorf("got %s", got)
+		}
+		if took := time.Since(begun); took != held || len(b.killed) > 0 || !slices.Equal(counted, []string{compat.Late}) {
+			t.Errorf("it took %v; killed %v, counted %v", took, b.killed, counted)
+		}
+	})
+}
+
+// A client that goes away before it has a token ends its program.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { leave(context.Canceled) })
+		b := &box{}
+		if _, counted := b.ask(ctx, "POST", "/submissions?wait=true", program); len(b.killed) != 1 || !slices.Equal(counted, []string{compat.Gone}) {
+			t.Errorf("killed %v, counted %v", b.killed, counted)
+		}
+	})
+}
+
+// While the store is away there is an error, and no token and no status.
+func TestNoStore(t *testing.T) {
+	t.Parallel()
+	for _, r := range []struct{ method, path, body string }{
+		{"POST", "/submissions", program}, {"POST", "/submissions?wait=true", program}, {"POST", "/submissions/batch", `{"submissions": [` + program + `]}`},
+		{"GET", "/submissions/ex_1", ""}, {"GET", "/submissions/batch?tokens=ex_1,ex_2", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &box{noStore: true}
+			if got, _ := b.ask(t.Context(), r.method, r.path, r.body); !strings.HasPrefix(got, "Service Unavailable ") || !strings.Contains(got, `"error"`) {
+				t.Errorf("%s %s: %s", r.method, r.path, got)
+			}
+		})
+	}
+}
+
+// What has ended without a word about the program is an Internal Error, by which Judge0's clients know that the box is broken.
+func TestLostIsInternalError(t *testing.T) {
+	t.Parallel()
+	code := func(verdict string) []byte { return []byte(`{"verdict": "` + verdict + `"}`) }
+	for name, x := range map[string]api.Execution{
+		"workers lost":     {Status: api.Failed, Error: &api.Error{Code: "worker_lost", Message: "the worker is gone"}},
+		"infrastructure":   {Status: api.Failed, Error: &api.Error{Code: "infra_error", Message: "no space"}, Output: code("infra_error")},
+		"queued too long":  {Status: api.TimedOut, Error: &api.Error{Code: "queue_timeout", Message: "no worker"}},
+		"killed by people": {Status: api.Cancelled, Error: &api.Error{Code: "killed", Message: "enough"}, Output: code("killed")},
+		"idle":             {Status: api.Failed, Error: &api.Error{Code: "idle", Message: "?"}, Output: code("idle")},
+	} {
+		x.ID, x.Labels = "ex_1", map[string]string{"wire": Name, languageLabel: "71"}
+		b := &box{execution: &x}
+		for _, path := range []string{"/submissions/ex_1", "/submissions/batch?tokens=ex_1"} {
+			if got, _ := b.ask(t.Context(), "GET", path, ""); !strings.HasPrefix(got, "OK ") || !strings.Contains(got, `"status":{"id":13,"description":"Internal Error"}`) {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}
+
+// A log that cannot be read now is no verdict.
+func TestLogAway(t *testing.T) {
+	t.Parallel()
+	b := &box{execution: &api.Execution{ID: "ex_1", Labels: map[string]string{"wire": Name}, Status: api.Completed,
+		Output: []byte(`{"verdict": "ok", "stdout": "a", "stdout_bytes": 200000, "stdout_truncated": true}`)}}
+	if got, _ := b.ask(t.Context(), "GET", "/submissions/ex_1", ""); !strings.HasPrefix(got, "Service Unavailable ") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// An execution that did not come over this wire is not there.
+func TestOnlyOwnTokens(t *testing.T) {
+	t.Parallel()
+	b := &box{execution: &api.Execution{ID: "ex_1", Status: api.Running}}
+	if got, _ := b.ask(t.Context(), "GET", "/submissions/ex_1", ""); !strings.HasPrefix(got, "Not Found ") {
+		t.Errorf("got %s", got)
+	}
+	b.execution.Labels = map[string]string{"wire": Name}
+	if got, _ := b.ask(t.Context(), "GET", "/submissions/ex_1", ""); !strings.Contains(got, `"description":"Processing"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A batch that the store stops taking is to be sent again as a whole: what was taken of it is killed.
+func TestBatchTakenInPart(t *testing.T) {
+	t.Parallel()
+	b := &box{refuse: &api.Problem{Status: http.StatusServiceUnavailable}, takes: 1}
+	got, counted := b.ask(t.Context(), "POST", "/submissions/batch", `{"submissions": [`+program+`, `+program+`]}`)
+	if !strings.HasPrefix(got, "Service Unavailable ") || len(b.killed) != 1 || !slices.Equal(counted, []string{compat.Accepted, compat.Late}) {
+		t.Errorf("%s, killed %v, counted %v", got, b.killed, counted)
+	}
+}
+
+func TestBatchOfTooMany(t *testing.T) {
+	t.Parallel()
+	b := &box{}
+	many := strings.Repeat(program+",", batchLimit) + program
+	if got, _ := b.ask(t.Context(), "POST", "/submissions/batch", `{"submissions": [`+many+`]}`); !strings.HasPrefix(got, "Bad Request ") || len(b.submitted) > 0 {
+		t.Errorf("%s, %d submitted", got, len(b.submitted))
+	}
+}
+
+// An archive is unpacked in memory, so it is bounded; and only regular files are taken.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	archive := func(header zip.FileHeader, size int) string {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		w, err := z.CreateHeader(&header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return base64.StdEncoding.EncodeToString(b.Bytes())
+	}
+	regular := zip.FileHeader{Name: "d/a.sh", Method: zip.Deflate}
+	regular.SetMode(0o755)
+	link := zip.FileHeader{Name: "l"}
+	link.SetMode(fs.ModeSymlink | 0o777)
+	for name, c := range map[string]struct{ archive, say string }{
+		"regular": {archive(regular, maxExtracted), ""},
+		"bomb":    {archive(regular, maxExtracted+1), "d/a.sh: the files have more than 10485760 bytes"},
+		"link":    {archive(link, 1), "l is not a regular file"},
+		"no zip":  {"QUJD", "it is not a .zip"},
+	} {
+		r := reader{wrong: &compat.Refused{}}
+		files := r.unzipped(c.archive)
+		switch {
+		case c.say != "":
+			if len(r.wrong.Errors) != 1 || !strings.Contains(r.wrong.Error(), c.say) {
+				t.Errorf("%s: %v", name, r.wrong)
+			}
+		case len(r.wrong.Errors) > 0 || len(files["d/a.sh"].Bytes) != maxExtracted || files["d/a.sh"].Mode != 0o755:
+			t.Errorf("%s: %v, %d files", name, r.wrong, len(files))
+		}
+	}
+}
+
+// The expected output is compared outside of the sandbox: it is in a case, and in nothing that a program can read.
+func TestExpectedOutputStaysOutside(t *testing.T) {
+	t.Parallel()
+	b := &box{}
+	b.ask(t.Context(), "POST", "/submissions?base64_encoded=false", `{"source_code": "x", "language_id": 71, "stdin": "in", "expected_output": "secret", "number_of_runs": 3}`)
+	e := b.submitted[0]
+	if len(e.Cases) != 3 || string(e.Cases[2].Expect.Bytes) != "secret" || string(e.Cases[0].Stdin.Bytes) != "in" || !e.StopOnFailure || e.Files != nil || e.Env != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A client that asks whether its token is good has passed the server's guard already; it has no token of an administrator's.
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/authenticate": "OK ", "/authorize/": "Forbidden "} {
+		if got, _ := (&box{}).ask(t.Context(), "POST", path, ""); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][]string{
+		"":                      nil,
+		"  a  b\tc ":            {"a", "b", "c"},
+		`'a b' "c d" e\ f`:      {"a b", "c d", "e f"},
+		`"a\"b" "a\b" 'a\b' ''`: {`a"b`, `a\b`, `a\b`, ""},
+		`a'b'"c"`:               {"abc"},
+		`$HOME *.c ;`:           {"$HOME", "*.c", ";"},
+		"é 'ü ñ'":               {"é", "ü ñ"},
+	} {
+		r := reader{wrong: &compat.Refused{}}
+		got := r.words("command_line_arguments", in)
+		if !slices.Equal(got, want) || len(r.wrong.Errors) > 0 {
+			t.Errorf("%q: %q, %v", in, got, r.wrong)
+		}
+		if again := r.words("", line(got)); !slices.Equal(again, got) {
+			t.Errorf("%q is written as %q, which is %q", got, line(got), again)
+		}
+	}
+	for _, bad := range []string{`'a`, `"a`, `a\`, strings.Repeat("a", 513)} {
+		r := reader{wrong: &compat.Refused{}}
+		if r.words("x", bad); len(r.wrong.Errors) != 1 {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestBase64(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", "ab", "abc", strings.Repeat("The quick brown fox. ", 20)} {
+		w := wrapped([]byte(text))
+		for line := range strings.Lines(w) {
+			if len(line) > 61 || !strings.HasSuffix(line, "\n") {
+				t.Errorf("line %q", line)
+			}
+		}
+		if got, err := decoded(w); err != nil || string(got) != text {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+		if got, err := decoded(strings.TrimRight(w, "=\n")); err != nil || string(got) != text {
+			t.Errorf("%q without padding: %q, %v", text, got, err)
+		}
+	}
+	if got, err := decoded("/w=="); err == nil || len(got) != 1 {
+		t.Errorf("a byte that is not text: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,66 @@
+package judge0
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/language"
+)
+
+// numbers are Judge0's ids of the languages that Pawl has, or that profiles of these names add. Judge0 has an id for each version; the
+// worker alone knows its version. Ids above 89 are those of Judge0 1.14. Python 2 (70) and Clang (75, 76) are not among them, since programs for
+// these may end otherwise under Python 3 and GCC.
+var numbers = map[int64]string{
+	46: "bash", 48: "c", 49: "c", 50: "c", 51: "csharp", 52: "c++", 53: "c++", 54: "c++", 60: "go", 61: "haskell", 62: "java", 63: "javascript",
+	64: "lua", 68: "php", 71: "python", 72: "ruby", 73: "rust", 74: "typescript", 78: "kotlin", 80: "r", 81: "scala", 82: "sql", 83: "swift", 85: "perl",
+	91: "java", 92: "python", 93: "javascript", 94: "typescript", 95: "go", 97: "javascript", 98: "php", 99: "r", 100: "python", 101: "typescript",
+	102: "javascript", 103: "c", 105: "c++", 106: "go", 107: "go", 108: "rust", 109: "python", 111: "kotlin", 112: "scala", 113: "python",
+}
+
+// named is one language in a list.
+type named struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+// described is one language alone. How it is run is the worker's to know.
+type described struct {
+	named
+	Archived   bool    `json:"is_archived"`
+	SourceFile *string `json:"source_file"`
+	CompileCmd *string `json:"compile_cmd"`
+	RunCmd     *string `json:"run_cmd"`
+}
+
+// titles are names that are not the lower-case one with a capital.
+var titles = map[string]string{"c++": "C++", "csharp": "C#", "javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP", "sql": "SQL"}
+
+// offered are the languages that the server knows of.
+func offered(known []language.Name) []named {
+	all := []named{}
+	for id, name := range numbers {
+		if slices.ContainsFunc(known, func(n language.Name) bool { return n.Name == name }) {
+			all = append(all, named{id, title(id)})
+		}
+	}
+	slices.SortFunc(all, func(a, b named) int { return int(a.ID - b.ID) })
+	return all
+}
+
+// known is a language by its id.
+func (s *wire) known(id int64) (named, bool) {
+	i := slices.IndexFunc(s.languages, func(n named) bool { return n.ID == id })
+	if i < 0 {
+		return named{}, false
+	}
+	return s.languages[i], true
+}
+
+// title is the name of a language for people.
+func title(id int64) string {
+	name := numbers[id]
+	if t, ok := titles[name]; ok || name == "" {
+		return t
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
