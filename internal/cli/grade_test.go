@@ -14,9 +14,11 @@ const graded = `{"task_id": "HumanEval/0", "prompt": "def add(a, b):\n", "entry_
 {"task_id": "Plus/1", "prompt": "def half(x):\n", "entry_point": "half", "canonical_solution": "    return x / 2\n", "base_input": [[4]], "plus_input": [[3], [0]], "atol": 1e-6}
 {"question_id": "abc301_a", "question_content": "Sum", "public_test_cases": "[{\"input\": \"1 2\\n\", \"output\": \"3\\n\", \"testtype\": \"stdin\"}]", "private_test_cases": "[{\"input\": \"5 5\\n\", \"output\": \"10\\n\", \"testtype\": \"stdin\"}]"}
 {"question_id": "2777", "public_test_cases": "[{\"input\": \"[1, 2, 3]\\n\\\"é<\\\"\", \"output\": \"{\\\"b\\\": [1, 2, 3], \\\"a\\\": \\\"é<\\\"}\", \"testtype\": \"functional\"}]", "private_test_cases": "[]", "metadata": "{\"func_name\": \"pair\"}"}
+{"task_id": "two-sum", "cases": [{"call": {"function": "Solution.twoSum", "args": [[2, 7, 11], 9], "expect": [0, 1]}}, {"name": "by name", "call": {"function": "Solution.twoSum", "kwargs": {"a": [3, 3], "target": 6}, "expect": [0, 1]}}]}
+{"task_id": "echo", "prompt": "# echo\n", "cases": [{"stdin": "1\n", "expect": "1\n"}, {"stdin": "", "args": ["a b"], "expect": "a b"}]}
 `
 
-// Programs of all five kinds of problems, a right and a wrong one of each; the third of HumanEval/0 ends its process before it is tested.
+// Programs of all kinds of problems, a right and a wrong one of each; the third of HumanEval/0 ends its process before it is tested.
 const programs = `{"task_id": "HumanEval/0", "completion": "    return a + b\n"}
 {"task_id": "HumanEval/0", "completion": "    return a - b\n"}
 {"task_id": "HumanEval/0", "completion": "    return 3\nimport os\nos._exit(0)\n"}
@@ -26,6 +28,12 @@ const programs = `{"task_id": "HumanEval/0", "completion": "    return a + b\n"}
 {"task_id": "Plus/1", "completion": "    return x // 2\n"}
 {"question_id": "abc301_a", "code_list": ["print(sum(map(int, input().split())))", "print(3)"]}
 {"question_id": "2777", "code_list": ["class Solution:\n    def pair(self, x, y):\n        return {'b': x, 'a': y}", "def pair(x, y):\n    return x"]}
+{"task_id": "two-sum", "code": "class Solution:\n    def twoSum(self, a, target):\n        return next((i, j) for i in range(len(a)) for j in range(i + 1, len(a)) if a[i] + a[j] == target)"}
+{"task_id": "two-sum", "code": "class Solution:\n    def twoSum(self, a, target):\n        return [0, 2]"}
+{"task_id": "two-sum", "code": "import os\nclass All(list):\n    __eq__ = lambda *_: True\nclass Solution:\n    def twoSum(self, a, target):\n        print('[0, 1]')\n        return All()"}
+{"task_id": "two-sum", "code": "import os\nos._exit(0)"}
+{"task_id": "echo", "completion": "import sys\nprint(*sys.argv[1:] or [input()])"}
+{"task_id": "echo", "completion": "print(1)"}
 `
 
 func TestGrade(t *testing.T) {
@@ -38,8 +46,9 @@ func TestGrade(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
-	// pass@1: 1 of 3, and 1 of 2 of each of four tasks.
-	if want := fmt.Sprintf("pass@1   %.4f\npass@2   %.4f\n", (1.0/3+4*0.5)/5, (2.0/3+4)/5); !strings.HasPrefix(out, want) || !strings.Contains(out, "11 programs of 5 tasks, 5 passed") {
+	// pass@1: 1 of 3, 1 of 4, and 1 of 2 of each of five tasks.
+	want := fmt.Sprintf("pass@1   %.4f\npass@2   %.4f\n", (1.0/3+1.0/4+5*0.5)/7, (2.0/3+0.5+5)/7)
+	if !strings.HasPrefix(out, want) || !strings.Contains(out, "17 programs of 7 tasks, 7 passed") {
 		t.Errorf("wrote %q, want %q", out, want)
 	}
 	results := filepath.Join(dir, "results.jsonl")
@@ -47,8 +56,8 @@ func TestGrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(whole), "\n"); n != 12 {
-		t.Errorf("%d lines of results, want one of the run and 11", n)
+	if n := strings.Count(string(whole), "\n"); n != 18 {
+		t.Errorf("%d lines of results, want one of the run and 17", n)
 	}
 
 	// A call that was killed has left three results and half a line; nothing is submitted anew, and the end is the same.
@@ -57,11 +66,11 @@ func TestGrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, said, code := pawl(t, env, "grade", samples, "--problems", problems, "-k", "1,2")
-	if code != 0 || again != out || !strings.Contains(said, "has 3 of 11 results") {
+	if code != 0 || again != out || !strings.Contains(said, "has 3 of 17 results") {
 		t.Errorf("exit code %d, wrote %q and %q", code, again, said)
 	}
-	if all := executions(t, env, "--limit", "100"); len(all) != 11 {
-		t.Errorf("%d executions, want 11", len(all))
+	if all := executions(t, env, "--limit", "100"); len(all) != 17 {
+		t.Errorf("%d executions, want 17", len(all))
 	}
 
 	// What has no verdict runs again.
@@ -78,10 +87,10 @@ func TestGrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	last, said, code := pawl(t, env, "grade", samples, "--problems", problems, "-o", "json")
-	if code != 0 || !strings.Contains(last, `"samples":11`) || !strings.Contains(last, `"ok":5`) {
+	if code != 0 || !strings.Contains(last, `"samples":17`) || !strings.Contains(last, `"ok":7`) {
 		t.Errorf("exit code %d, wrote %q and %q", code, last, said)
 	}
-	if all := executions(t, env, "--limit", "100"); len(all) != 12 {
+	if all := executions(t, env, "--limit", "100"); len(all) != 18 {
 		t.Errorf("%d executions, want one more", len(all))
 	}
 }
@@ -94,7 +103,7 @@ func TestGradeWithoutVerdict(t *testing.T) {
 	problems, samples := kept(t, dir, "problems.jsonl", graded), kept(t, dir, "samples.jsonl", strings.SplitAfter(programs, "\n")[0])
 	env := append(environment(t), "PAWL_CONFIG="+config)
 	out, said, code := pawl(t, env, "grade", samples, "--problems", problems)
-	for _, want := range []string{"4 of 5 problems have no samples", "1 program has no verdict, since the box broke"} {
+	for _, want := range []string{"6 of 7 problems have no samples", "1 program has no verdict, since the box broke"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said %q, want %q", said, want)
 		}
@@ -116,10 +125,14 @@ func TestGradeMistakes(t *testing.T) {
 		{graded, `{"task_id": "HumanEval/0", "completion": "\ud800"}`, "", "samples.jsonl:1: completion has half of a surrogate pair"},
 		{graded, "[1]", "", "samples.jsonl:1: the line is not an object of JSON"},
 		{graded, "", "", "samples.jsonl has no samples"},
-		{graded + graded, sample, "", "problems.jsonl:6: the task HumanEval/0 is there twice"},
+		{graded + graded, sample, "", "problems.jsonl:8: the task HumanEval/0 is there twice"},
 		{`{"task_id": "a", "tests": []}`, sample, "", "problems.jsonl:1: the task a has no tests: give test"},
 		{`{"task_id": "a", "test_list": []}`, sample, "", "problems.jsonl:1: test_list is empty"},
 		{`{"task_id": "a", "public_test_cases": "eJzt"}`, sample, "", "packed by Python's pickle"},
+		{`{"task_id": "a", "cases": [{"call": {"function": "f", "arguments": [1], "expect": 1}}]}`, sample, "", `problems.jsonl:1: cases: json: unknown field "arguments"; a case has call`},
+		{`{"task_id": "a", "cases": [{"call": {"function": "f", "args": [1]}}]}`, sample, "", "problems.jsonl:1: cases[0] of the task a expects nothing"},
+		{`{"task_id": "a", "cases": []}`, sample, "", "problems.jsonl:1: the task a has 0 cases: 1 to 1000 can be graded"},
+		{`{"task_id": "a", "public_test_cases": "[{\"input\": \"x\", \"output\": \"1\", \"testtype\": \"functional\"}]", "metadata": "{\"func_name\": \"f\"}"}`, sample, "", `problems.jsonl:1: the argument "x" of a functional case is not JSON`},
 		{graded, sample, "-k=2", "-k 2: the task HumanEval/0 has 1 samples"},
 		{graded, sample, "-k=0", "-k 0: give 1 or more"},
 		{graded, sample, "--limit=wal=1s", "--limit"},

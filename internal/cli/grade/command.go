@@ -40,7 +40,9 @@ func Command(a *app.App) *cobra.Command {
 Each line of SAMPLES has task_id (or question_id) and a program: completion continues the problem's prompt,
 solution and code are whole programs, code_list is a list of them. Each line of PROBLEMS is a problem in the
 format of HumanEval (test, entry_point), MBPP (test_list), EvalPlus (base_input, plus_input) or LiveCodeBench
-(public_test_cases, private_test_cases).
+(public_test_cases, private_test_cases), or has cases as those of an evaluation: {"call": {"function", "args",
+"expect"}} or {"stdin", "expect"}. Cases call functions from outside of the program, which cannot forge what is
+compared; asserts are part of the program that they judge.
 
 Each result is appended to a file when it arrives. The same command continues after an interruption, and repeats
 programs that have no verdict because the sandbox failed; these are never counted as wrong. Exit code 0: all

@@ -1,9 +1,12 @@
 package grade
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
@@ -12,8 +15,6 @@ import (
 var (
 	//go:embed run.py
 	runScript string
-	//go:embed call.py
-	callScript string
 	//go:embed compare.py
 	compareScript string
 )
@@ -24,10 +25,11 @@ type task struct {
 	prompt string // a completion follows it
 	tests  string // follows the program, and raises if that is wrong
 	cases  []api.Case
-	calls  string // of cases: the function that they call; "": the program reads stdin
+	// method says that the functions which cases call may be methods of a class Solution, as programs for LeetCode have it.
+	method bool
 }
 
-// readProblems reads tasks as HumanEval, MBPP, EvalPlus and LiveCodeBench have them.
+// readProblems reads tasks as HumanEval, MBPP, EvalPlus and LiveCodeBench have them, or with cases of Pawl.
 func readProblems(path string) (map[string]*task, error) {
 	all := map[string]*task{}
 	err := readLines(path, func(l line) error {
@@ -40,7 +42,9 @@ func readProblems(path string) (map[string]*task, error) {
 			return fmt.Errorf("%s: the task %s is there twice: leave one out", l.at, t.id)
 		}
 		all[t.id] = t
-		switch l.first("test", "plus_input", "base_input", "test_list", "public_test_cases", "private_test_cases") {
+		switch l.first("cases", "test", "plus_input", "base_input", "test_list", "public_test_cases", "private_test_cases") {
+		case "cases":
+			return t.readOwn(l)
 		case "test":
 			return t.readTest(l)
 		case "plus_input", "base_input":
@@ -50,12 +54,51 @@ func readProblems(path string) (map[string]*task, error) {
 		case "public_test_cases", "private_test_cases":
 			return t.readCases(l)
 		}
-		return fmt.Errorf("%s: the task %s has no tests: give test (HumanEval), test_list (MBPP), base_input and plus_input (EvalPlus), or public_test_cases (LiveCodeBench)", l.at, t.id)
+		return fmt.Errorf("%s: the task %s has no tests: give test (HumanEval), test_list (MBPP), base_input and plus_input (EvalPlus), public_test_cases (LiveCodeBench), or cases", l.at, t.id)
 	})
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%s has no tasks", path)
 	}
 	return all, err
+}
+
+// readOwn reads cases as an evaluation has them: calls of functions, or inputs and outputs.
+func (t *task) readOwn(l line) error {
+	var all []struct {
+		Name   string
+		Call   *api.Call
+		Stdin  string
+		Expect *string
+		Args   []string
+	}
+	d := json.NewDecoder(bytes.NewReader(l.fields["cases"]))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&all); err != nil {
+		return fmt.Errorf("%s: cases: %w; a case has call (function, args, kwargs, expect), or stdin, args and expect, which are texts", l.at, err)
+	}
+	if err := t.counted(l, len(all)); err != nil {
+		return err
+	}
+	for i, c := range all {
+		one := api.Case{Name: c.Name, Call: c.Call, Args: c.Args, Stdin: api.Text(c.Stdin)}
+		switch {
+		case c.Expect != nil:
+			expect := api.Text(*c.Expect)
+			one.Expect = &expect
+		case c.Call == nil || c.Call.Expect == nil:
+			return fmt.Errorf("%s: cases[%d] of the task %s expects nothing: every program would pass; give expect", l.at, i, t.id)
+		}
+		t.cases = append(t.cases, one)
+	}
+	return l.read("prompt", &t.prompt)
+}
+
+// counted checks how many cases a task has.
+func (t *task) counted(l line, n int) error {
+	if n == 0 || n > api.MaxCases {
+		return fmt.Errorf("%s: the task %s has %d cases: 1 to %d can be graded", l.at, t.id, n, api.MaxCases)
+	}
+	return nil
 }
 
 // readTest reads a task of HumanEval: its test defines check, which is called with the function.
@@ -140,24 +183,46 @@ func (t *task) readCases(l line) error {
 		}
 		all = append(all, some...)
 	}
-	if len(all) == 0 || len(all) > api.MaxCases {
-		return fmt.Errorf("%s: the task %s has %d cases: 1 to %d can be graded", l.at, t.id, len(all), api.MaxCases)
+	if err := t.counted(l, len(all)); err != nil {
+		return err
 	}
 	for _, c := range all {
-		output := c.Output
+		one := api.Case{Stdin: api.Text(c.Input)}
 		if c.TestType == "functional" {
 			var err error
-			if t.calls, err = functionName(l); err != nil {
+			if one, err = functional(l, c.Input, c.Output); err != nil {
 				return err
 			}
-			if output, err = compact(c.Output); err != nil {
-				return fmt.Errorf("%s: the output %.80q of a functional case is not JSON: %w", l.at, c.Output, err)
-			}
+			t.method = true
+		} else {
+			expect := api.Text(c.Output)
+			one.Expect = &expect
 		}
-		expect := api.Text(output)
-		t.cases = append(t.cases, api.Case{Stdin: api.Text(c.Input), Expect: &expect})
+		t.cases = append(t.cases, one)
 	}
 	return nil
+}
+
+// functional is a case of LiveCodeBench that calls a function: each line of its input is an argument.
+func functional(l line, input, output string) (api.Case, error) {
+	name, err := functionName(l)
+	if err != nil {
+		return api.Case{}, err
+	}
+	call := &api.Call{Function: name, Expect: json.RawMessage(output)}
+	if !json.Valid(call.Expect) {
+		return api.Case{}, fmt.Errorf("%s: the output %.80q of a functional case is not JSON", l.at, output)
+	}
+	for text := range strings.SplitSeq(input, "\n") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if !json.Valid([]byte(text)) {
+			return api.Case{}, fmt.Errorf("%s: the argument %.80q of a functional case is not JSON", l.at, text)
+		}
+		call.Args = append(call.Args, json.RawMessage(text))
+	}
+	return api.Case{Call: call}, nil
 }
 
 // functionName is the function that functional cases call.
@@ -175,33 +240,26 @@ func functionName(l line) (string, error) {
 	return m.Name, nil
 }
 
-// compact writes JSON as call.py does.
-func compact(text string) (string, error) {
-	var v any
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.String(), err
-}
-
 // quoted is a text as Python reads it: JSON's strings are.
 func quoted(s string) string {
 	b, _ := json.Marshal(s) // of a string it has no errors
 	return string(b)
 }
 
+// solutionClass begins the class whose methods LeetCode calls.
+var solutionClass = regexp.MustCompile(`(?m)^class Solution\b`)
+
 // code is the run that grades a program.
 func (t *task) code(program string, limits api.CodeLimits) api.Code {
 	c := api.Code{Language: "python", Limits: limits, Cases: t.cases}
 	switch {
-	case t.calls != "":
-		c.Source, c.Args, c.Files = callScript, []string{t.calls}, map[string]api.Content{"solution.py": api.Text(program)}
+	case t.method && solutionClass.MatchString(program):
+		c.Source, c.Cases = program, slices.Clone(t.cases)
+		for i := range c.Cases {
+			call := *c.Cases[i].Call
+			call.Function = "Solution." + call.Function
+			c.Cases[i].Call = &call
+		}
 	case len(t.cases) > 0:
 		c.Source = program
 	default:
