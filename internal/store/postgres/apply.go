@@ -144,13 +144,22 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		t.put(qMark, &w.marks)
 	}
 	t.putChanges(d.Changes)
-	t.feed(d.Input)
-	t.putHolds(d.Holds)
+	if err := t.AddInput(ctx, d.Input); err != nil {
+		return err
+	}
+	for i := range d.Input {
+		t.news.merge(news{executions: []flow.ID{d.Input[i].Execution}})
+	}
+	if err := t.Hold(ctx, d.Holds); err != nil {
+		return err
+	}
 	t.put(qInsertReruns, &w.reruns)
 	t.put(qInsertRetries, &w.retries)
-	t.putReuses(d.Reuses)
-	if len(reran) > 0 {
-		t.add(qDropReuses, t.args().ids(reran), nil)
+	if err := t.Reuse(ctx, d.Reuses); err != nil {
+		return err
+	}
+	if err := t.DropReuses(ctx, reran); err != nil {
+		return err
 	}
 	if err := t.applySignals(ctx, &d); err != nil {
 		return err

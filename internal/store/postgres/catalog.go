@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -11,94 +10,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-var definitions = relation[*store.Definition, *store.Definition]{
-	{"name", oidText, func(c *column, d *store.Definition) { c.text(d.Name) }, func(r *rows, d *store.Definition) { d.Name = r.text() }},
-	{"version", oidInt4, func(c *column, d *store.Definition) { c.int(int64(d.Version)) }, func(r *rows, d *store.Definition) { d.Version = int(r.int()) }},
-	{"kind", oidText, func(c *column, d *store.Definition) { c.text(d.Kind) }, func(r *rows, d *store.Definition) { d.Kind = r.text() }},
-	{"hash", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Hash[:]) }, func(r *rows, d *store.Definition) { copy(d.Hash[:], r.peek()) }},
-	{"defined_at", oidInt8, func(c *column, d *store.Definition) { c.int(row.Micros(d.CreatedAt)) }, func(r *rows, d *store.Definition) { d.CreatedAt = r.time() }},
-	{"document", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Document) }, func(r *rows, d *store.Definition) { d.Document = r.bytes() }},
-}
-
-// summaries are definitions without their documents.
-var summaries = definitions.only("name", "version", "kind", "hash", "defined_at")
-
-var (
-	qLatest = sql(`SELECT version, hash FROM {s}.definitions WHERE name = $1 ORDER BY version DESC LIMIT 1`)
-
-	qInsertDefinition = sql(definitions.insert("definitions"))
-
-	qDefinition = sql(`SELECT ` + definitions.names("") + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
-		ORDER BY version DESC LIMIT 1`)
-
-	qLatestOf = sql(`SELECT d.* FROM unnest($1::text[]) AS v (name) JOIN LATERAL (SELECT ` + definitions.names("") + ` FROM {s}.definitions WHERE name = v.name COLLATE "C"
-		ORDER BY version DESC LIMIT 1) d ON true ORDER BY d.name`)
-
-	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + summaries.names("") + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
-)
-
-// Define implements store.Catalog. If two transactions define the same version at once, one succeeds and the other gets
-// ErrConflict.
+// Define implements store.Catalog.
 func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
-	if d.Version > 0 {
-		t.unordered = true
-		if err := t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil); err != nil {
-			return 0, false, fmt.Errorf("define %q version %d: %w", d.Name, d.Version, err)
-		}
-		return d.Version, true, nil
-	}
-	var latest int64
-	same := false
-	err := t.ask(ctx, qLatest, t.args().text(d.Name), func(r *rows) error {
-		latest = r.int()
-		same = bytes.Equal(r.peek(), d.Hash[:])
-		return nil
-	})
-	if err == nil && !same {
-		latest++
-		d.Version = int(latest)
-		t.unordered = true
-		err = t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil)
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
-	}
-	return int(latest), !same, nil
-}
-
-// Definition implements store.Catalog.
-func (t *tx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
-	var all []store.Definition
-	if err := t.ask(ctx, qDefinition, t.args().text(name).int(int64(version)), readInto(&all, definitions)); err != nil {
-		return store.Definition{}, fmt.Errorf("read definition %q: %w", name, err)
-	}
-	return theDefinition(all, name, version)
-}
-
-func theDefinition(all []store.Definition, name string, version int) (store.Definition, error) {
-	if len(all) == 0 {
-		return store.Definition{}, fmt.Errorf("definition %q version %d: %w", name, version, store.ErrNotFound)
-	}
-	return all[0], nil
-}
-
-// Definition implements store.Reader.
-func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
-	var all []store.Definition
-	if err := s.read(ctx, call{q: qDefinition, params: new(args).text(name).int(int64(version)).params, read: readInto(&all, definitions)}); err != nil {
-		return d, fmt.Errorf("read definition %q: %w", name, err)
-	}
-	return theDefinition(all, name, version)
-}
-
-// Latest implements store.Reader.
-func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
-	return list(ctx, s, qLatestOf, new(args).texts(names), definitions, "read %d definitions", len(names))
-}
-
-// Definitions implements store.Reader.
-func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
-	return list(ctx, s, qDefinitions, new(args).text(after).int(int64(limit)), summaries, "read definitions")
+	version, isNew, err := t.Tx.Define(ctx, d)
+	t.unordered = t.unordered || isNew || err != nil
+	return version, isNew, err
 }
 
 var (

@@ -71,8 +71,7 @@ func TestRelationsAreTheTablesColumns(t *testing.T) {
 	tables := map[string]map[string]string{
 		"live": typesOf(live), "ended": typesOf(ended), "payloads": typesOf(payloads), "labels": typesOf(labels), "children": typesOf(children),
 		"marks": typesOf(marks), "idempotency": typesOf(idempotency), "changes": typesOf(changes), "inbox": typesOf(inbox),
-		"inputs": typesOf(inputs), "chunks": typesOf(logChunks),
-		"holds": typesOf(holds), "definitions": typesOf(definitions),
+		"chunks": typesOf(logChunks),
 	}
 	for table, columns := range relational.Inserted {
 		tables[table] = map[string]string{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
 // sessions are the columns that readers load. The statement qOpenSession writes a session, with times from the server's clock.
@@ -38,7 +39,7 @@ var (
 		WHERE id = ANY ($1::uuid[]) AND expires_at > 0 FOR UPDATE SKIP LOCKED) o WHERE ` + is("s.id", "o.id") + `
 		RETURNING s.id, o.expires_at > ` + leaseNow)
 
-	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + lastPause + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + relational.LastPause + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
 
 	qLeaseNotEnded = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > 0 LIMIT 1`)
 

@@ -1,8 +1,11 @@
 package relational
 
 import (
+	"errors"
 	"regexp"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // dialect is the SQL of a database.
@@ -20,9 +23,10 @@ type Statement struct {
 	Slot             int  // place in Statements; -1 of one that is used once
 	Whole            bool // it reads a whole table, or an index from end to end
 
-	// Each says that each row of the input changes exactly one row, and what is wrong otherwise, which is store.ErrConflict. PostgreSQL
-	// checks it itself. Empty: any number.
-	Each string
+	// Each says that each row of the input changes exactly one row: otherwise the call fails with Lacks, and Each says why. PostgreSQL checks
+	// it itself. Empty: any number.
+	Each  string
+	Lacks error
 }
 
 // Statements are all statements. The list is complete before a store is opened, as sql is called for package variables only.
@@ -58,11 +62,15 @@ func (s *Statement) whole() *Statement {
 	return s
 }
 
-// exactly says that each row of the input changes exactly one row; otherwise the call fails with store.ErrConflict, which says why.
-func (s *Statement) exactly(why string) *Statement {
-	s.Each = why
+// exactly says that each row of the input changes exactly one row; otherwise the call fails with the error, and says why.
+func (s *Statement) exactly(lacks error, why string) *Statement {
+	s.Each, s.Lacks = why, lacks
+	code := "PW409"
+	if errors.Is(lacks, store.ErrNotFound) {
+		code = "PW410"
+	}
 	s.Postgres = `WITH done AS (` + s.Postgres + ` RETURNING 1) SELECT {s}.expect((SELECT count(*) FROM done), cardinality($1),
-		'PW409', '` + why + `')`
+		'` + code + `', '` + why + `')`
 	return s
 }
 
@@ -82,6 +90,30 @@ func (d dialect) not(column string) string {
 		return column + ` = 0`
 	}
 	return `NOT ` + column
+}
+
+// greatest is the greater of two numbers.
+func (d dialect) greatest(a, b string) string {
+	if d == sqlite {
+		return `max(` + a + `, ` + b + `)`
+	}
+	return `greatest(` + a + `, ` + b + `)`
+}
+
+// execution is what names the execution with an id in the rows that belong to it: the id, or its number on SQLite.
+func (d dialect) execution(id string) string {
+	if d == sqlite {
+		return `(SELECT n FROM ids WHERE id = ` + id + `)`
+	}
+	return id
+}
+
+// of is the condition that a row belongs to the execution with an id.
+func (d dialect) of(id string) string {
+	if d == sqlite {
+		return `n = ` + d.execution(id)
+	}
+	return `id = ` + id
 }
 
 // skipLocked locks the rows that are read, and skips those that another transaction has locked. SQLite has one transaction at a time.

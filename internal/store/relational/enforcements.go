@@ -48,7 +48,7 @@ var (
 		return `UPDATE {s}.enforcements AS e SET version = v.version, state = v.state, at = v.at, execution = v.execution,
 				reason = v.reason, held_in = v.held_in FROM ` + enforcements.rows(d) + ` AS v
 			WHERE ` + d.is("e.signal", "v.signal") + ` AND e.rule || '' = v.rule AND e.state + 0 > 3`
-	}).exactly("enforcements have neither failed nor been refused")
+	}).exactly(store.ErrConflict, "enforcements have neither failed nor been refused")
 
 	qLockEnforcement = sql(func(d dialect) string {
 		return `SELECT ` + enforcements.names("") + ` FROM {s}.enforcements WHERE signal = $1 AND rule = $2` + d.forUpdate()
@@ -81,7 +81,7 @@ var (
 	qMatch = sql(func(d dialect) string {
 		return `UPDATE {s}.signals AS k SET state = 2 FROM ` + numbered.rows(d) + ` AS v
 			WHERE ` + d.is("k.n", "v.n") + ` AND k.state + 0 = 1`
-	}).exactly("signals are not new any more")
+	}).exactly(store.ErrConflict, "signals are not new any more")
 
 	qGeneration = same(`SELECT coalesce((SELECT generation FROM {s}.switches WHERE generation > 0 ORDER BY generation DESC LIMIT 1), 0)`)
 

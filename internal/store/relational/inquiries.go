@@ -125,7 +125,7 @@ var (
 			state = excluded.state, revision = excluded.revision, asked_at = excluded.asked_at, due = excluded.due,
 			closed_at = excluded.closed_at, question = excluded.question,
 			answer = excluded.answer WHERE i.revision = excluded.revision - 1`
-	}).exactly("inquiries are no longer as they were read")
+	}).exactly(store.ErrConflict, "inquiries are no longer as they were read")
 
 	qUnassign      = sql(func(d dialect) string { return `DELETE FROM {s}.assigned AS a WHERE ` + d.in("a.inquiry", UUID) })
 	qAssign        = sql(func(d dialect) string { return assigned.insert(d, "assigned") + ` ON CONFLICT DO NOTHING` })

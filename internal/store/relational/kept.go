@@ -42,12 +42,12 @@ var (
 	})
 
 	qTrimKept = sql(func(d dialect) string {
-		least, greatest := "least", "greatest"
+		least := "least"
 		if d == sqlite {
-			least, greatest = "min", "max"
+			least = "min"
 		}
 		return d.dropOldest("kept", []string{"hash"}, "", "expires",
-			least+`($1::bigint, `+greatest+`(0, (SELECT count(*) FROM {s}.kept) - $2::bigint))`)
+			least+`($1::bigint, `+d.greatest("0", "(SELECT count(*) FROM {s}.kept) - $2::bigint")+`)`)
 	}).whole()
 )
 

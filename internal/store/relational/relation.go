@@ -157,6 +157,17 @@ func (t Relation[T]) insert(d dialect, table string) string {
 	return into + `VALUES (` + t.each(func(i int, _ Column[T]) string { return fmt.Sprintf("?%d", i+1) }) + `)`
 }
 
+// insertOf is an insert into a table whose first column is the execution that a row belongs to: its id, or its number on SQLite, where an
+// unknown execution has none and the row is refused.
+func (t Relation[T]) insertOf(d dialect, table string) string {
+	insert := t.insert(d, table)
+	if d == sqlite {
+		insert = strings.Replace(insert, "("+t[0].name+",", "(n,", 1)
+		insert = strings.Replace(insert, "(?1,", "("+d.execution("?1")+",", 1)
+	}
+	return insert
+}
+
 // upsert is an insert that overwrites the row with the same key.
 func (t Relation[T]) upsert(d dialect, table string, key ...string) string {
 	rest := slices.DeleteFunc(slices.Clone(t), func(c Column[T]) bool { return slices.Contains(key, c.name) })

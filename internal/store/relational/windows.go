@@ -59,7 +59,7 @@ var (
 		return `UPDATE {s}.enforcements AS e SET state = v.state, execution = v.execution, reason = v.reason
 			FROM ` + closed.rows(d) + ` AS v
 			WHERE ` + d.is("e.signal", "v.signal") + ` AND e.rule || '' = v.rule AND e.held_in = v.held_in AND e.state + 0 = 2`
-	}).exactly("signals are not held any more")
+	}).exactly(store.ErrConflict, "signals are not held any more")
 
 	qHeldIn = same(`SELECT at, signal FROM {s}.enforcements WHERE ` + ofWindow + ` ORDER BY at, signal LIMIT $3`)
 

@@ -117,22 +117,14 @@ func (t *tx) putAttached(d *store.Delta) error {
 			return fmt.Errorf("write idempotency key %q: %w", k.Key, err)
 		}
 	}
-	for i := range d.Input {
-		if err := t.feed(&d.Input[i]); err != nil {
-			return fmt.Errorf("write input of %s: %w", d.Input[i].Execution, err)
-		}
+	ctx := context.Background()
+	if err := t.AddInput(ctx, d.Input); err != nil {
+		return err
 	}
-	for _, h := range d.Holds {
-		if err := t.hold(h); err != nil {
-			return fmt.Errorf("hold an upload for %s: %w", h.Execution, err)
-		}
+	if err := t.Hold(ctx, d.Holds); err != nil {
+		return err
 	}
-	for i := range d.Reuses {
-		if err := t.reuse(&d.Reuses[i]); err != nil {
-			return fmt.Errorf("reuse the outcome of %s: %w", d.Reuses[i].From, err)
-		}
-	}
-	return nil
+	return t.Reuse(ctx, d.Reuses)
 }
 
 // putSignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
@@ -330,7 +322,7 @@ func (t *tx) update(x draft) error {
 		}
 	}
 	if !x.RerunOf.IsZero() {
-		if err := t.c.use(qDropReuses).int(x.n).run(); err != nil {
+		if err := t.DropReuses(context.Background(), []flow.ID{x.ID}); err != nil {
 			return fmt.Errorf("forget what it reuses: %w", err)
 		}
 	}

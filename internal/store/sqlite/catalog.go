@@ -3,70 +3,16 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// definitions are the columns of the versions of definitions.
-var definitions = relation[*store.Definition, *store.Definition]{
-	{"name", func(s *stmt, x *store.Definition) { s.text(x.Name) }, func(s *stmt, x *store.Definition) { x.Name = s.getText() }},
-	{"version", func(s *stmt, x *store.Definition) { s.int(int64(x.Version)) }, func(s *stmt, x *store.Definition) { x.Version = int(s.getInt()) }},
-	{"kind", func(s *stmt, x *store.Definition) { s.text(x.Kind) }, func(s *stmt, x *store.Definition) { x.Kind = s.getText() }},
-	{"hash", func(s *stmt, x *store.Definition) { s.blob(x.Hash[:]) }, func(s *stmt, x *store.Definition) { copy(x.Hash[:], s.peekBlob()) }},
-	{"created_at", func(s *stmt, x *store.Definition) { s.time(x.CreatedAt) }, func(s *stmt, x *store.Definition) { x.CreatedAt = s.getTime() }},
-	{"document", func(s *stmt, x *store.Definition) { s.blob(x.Document) }, func(s *stmt, x *store.Definition) { x.Document = s.getBlob() }},
-}
-
 var (
-	qLatest = sql(`SELECT version, hash FROM definitions WHERE name = ? ORDER BY version DESC LIMIT 1`)
-
-	qInsertDefinition = sql(definitions.insert("definitions"))
-
-	qDefinition = sql(`SELECT ` + definitions.names("") + ` FROM definitions WHERE name = ? AND (? = 0 OR version = ?) ORDER BY version DESC LIMIT 1`)
-
-	qDefinitions = sql(`SELECT ` + definitions[:len(definitions)-1].names("") + `, NULL FROM definitions d WHERE name > ?
-		AND version = (SELECT max(version) FROM definitions m WHERE m.name = d.name) ORDER BY name LIMIT ?`)
-
 	qHasChildren = sql(`SELECT 1 FROM children WHERE workflow = ? LIMIT 1`)
 
 	qIsLive = sql(`SELECT 1 FROM live WHERE n = ?`)
 )
-
-// Definition implements store.Catalog.
-func (t *tx) Definition(_ context.Context, name string, version int) (store.Definition, error) {
-	return t.c.definition(name, version)
-}
-
-// Define implements store.Catalog.
-func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
-	if d.Version > 0 {
-		if err := taken(definitions.bind(t.c.use(qInsertDefinition), &d).run()); err != nil {
-			return 0, false, fmt.Errorf("define %q version %d: %w", d.Name, d.Version, err)
-		}
-		return d.Version, true, nil
-	}
-	var latest int
-	same := false
-	s := t.c.use(qLatest).text(d.Name)
-	if s.next() {
-		latest = int(s.getInt())
-		same = slices.Equal(s.peekBlob(), d.Hash[:])
-	}
-	if err := s.done(); err != nil {
-		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
-	}
-	if same {
-		return latest, false, nil
-	}
-	d.Version = latest + 1
-	err := definitions.bind(t.c.use(qInsertDefinition), &d).run()
-	if err != nil {
-		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
-	}
-	return d.Version, true, nil
-}
 
 // removals are the statements that delete the rows of an execution in all tables; each takes its number.
 var removals = []*query{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -227,52 +226,4 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 		return nil
 	})
 	return store.Result(all, err, "read the lines of keys")
-}
-
-// Definition implements store.Reader.
-func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		d, err = c.definition(name, version)
-		return err
-	})
-	return d, err
-}
-
-// Latest implements store.Reader.
-func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		for _, name := range names {
-			found, err := rowsOf(c.use(qDefinition).text(name).int(0).int(0), definitions)
-			if err != nil {
-				return err
-			}
-			all = append(all, found...)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read %d definitions: %w", len(names), err)
-	}
-	slices.SortFunc(all, func(a, b store.Definition) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
-}
-
-func (c *conn) definition(name string, version int) (store.Definition, error) {
-	all, err := rowsOf(c.use(qDefinition).text(name).int(int64(version)).int(int64(version)), definitions)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("version %d: %w", version, store.ErrNotFound)
-	}
-	if err != nil {
-		return store.Definition{}, fmt.Errorf("read definition %q: %w", name, err)
-	}
-	return all[0], nil
-}
-
-// Definitions implements store.Reader.
-func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		all, err = rowsOf(c.use(qDefinitions).text(after).int(int64(limit)), definitions)
-		return err
-	})
-	return store.Result(all, err, "read definitions")
 }

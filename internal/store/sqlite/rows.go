@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
@@ -185,13 +184,4 @@ func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, err
 		}
 	}
 	return all, nil
-}
-
-// list reads rows in a snapshot of their own. The format what names the rows in an error: "ticks of schedule %q".
-func list[T any](ctx context.Context, s *Store, read func(*conn) ([]T, error), what string, in ...any) (all []T, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = read(c)
-		return err
-	})
-	return store.Result(all, err, what, in...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
@@ -69,7 +68,7 @@ func (c *conn) answer(k *relational.Call) error {
 			return err
 		}
 		if why := k.Statement.Each; why != "" && c.changes() != 1 {
-			return fmt.Errorf("%w: %s", store.ErrConflict, why)
+			return fmt.Errorf("%w: %s", k.Statement.Lacks, why)
 		}
 		if enough {
 			break
@@ -83,6 +82,13 @@ func (c *conn) shared(s *relational.Statement) *stmt {
 		return c.prepare(s.SQLite)
 	}
 	return c.use(sharedQueries[s.Slot])
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 type param struct{ *stmt }

@@ -252,7 +252,7 @@ CREATE TABLE definitions (
   kind       TEXT NOT NULL,
   hash       BLOB NOT NULL,
   document   BLOB NOT NULL,
-  created_at INTEGER NOT NULL,
+  defined_at INTEGER NOT NULL,
   PRIMARY KEY (name, version)
 );
 
