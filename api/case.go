@@ -93,7 +93,7 @@ type CaseResult struct {
 	Name string `json:"name" doc:"Name of the case, or its number"`
 	// Verdict is that of a run (see CodeResult), or "wrong_answer", "checker_error" or "skipped".
 	Verdict  string        `json:"verdict" doc:"Verdict of the run, or wrong_answer, checker_error or skipped"`
-	ExitCode *int          `json:"exit_code,omitempty" doc:"Exit code of a program that exited by itself"`
+	ExitCode *int          `json:"exit_code,omitempty" doc:"Exit code; absent when a signal ended the program or Pawl stopped it"`
 	Signal   string        `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV"`
 	Message  string        `json:"message,omitempty" doc:"Why the case did not pass, or the message of the checker"`
 	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"First difference, with verdict wrong_answer"`

@@ -193,7 +193,7 @@ type Execution struct {
 	// Verdict is VerdictOK, or the code of the error, of an execution of code that has ended. What follows is out of its output, where
 	// that has it.
 	Verdict         string  `json:"verdict,omitempty" doc:"Ended code only: ok, or the error code"`
-	ExitCode        *int    `json:"exit_code,omitempty" doc:"Exit code of a program that exited by itself"`
+	ExitCode        *int    `json:"exit_code,omitempty" doc:"Exit code; absent when a signal ended the program or Pawl stopped it"`
 	WallMS          float64 `json:"wall_ms,omitempty" doc:"Code only: time from start to exit, in milliseconds"`
 	CPUMS           float64 `json:"cpu_ms,omitempty" doc:"Code only: processor time, in milliseconds"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty" doc:"Code only: highest memory use"`

@@ -67,7 +67,7 @@ type Invitation struct {
 // AnswerLink is a link by which one person may answer an inquiry. It names the person who answers: anyone who has the link can
 // answer as that person.
 type AnswerLink struct {
-	Path string     `json:"path" doc:"Path on this server; whoever has it can answer as this person"`
+	Path string     `json:"path" doc:"Path on this server. Keep it secret: opening it is enough to answer as this person"`
 	For  string     `json:"for" doc:"Person who answers through the link"`
 	Due  *time.Time `json:"due,omitempty" doc:"When the link expires; absent: valid while the question is open"`
 }

@@ -23,7 +23,7 @@ type Pause struct {
 	Name   string    `json:"name" doc:"Name of the queue, worker or action, or ID of the execution"`
 	Paused bool      `json:"paused" doc:"true: paused; false: resumed"`
 	At     time.Time `json:"at,omitzero" doc:"When it was paused or resumed"`
-	Until  time.Time `json:"until,omitzero" doc:"When the pause ends by itself; absent: it lasts until resumed"`
+	Until  time.Time `json:"until,omitzero" doc:"When the pause expires; absent: it lasts until it is resumed"`
 	By     string    `json:"by,omitempty" doc:"Who paused or resumed it"`
 	Reason string    `json:"reason,omitempty" doc:"Reason that was given"`
 

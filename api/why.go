@@ -70,7 +70,7 @@ type PausedPart struct {
 	Name string `json:"name" doc:"Name of the queue, worker or action"`
 }
 
-// Deadline is a moment at which something ends by itself.
+// Deadline is the moment at which a timeout or a pause expires.
 type Deadline struct {
 	Of string    `json:"of" enum:"timeout,queue_timeout,total_timeout,gap" doc:"Limit; gap: an expected event did not arrive"`
 	At time.Time `json:"at" doc:"When the limit is reached"`
