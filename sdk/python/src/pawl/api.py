@@ -156,7 +156,7 @@ class CaseResult:
         verdict: Verdict of the run, or wrong_answer, checker_error or skipped
         wall_ms: Time from start to exit, in milliseconds
         child_oom: A child process was killed for exceeding the memory limit; the program itself was not
-        exit_code: Exit code of a program that exited by itself
+        exit_code: Exit code; absent when a signal ended the program or Pawl stopped it
         limits_hit: Limits that were reached: wall, cpu, memory, pids, output, disk
         message: Why the case did not pass, or the message of the checker
         mismatch: First difference, with verdict wrong_answer
@@ -554,7 +554,7 @@ class Execution:
         digest: Case results, one letter per case; only in lists with digest=true
         error: Why it did not complete
         existing: Answer to a submission only: the idempotency key was known
-        exit_code: Exit code of a program that exited by itself
+        exit_code: Exit code; absent when a signal ended the program or Pawl stopped it
         fair_by: Fairness group among executions that wait for the key
         finished_at: When it ended
         given_by: Who supplied the output of this task in a rerun; on the rerun, who supplied any
@@ -834,7 +834,7 @@ class Outcome:
         digest: Case results, one letter per case; only in lists with digest=true
         error: Why it did not complete
         existing: Answer to a submission only: the idempotency key was known
-        exit_code: Exit code of a program that exited by itself
+        exit_code: Exit code; absent when a signal ended the program or Pawl stopped it
         fair_by: Fairness group among executions that wait for the key
         finished_at: When it ended
         given_by: Who supplied the output of this task in a rerun; on the rerun, who supplied any
@@ -971,7 +971,7 @@ class Pause:
         by: Who paused or resumed it
         reason: Reason that was given
         timers: Workflows only: stop if timeouts and sleeps are halted; absent if they run on
-        until: When the pause ends by itself; absent: it lasts until resumed
+        until: When the pause expires; absent: it lasts until it is resumed
     """
 
     kind: str
