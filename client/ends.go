@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/url"
+	"strconv"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -27,6 +28,24 @@ func (c *Client) AllEvaluations(ctx context.Context, f Filter) iter.Seq2[api.Exe
 func (c *Client) Count(ctx context.Context, f Filter) (*api.Counts, error) {
 	f.Limit, f.Cursor, f.Outputs = 0, "", false
 	return fetch[api.Counts](ctx, c, get("/executions:count", f.query()))
+}
+
+// ScoreQuery says which evaluations are scored, and how.
+type ScoreQuery struct {
+	Name, Value string   // of the label that they were submitted with
+	By          []string // labels by whose values they are grouped
+	Task        string   // label that names the task; "": task
+	K           []int    // of which pass@k is estimated; none: 1, 10 and 100
+}
+
+// Scores returns how many of the evaluations with a label have passed.
+func (c *Client) Scores(ctx context.Context, s ScoreQuery) (*api.Scores, error) {
+	q := url.Values{"label": {s.Name + "=" + s.Value}, "by": s.By}
+	set(q, "task", s.Task)
+	for _, k := range s.K {
+		q.Add("k", strconv.Itoa(k))
+	}
+	return fetch[api.Scores](ctx, c, get("/evaluations:scores", q))
 }
 
 // OutcomeQuery says which outcomes are followed, and what of them.

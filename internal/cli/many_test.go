@@ -94,6 +94,15 @@ func TestExampleGradeMany(t *testing.T) {
 	if code != exit.Failed || strings.Count(out, "\n") != right+2 || !strings.Contains(out, "  nonzero_exit  ") || !strings.Contains(errs, fmt.Sprintf("pawl: %d of %[1]d have ended: %d ok", right+2, right)) {
 		t.Errorf("pawl wait: exit code %d\n%.2000s\n%s", code, out, errs)
 	}
+	out, errs, code = pawl(t, env, "scores", "--label", "run=17", "--by", "model", "-k", "1,2")
+	share := fmt.Sprintf("%.4f", float64(right)/float64(right+2))
+	want := fmt.Sprintf("MODEL PASSED JUDGED ACCURACY PASS@1 TASKS NO VERDICT - %d %d %s %s %[2]d 0", right, right+2, share, share)
+	if got := strings.Join(strings.Fields(out), " "); code != 0 || got != want {
+		t.Errorf("pawl scores: exit code %d\n%s\nnot %s\n%s", code, got, want, errs)
+	}
+	if out, errs, code = pawl(t, env, "scores", "--label", "run"); code != exit.Misuse || !strings.Contains(errs, "as in --label run=17") {
+		t.Errorf("pawl scores without a label: exit code %d, %s%s", code, out, errs)
+	}
 	out, errs, code = pawl(t, env, "wait", "--label", "task=wrong", "-o", "json", "--outputs")
 	var o api.Outcome
 	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exit.Failed || o.Verdict != "nonzero_exit" || o.ExitCode == nil || *o.ExitCode != 1 || !strings.Contains(string(o.Output), "AssertionError") {

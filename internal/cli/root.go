@@ -100,7 +100,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
-	add(a, root, "work", submit.RunCommand(a), submit.EvalCommand(a), grade.Command(a), submit.UploadCommand(a),
+	add(a, root, "work", submit.RunCommand(a), submit.EvalCommand(a), grade.Command(a), grade.ScoresCommand(a), submit.UploadCommand(a),
 		observe.ExportCommand(a), define.ApplyCommand(a), define.ValidateCommand(a), define.DiffCommand(a),
 		define.CompareCommand(a), define.AliasCommand(a), define.RetireCommand(a))
 	add(a, root, "look", observe.GetCommand(a), observe.DescribeCommand(a), observe.LogsCommand(a), observe.EventsCommand(a), observe.FilesCommand(a), observe.WaitCommand(a), observe.WhyCommand(a), operate.OpenCommand(a, execute),

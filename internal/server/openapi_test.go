@@ -125,7 +125,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
 			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{attempt}", "1", "{task}", "each", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
-			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") && base != "why-many" {
+			if strings.HasPrefix(base, "count-") || base == "score-evaluations" || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") && base != "why-many" {
 				target += "?label=a%3Db"
 			}
 			switch base {

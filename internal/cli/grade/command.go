@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/score"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -222,9 +223,6 @@ func (g *grading) submit(ctx context.Context, c *client.Client, some []*sample, 
 	return nil
 }
 
-// verdicts are those that say something of the program. With any other one the box or the grader broke, or a person has ended it.
-var verdicts = []string{api.VerdictOK, api.WrongAnswer, "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "compile_error", "syntax_error", "invalid_output"}
-
 // entry is the line of results for how a sample ended.
 func (s *sample) entry(x *api.Execution) entry {
 	e := entry{Task: s.task.id, Completion: s.completion, Key: s.key, Verdict: x.Verdict, Execution: x.ID}
@@ -232,7 +230,7 @@ func (s *sample) entry(x *api.Execution) entry {
 		e.Message = x.Error.Message
 	}
 	var r api.CodeResult
-	if json.Unmarshal(x.Output, &r) != nil || !slices.Contains(verdicts, x.Verdict) {
+	if json.Unmarshal(x.Output, &r) != nil || !score.Judged(x.Verdict) {
 		return e
 	}
 	if broken := slices.IndexFunc(r.Cases, func(c api.CaseResult) bool { return c.Verdict == "infra_error" || c.Verdict == "killed" }); broken >= 0 {

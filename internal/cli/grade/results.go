@@ -2,14 +2,15 @@ package grade
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/score"
 )
 
 // entry is a line of the file of results.
@@ -100,47 +101,22 @@ func (r *results) write(e entry) error {
 	return nil
 }
 
-// score is pass@k of all tasks.
-type score struct {
-	K     int     `json:"k"`
-	Value float64 `json:"value"`
-}
-
-// scores estimates pass@k without bias: 1 - C(n-c, k) / C(n, k), over the tasks that have samples. A k is left out where a task has fewer.
-func (r *results) scores(samples []*sample, ks []int) []score {
-	total, passed := map[string]int{}, map[string]int{}
+// scores estimates pass@k over the tasks that have samples. A k is left out where a task has fewer.
+func (r *results) scores(samples []*sample, ks []int) []api.PassAt {
+	tasks := map[string]score.Tally{}
 	for _, s := range samples {
-		total[s.task.id]++
+		t := tasks[s.task.id]
+		t.Total++
 		if *r.known[s.key].Passed {
-			passed[s.task.id]++
+			t.Passed++
 		}
+		tasks[s.task.id] = t
 	}
-	tasks := make([]string, 0, len(total))
-	for id := range total {
-		tasks = append(tasks, id)
-	}
-	slices.SortFunc(tasks, func(a, b string) int { return cmp.Compare(a, b) }) // sums of floating point depend on the order
-	var out []score
+	var out []api.PassAt
 	for _, k := range ks {
-		sum, enough := 0.0, true
-		for _, id := range tasks {
-			enough = enough && total[id] >= k
-			sum += passAtK(total[id], passed[id], k)
-		}
-		if enough {
-			out = append(out, score{k, sum / float64(len(tasks))})
+		if value, ok := score.PassAt(k, tasks); ok {
+			out = append(out, api.PassAt{K: k, Value: value})
 		}
 	}
 	return out
-}
-
-func passAtK(n, c, k int) float64 {
-	if n-c < k {
-		return 1
-	}
-	fails := 1.0
-	for i := n - c + 1; i <= n; i++ {
-		fails *= 1 - float64(k)/float64(i)
-	}
-	return 1 - fails
 }

@@ -1,0 +1,193 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/score"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var scoreParams = []param{
+	{name: "label", kind: "string", required: true, doc: "Evaluations with this label, as name=value"},
+	{name: "by", kind: "string", repeat: true, doc: "Group by the values of this label, for example model; at most 4"},
+	{name: "task", kind: "string", doc: "Label that names the task which a program is for; default task"},
+	{name: "k", kind: "integer", repeat: true, doc: "Estimate pass@k, 1 to 10000; default 1, 10 and 100"},
+}
+
+// scores says how many evaluations with a label have passed.
+func (c *call) scores() error {
+	l := store.Label{Action: string(flow.KindCode)}
+	if text := c.query.Get("label"); text == "" {
+		c.fault("label", "", "it is missing", "name the evaluations by a label, as in ?label=run=17")
+	} else {
+		l.Name, l.Value, _ = c.label(text)
+	}
+	by, task := c.query["by"], c.query.Get("task")
+	if task == "" {
+		task = "task"
+	}
+	if len(by) > api.ScoresLabels {
+		c.fault("by", "", fmt.Sprintf("it is there %d times", len(by)), fmt.Sprintf("group by %d labels at most", api.ScoresLabels))
+	}
+	ks := []int{1, 10, 100}
+	if given := c.query["k"]; len(given) > 0 {
+		ks = nil
+		for _, text := range given {
+			k, err := strconv.Atoi(text)
+			if err != nil || k < 1 || k > api.MaxPassAt {
+				c.fault("k", text, "it is not a number of programs", fmt.Sprintf("give a whole number from 1 to %d", api.MaxPassAt))
+			}
+			ks = append(ks, k)
+		}
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	ended, out, err := c.endedWith(l)
+	if err != nil {
+		return err
+	}
+	groups, ok := grouped(ended, by, task)
+	if !ok {
+		c.fault("by", strings.Join(by, ", "), fmt.Sprintf("there are more than %d combinations of its values", api.ScoresGroups), "group by a label with fewer values")
+		return c.checked()
+	}
+	for _, g := range groups {
+		out.Groups = append(out.Groups, g.score(ks))
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// graded is what scores count of an evaluation that has ended.
+type graded struct {
+	verdict string
+	labels  map[string]string
+}
+
+// endedWith collects what has ended with a label, without what was retried.
+func (c *call) endedWith(l store.Label) ([]graded, *api.Scores, error) {
+	out := &api.Scores{Groups: []api.Score{}}
+	var ids []flow.ID
+	var all []graded
+	retried := map[flow.ID]bool{}
+	for after := int64(0); ; {
+		page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read outcomes: %w", err)
+		}
+		if len(page) == 0 {
+			out.Open = open
+			break
+		}
+		for _, x := range page {
+			after = x.Number
+			verdict := api.VerdictOK
+			if x.Stage != flow.Completed {
+				verdict = ""
+				if x.Outcome != nil && x.Outcome.Error != nil {
+					verdict = x.Outcome.Error.Code
+				}
+			}
+			if again := x.AsRerun(); !again.RetryOf.IsZero() {
+				retried[again.RetryOf] = true
+			}
+			ids, all = append(ids, x.ID), append(all, graded{verdict, x.Labels})
+		}
+		if len(all) >= api.ScoresReach {
+			out.Open, out.More = open, true
+			break
+		}
+	}
+	kept := all[:0]
+	for i, g := range all {
+		if !retried[ids[i]] {
+			kept = append(kept, g)
+		}
+	}
+	return kept, out, nil
+}
+
+// group is what was graded with the same values of labels.
+type group struct {
+	api.Score
+	tasks map[string]score.Tally
+}
+
+// grouped counts by the values of labels, in the order of these. ok: there are not too many groups.
+func grouped(all []graded, by []string, task string) (groups []*group, ok bool) {
+	known := map[string]*group{}
+	for _, x := range all {
+		var key strings.Builder
+		labels := map[string]string{}
+		for _, name := range by {
+			value, has := x.labels[name]
+			if has {
+				labels[name] = value
+			}
+			fmt.Fprintf(&key, "%t%q", has, value)
+		}
+		g := known[key.String()]
+		if g == nil {
+			if len(known) == api.ScoresGroups {
+				return nil, false
+			}
+			g = &group{api.Score{Labels: labels, Verdicts: map[string]int{}}, map[string]score.Tally{}}
+			known[key.String()] = g
+			groups = append(groups, g)
+		}
+		g.add(x, task)
+	}
+	slices.SortFunc(groups, func(a, b *group) int {
+		for _, name := range by {
+			if c := strings.Compare(a.Labels[name], b.Labels[name]); c != 0 {
+				return c
+			}
+		}
+		return len(a.Labels) - len(b.Labels)
+	})
+	return groups, true
+}
+
+func (g *group) add(x graded, task string) {
+	g.Verdicts[x.verdict]++
+	if !score.Judged(x.verdict) {
+		g.Unjudged++
+		return
+	}
+	passed := x.verdict == api.VerdictOK
+	g.Judged++
+	if passed {
+		g.Passed++
+	}
+	id, has := x.labels[task]
+	if !has {
+		g.Untasked++
+		return
+	}
+	t := g.tasks[id]
+	t.Total++
+	if passed {
+		t.Passed++
+	}
+	g.tasks[id] = t
+}
+
+// score completes the counts of a group.
+func (g *group) score(ks []int) api.Score {
+	if g.Judged > 0 {
+		g.Accuracy = float64(g.Passed) / float64(g.Judged)
+	}
+	g.Tasks = len(g.tasks)
+	for _, k := range ks {
+		if value, ok := score.PassAt(k, g.tasks); ok {
+			g.PassAt = append(g.PassAt, api.PassAt{K: k, Value: value})
+		}
+	}
+	return g.Score
+}
