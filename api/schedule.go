@@ -115,13 +115,18 @@ type BackfillRequest struct {
 
 // Backfilled is what became of the first nominal times of a backfill.
 type Backfilled struct {
-	Fired   []BackfilledTime `json:"fired" doc:"Up to 100 nominal times that were started; in a dry run up to 1,000"`
-	Skipped int              `json:"skipped" doc:"Nominal times that already had an execution"`
-	Next    *time.Time       `json:"next,omitempty" doc:"Value of from for the next request; absent if this was everything"`
+	Fired      []BackfilledTime `json:"fired" doc:"Up to 100 nominal times that were started; in a dry run up to 1,000"`
+	PassedOver []BackfilledTime `json:"passed_over" doc:"Nominal times that were left out, since each had an execution before"`
+	WhenFull   string           `json:"when_full,omitempty" doc:"cancel_new or cancel_oldest: the action's own concurrency key ends executions that find it full"`
+	Next       *time.Time       `json:"next,omitempty" doc:"Value of from for the next request; absent if this was everything"`
 }
 
 // BackfilledTime is a nominal time of a backfill.
 type BackfilledTime struct {
 	Nominal   time.Time `json:"nominal" doc:"Nominal time"`
 	Execution string    `json:"execution,omitempty" doc:"Execution that was started; absent in a dry run"`
+	Why       string    `json:"why,omitempty" doc:"Of a time that was passed over: why its execution was started, as in a tick"`
+	Tag       string    `json:"tag,omitempty" doc:"Of a time that was passed over: backfill, or backfill: and the tag; absent if the schedule started it"`
+	Status    Status    `json:"status,omitempty" doc:"Status of the execution; absent in a dry run, or if the execution was removed"`
+	ErrorCode string    `json:"error_code,omitempty" doc:"Why the execution did not complete, for example key_full"`
 }

@@ -16,7 +16,7 @@ func TestScheduleCommands(t *testing.T) {
 	out := followed(t, documented(t, "schedules.md", "", 1)[0], t.TempDir(), programtest.FreePort(t))
 	for _, want := range []string{
 		"Sat 2027-03-27", "schedule nightly@1 registered", "02:30:00 does not come: fired at 03:00:00 +02:00", "orders: 3", "on_time",
-		"3 executions would be started", "3 executions started; 0 times had one before", "2025-03-30T01:00:00Z ex_", "Catch-up:", "its next time is", "heartbeat is paused", "heartbeat is resumed; next at ",
+		"3 executions would be started", "3 executions started; 0 times passed over", "2025-03-30T01:00:00Z ex_", "Catch-up:", "its next time is", "heartbeat is paused", "heartbeat is resumed; next at ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

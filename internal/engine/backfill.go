@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,9 +38,13 @@ type Backfill struct {
 
 // Backfilled is what became of the first nominal times of a Backfill.
 type Backfilled struct {
-	Ticks   []store.Tick // those that are fired; without an execution where nothing is started
-	Skipped int          // nominal times that have had an execution
-	Next    time.Time    // where another Backfill goes on; zero: this was all
+	Ticks      []store.Tick // those that are fired; without an execution where nothing is started
+	PassedOver []store.Tick // those that have had an execution before
+	// Executions are those of both that there are still: without payload, as they are after the commit.
+	Executions map[flow.ID]*flow.Execution
+	// WhenFull is what the next executions do where the action's own key is full; "" where they wait.
+	WhenFull flow.WhenFull
+	Next     time.Time // where another Backfill goes on; zero: this was all
 
 	refused error // why nothing was started
 }
@@ -110,10 +115,39 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 		return Backfilled{}, err
 	}
 	out.Next = next
+	if f := starts[0].request.WhenFull; f == flow.WhenFullCancelNew || f == flow.WhenFullCancelOldest {
+		out.WhenFull = f
+	}
 	if !b.Dry {
 		e.counters.submitted.Add(int64(len(out.Ticks)))
 	}
-	return out, nil
+	return out, e.lookAtBackfilled(ctx, &out)
+}
+
+// lookAtBackfilled loads the executions of the times of a backfill.
+func (e *Engine) lookAtBackfilled(ctx context.Context, out *Backfilled) error {
+	var ids []flow.ID
+	for _, k := range slices.Concat(out.Ticks, out.PassedOver) {
+		if !k.Execution.IsZero() {
+			ids = append(ids, k.Execution)
+		}
+	}
+	out.Executions = make(map[flow.ID]*flow.Execution, len(ids))
+	for f := (store.Filter{IDs: ids, Limit: len(ids)}); len(ids) > 0; {
+		found, err := e.opts.Store.Search(ctx, f)
+		if err != nil {
+			return fmt.Errorf("load the executions of a backfill: %w", err)
+		}
+		for _, x := range found.Executions {
+			out.Executions[x.ID], f.Before = x, x.ID
+		}
+		if !found.Searched.IsZero() {
+			f.Before = found.Searched
+		} else if len(found.Executions) == 0 || len(out.Executions) == len(ids) {
+			break
+		}
+	}
+	return nil
 }
 
 // planBackfill makes the requests for the first nominal times of a span, and says where the next ones begin.
@@ -130,7 +164,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		}
 		left.spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
-		if b.Dry {
+		if b.Dry && len(starts) > 0 { // the first shows what all of them are refused for, and what their key does
 			starts = append(starts, &plannedStart{fire: fire})
 			continue
 		}
@@ -145,6 +179,9 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		}
 		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})
 		left.spend(0, s.request.PayloadSize())
+		if b.Dry {
+			s.id = flow.ID{}
+		}
 		starts, previous = append(starts, s), at
 	}
 	return starts, time.Time{}, nil
@@ -159,16 +196,16 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 	if err != nil {
 		return out, err
 	}
-	tag, had := b.tag(), map[time.Time]bool{}
+	tag, had := b.tag(), map[time.Time]*store.Tick{}
 	for i := range known {
 		if k := &known[i]; k.Tag == tag || b.Again == "" && k.Tag == "" && !k.Execution.IsZero() {
-			had[k.Nominal] = true
+			had[k.Nominal] = k
 		}
 	}
 	var left []*plannedStart
 	for _, s := range starts {
-		if had[s.fire.Nominal] {
-			out.Skipped++
+		if k := had[s.fire.Nominal]; k != nil {
+			out.PassedOver = append(out.PassedOver, *k)
 			continue
 		}
 		if out.refused, err = t.missingUploads(ctx, s); err != nil || out.refused != nil {

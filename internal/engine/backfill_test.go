@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -20,7 +21,7 @@ func (r *rig) backfill(b Backfill) (fired, skipped int) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		fired, skipped = fired+len(out.Ticks), skipped+out.Skipped
+		fired, skipped = fired+len(out.Ticks), skipped+len(out.PassedOver)
 		if out.Next.IsZero() {
 			return fired, skipped
 		}
@@ -75,6 +76,44 @@ func TestBackfill(t *testing.T) {
 	})
 }
 
+// What a backfill passes over is named with its execution and how that ended, and so is what ends as it is started since the key of its
+// action is full.
+func TestBackfillSaysWhatHasNoResult(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(r *rig) {
+		r.define("name: one\nconcurrency: {key: k, limit: 1, when_full: cancel_new}\naction: code\ninput: {language: python, source: ''}\n---\n" +
+			"kind: schedule\nname: s\nevery: 1h\nrun: {action: one}\n")
+		to := time.Now().UTC().Truncate(time.Hour)
+		span := Backfill{From: to.Add(-3 * time.Hour), To: to, AtOnce: 2, Dry: true}
+		look := func(b Backfill) Backfilled {
+			r.Helper()
+			out, err := r.e.BackfillSchedule(r.ctx, "s", b)
+			if err != nil {
+				r.Fatal(err)
+			}
+			return out
+		}
+		if dry := look(span); len(dry.Ticks) != 3 || dry.WhenFull != flow.WhenFullCancelNew || !dry.Ticks[0].Execution.IsZero() || len(dry.Executions) > 0 {
+			r.Errorf("a dry run: %+v", dry)
+		}
+		span.Dry = false
+		done := look(span)
+		again := look(span)
+		if len(done.Ticks) != 3 || done.WhenFull != flow.WhenFullCancelNew || len(again.Ticks) != 0 || len(again.PassedOver) != 3 {
+			r.Fatalf("%+v, and again %+v", done, again)
+		}
+		for i := range 3 {
+			x, y := done.Executions[done.Ticks[i].Execution], again.Executions[again.PassedOver[i].Execution]
+			if x == nil || y == nil || x.ID != y.ID || x.Stage != y.Stage || again.PassedOver[i].Tag != backfillTag {
+				r.Fatalf("time %d: %+v, passed over as %+v", i, x, y)
+			}
+			if full := x.Stage == flow.Cancelled && x.Outcome.Error.Code == flow.CodeKeyFull; full != (i > 0) {
+				r.Errorf("time %d: %s %+v", i, x.Stage, x.Outcome)
+			}
+		}
+	})
+}
+
 func TestBackfillRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -97,6 +136,9 @@ func TestBackfillRefusals(t *testing.T) {
 	}
 	if _, err := r.e.BackfillSchedule(r.ctx, "bad", Backfill{From: from, To: now}); err == nil || len(r.ticks("bad")) > 0 {
 		t.Errorf("refused input: %v, ticks %q", err, r.ticks("bad"))
+	}
+	if _, err := r.e.BackfillSchedule(r.ctx, "bad", Backfill{From: from, To: now, Dry: true}); err == nil {
+		t.Error("a dry run of a refused input would start it")
 	}
 	if _, err := r.e.PauseSchedule(r.ctx, "s", ""); err != nil {
 		t.Fatal(err)

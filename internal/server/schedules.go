@@ -160,9 +160,27 @@ func (c *call) backfillSchedule(in *api.BackfillRequest) error {
 	if err != nil {
 		return missing("schedule", name, err)
 	}
-	out := api.Backfilled{Fired: []api.BackfilledTime{}, Skipped: done.Skipped, Next: moment(done.Next)}
+	out := api.Backfilled{Fired: []api.BackfilledTime{}, PassedOver: []api.BackfilledTime{}, WhenFull: string(done.WhenFull), Next: moment(done.Next)}
 	for i := range done.Ticks {
-		out.Fired = append(out.Fired, api.BackfilledTime{Nominal: done.Ticks[i].Nominal, Execution: done.Ticks[i].Execution.String()})
+		out.Fired = append(out.Fired, renderBackfilled(&done.Ticks[i], done.Executions))
+	}
+	for i := range done.PassedOver {
+		k := &done.PassedOver[i]
+		t := renderBackfilled(k, done.Executions)
+		t.Why, t.Tag = k.Why, k.Tag
+		out.PassedOver = append(out.PassedOver, t)
 	}
 	return c.json(http.StatusOK, out)
+}
+
+// renderBackfilled renders a nominal time of a backfill, with how its execution stands.
+func renderBackfilled(k *store.Tick, executions map[flow.ID]*flow.Execution) api.BackfilledTime {
+	t := api.BackfilledTime{Nominal: k.Nominal, Execution: k.Execution.String()}
+	if x := executions[k.Execution]; x != nil {
+		t.Status = status(x.Stage)
+		if x.Outcome != nil && x.Outcome.Error != nil {
+			t.ErrorCode = string(x.Outcome.Error.Code)
+		}
+	}
+	return t
 }

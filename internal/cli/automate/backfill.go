@@ -1,8 +1,11 @@
 package automate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,18 +77,17 @@ func momentOf(flag, text, zone string) (time.Time, error) {
 
 // backfill goes through a span, call by call. What it has started stays started if it is interrupted.
 func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b api.BackfillRequest, f output.Format) error {
-	all := api.Backfilled{Fired: []api.BackfilledTime{}}
+	all := api.Backfilled{Fired: []api.BackfilledTime{}, PassedOver: []api.BackfilledTime{}}
 	for more := true; more; {
 		done, err := s.Backfill(ctx, name, b)
 		if err != nil {
 			return err
 		}
 		if f == output.AsTable {
-			for i := range done.Fired {
-				fmt.Fprintln(a.Out, output.When(&done.Fired[i].Nominal), done.Fired[i].Execution)
-			}
+			writeBackfilled(a.Out, done)
 		}
-		all.Fired, all.Skipped = append(all.Fired, done.Fired...), all.Skipped+done.Skipped
+		all.Fired, all.PassedOver = append(all.Fired, done.Fired...), append(all.PassedOver, done.PassedOver...)
+		all.WhenFull = cmp.Or(done.WhenFull, all.WhenFull)
 		if more = done.Next != nil; more {
 			b.From = *done.Next
 		}
@@ -97,9 +99,68 @@ func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b ap
 	if b.DryRun {
 		verb = "would be started"
 	}
-	a.Say("pawl: %s %s; %s had one before", output.Plural(len(all.Fired), "execution", "executions"), verb, output.Plural(all.Skipped, "time", "times"))
+	a.Say("pawl: %s %s; %s passed over: an execution was started for them before", output.Plural(len(all.Fired), "execution", "executions"), verb,
+		output.Plural(len(all.PassedOver), "time", "times"))
+	for _, line := range warnings(&all, b.DryRun) {
+		a.Say("pawl: %s", line)
+	}
 	if len(all.Fired) > 0 && !b.DryRun {
 		app.SayLeft(a, s, "")
 	}
 	return nil
+}
+
+// writeBackfilled writes a line for each time: what was started, and what was passed over with the execution that it had.
+func writeBackfilled(to io.Writer, done *api.Backfilled) {
+	for i := range done.Fired {
+		t := &done.Fired[i]
+		fmt.Fprintln(to, strings.TrimRight(output.When(&t.Nominal)+" "+t.Execution+ended(t, " "), " "))
+	}
+	for i := range done.PassedOver {
+		t := &done.PassedOver[i]
+		by := "the schedule"
+		if t.Tag != "" {
+			by = t.Tag
+		}
+		fmt.Fprintf(to, "%s passed over: %s of %s is %s\n", output.When(&t.Nominal), t.Execution, by, cmp.Or(ended(t, ""), "removed"))
+	}
+}
+
+// ended is how the execution of a time stands, with before in front; "" where it is not known, or where there is nothing to tell about
+// one that was started just now.
+func ended(t *api.BackfilledTime, before string) string {
+	switch {
+	case t.Status == "" || before != "" && !t.Status.Terminal():
+		return ""
+	case t.ErrorCode != "":
+		return before + string(t.Status) + " (" + t.ErrorCode + ")"
+	}
+	return before + string(t.Status)
+}
+
+// warnings say which times have no result though they had an execution, and how to get one.
+func warnings(all *api.Backfilled, dry bool) (lines []string) {
+	without := 0
+	for i := range all.PassedOver {
+		if t := &all.PassedOver[i]; t.Status.Terminal() && t.Status != api.Completed {
+			without++
+		}
+	}
+	if without > 0 {
+		lines = append(lines, fmt.Sprintf("%s of those passed over did not complete; --again TAG starts them once more", output.Plural(without, "execution", "executions")))
+	}
+	full, code := 0, ""
+	for i := range all.Fired {
+		if t := &all.Fired[i]; t.Status == api.Cancelled {
+			full, code = full+1, t.ErrorCode
+		}
+	}
+	switch {
+	case full > 0 && all.WhenFull != "":
+		lines = append(lines, fmt.Sprintf("%s ended at once (%s), since the action's concurrency key has when_full: %s; a repeat passes these times over",
+			output.Plural(full, "execution", "executions"), code, all.WhenFull))
+	case all.WhenFull != "" && dry && len(all.Fired) > 1:
+		lines = append(lines, fmt.Sprintf("the action's concurrency key has when_full: %s, so executions that find it full are cancelled; with when_full: queue they wait", all.WhenFull))
+	}
+	return lines
 }

@@ -1,0 +1,56 @@
+package automate
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// A backfill names each time that it passes over, with the execution that it had and how that ended, and says what has no result.
+func TestBackfillIsTold(t *testing.T) {
+	t.Parallel()
+	at := func(hour int) time.Time { return time.Date(2026, 11, 1, hour, 0, 0, 0, time.UTC) }
+	done := api.Backfilled{
+		Fired: []api.BackfilledTime{
+			{Nominal: at(1), Execution: "ex_1", Status: api.Scheduled},
+			{Nominal: at(2), Execution: "ex_2", Status: api.Cancelled, ErrorCode: "key_full"},
+			{Nominal: at(3)},
+		},
+		PassedOver: []api.BackfilledTime{
+			{Nominal: at(4), Execution: "ex_4", Why: "on_time", Status: api.Completed},
+			{Nominal: at(5), Execution: "ex_5", Why: "backfill", Tag: "backfill", Status: api.Cancelled, ErrorCode: "key_full"},
+			{Nominal: at(6), Execution: "ex_6", Why: "backfill", Tag: "backfill:fixed"},
+			{Nominal: at(7), Execution: "ex_7", Why: "catch_up", Status: api.Running},
+		},
+		WhenFull: "cancel_new",
+	}
+	var out bytes.Buffer
+	writeBackfilled(&out, &done)
+	const want = `2026-11-01T01:00:00Z ex_1
+2026-11-01T02:00:00Z ex_2 cancelled (key_full)
+2026-11-01T03:00:00Z
+2026-11-01T04:00:00Z passed over: ex_4 of the schedule is completed
+2026-11-01T05:00:00Z passed over: ex_5 of backfill is cancelled (key_full)
+2026-11-01T06:00:00Z passed over: ex_6 of backfill:fixed is removed
+2026-11-01T07:00:00Z passed over: ex_7 of the schedule is running
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	told := strings.Join(warnings(&done, false), "\n")
+	for _, part := range []string{"1 execution of those passed over did not complete; --again TAG", "1 execution ended at once (key_full)", "when_full: cancel_new"} {
+		if !strings.Contains(told, part) {
+			t.Errorf("%q is not in %q", part, told)
+		}
+	}
+	if told := warnings(&api.Backfilled{Fired: done.Fired[2:], PassedOver: done.PassedOver[:1]}, true); len(told) > 0 {
+		t.Errorf("where there is nothing to tell: %q", told)
+	}
+	dry := warnings(&api.Backfilled{Fired: []api.BackfilledTime{{}, {}}, WhenFull: "cancel_oldest"}, true)
+	if len(dry) != 1 || !strings.Contains(dry[0], "when_full: cancel_oldest") {
+		t.Errorf("a dry run: %q", dry)
+	}
+}
