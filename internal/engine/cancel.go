@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -60,38 +61,61 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 	if err == nil && verdict != nil && !endedByCancel(x) {
 		return nil, errFinished(x)
 	}
-	if err == nil && again && x.Kind == flow.KindWorkflow && !x.Stage.Terminal() {
-		err = e.endCleanups(ctx, x, reason)
+	if err == nil && (kill || again) && x.Kind == flow.KindWorkflow && !x.Stage.Terminal() {
+		err = e.hurryChildren(ctx, x)
 	}
 	return x, err
 }
 
-// endCleanups ends the clean-ups of the sub-workflows that a workflow waits for. Of those that a crash leaves out the end is the
-// moment that bounds the clean-up of the workflow itself.
-func (e *Engine) endCleanups(ctx context.Context, x *flow.Execution, reason string) error {
-	const page = 1000
-	for task, index := "", -1; ; {
-		children, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
+// hurryChildren ends the clean-ups and graces of the children of a workflow that were ordered to end before it was killed: the others are
+// killed by its steps. Those that a crash leaves out end when their clean-up or grace is over.
+func (e *Engine) hurryChildren(ctx context.Context, w *flow.Execution) error {
+	open := slices.DeleteFunc(flow.Stages(), flow.Stage.Terminal)
+	for f := (store.Filter{Workflow: w.ID, Stages: open, Oldest: true, Limit: endsAtOnce}); ; {
+		found, err := e.opts.Store.Search(ctx, f)
 		if err != nil {
 			return fmt.Errorf("list tasks: %w", err)
 		}
-		for i := range children {
-			c := &children[i]
-			if task, index = c.Task, c.Index; c.Stage.Terminal() {
-				continue
-			}
-			sub, err := e.opts.Store.Get(ctx, c.Execution)
-			if err == nil && sub.Kind == flow.KindWorkflow {
-				_, err = e.Kill(ctx, sub.ID, reason)
-			}
-			if err != nil && !errors.Is(err, flow.ErrFinished) && !errors.Is(err, store.ErrNotFound) {
-				return err
+		var ids []flow.ID
+		for _, x := range found.Executions {
+			if f.After = x.ID; x.State.Cancel != nil && !x.State.Cancel.Kill {
+				ids = append(ids, x.ID)
 			}
 		}
-		if len(children) < page {
+		if err := e.hurry(ctx, ids); err != nil {
+			return err
+		}
+		for _, x := range found.Executions {
+			if x.Kind == flow.KindWorkflow {
+				if err := e.hurryChildren(ctx, x); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case !found.Searched.IsZero():
+			f.After = found.Searched
+		case len(found.Executions) == 0:
 			return nil
 		}
 	}
+}
+
+// hurry has executions that were ordered to end do so at once.
+func (e *Engine) hurry(ctx context.Context, ids []flow.ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (struct{}, error) {
+		for _, id := range ids {
+			if d := t.draft(id); d != nil && !d.Stage.Terminal() && d.State.Cancel != nil {
+				d.EndAtOnce()
+				t.cancelled(d)
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
 }
 
 // errFinished is flow.ErrFinished for an execution that has ended.

@@ -186,3 +186,67 @@ tasks:
 		}
 	})
 }
+
+// A kill of a workflow, and a second cancel, give no grace to the programs of its tasks, wherever beneath it they run and whether they
+// were cancelled before or not. The end of a clean-up does.
+func TestKillOfAWorkflowGivesNoGrace(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(r *rig) {
+		r.define(`
+name: wide
+cleanup_timeout: 1m
+tasks:
+  work: {foreach: [1, 2], action: noop}
+  unlock: {needs: work, if: cancelled(), action: noop}
+---
+name: high
+cleanup_timeout: 1m
+tasks:
+  own: {action: noop}
+  sub: {action: wide}
+`)
+		h := r.worker()
+		for name, c := range map[string]struct {
+			end    func(flow.ID)
+			atOnce bool
+		}{
+			"cancel": {func(id flow.ID) { r.cancel(id, "please") }, false},
+			"end of a clean-up": {func(id flow.ID) {
+				if r.cancel(id, "please"); r.clock != nil { // that of PostgreSQL cannot be set
+					r.pass(time.Minute + time.Second)
+				}
+			}, false},
+			"kill":             {func(id flow.ID) { r.kill(id) }, true},
+			"cancel twice":     {func(id flow.ID) { r.cancel(id, "please"); r.cancel(id, "now") }, true},
+			"cancel and kill":  {func(id flow.ID) { r.cancel(id, "please"); r.kill(id) }, true},
+			"a task, and kill": {func(id flow.ID) { r.cancel(r.child(id, "own", 0), "please"); r.kill(id) }, true},
+		} {
+			id := r.submit(Submission{Action: "high"})
+			work := h.take(3)
+			c.end(id)
+			orders, err := h.e.Orders(h.ctx, h.session)
+			if err != nil || len(orders) != len(work) {
+				r.Fatalf("%s: %v %+v", name, err, orders)
+			}
+			for _, o := range orders {
+				if o.AtOnce != c.atOnce {
+					r.Errorf("%s: %+v", name, o)
+				}
+			}
+			for i := range work {
+				h.report(work[i], ev(&work[i], 0, flow.EvRunning, nil), ev(&work[i], 1, flow.EvCancelled, nil))
+			}
+			r.kill(id)
+			r.ended(id)
+		}
+		r.verify()
+	})
+}
+
+// kill ends an execution without clean-up and grace, if it has not ended.
+func (r *rig) kill(id flow.ID) {
+	r.Helper()
+	if _, err := r.e.Kill(r.ctx, id, "now"); err != nil {
+		r.Fatal(err)
+	}
+}

@@ -288,7 +288,7 @@ func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.
 	for _, x := range xs {
 		c := x.State.Cancel
 		orders[x.Owner] = append(orders[x.Owner], handoff.Order{
-			Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason, AtOnce: c.Over,
+			Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason, AtOnce: c.Kill,
 		})
 	}
 	return orders, nil

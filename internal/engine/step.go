@@ -375,9 +375,13 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 			if err != nil {
 				return false, err
 			}
-			if cleanedUp(w) {
+			switch c := w.State.Cancel; {
+			case c == nil:
+			case c.Kill:
+				d.EndAtOnce()
+			case c.Over:
 				d.EndCleanup()
-			} else if c := w.State.Cancel; c != nil {
+			default:
 				d.BoundCleanup(c.Until)
 			}
 			if t.cancelled(d); d.Aside == nil {
@@ -389,9 +393,6 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		}
 	}
 }
-
-// cleanedUp reports whether a workflow was ordered to end and runs no clean-up, or none any more.
-func cleanedUp(w *flow.Draft) bool { return w.State.Cancel != nil && w.State.Cancel.Over }
 
 // endUndefined ends a workflow that is to end and whose definition this version of the program cannot read.
 func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {

@@ -24,10 +24,10 @@ func (d *Draft) EndCleanup() bool {
 }
 
 // EndAtOnce has an order to end carried out without clean-up: a workflow runs no tasks for that, or none any more, and the program of
-// another execution gets no grace.
+// another execution gets no grace. The tasks of a workflow are ended in the same way.
 func (d *Draft) EndAtOnce() {
-	if c := d.State.Cancel; c != nil && !c.Over {
-		d.order(func(c *CancelOrder) { c.Over = true })
+	if c := d.State.Cancel; c != nil && !c.Kill {
+		d.order(func(c *CancelOrder) { c.Over, c.Kill = true, true })
 	}
 }
 

@@ -190,11 +190,11 @@ type CancelOrder struct {
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 	// Of a workflow: Until is when its clean-up is over at the latest, once that is known. Cleaning means that tasks that survive the order
-	// are being run, Over that none is any more: what is open is ordered to end. Of another execution Over means that its program gets
-	// no grace.
+	// are being run, Over that none is any more: what is open is ordered to end.
 	Until    time.Time `json:"until,omitzero"`
 	Cleaning bool      `json:"cleaning,omitempty"`
 	Over     bool      `json:"over,omitempty"`
+	Kill     bool      `json:"kill,omitempty"` // a program gets no grace, and neither do those of the tasks of a workflow
 }
 
 // EndsForGood reports whether an order is outstanding that no attempt follows. The timeout of a workflow is carried out as

@@ -26,10 +26,11 @@ const (
 	hasCleanup // of the order to end
 )
 
-// Bits of the clean-up of an order to end.
+// Bits of an order to end: its clean-up, and whether it is a kill.
 const (
 	cleanupBegun uint64 = 1 << iota
 	cleanupOver
+	killed
 )
 
 // AppendState appends the part of a state that has no column of its own, or nothing if that part is empty. For an ended
@@ -72,6 +73,9 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 			}
 			if c.Over {
 				bits |= cleanupOver
+			}
+			if c.Kill {
+				bits |= killed
 			}
 			w.uint(bits)
 			w.int(Micros(c.Until))
@@ -144,7 +148,8 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 		s.Cancel.At = d.since(created)
 		if has&hasCleanup != 0 {
 			bits := d.uint()
-			s.Cancel.Cleaning, s.Cancel.Over, s.Cancel.Until = bits&cleanupBegun != 0, bits&cleanupOver != 0, FromMicros(d.int())
+			s.Cancel.Cleaning, s.Cancel.Over, s.Cancel.Kill = bits&cleanupBegun != 0, bits&cleanupOver != 0, bits&killed != 0
+			s.Cancel.Until = FromMicros(d.int())
 		}
 	}
 	if has&hasHandedBack != 0 {
