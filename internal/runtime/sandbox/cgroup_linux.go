@@ -199,6 +199,19 @@ func (g *group) oomKills() int64 {
 	return field(filepath.Join(g.owner.memory, g.name), "memory.oom_control", "oom_kill")
 }
 
+// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
+// a time.
+const fullWithin = 1 << 20
+
+// full reports whether the run's own memory limit has been reached. If it has not, what the kernel killed for memory was killed since the
+// machine, or the cgroup above, was full. (memory.failcnt of v1 says nothing where the limit with swap is the same.)
+func (g *group) full(l runtime.Limits) bool {
+	if g.owner.limits {
+		return field(g.dir.Name(), "memory.events", "oom") > 0
+	}
+	return number(filepath.Join(g.owner.memory, g.name), "memory.max_usage_in_bytes") >= l.Memory-fullWithin
+}
+
 // pidsHit reports whether the kernel has refused the run a process or thread because of its limit.
 func (g *group) pidsHit() bool {
 	dir := filepath.Join(g.owner.pids, g.name)

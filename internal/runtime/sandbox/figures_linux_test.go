@@ -253,3 +253,48 @@ func evicted(t *testing.T, path string, size int) {
 		t.Fatal(err)
 	}
 }
+
+// A program that the kernel kills since the group above its own is full is no victim of its own limit, which it has not reached.
+func TestMemoryOfTheGroupAbove(t *testing.T) {
+	r := factory(Options{})(t).(*Runtime)
+	t.Cleanup(func() { _ = r.Close() })
+	if r.cgroups == nil {
+		t.Skip("without cgroups nothing is above a run")
+	}
+	const small = 96 << 20
+	above, limit := &r.cgroups.memory, "memory.limit_in_bytes"
+	if r.cgroups.limits {
+		above, limit = &r.cgroups.unified, "memory.max"
+	}
+	parent := *above
+	*above = filepath.Join(parent, r.cgroups.prefix+"small")
+	if err := os.Mkdir(*above, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(*above); err != nil {
+			t.Error(err)
+		}
+		*above = parent
+	})
+	if err := write(*above, limit, strconv.Itoa(small)); err != nil {
+		t.Fatal(err)
+	}
+	if r.cgroups.limits {
+		if err := write(*above, "cgroup.subtree_control", "+memory +pids"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(source string, memory int64) runtime.Result {
+		return ended(t, r, runtime.Spec{Argv: []string{"/bin/sh", "-c", source}, Env: []string{"PATH=/usr/bin:/bin"}, Limits: runtime.Limits{Memory: memory}})
+	}
+	for source, want := range map[string]runtime.Verdict{"exec tail -n 1 /dev/zero": runtime.OOM, "tail -n 1 /dev/zero; exit 0": runtime.OK} {
+		if res := run(source, small/2); res.Verdict != want || res.Reason == "" || strings.Contains(res.Reason, "machine") {
+			t.Errorf("%s, at its own limit: %s: %s", source, res.Verdict, res.Reason)
+		}
+		res := run(source, 4*small)
+		if res.Verdict != runtime.InfraError || !strings.Contains(res.Reason, "the memory of the machine") || len(res.LimitsHit) > 0 {
+			t.Errorf("%s, at the limit above: %s %v: %s", source, res.Verdict, res.LimitsHit, res.Reason)
+		}
+	}
+}

@@ -173,7 +173,9 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		} else { // children that nobody waited for are in no process's usage
 			r.CPU = max(r.CPU, n.cgroup.cpu()-initCPU)
 		}
-		found.oomKills = n.cgroup.oomKills()
+		if found.oomKills = n.cgroup.oomKills(); found.oomKills > 0 {
+			found.hostFull = !n.cgroup.full(n.spec.Limits)
+		}
 		starved := n.cgroup.starved()
 		if exit.Kind == pid1.Exited {
 			starved = time.Duration(exit.Starved)

@@ -15,6 +15,7 @@ type evidence struct {
 	ending   verdict.Ending
 	status   syscall.WaitStatus
 	oomKills int64
+	hostFull bool  // the kernel killed though the run's own memory limit was not reached
 	memory   int64 // the limit, for the sentence
 }
 
@@ -28,6 +29,11 @@ func judge(e evidence, r *runtime.Result) {
 	}
 	succeeded := !lost && e.status.Exited() && e.status.ExitStatus() == 0
 	switch {
+	case e.oomKills > 0 && e.hostFull:
+		r.Verdict = runtime.InfraError
+		r.Reason = fmt.Sprintf("the memory of the machine, or of the cgroup in which Pawl runs, was full and the kernel killed a process; "+
+			"the program's own limit of %d bytes was not reached", e.memory)
+		return
 	case e.oomKills > 0 && !succeeded:
 		r.Verdict = runtime.OOM
 		r.Reason = fmt.Sprintf("the memory limit of %d bytes was reached and the kernel killed a process", e.memory)

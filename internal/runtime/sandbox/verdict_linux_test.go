@@ -33,9 +33,11 @@ func TestJudge(t *testing.T) {
 		"killed for memory":          {evidence{status: killed, oomKills: 1}, runtime.OOM, false, 0, ""},
 		"failed for memory":          {evidence{status: exit1, oomKills: 2}, runtime.OOM, false, 0, ""},
 		"child killed for memory":    {evidence{status: exit0, oomKills: 1}, runtime.OK, true, 0, ""},
-		"the host's reason is first": {evidence{verdict.Wall(runtime.Limits{}), killed, 3, 0}, runtime.Timeout, false, 0, ""},
-		"the init died":              {evidence{endedWithInit, 0, 0, 0}, runtime.InfraError, false, 0, ""},
-		"the init died for memory":   {evidence{endedWithInit, 0, 1, 0}, runtime.OOM, false, 0, ""},
+		"the host's memory":          {evidence{status: killed, oomKills: 1, hostFull: true}, runtime.InfraError, false, 0, ""},
+		"a child and the host's":     {evidence{status: exit0, oomKills: 1, hostFull: true}, runtime.InfraError, false, 0, ""},
+		"the host's reason is first": {evidence{ending: verdict.Wall(runtime.Limits{}), status: killed, oomKills: 3}, runtime.Timeout, false, 0, ""},
+		"the init died":              {evidence{ending: endedWithInit}, runtime.InfraError, false, 0, ""},
+		"the init died for memory":   {evidence{ending: endedWithInit, oomKills: 1}, runtime.OOM, false, 0, ""},
 	} {
 		var r runtime.Result
 		judge(c.evidence, &r)
