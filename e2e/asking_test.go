@@ -30,10 +30,7 @@ outputs: {by: "${{ tasks.approve.output.by }}", paid: "${{ [tasks.first.output.d
 // The process is killed again and again while people answer and signals come, before the waits for them and after. Nothing that was
 // acknowledged is lost or done twice: every workflow ends with its answer and with both signals, in their order.
 func TestAnswersAndSignalsThroughKills(t *testing.T) {
-	cycles := 6
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))

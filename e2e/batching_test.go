@@ -24,10 +24,7 @@ run: {action: noop, input: "${{ signals.map(s, s.key) }}", labels: {of: gather}}
 
 // The process is killed again and again while signals are gathered and batches close. Each signal that was acknowledged is in one batch.
 func TestBatchesThroughKills(t *testing.T) {
-	cycles := 6
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))

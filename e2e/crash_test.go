@@ -37,10 +37,7 @@ outputs: {r: "${{ tasks.all.output.r }}"}
 // everything that was accepted has ended as it should, once; no attempt ran twice; the histories have no gaps; and the
 // rows keep every promise.
 func TestKilledAgainAndAgain(t *testing.T) {
-	cycles := 8
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 8
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))

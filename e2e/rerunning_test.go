@@ -58,10 +58,7 @@ func (p *serverProcess) askRerun(ctx context.Context, id, key string) (string, e
 // The process is killed again and again while reruns are submitted and run. Each key has one rerun, which ends as it should; what it
 // reuses is never run again, and each attempt of the rest once.
 func TestRerunsThroughKills(t *testing.T) {
-	cycles := 6
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -162,10 +159,7 @@ func TestRerunsThroughKills(t *testing.T) {
 // The process is killed again and again while many executions are run again together. Each of them is run again once, and the execution
 // that does so says as which.
 func TestBulkRerunThroughKills(t *testing.T) {
-	cycles := 4
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 4
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -14,10 +14,7 @@ import (
 // The process is killed again and again while schedules fire every second. In the end every second of each schedule was fired
 // once or is among the missed ones, and each execution is of one tick.
 func TestSchedulesOfKilledServer(t *testing.T) {
-	cycles := 6
-	if testing.Short() {
-		cycles = 2
-	}
+	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d kills", seed, cycles)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -130,9 +130,6 @@ func TestChaosBehindBrokers(t *testing.T) {
 }
 
 func chaos(t *testing.T, broker string, cycles int) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
 	seed := *seed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

@@ -51,9 +51,6 @@ const (
 
 // Retention beside work whose keys come and go: no workflow stalls, retention goes on, and PostgreSQL ends no wait for a lock.
 func TestChaosRetention(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
 	t.Parallel()
 	db := own(t)
 	dsn, addr, dir := db.named(t), "127.0.0.1:"+programtest.FreePort(t), t.TempDir()

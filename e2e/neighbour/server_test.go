@@ -38,19 +38,13 @@ type server struct {
 }
 
 func startOnSQLite(t *testing.T) *server {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
 	return start(t, "sqlite")
 }
 
 // startOnPostgres starts the server on a database of the test's own, gone when the test ends.
 func startOnPostgres(t *testing.T) *server {
 	dsn := os.Getenv(dsnVar)
-	switch {
-	case testing.Short():
-		t.Skip("takes ten seconds")
-	case dsn == "":
+	if dsn == "" {
 		t.Skipf("NOT TESTED: %s names no PostgreSQL. Run `eval \"$(scripts/services up)\"` first.", dsnVar)
 	}
 	u, err := url.Parse(dsn)

@@ -63,9 +63,6 @@ func smallMachine(t *testing.T) string {
 // On a machine without memory to spare the programs that take all of it are killed, in their processes and in files, and not the server: it
 // answers others meanwhile.
 func TestSmallMachine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
 	group := smallMachine(t)
 	lines, over := runIn(t, group, "server", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir(), "--runtime", "sandbox",
 		"--slots", "8", "--grace", "1s", "--queues", "default,"+plainQueue)

@@ -413,9 +413,6 @@ const (
 // Whatever a user writes, wherever it can stand, 10,000 times over: it is refused or answered within a bound of work, never with a 5xx, and
 // the server answers others afterwards.
 func TestHostileTextsEverywhere(t *testing.T) { // alone, because it counts what the process allocates
-	if testing.Short() {
-		t.Skip("takes a minute of a processor")
-	}
 	h := start(t, Options{})
 	id := h.code(t, "text")
 	tried, refused, worst := 0, 0, map[string]uint64{}
