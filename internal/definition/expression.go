@@ -158,6 +158,9 @@ func (e *compiled) explain(err *cel.Error) issue {
 		i.message = fmt.Sprintf("%q is not a variable or function here", name)
 		i.fix = e.offer(name)
 	}
+	if m := noOverload.FindStringSubmatch(i.message); m != nil {
+		i.message, i.fix = compute.Refused(m[1], operandTypes(m[2]))
+	}
 	if _, rest, ok := strings.Cut(i.message, "Syntax error: "); ok {
 		i.message = "syntax error: " + rest
 	}
@@ -173,6 +176,28 @@ func (e *compiled) explain(err *cel.Error) issue {
 	}
 	i.message = problem.Clip(i.message, 300)
 	return i
+}
+
+// noOverload is how CEL's check says that a function does not take operands of these types: of a method the first stands before a dot.
+var noOverload = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.*)'$`)
+
+// operandTypes are the names of the types in "(int, list(string))" or "int.(string)".
+func operandTypes(list string) (names []string) {
+	list = strings.Replace(strings.TrimSuffix(list, ")"), ".(", ", ", 1)
+	list = strings.TrimSuffix(strings.TrimPrefix(list, "("), ", ")
+	depth, from := 0, 0
+	for i, c := range list + "," {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			names = append(names, compute.NameOf(strings.TrimSpace(list[from:i])))
+			from = i + 1
+		}
+	}
+	return names
 }
 
 // otherNames are what other systems call functions and variables.

@@ -38,21 +38,27 @@ type Program struct {
 	turns   int // of all its loops together: nodes that CEL charges nothing for take their time as well
 	// quick is the same program within QuickCost. It is made when it is first needed, by few programs.
 	quick func() (cel.Program, error)
+	// explaining is the same program, whose errors name the types of what a function does not take. Few programs need it.
+	explaining func() (cel.Program, error)
 }
 
 // NewProgram makes a program of an expression that env has checked.
 func NewProgram(env *cel.Env, checked *cel.Ast) (*Program, error) {
 	turns := min(maxIterations, maxVisits/max(1, ast.NodeCount(checked.NativeRep())))
-	within := func(cost, turns int) (cel.Program, error) {
-		return env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(uint64(cost)), cel.CostTracking(prices{}),
-			cel.CustomDecoratorV2(boundComparison), cel.InterruptCheckFrequency(uint(turns)))
+	within := func(cost, turns int, more ...cel.ProgramOption) (cel.Program, error) {
+		return env.Program(checked, append([]cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(uint64(cost)), cel.CostTracking(prices{}),
+			cel.CustomDecoratorV2(boundComparison), cel.InterruptCheckFrequency(uint(turns))}, more...)...)
 	}
 	program, err := within(costLimit, turns)
 	if err != nil {
 		return nil, err
 	}
 	const quicker = costLimit / QuickCost
-	return &Program{program, turns, sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, max(1, turns/quicker)) })}, nil
+	return &Program{
+		program: program, turns: turns,
+		quick:      sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, max(1, turns/quicker)) }),
+		explaining: sync.OnceValues(func() (cel.Program, error) { return within(costLimit, turns, cel.CustomDecoratorV2(nameOperands)) }),
+	}, nil
 }
 
 // ended is a context that has ended. CEL looks at it after as many turns as a
@@ -69,7 +75,8 @@ var ended = func() context.Context {
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, cost, err = evaluate(p.program, vars)
 	if err != nil {
-		return nil, cost, p.explained(err)
+		err, more := p.explained(err, vars)
+		return nil, cost + more, err
 	}
 	return val, cost, nil
 }
@@ -87,7 +94,8 @@ func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err er
 	if isCut(err) {
 		cost = QuickCost + 1
 	}
-	return nil, cost, p.explained(err)
+	err, more := p.explained(err, vars)
+	return nil, cost + more, err
 }
 
 // isCut reports whether a bound has ended an evaluation.
@@ -111,18 +119,27 @@ const (
 	tooCostly   = "cost limit exceeded"
 )
 
-// explained is an error of CEL with what to do about it.
-func (p *Program) explained(err error) error {
+// explained is an error of CEL with what to do about it, and what finding that out has cost.
+func (p *Program) explained(err error, vars cel.Activation) (_ error, cost int) {
 	msg := err.Error()
 	switch {
 	case strings.Contains(msg, interrupted):
-		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns)
+		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns), 0
 	case strings.Contains(msg, tooCostly):
-		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
-	case strings.Contains(msg, "no such overload"):
-		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
+		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit), 0
+	case strings.Contains(msg, noOverload):
+		if explaining, bad := p.explaining(); bad == nil {
+			var again error
+			if _, cost, again = evaluate(explaining, vars); again != nil && !isCut(again) {
+				err = again
+			}
+		}
+		if msg := err.Error(); strings.Contains(msg, "; ") {
+			return err, cost // it says what to do
+		}
+		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err), cost
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return fmt.Errorf("%w; default(x, y) gives y where x is absent", err)
+		return fmt.Errorf("%w; default(x, y) gives y where x is absent", err), 0
 	}
-	return err
+	return err, 0
 }
