@@ -20,6 +20,10 @@ func TestValidateOffline(t *testing.T) {
 		without string
 	}{
 		"kind": {"name: w\ntasks: {a: {action: cod, with: {language: bash, source: x}}}\n", exit.General, []string{`tasks.a.action: there is no action "cod" in these files (did you mean "code"?`}, "not checked"},
+		"both": {"name: w\ntasks: {a: {action: cod, needs: [nope], queue: gpus}}\n", exit.General,
+			[]string{`there is no action "cod" in these files`, `tasks.a.needs: there is no task "nope"`, `declares queue "gpus"`, "3 problems"}, "not checked"},
+		"a name that cannot be read": {"name: De ploy\naction: noop\n---\nname: w\ntasks: {a: {action: deploy, needs: [nope]}}\n", exit.General,
+			[]string{"name: ", `there is no task "nope"`, "2 problems"}, "there is no action"},
 		"near": {"name: deploy\naction: noop\n---\nname: w\ntasks: {a: {action: deplyo}}\n", exit.General, []string{`did you mean "deploy"?`}, "not checked"},
 		"loop": {"name: w\naction: noop\n---\nkind: rule\nname: again\non: execution.ended\nif: signal.data.action == 'w'\nrun: {action: w}\n", exit.General, []string{"again → again"}, "not checked"},
 		"open": {"name: w\ntasks: {a: {action: node}, b: {action: workflow, with: {name: sub}}}\n---\nkind: rule\nname: r\non: [alert.fired, execution.ended]\nif: signal.data.action == 'x'\nrun: {action: w@3}\n",

@@ -25,11 +25,16 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		start := time.Now()
-		defs, err := Parse("f.yaml", src)
+		defs, problems := Examine("f.yaml", src)
 		if took := time.Since(start); took > 5*slack*time.Second {
 			t.Errorf("%d bytes take %s", len(src), took)
 		}
-		if err != nil {
+		for _, d := range defs {
+			d.References()
+			d.QueueRefs()
+			d.Awaited()
+		}
+		if err := problems.Sorted(); len(problems) > 0 {
 			if !utf8.ValidString(err.Error()) {
 				t.Errorf("the error is not UTF-8: %q", err)
 			}

@@ -17,6 +17,16 @@ import (
 // is of type Problems and lists everything (at most the first few hundred).
 // Code may be in the built-in languages and in those for which a function in knows returns true.
 func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Definition, error) {
+	defs, problems := Examine(file, src, knows...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return defs, nil
+}
+
+// Examine is Parse that returns also definitions with problems: what they mention can be looked up, and nothing else can be done with
+// them. There are none where a document has no name that others could mention it by.
+func Examine(file string, src []byte, knows ...func(language string) bool) ([]*Definition, Problems) {
 	docs, problems := read(file, src)
 	b := &builder{file: file, src: src, problems: problems, languages: knows}
 	if len(docs) == 0 && len(problems) == 0 {
@@ -27,11 +37,12 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 		kind Kind // "" of workflows and actions, which share a namespace
 		name string
 	}
-	lines := map[namespaced]int{}
+	lines, nameless := map[namespaced]int{}, false
 	for _, doc := range docs {
 		d := b.document(doc)
 		b.misreadings(doc, "")
 		if d.Name == "" {
+			nameless = true
 			continue
 		}
 		key := namespaced{d.Kind, d.Name}
@@ -53,7 +64,10 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 	if len(b.problems) >= maxProblems {
 		listed = append(listed, Problem{File: file, Message: fmt.Sprintf("there are more than %d problems; the rest is not listed", maxProblems)})
 	}
-	return nil, listed
+	if nameless {
+		defs = nil
+	}
+	return defs, listed
 }
 
 // Decode reads what Canonical returned. It trusts the text to have been valid:

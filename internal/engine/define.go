@@ -192,19 +192,49 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 
 // checkFor is Check of definitions for which an alias is to stand.
 func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, alias string) error {
+	among := runnable(defs)
+	problems, err := e.checkMentions(ctx, defs, among, alias)
+	if err != nil {
+		return err
+	}
+	cycles, err := e.checkCycles(ctx, defs, among)
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, cycles...); len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+// CheckMentions says which actions, queues and triggers definitions mention that do not exist. The definitions may have problems
+// (definition.Examine).
+func (e *Engine) CheckMentions(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
+	return e.checkMentions(ctx, defs, runnable(defs), "")
+}
+
+func runnable(defs []*definition.Definition) map[string]*definition.Definition {
 	among := map[string]*definition.Definition{}
 	for _, d := range defs {
 		if d.Runnable() {
 			among[d.Name] = d
 		}
 	}
+	return among
+}
+
+func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition,
+	alias string,
+) (problems definition.Problems, err error) {
 	declared := definition.DeclaredQueues(defs)
-	var problems definition.Problems
 	for _, d := range defs {
 		for _, ref := range d.References() {
+			if ref.Name == "" {
+				continue // of a definition that Examine has found a problem with
+			}
 			p, err := e.checkReference(ctx, ref, among, alias)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if p != nil {
 				problems = append(problems, *p)
@@ -216,7 +246,7 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 			}
 			known, err := e.catalog.KnowsQueue(ctx, q.Name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !known {
 				problems = append(problems, definition.Problem{File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column, Path: q.Path,
@@ -225,18 +255,7 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 		}
 	}
 	awaited, err := e.checkTriggers(ctx, defs)
-	if err != nil {
-		return err
-	}
-	problems = append(problems, awaited...)
-	cycles, err := e.checkCycles(ctx, defs, among)
-	if err != nil {
-		return err
-	}
-	if problems = append(problems, cycles...); len(problems) > 0 {
-		return problems
-	}
-	return nil
+	return append(problems, awaited...), err
 }
 
 // checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the

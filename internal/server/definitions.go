@@ -19,14 +19,27 @@ import (
 // mediaDocument are the types with which a definition may be sent. All are read alike.
 var mediaDocument = []string{"application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/x-www-form-urlencoded", ""}
 
-// parsed reads the definitions in the body.
+// parsed reads the definitions in the body. What is wrong with one is listed together with what it mentions that does not exist.
 func (c *call) parsed() ([]*definition.Definition, error) {
 	var defs []*definition.Definition
-	err := c.body(mediaDocument, func(body []byte, _ string) (err error) {
-		defs, err = definition.Parse(cmp.Or(c.query.Get("file"), "body"), body, c.knowsLanguage)
-		return err
+	var problems definition.Problems
+	err := c.body(mediaDocument, func(body []byte, _ string) error {
+		defs, problems = definition.Examine(cmp.Or(c.query.Get("file"), "body"), body, c.knowsLanguage)
+		return nil
 	})
-	return defs, err
+	if err != nil || len(problems) == 0 {
+		return defs, err
+	}
+	more, err := c.Engine.CheckMentions(c.ctx(), defs)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range more {
+		if !slices.ContainsFunc(problems, func(q definition.Problem) bool { return q.Path == p.Path && q.Line == p.Line }) {
+			problems = append(problems, p)
+		}
+	}
+	return nil, problems.Sorted()
 }
 
 // knowsLanguage accepts a language also when it cannot be looked up at the moment: a worker that does not know it will refuse

@@ -288,6 +288,16 @@ func TestDefinitions(t *testing.T) {
 	if v, err = h.client.Validate(t.Context(), []byte(strings.Replace(diamond, "diamond", "other", 1)), ""); err != nil || !v.Valid || v.Definitions[0].Name != "other" {
 		t.Errorf("validate: %+v, %v", v, err)
 	}
+	const several = "name: several\ntasks:\n  a: {action: nobody, needs: [nope], queue: gpus}\n  b: {action: wait, with: {signal: lost}, if: 1 +}\n  c: {}\n"
+	p = h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/definitions?file=c.yaml", several, "Content-Type", "application/yaml")
+	if v, err = h.client.Validate(t.Context(), []byte(several), "c.yaml"); err != nil || v.Valid || fmt.Sprint(v.Problems) != fmt.Sprint(p.Errors) {
+		t.Errorf("%v: validate lists %v, apply %v", err, v.Problems, p.Errors)
+	}
+	for _, want := range []string{`no action or workflow "nobody"`, `no task "nope"`, `"gpus"`, `no trigger "lost"`, "tasks.b.if: syntax error", "tasks.c"} {
+		if n := strings.Count(fmt.Sprint(p.Errors), want); n != 1 {
+			t.Errorf("%s is there %d times in %v", want, n, p.Errors)
+		}
+	}
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/other", "")
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/diamond?version=2", "")
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/queue:default", "")

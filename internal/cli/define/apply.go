@@ -3,7 +3,6 @@ package define
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -106,15 +105,22 @@ Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.`,
 			}
 			problems, warnings := []api.FieldError{}, []api.FieldError{}
 			var defs []*definition.Definition
+			unnamed := false
 			for _, file := range files {
-				found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
-				defs = append(defs, found...)
-				for _, p := range problemsOf(err) {
+				found, wrong := definition.Examine(file.Name, file.Content, a.MayKnowLanguage)
+				if defs = append(defs, found...); len(found) == 0 {
+					unnamed = true
+				}
+				for _, p := range wrong {
 					problems = append(problems, api.FieldError(p))
 				}
 			}
 			switch {
-			case len(problems) > 0: // what cannot be read need not be asked about
+			case a.Config.Text("server") == "" && len(problems) > 0:
+				if !unnamed { // otherwise what is mentioned may be in the files
+					mistaken, _ := mentioned(defs)
+					problems = append(problems, append(undeclaredQueues(a, defs), mistaken...)...)
+				}
 			case a.Config.Text("server") == "":
 				more, open := offline(a, defs)
 				problems, warnings = append(problems, more...), append(warnings, open...)
@@ -152,14 +158,6 @@ Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.`,
 	}
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
-}
-
-func problemsOf(err error) definition.Problems {
-	var ps definition.Problems
-	if err != nil && !errors.As(err, &ps) {
-		ps = definition.Problems{{Message: err.Error()}}
-	}
-	return ps
 }
 
 // undeclaredQueues lists the queues that definitions name and that neither they nor the settings declare. `pawl run`

@@ -17,6 +17,15 @@ import (
 // offline checks definitions against one another, without a server. What only a server knows comes as a warning that names it.
 func offline(a *app.App, defs []*definition.Definition) (problems, warnings []api.FieldError) {
 	problems = append(undeclaredQueues(a, defs), loops(defs)...)
+	mistaken, open := mentioned(defs)
+	if len(open) > 0 {
+		warnings = append(warnings, api.FieldError{Message: "not checked, as these files do not have it: " + strings.Join(open, ", "), Fix: "name a server that knows it with --server"})
+	}
+	return append(problems, mistaken...), warnings
+}
+
+// mentioned says which mentions of actions are mistakes, and what is mentioned that only a server could know.
+func mentioned(defs []*definition.Definition) (problems []api.FieldError, open []string) {
 	here, declared := map[string]*definition.Definition{}, map[string]bool{}
 	var emitted []string // what triggers of webhooks begin with
 	for _, d := range defs {
@@ -31,7 +40,6 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 		}
 	}
 	names := slices.Concat(definition.BuiltIns, slices.Sorted(maps.Keys(here)))
-	var open []string
 	note := func(what string) {
 		if !slices.Contains(open, what) {
 			open = append(open, what)
@@ -40,6 +48,9 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 	for _, d := range defs {
 		for _, r := range d.References() {
 			name, _, _ := strings.Cut(r.Name, "@")
+			if name == "" {
+				continue // its place has a problem already
+			}
 			switch near := problem.Nearest(name, names); {
 			case here[name] != nil && (r.Version == 0 && name == r.Name):
 			case here[name] != nil:
@@ -62,10 +73,7 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 			}
 		}
 	}
-	if len(open) > 0 {
-		warnings = append(warnings, api.FieldError{Message: "not checked, as these files do not have it: " + strings.Join(open, ", "), Fix: "name a server that knows it with --server"})
-	}
-	return problems, warnings
+	return problems, open
 }
 
 func placeOf(r *definition.Ref) string {
