@@ -75,7 +75,7 @@ var ended = func() context.Context {
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, cost, err = evaluate(p.program, vars)
 	if err != nil {
-		err, more := p.explained(err, vars)
+		more, err := p.explained(err, vars)
 		return nil, cost + more, err
 	}
 	return val, cost, nil
@@ -94,7 +94,7 @@ func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err er
 	if isCut(err) {
 		cost = QuickCost + 1
 	}
-	err, more := p.explained(err, vars)
+	more, err := p.explained(err, vars)
 	return nil, cost + more, err
 }
 
@@ -119,14 +119,14 @@ const (
 	tooCostly   = "cost limit exceeded"
 )
 
-// explained is an error of CEL with what to do about it, and what finding that out has cost.
-func (p *Program) explained(err error, vars cel.Activation) (_ error, cost int) {
+// explained is an error of CEL with what to do about it. cost is that of finding it out.
+func (p *Program) explained(err error, vars cel.Activation) (cost int, _ error) {
 	msg := err.Error()
 	switch {
 	case strings.Contains(msg, interrupted):
-		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns), 0
+		return 0, fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", p.turns)
 	case strings.Contains(msg, tooCostly):
-		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit), 0
+		return 0, fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
 	case strings.Contains(msg, noOverload):
 		if explaining, bad := p.explaining(); bad == nil {
 			var again error
@@ -135,11 +135,11 @@ func (p *Program) explained(err error, vars cel.Activation) (_ error, cost int) 
 			}
 		}
 		if msg := err.Error(); strings.Contains(msg, "; ") {
-			return err, cost // it says what to do
+			return cost, err // it says what to do
 		}
-		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err), cost
+		return cost, fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
-		return fmt.Errorf("%w; default(x, y) gives y where x is absent", err), 0
+		return 0, fmt.Errorf("%w; default(x, y) gives y where x is absent", err)
 	}
-	return err, 0
+	return 0, err
 }
