@@ -1,7 +1,7 @@
 // Command bench compares Pawl with its peers: the same workloads, through each one's own Go client, on the same
 // PostgreSQL server, in turn. It prints one table with absolute figures and their ratios.
 //
-//	go run . -dsn postgres://… [-redis redis://…] [-rabbitmq amqp://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
+//	go run . -dsn postgres://… [-redis redis://…] [-rabbitmq amqp://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-latency 1ms] [-o markdown|json]
 //
 // The workload carriers has Pawl's worker in the server's process, over HTTP and behind Redis and RabbitMQ, beside a queue on each of the two; fleet has
 // ten thousand idle workers behind Redis, for which it needs maxclients 19000 and as many open files.
@@ -95,6 +95,7 @@ type options struct {
 	finished   int
 	idle       time.Duration
 	fleet      time.Duration
+	latency    time.Duration
 	pace       int
 	output     string
 	profile    string
@@ -132,6 +133,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
 	f.DurationVar(&o.fleet, "for", 10*time.Minute, "fleet: how long workers are idle")
 	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")
+	f.DurationVar(&o.latency, "latency", 0, "how much longer a round trip to PostgreSQL takes, as in 1ms: a server in another building")
 	f.IntVar(&o.pace, "pace", 0, "finished: executions per second that are worked off while the transaction is idle; 0: as many as can be")
 	f.StringVar(&o.output, "o", "markdown", "markdown or json")
 	f.StringVar(&o.profile, "profile", "", "a directory for CPU profiles of the measured processes")
@@ -146,6 +148,9 @@ func parse(args []string) (options, error) {
 	}
 	if o.rounds < 1 || o.scale <= 0 {
 		return o, errors.New("-rounds must be at least 1, -scale above 0")
+	}
+	if o.latency < 0 {
+		return o, errors.New("-latency must not be negative")
 	}
 	if o.output != "markdown" && o.output != "json" {
 		return o, fmt.Errorf("-o %q: markdown or json", o.output)

@@ -26,12 +26,13 @@ type cell struct{ row, metric, peer string }
 // runner measures in turn and keeps what was measured.
 type runner struct {
 	options
-	measured map[cell][]float64
-	skipped  map[string]string // why a peer is not in the table
-	dir      string
-	programs map[string]string // of peers that have one
-	server   string            // version of PostgreSQL
-	began    time.Time
+	measured    map[cell][]float64
+	skipped     map[string]string // why a peer is not in the table
+	dir         string
+	programs    map[string]string // of peers that have one
+	server      string            // version of PostgreSQL
+	measuredDSN string            // what is measured reaches PostgreSQL by it
+	began       time.Time
 }
 
 // restateVersion is the server's package; the client's is in go.mod.
@@ -51,6 +52,12 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 	if durable != "ononon" {
 		return errors.New("the server's durability was turned down (fsync, synchronous_commit, full_page_writes): its figures would mean nothing")
+	}
+	r.measuredDSN = r.dsn
+	if r.latency > 0 {
+		if r.measuredDSN, err = delay(ctx, r.dsn, r.latency); err != nil {
+			return err
+		}
 	}
 	r.prepare(ctx)
 	r.began = time.Now()
@@ -175,7 +182,7 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 	if err := r.exec(ctx, `CHECKPOINT`); err != nil {
 		return err
 	}
-	spec := trial.Spec{Peer: peer, DSN: onDatabase(r.dsn, name), Workloads: r.workloads(g, peer), Dir: dir, Server: r.programs[peer], Committers: r.committers}
+	spec := trial.Spec{Peer: peer, DSN: onDatabase(r.measuredDSN, name), Workloads: r.workloads(g, peer), Dir: dir, Server: r.programs[peer], Committers: r.committers}
 	if throughRedis[peer] {
 		spec.Redis = r.redis + "?namespace=" + name
 	}

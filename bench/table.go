@@ -24,6 +24,7 @@ type table struct {
 	System     string            `json:"system"`
 	Go         string            `json:"go"`
 	PostgreSQL string            `json:"postgresql"`
+	Latency    string            `json:"latency,omitempty"` // by which a round trip to PostgreSQL was made longer
 	Peers      []string          `json:"peers"`
 	Versions   map[string]string `json:"versions"`
 	Skipped    map[string]string `json:"skipped,omitempty"`
@@ -52,6 +53,9 @@ func (r *runner) table() *table {
 	t := &table{
 		Date: r.began.UTC().Truncate(time.Second), Seconds: math.Round(time.Since(r.began).Seconds()), Rounds: r.rounds, CPUs: goruntime.NumCPU(),
 		System: goruntime.GOOS + "/" + goruntime.GOARCH, Go: goruntime.Version(), PostgreSQL: r.server, Versions: versions(r.peers), Skipped: r.skipped,
+	}
+	if r.latency > 0 {
+		t.Latency = r.latency.String()
 	}
 	for _, p := range r.peers {
 		if r.skipped[p] == "" && slices.ContainsFunc(r.groups, func(g group) bool { return slices.Contains(g.peers, p) }) {
@@ -125,6 +129,9 @@ func (t *table) write(w io.Writer, format string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Medians of %d rounds, alternating; PostgreSQL %s with default durability, %d CPUs, %s, %s; %s, %.0f s.\n",
 		t.Rounds, t.PostgreSQL, t.CPUs, t.System, t.Go, t.Date.Format(time.DateTime), t.Seconds)
+	if t.Latency != "" {
+		fmt.Fprintf(&b, "Each round trip to PostgreSQL took %s longer than on this machine alone.\n", t.Latency)
+	}
 	fmt.Fprint(&b, "In brackets: how many times better Pawl is (for times, bytes and memory, less is better).\n\n")
 	fmt.Fprintf(&b, "| workload | metric | %s |\n|---|---|%s\n", strings.Join(t.Peers, " | "), strings.Repeat("---:|", len(t.Peers)))
 	last := ""

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// delayed is a way to a PostgreSQL server on which a round trip takes longer by a given time. Bytes are passed on in their order, half of the
+// time after they came; they do not wait for those before, so that requests sent at once arrive at once.
+type delayed struct {
+	listener net.Listener
+	target   string // address of the server
+	half     time.Duration
+}
+
+// piece is what one read gave.
+type piece struct {
+	due   time.Time
+	bytes []byte
+}
+
+// piecesUnderWay is how many reads a direction may be behind: at 1 ms, and 32 KB each, 2 GB a second.
+const piecesUnderWay = 64
+
+// delay listens on a port of its own until the context is done, and returns the DSN that goes through it.
+func delay(ctx context.Context, dsn string, roundTrip time.Duration) (string, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") || u.Port() == "" {
+		return "", errors.New("-latency needs a -dsn of the form postgres://USER@HOST:PORT/DATABASE")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen for -latency: %w", err)
+	}
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	d := &delayed{listener, u.Host, roundTrip / 2}
+	go d.serve(ctx)
+	u.Host = listener.Addr().String()
+	return u.String(), nil
+}
+
+func (d *delayed) serve(ctx context.Context) {
+	for {
+		client, err := d.listener.Accept()
+		if err != nil {
+			return // the bench is over
+		}
+		server, err := (&net.Dialer{}).DialContext(ctx, "tcp", d.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go d.pass(client, server)
+		go d.pass(server, client)
+	}
+}
+
+// pass carries one direction. The end of either closes both.
+func (d *delayed) pass(from, to net.Conn) {
+	pieces := make(chan piece, piecesUnderWay)
+	go func() {
+		defer close(pieces)
+		for {
+			b := make([]byte, 32<<10)
+			n, err := from.Read(b)
+			if n > 0 {
+				pieces <- piece{time.Now().Add(d.half), b[:n]}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			break
+		}
+	}
+	_, _ = from.Close(), to.Close()
+	for range pieces { // until the reader has seen that
+	}
+}
