@@ -42,7 +42,7 @@ func Match(s *Set, signal *flow.Signal) (all []Verdict, err error) {
 // Asked is a signal about which rules are asked one after the other, by callers that take a part of them at a time: inputs may be large,
 // and conditions may take long.
 type Asked struct {
-	Rules  []*Rule // that listen to the signal, are not paused, and may hold; by name
+	Rules  []*Rule // that listen to the signal and are not paused, by name
 	signal *flow.Signal
 	vars   *definition.Vars
 }
@@ -58,7 +58,7 @@ func Ask(s *Set, signal *flow.Signal) (*Asked, error) {
 	if a.vars, err = definition.SignalVars(signal); err != nil {
 		return nil, err
 	}
-	a.Rules = slices.DeleteFunc(slices.Clone(s.among(signal.Trigger, rules, a.vars)), func(r *Rule) bool { return r.Paused })
+	a.Rules = slices.DeleteFunc(slices.Clone(rules), func(r *Rule) bool { return r.Paused })
 	return a, nil
 }
 

@@ -27,8 +27,7 @@ type Set struct {
 	Triggers   map[string]*definition.Trigger
 	Unread     map[string]bool // triggers in force whose documents cannot be read
 
-	exact    map[string][]*Rule    // by trigger
-	indexes  map[string]*ruleIndex // by trigger, of those that many rules listen to
+	exact    map[string][]*Rule // by trigger
 	prefixes []prefixed
 	ends     ends
 }
@@ -67,12 +66,6 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 			if !slices.Contains(s.exact[on], r) {
 				s.exact[on] = append(s.exact[on], r)
 			}
-		}
-	}
-	s.indexes = map[string]*ruleIndex{}
-	for trigger, rules := range s.exact {
-		if len(rules) >= indexFrom {
-			s.indexes[trigger] = newRuleIndex(rules)
 		}
 	}
 	return s

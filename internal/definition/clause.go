@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
 )
 
@@ -147,20 +148,77 @@ func operands(x ast.Expr, operator string) []ast.Expr {
 }
 
 // Constants are the texts to which the condition compares paths: where it holds, the value at each path is one of them. What it
-// says within || or ! about a path is left out, unless each side of the || is about the same path.
+// says within || or ! about a path is left out, unless each side of the || is about the same path. The result must not be changed.
 func (c *Condition) Constants() map[string][]string {
-	all := map[string][]string{}
-	for _, p := range c.Predicates() {
-		if p.Is != OneOf || len(p.Numbers) > 0 || !p.Operand.IsPath() {
-			continue
-		}
-		path, values := p.Operand.Text(), p.Texts
-		if before, twice := all[path]; twice {
-			values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !slices.Contains(before, v) })
-		}
-		all[path] = values
+	t := c.tree()
+	if t == nil {
+		return nil
 	}
-	return all
+	c.expr.taken.Do(func() {
+		all := map[string][]string{}
+		for _, x := range operands(t.Expr(), operators.LogicalAnd) {
+			path, texts := textsOf(x)
+			if path == "" {
+				continue
+			}
+			if before, twice := all[path]; twice {
+				texts = slices.DeleteFunc(texts, func(v string) bool { return !slices.Contains(before, v) })
+			}
+			all[path] = texts
+		}
+		c.expr.constants = all
+	})
+	return c.expr.constants
+}
+
+// textsOf reads PATH == "a", PATH in ["a", "b"], or several of these about one path that are joined by ||. The path is "" of anything else.
+func textsOf(x ast.Expr) (path string, texts []string) {
+	if x.Kind() != ast.CallKind || x.AsCall().IsMemberFunction() {
+		return "", nil
+	}
+	args := x.AsCall().Args()
+	switch x.AsCall().FunctionName() {
+	case operators.LogicalOr:
+		for _, side := range operands(x, operators.LogicalOr) {
+			of, more := textsOf(side)
+			if of == "" || path != "" && of != path {
+				return "", nil
+			}
+			path, texts = of, append(texts, more...)
+		}
+		return path, texts
+	case operators.Equals:
+		if args[0].Kind() == ast.LiteralKind {
+			args = []ast.Expr{args[1], args[0]}
+		}
+		text, ok := textIn(args[1])
+		if !ok {
+			return "", nil
+		}
+		return pathOf(args[0]), []string{text}
+	case operators.In:
+		if args[1].Kind() != ast.ListKind {
+			return "", nil
+		}
+		for _, el := range args[1].AsList().Elements() {
+			text, ok := textIn(el)
+			if !ok {
+				return "", nil
+			}
+			texts = append(texts, text)
+		}
+		return pathOf(args[0]), texts
+	}
+	return "", nil
+}
+
+// textIn is the text of a literal.
+func textIn(x ast.Expr) (string, bool) {
+	if x.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := x.AsLiteral().(types.String)
+	return string(text), ok
 }
 
 // pathOf writes a.b["c"] as a.b.c, and what is no plain name as a.b["x y"]; "" for what is no path.

@@ -13,7 +13,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/pawl-run/pawl/internal/definition/compute"
@@ -52,8 +51,8 @@ type compiled struct {
 	missed sync.Once
 	paths  []path // of the expression, for errors
 
-	taken      sync.Once
-	predicates []Predicate // of a condition that was taken apart
+	taken     sync.Once
+	constants map[string][]string // of a condition that was taken apart
 }
 
 // issue is a compile error; Line counts from 1 and Column from 0, within the
@@ -384,8 +383,8 @@ func subscripted(x ast.Expr) (operand ast.Expr, name string, ok bool) {
 	if len(c.Args()) != 2 || c.Args()[1].Kind() != ast.LiteralKind {
 		return nil, "", false
 	}
-	s, ok := c.Args()[1].AsLiteral().(types.String)
-	return c.Args()[0], string(s), ok
+	name, ok = textIn(c.Args()[1])
+	return c.Args()[0], name, ok
 }
 
 // eval returns the value as JSON.

@@ -158,14 +158,14 @@ func order(a, b ref.Val) ref.Val {
 		}
 	case types.Int:
 		if y, ok := b.(types.Double); ok && !math.IsNaN(float64(y)) {
-			return types.Int(CompareMixed(int64(x), float64(y)))
+			return types.Int(compareMixed(int64(x), float64(y)))
 		}
 	case types.Uint:
 		y, ok := b.(types.Double)
 		switch whole := math.Trunc(float64(y)); {
 		case !ok || math.IsNaN(whole):
 		case x <= math.MaxInt64:
-			return types.Int(CompareMixed(int64(x), float64(y)))
+			return types.Int(compareMixed(int64(x), float64(y)))
 		case y >= 1<<64:
 			return types.IntNegOne
 		case y < 1<<63:
@@ -185,8 +185,8 @@ func order(a, b ref.Val) ref.Val {
 	return types.NewErr("no such overload: a value of type %s has no order", a.Type().TypeName())
 }
 
-// CompareMixed compares a whole number with another one by all their digits: as a float64, 9007199254740993 is …992.
-func CompareMixed(n int64, f float64) int {
+// compareMixed compares a whole number with another one by all their digits: as a float64, 9007199254740993 is …992.
+func compareMixed(n int64, f float64) int {
 	switch whole := math.Trunc(f); {
 	case f >= 1<<63:
 		return -1
