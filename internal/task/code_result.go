@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
@@ -192,3 +193,29 @@ func wholeRunes(b []byte) []byte {
 	}
 	return b
 }
+
+// result turns a runtime's result into one of the API.
+func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runtime.Limits, stdout, stderr *head) *api.CodeResult {
+	r := &api.CodeResult{
+		Verdict: string(res.Verdict), Signal: res.Signal, Reason: e.lang.ended(res, stderr.end()), Cause: string(res.Cause), Refused: res.Refused,
+		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
+		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
+		LimitsHit: res.LimitsHit, Limits: inForce(limits), PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
+		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
+	}
+	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.Code == flow.CodeIdle {
+		r.Verdict = flow.CodeIdle
+	} else if stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {
+		r.Verdict = string(runtime.Timeout) // the attempt's deadline is reported as a limit on wall-clock time
+	}
+	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
+		r.ExitCode = &res.ExitCode
+	}
+	r.StdoutBytes = res.StdoutBytes
+	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(stdout.kept, res.StdoutBytes)
+	r.StderrBytes = res.StderrBytes
+	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(stderr.kept, res.StderrBytes)
+	return r
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
