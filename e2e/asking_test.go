@@ -89,7 +89,7 @@ func TestAnswersAndSignalsThroughKills(t *testing.T) {
 			}
 		}()
 		<-time.After(time.Duration(20+random.IntN(200)) * time.Millisecond)
-		s.kill()
+		s.Kill()
 		cancel()
 		<-over
 		<-over

@@ -51,7 +51,7 @@ func TestBatchesThroughKills(t *testing.T) {
 			}
 		}()
 		<-time.After(time.Duration(20+random.IntN(150)) * time.Millisecond)
-		s.kill()
+		s.Kill()
 		cancel()
 		<-over
 		s = serve(t, state, "--slots", "1", "--runtime", "process")

@@ -72,7 +72,7 @@ func TestKilledInACleanup(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "cleaning up until ") {
 			t.Errorf("pawl get: %v\n%s", err, out)
 		}
-		s.kill()
+		s.Kill()
 		s = serve(t, state, "--runtime", "process")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {

@@ -97,7 +97,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 				running = false
 			}
 		}
-		s.kill()
+		s.Kill()
 		cancel()
 		if accepted != nil {
 			for a := range accepted {

@@ -94,7 +94,7 @@ func TestInteractiveSurvivesItsServer(t *testing.T) {
 		}
 		line(t, lines, fmt.Sprintf("%d line %d", n, n))
 	}
-	p.kill()
+	p.Kill()
 
 	p = serve(t, dir)
 	at, err := p.client.Stdin(t.Context(), id)

@@ -105,7 +105,7 @@ func TestRerunsThroughKills(t *testing.T) {
 			}
 		}(s)
 		<-time.After(time.Duration(5+random.IntN(250)) * time.Millisecond)
-		s.kill()
+		s.Kill()
 		cancel()
 		<-over
 		s = start()
@@ -182,7 +182,7 @@ func TestBulkRerunThroughKills(t *testing.T) {
 	}
 	for range cycles {
 		<-time.After(time.Duration(5+random.IntN(60)) * time.Millisecond)
-		s.kill()
+		s.Kill()
 		s = start()
 	}
 	if x := s.wait(t, many.Execution); x.Status != api.Completed {

@@ -35,7 +35,7 @@ func TestSchedulesOfKilledServer(t *testing.T) {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
-		s.kill()
+		s.Kill()
 		s = serve(t, state, "--slots", "4", "--runtime", "process")
 	}
 	for _, name := range names {

@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -25,10 +23,9 @@ func TestMain(m *testing.M) {
 
 // serverProcess is one life of `pawl server`.
 type serverProcess struct {
-	cmd     *exec.Cmd
+	*programtest.Process
 	client  *client.Client
 	address string
-	exited  chan error
 }
 
 var serving = regexp.MustCompile(`serving on (http://\S+)`)
@@ -40,61 +37,19 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &serverProcess{exited: make(chan error, 1)}
-	p.cmd = exec.Command(path, append([]string{"server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--allow-degraded"}, args...)...)
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
+	p := &serverProcess{}
+	cmd := exec.Command(path, append([]string{"server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--allow-degraded"}, args...)...)
+	p.Process, p.address = programtest.Announced(t, cmd, serving)
+	if p.client, err = client.New(p.address); err != nil {
 		t.Fatal(err)
-	}
-	if err := programtest.Start(p.cmd); err != nil {
-		t.Fatal(err)
-	}
-	address := make(chan string, 1)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			if m := serving.FindStringSubmatch(lines.Text()); m != nil {
-				address <- m[1]
-			}
-			fmt.Fprintln(t.Output(), "server:", lines.Text())
-		}
-	}()
-	go func() {
-		<-read
-		p.exited <- p.cmd.Wait()
-	}()
-	t.Cleanup(p.kill)
-	select {
-	case p.address = <-address:
-		if p.client, err = client.New(p.address); err != nil {
-			t.Fatal(err)
-		}
-	case err := <-p.exited:
-		t.Fatalf("pawl server ended: %v", err)
-	case <-time.After(3 * time.Minute):
-		t.Fatal("pawl server does not answer")
 	}
 	return p
 }
 
-// kill ends the process as a power cut would.
-func (p *serverProcess) kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
-	select {
-	case err := <-p.exited:
-		p.exited <- err
-	case <-time.After(10 * time.Second):
-	}
-}
-
 // stop ends the process the polite way and returns how it ended.
 func (p *serverProcess) stop() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	err := <-p.exited
-	p.exited <- err
-	return err
+	p.Signal(syscall.SIGTERM)
+	return p.Wait()
 }
 
 // wait waits for the end of an execution.

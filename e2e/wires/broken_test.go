@@ -8,10 +8,12 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
 )
 
@@ -39,17 +41,24 @@ func requests() []asked {
 
 func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, strings.TrimSpace(r.body)) }
 
+// orphaned sends a request to a server whose only worker dies while it runs.
+func orphaned(t *testing.T, a asked) (s *process, answer <-chan reply, x api.Execution) {
+	t.Helper()
+	s = serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
+	w := work(t, s)
+	answer = s.later(a.path, a.body)
+	x = s.running(t, a.wire, 1)
+	w.Kill()
+	return s, answer, x
+}
+
 // A worker dies in the middle of a run: another one makes the run again, and the client learns nothing of it.
 func TestWorkerKilledIsRerun(t *testing.T) {
 	t.Parallel()
 	for _, a := range requests() {
 		t.Run(a.wire, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
-			w := work(t, s)
-			answer := s.later(a.path, a.body)
-			s.running(t, a.wire, 1)
-			w.kill()
+			s, answer, _ := orphaned(t, a)
 			work(t, s)
 			if got := <-answer; got.err != nil || !a.right.MatchString(got.String()) {
 				t.Errorf("got %s, %v", got, got.err)
@@ -68,11 +77,7 @@ func TestNoWorkerIsLate(t *testing.T) {
 		}
 		t.Run(a.wire, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
-			w := work(t, s)
-			answer := s.later(a.path, a.body)
-			x := s.running(t, a.wire, 1)
-			w.kill()
+			s, answer, x := orphaned(t, a)
 			if got := <-answer; got.err != nil || !a.late.MatchString(got.String()) {
 				t.Errorf("got %s, %v", got, got.err)
 			}
@@ -94,7 +99,7 @@ func TestServerKilledAnswersNothing(t *testing.T) {
 		answers[a.wire] = s.later(a.path, a.body)
 		s.running(t, a.wire, 1)
 	}
-	s.kill()
+	s.Kill()
 	for wire, answer := range answers {
 		if got := <-answer; got.err == nil {
 			t.Errorf("%s: got %s", wire, got)
@@ -117,9 +122,7 @@ func TestServerStoppedIsLate(t *testing.T) {
 		answers[a.wire] = s.later(a.path, a.body)
 	}
 	s.waiting(t, len(answers))
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGINT)
 	for _, a := range requests() {
 		if got := <-answers[a.wire]; got.err != nil || !a.late.MatchString(got.String()) {
 			t.Errorf("%s: got %s, %v", a.wire, got, got.err)

@@ -3,7 +3,6 @@
 package wires
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,8 +30,7 @@ const every = "run_code,test_program,piston,judge0"
 
 // process is one life of `pawl server` or `pawl worker`.
 type process struct {
-	cmd    *exec.Cmd
-	ended  chan struct{}
+	*programtest.Process
 	url    string // of a server
 	client *client.Client
 }
@@ -47,40 +44,10 @@ func start(t *testing.T, announced *regexp.Regexp, args ...string) (*process, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(path, args...), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), "PAWL_CONFIG=", "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+t.TempDir())
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := programtest.Start(p.cmd); err != nil {
-		t.Fatal(err)
-	}
-	found := make(chan string, 1)
-	go func() {
-		defer close(p.ended)
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			if m := announced.FindStringSubmatch(lines.Text()); m != nil {
-				select {
-				case found <- m[len(m)-1]:
-				default:
-				}
-			}
-			fmt.Fprintln(t.Output(), args[0]+":", lines.Text())
-		}
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(p.kill)
-	select {
-	case text := <-found:
-		return p, text
-	case <-p.ended:
-		t.Fatalf("pawl %s ended", args[0])
-	case <-time.After(time.Minute):
-		t.Fatalf("pawl %s does not say that it works", args[0])
-	}
-	return nil, ""
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), "PAWL_CONFIG=", "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+t.TempDir())
+	p, text := programtest.Announced(t, cmd, announced)
+	return &process{Process: p}, text
 }
 
 // serve starts a server that speaks all wires.
@@ -104,12 +71,6 @@ func work(t *testing.T, server *process) *process {
 	t.Helper()
 	p, _ := start(t, working, "worker", "--server", server.url, "--state-dir", filepath.Join(t.TempDir(), "worker"), "--max-memory", "2GiB")
 	return p
-}
-
-// kill ends the process as a power cut would.
-func (p *process) kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
-	<-p.ended
 }
 
 // reply is what came of a request.

@@ -76,7 +76,7 @@ func TestTokensOutliveTheServer(t *testing.T) {
 	s := serve(t, state)
 	tokens := s.submitted(t, 6)
 	s.running(t, "judge0", 1)
-	s.kill()
+	s.Kill()
 	again := serve(t, state)
 	again.untilJudged(t, tokens)
 	again.counted(t, "judge0", "accepted", 0)
@@ -90,7 +90,7 @@ func TestTokensOutliveWorkers(t *testing.T) {
 	for range 2 {
 		w := work(t, s)
 		s.running(t, "judge0", 1)
-		w.kill()
+		w.Kill()
 	}
 	if states := s.judged(t, tokens); slices.ContainsFunc(states, func(id int) bool { return id > 3 }) {
 		t.Errorf("without a worker the submissions are %v", states)
