@@ -187,7 +187,8 @@ func Left(ctx context.Context) bool {
 	return context.Cause(ctx) == context.Canceled //nolint:errorlint // the cause of a client that left is Canceled itself
 }
 
-// Abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation's total timeout ends it.
+// Abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation goes on until
+// its total timeout or its limits end it.
 func (s *Shell) Abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -206,8 +207,20 @@ func (s *Shell) Failure(id string, err error) error {
 	return ErrLate
 }
 
-// Done reads how an evaluation has ended. The error is [ErrLate] or a [*Lost].
+// Done reads how an evaluation has ended, and all that was written. The error is [ErrLate] or a [*Lost].
 func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
+	d, err := Judged(x)
+	if err == nil {
+		err = s.output(ctx, x, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Judged is how an evaluation has ended, without what was written. The error is [ErrLate] or a [*Lost].
+func Judged(x *api.Execution) (*Done, error) {
 	d := &Done{ID: x.ID}
 	code, reason := "", "it ended without a result"
 	if x.Error != nil {
@@ -219,6 +232,11 @@ func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
 	case x.Status == api.Cancelled || code == "infra_error" || json.Unmarshal(x.Output, &d.CodeResult) != nil || d.Verdict == "" || d.Verdict == "killed":
 		return nil, &Lost{x.ID, reason}
 	}
+	return d, nil
+}
+
+// output reads all that the compiler and the program wrote. The error is [ErrLate] or a [*Lost].
+func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
 	c := d.Compile
 	if c == nil {
 		c = &api.CodeResult{}
@@ -241,15 +259,15 @@ func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
 		}
 		body, err := s.RawLog(ctx, x.ID, part.stream, x.Attempt, part.from)
 		if err != nil {
-			return nil, s.Failure(x.ID, err)
+			return s.Failure(x.ID, err)
 		}
 		*part.into, err = io.ReadAll(io.LimitReader(body, part.size))
 		_ = body.Close()
 		if err != nil || int64(len(*part.into)) < part.size {
-			return nil, &Lost{x.ID, fmt.Sprintf("its log of %s has %d of %d bytes", part.stream, len(*part.into), part.size)}
+			return &Lost{x.ID, fmt.Sprintf("its log of %s has %d of %d bytes", part.stream, len(*part.into), part.size)}
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // Contents returns the bytes of a file that the program left.

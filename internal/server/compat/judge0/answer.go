@@ -88,7 +88,7 @@ func (s *wire) serialized(ctx context.Context, x *api.Execution, encoded bool, f
 	r, outcome := run{status: inQueue}, compat.Answered
 	switch {
 	case x.Status.Terminal():
-		done, err := s.ended(ctx, x)
+		done, err := s.ended(ctx, x, slices.ContainsFunc(fields, isOutput))
 		var lost *compat.Lost
 		switch {
 		case errors.As(err, &lost):
@@ -128,10 +128,19 @@ func (s *wire) serialized(ctx context.Context, x *api.Execution, encoded bool, f
 	return out, outcome, nil
 }
 
-// ended is how an execution ended. One that waited too long has ended for good, other than a request whose time is up.
-func (s *wire) ended(ctx context.Context, x *api.Execution) (*compat.Done, error) {
+// isOutput reports whether a field has what the program or the compiler wrote.
+func isOutput(field string) bool {
+	return field == "stdout" || field == "stderr" || field == "compile_output"
+}
+
+// ended is how an execution ended. One that waited too long has ended for good, other than a request whose time is up. Without output it
+// reads no log, which may have 64 MiB: clients ask for the status alone, again and again, until a whole batch has ended.
+func (s *wire) ended(ctx context.Context, x *api.Execution, output bool) (*compat.Done, error) {
 	if x.Error != nil && strings.HasSuffix(x.Error.Code, "_timeout") && x.Output == nil {
 		return nil, &compat.Lost{Execution: x.ID, Reason: x.Error.Code + ": " + x.Error.Message}
+	}
+	if !output {
+		return compat.Judged(x)
 	}
 	return s.Done(ctx, x)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -33,6 +34,9 @@ const (
 	prompt = 9 * time.Second
 	// batchLimit is how many submissions a batch may have.
 	batchLimit = 20
+	// batchText is how many bytes of texts the answer to a batch of tokens may have: with the default limits 20 programs write 20 MiB, but
+	// with the largest max_file_size 1.3 GB, which would all be in memory.
+	batchText = 64 << 20
 )
 
 // New makes the wire.
@@ -196,6 +200,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 		compat.Answer(w, http.StatusCreated, token{x.ID})
 		return
 	}
+	count := s.Count
 	if !x.Status.Terminal() {
 		ended, err := s.Wait(ctx, x.ID)
 		switch {
@@ -208,16 +213,17 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 		default:
 			// It goes on: the answer has its token, and says that it has not ended.
 			s.Count(compat.Late)
-			s.answer(w, r, x, encoded, q.fields, http.StatusCreated, func(string) {})
-			return
+			count = func(string) {}
 		}
 	}
-	s.answer(w, r, x, encoded, q.fields, http.StatusCreated, s.Count)
+	ctx, cancel = context.WithTimeout(r.Context(), prompt)
+	defer cancel()
+	s.answer(ctx, w, x, encoded, q.fields, http.StatusCreated, count)
 }
 
 // answer writes one submission, and counts its outcome. Where its texts cannot be written a new submission's token still can be.
-func (s *wire) answer(w http.ResponseWriter, r *http.Request, x *api.Execution, encoded bool, fields []string, status int, count func(string)) {
-	out, outcome, err := s.serialized(r.Context(), x, encoded, fields)
+func (s *wire) answer(ctx context.Context, w http.ResponseWriter, x *api.Execution, encoded bool, fields []string, status int, count func(string)) {
+	out, outcome, err := s.serialized(ctx, x, encoded, fields)
 	count(outcome)
 	switch {
 	case errors.Is(err, errNotText):
@@ -263,13 +269,16 @@ func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 			out[i] = byField(refused)
 			_ = s.Counted(err)
 		case err != nil:
-			// The tokens before are of no use to a client that is told to send all again.
+			// The tokens before are of no use to a client that is told to send all again. It is told after 5 s at the latest, whether or not
+			// the store answers: all are killed at once.
 			_ = s.Counted(err)
+			var kills sync.WaitGroup
 			for _, before := range out[:i] {
 				if t, ok := before.(token); ok {
-					s.Abandon(r.Context(), t.Token)
+					kills.Go(func() { s.Abandon(r.Context(), t.Token) })
 				}
 			}
+			kills.Wait()
 			refuse(w, err)
 			return
 		default:
@@ -323,7 +332,7 @@ func (s *wire) show(w http.ResponseWriter, r *http.Request) {
 	case x == nil:
 		compat.Answer(w, http.StatusNotFound, failure{"there is no submission with this token"})
 	default:
-		s.answer(w, r, x, q.base64 != nil && *q.base64, q.fields, http.StatusOK, func(string) {})
+		s.answer(ctx, w, x, q.base64 != nil && *q.base64, q.fields, http.StatusOK, func(string) {})
 	}
 }
 
@@ -344,7 +353,7 @@ func (s *wire) showBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), prompt)
 	defer cancel()
-	out := make([]map[string]any, len(tokens))
+	out, size := make([]map[string]any, len(tokens)), 0
 	for i, token := range tokens {
 		x, err := s.find(ctx, token)
 		if err == nil && x != nil {
@@ -356,6 +365,15 @@ func (s *wire) showBatch(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			refuse(w, err)
+			return
+		}
+		for _, v := range out[i] {
+			if text, ok := v.(string); ok {
+				size += len(text)
+			}
+		}
+		if size > batchText {
+			compat.Answer(w, http.StatusBadRequest, failure{fmt.Sprintf("the submissions have more than %d bytes of texts: ask for fewer tokens, or for fewer fields", batchText)})
 			return
 		}
 	}

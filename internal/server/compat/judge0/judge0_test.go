@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +29,11 @@ type box struct {
 	noStore   bool
 	refuse    *api.Problem // what all submissions beyond takes get
 	takes     int
+	noLogs    bool   // where calls for logs wait until their context ends
+	log       string // of every stream
+	slowKills bool   // kills wait until their context ends
+
+	mu        sync.Mutex
 	killed    []string
 	submitted []api.Evaluation
 }
@@ -61,13 +68,25 @@ func (b *box) Wait(ctx context.Context, _ string) (*api.Execution, error) {
 	return nil, ctx.Err()
 }
 
-func (b *box) Kill(_ context.Context, id, _ string, _ time.Duration) (*api.Execution, error) {
+func (b *box) Kill(ctx context.Context, id, _ string, _ time.Duration) (*api.Execution, error) {
+	b.mu.Lock()
 	b.killed = append(b.killed, id)
-	return nil, nil
+	b.mu.Unlock()
+	if b.slowKills {
+		<-ctx.Done()
+	}
+	return nil, ctx.Err()
 }
 
-func (b *box) RawLog(context.Context, string, string, int, int64) (io.ReadCloser, error) {
-	return nil, errors.New("there is no log")
+func (b *box) RawLog(ctx context.Context, _, _ string, _ int, _ int64) (io.ReadCloser, error) {
+	if b.noLogs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if b.log == "" {
+		return nil, errors.New("there is no log")
+	}
+	return io.NopCloser(strings.NewReader(b.log)), nil
 }
 
 func (b *box) File(context.Context, string, string) (io.ReadCloser, error) {
@@ -152,13 +171,43 @@ func TestLostIsInternalError(t *testing.T) {
 	}
 }
 
-// A log that cannot be read now is no verdict.
+// logged is an execution that has written n bytes, which are in its log.
+func logged(n int) *api.Execution {
+	return &api.Execution{ID: "ex_1", Labels: map[string]string{"wire": Name}, Status: api.Completed,
+		Output: fmt.Appendf(nil, `{"verdict": "ok", "stdout": "a", "stdout_bytes": %d, "stdout_truncated": true}`, n)}
+}
+
+// A log that cannot be read now is no verdict; who asks for the verdict alone gets it. A store that does not answer is waited for as long as
+// for everything else.
 func TestLogAway(t *testing.T) {
 	t.Parallel()
-	b := &box{execution: &api.Execution{ID: "ex_1", Labels: map[string]string{"wire": Name}, Status: api.Completed,
-		Output: []byte(`{"verdict": "ok", "stdout": "a", "stdout_bytes": 200000, "stdout_truncated": true}`)}}
-	if got, _ := b.ask(t.Context(), "GET", "/submissions/ex_1", ""); !strings.HasPrefix(got, "Service Unavailable ") {
-		t.Errorf("got %s", got)
+	for _, waits := range []bool{false, true} {
+		for path, want := range map[string]string{
+			"GET /submissions/ex_1": "Service Unavailable ", "GET /submissions/batch?tokens=ex_1,ex_1": "Service Unavailable ", "POST /submissions?wait=true": "Service Unavailable ",
+			"GET /submissions/ex_1?fields=status,time": "OK ", "GET /submissions/batch?tokens=ex_1&fields=token,status": "OK ",
+			"POST /submissions?wait=true&fields=token,status": "Created ",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				b, begun := &box{execution: logged(200_000), noLogs: waits}, time.Now()
+				method, path, _ := strings.Cut(path, " ")
+				if got, _ := b.ask(t.Context(), method, path, program); !strings.HasPrefix(got, want) || time.Since(begun) > prompt {
+					t.Errorf("%s %s after %v: %s", method, path, time.Since(begun), got)
+				}
+			})
+		}
+	}
+}
+
+// An answer is in memory as a whole, so it has a bound.
+func TestBatchOfLargeOutputs(t *testing.T) {
+	t.Parallel()
+	b := &box{execution: logged(8 << 20), log: strings.Repeat("x", 8<<20)}
+	eight := "/submissions/batch?tokens=ex_1" + strings.Repeat(",ex_1", 8)
+	if got, _ := b.ask(t.Context(), "GET", eight, ""); !strings.HasPrefix(got, "Bad Request ") || !strings.Contains(got, "ask for fewer tokens") {
+		t.Errorf("%.200s", got)
+	}
+	if got, _ := b.ask(t.Context(), "GET", strings.TrimSuffix(eight, ",ex_1,ex_1"), ""); !strings.HasPrefix(got, "OK ") || strings.Count(got, "xxx") == 0 {
+		t.Errorf("%.200s", got)
 	}
 }
 
@@ -183,6 +232,18 @@ func TestBatchTakenInPart(t *testing.T) {
 	if !strings.HasPrefix(got, "Service Unavailable ") || len(b.killed) != 1 || !slices.Equal(counted, []string{compat.Accepted, compat.Late}) {
 		t.Errorf("%s, killed %v, counted %v", got, b.killed, counted)
 	}
+}
+
+// While kills are not answered the client of a batch waits for one of them, not for all.
+func TestBatchTakenInPartSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, begun := &box{refuse: &api.Problem{Status: http.StatusServiceUnavailable}, takes: 3, slowKills: true}, time.Now()
+		got, _ := b.ask(t.Context(), "POST", "/submissions/batch", `{"submissions": [`+strings.Repeat(program+",", 3)+program+`]}`)
+		if took := time.Since(begun); !strings.HasPrefix(got, "Service Unavailable ") || len(b.killed) != 3 || took > 5*time.Second {
+			t.Errorf("%s after %v, killed %v", got, took, b.killed)
+		}
+	})
 }
 
 func TestBatchOfTooMany(t *testing.T) {
