@@ -263,7 +263,10 @@ func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
 		}
 		*part.into, err = io.ReadAll(io.LimitReader(body, part.size))
 		_ = body.Close()
-		if err != nil || int64(len(*part.into)) < part.size {
+		switch {
+		case err != nil:
+			return ErrLate
+		case int64(len(*part.into)) < part.size:
 			return &Lost{x.ID, fmt.Sprintf("its log of %s has %d of %d bytes", part.stream, len(*part.into), part.size)}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -31,6 +32,7 @@ type box struct {
 	takes     int
 	noLogs    bool   // where calls for logs wait until their context ends
 	log       string // of every stream
+	torn      bool   // logs break off
 	slowKills bool   // kills wait until their context ends
 
 	mu        sync.Mutex
@@ -85,6 +87,9 @@ func (b *box) RawLog(ctx context.Context, _, _ string, _ int, _ int64) (io.ReadC
 	}
 	if b.log == "" {
 		return nil, errors.New("there is no log")
+	}
+	if b.torn {
+		return io.NopCloser(io.MultiReader(strings.NewReader(b.log), iotest.ErrReader(io.ErrUnexpectedEOF))), nil
 	}
 	return io.NopCloser(strings.NewReader(b.log)), nil
 }
@@ -194,6 +199,17 @@ func TestLogAway(t *testing.T) {
 					t.Errorf("%s %s after %v: %s", method, path, time.Since(begun), got)
 				}
 			})
+		}
+	}
+}
+
+// A log that breaks off may be whole at the next request; one that has ended too soon will not.
+func TestLogTorn(t *testing.T) {
+	t.Parallel()
+	for torn, want := range map[bool]string{true: "Service Unavailable ", false: "OK "} {
+		b := &box{execution: logged(9), log: "abc", torn: torn}
+		if got, _ := b.ask(t.Context(), "GET", "/submissions/ex_1", ""); !strings.HasPrefix(got, want) || !torn && !strings.Contains(got, "Internal Error") {
+			t.Errorf("torn=%t: %s", torn, got)
 		}
 	}
 }
