@@ -32,5 +32,6 @@ const (
 	ScoresReach  = 100_000
 	ScoresGroups = 1000
 	ScoresLabels = 4
+	ScoresPassAt = 20 // how many k
 	MaxPassAt    = 10_000
 )

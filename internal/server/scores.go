@@ -17,7 +17,7 @@ var scoreParams = []param{
 	{name: "label", kind: "string", required: true, doc: "Evaluations with this label, as name=value"},
 	{name: "by", kind: "string", repeat: true, doc: "Group by the values of this label, for example model; at most 4"},
 	{name: "task", kind: "string", doc: "Label that names the task which a program is for; default task"},
-	{name: "k", kind: "integer", repeat: true, doc: "Estimate pass@k, 1 to 10000; default 1, 10 and 100"},
+	{name: "k", kind: "integer", repeat: true, doc: "Estimate pass@k, 1 to 10000; at most 20; default 1, 10 and 100"},
 }
 
 // scores says how many evaluations with a label have passed.
@@ -38,6 +38,10 @@ func (c *call) scores() error {
 	ks := []int{1, 10, 100}
 	if given := c.query["k"]; len(given) > 0 {
 		ks = nil
+		if len(given) > api.ScoresPassAt {
+			c.fault("k", "", fmt.Sprintf("it is there %d times", len(given)), fmt.Sprintf("give it %d times at most", api.ScoresPassAt))
+			given = nil
+		}
 		for _, text := range given {
 			k, err := strconv.Atoi(text)
 			if err != nil || k < 1 || k > api.MaxPassAt {
@@ -49,7 +53,7 @@ func (c *call) scores() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	ended, out, err := c.endedWith(l)
+	ended, out, err := c.endedWith(l, append(slices.Clip(by), task))
 	if err != nil {
 		return err
 	}
@@ -67,11 +71,22 @@ func (c *call) scores() error {
 // graded is what scores count of an evaluation that has ended.
 type graded struct {
 	verdict string
-	labels  map[string]string
+	labels  map[string]string // those that are asked for
+}
+
+// named are the labels with these names: of 100,000 evaluations the others may take a gigabyte.
+func named(labels map[string]string, names []string) map[string]string {
+	some := make(map[string]string, len(names))
+	for _, name := range names {
+		if value, has := labels[name]; has {
+			some[name] = value
+		}
+	}
+	return some
 }
 
 // endedWith collects what has ended with a label, without what was retried.
-func (c *call) endedWith(l store.Label) ([]graded, *api.Scores, error) {
+func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, error) {
 	out := &api.Scores{Groups: []api.Score{}}
 	var ids []flow.ID
 	var all []graded
@@ -97,7 +112,7 @@ func (c *call) endedWith(l store.Label) ([]graded, *api.Scores, error) {
 			if again := x.AsRerun(); !again.RetryOf.IsZero() {
 				retried[again.RetryOf] = true
 			}
-			ids, all = append(ids, x.ID), append(all, graded{verdict, x.Labels})
+			ids, all = append(ids, x.ID), append(all, graded{verdict, named(x.Labels, names)})
 		}
 		if len(all) >= api.ScoresReach {
 			out.Open, out.More = open, true

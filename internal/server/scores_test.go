@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
@@ -86,6 +87,7 @@ func TestScoresRefuse(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
 	for query, place := range map[string]string{
+		"label=run=1" + strings.Repeat("&k=1", api.ScoresPassAt+1): "k",
 		"by=model": "label", "label=run": "label", "label=run=1&k=0": "k", "label=run=1&k=1,2": "k", "label=run=1&by=a&by=b&by=c&by=d&by=e": "by", "label=run=1&group=model": "group",
 	} {
 		if p := h.problem(t, http.StatusBadRequest, api.ProblemInvalid, "GET", "/api/v1/evaluations:scores?"+query, ""); len(p.Errors) != 1 || p.Errors[0].Path != "?"+place {
