@@ -256,6 +256,9 @@ func (t *task) code(program string, limits api.CodeLimits) api.Code {
 	case t.method && solutionClass.MatchString(program):
 		c.Source, c.Cases = program, slices.Clone(t.cases)
 		for i := range c.Cases {
+			if c.Cases[i].Call == nil {
+				continue // a case that reads stdin
+			}
 			call := *c.Cases[i].Call
 			call.Function = "Solution." + call.Function
 			c.Cases[i].Call = &call
