@@ -274,15 +274,17 @@ func TestBatchOfTooMany(t *testing.T) {
 // An archive is unpacked in memory, so it is bounded; and only regular files are taken.
 func TestArchives(t *testing.T) {
 	t.Parallel()
-	archive := func(header zip.FileHeader, size int) string {
+	archive := func(size int, headers ...zip.FileHeader) string {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
-		w, err := z.CreateHeader(&header)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(make([]byte, size)); err != nil {
-			t.Fatal(err)
+		for _, header := range headers {
+			w, err := z.CreateHeader(&header)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
@@ -294,9 +296,10 @@ func TestArchives(t *testing.T) {
 	link := zip.FileHeader{Name: "l"}
 	link.SetMode(fs.ModeSymlink | 0o777)
 	for name, c := range map[string]struct{ archive, say string }{
-		"regular": {archive(regular, maxExtracted), ""},
-		"bomb":    {archive(regular, maxExtracted+1), "d/a.sh: the files have more than 10485760 bytes"},
-		"link":    {archive(link, 1), "l is not a regular file"},
+		"regular": {archive(maxExtracted, regular), ""},
+		"bomb":    {archive(maxExtracted+1, regular), "d/a.sh: the files have more than 10485760 bytes"},
+		"links":   {archive(1, link, link), "l is not a regular file"},
+		"twice":   {archive(1, regular, regular), "d/a.sh is there twice"},
 		"no zip":  {"QUJD", "it is not a .zip"},
 	} {
 		r := reader{wrong: &compat.Refused{}}

@@ -290,7 +290,11 @@ func (r *reader) unzipped(text string) map[string]api.Content {
 		}
 		if !f.Mode().IsRegular() {
 			r.fault(name, f.Name, problem.Clip(f.Name, 60)+" is not a regular file", "leave it out")
-			continue
+			return nil // one of them is enough: there may be 100,000
+		}
+		if _, twice := files[f.Name]; twice {
+			r.fault(name, f.Name, problem.Clip(f.Name, 60)+" is there twice", "give each file a name of its own")
+			return nil
 		}
 		content, err := extracted(f, room)
 		if err != nil {
