@@ -261,7 +261,54 @@ func (w *watcher) show(ctx context.Context, x *api.Execution, tasks *api.Tasks) 
 	for i := range tasks.Tasks {
 		tree.Children = append(tree.Children, w.taskNode(ctx, &tasks.Tasks[i]))
 	}
+	dateSkipped(&tree.Node, tasks.Tasks)
 	w.view.Show(tree)
+}
+
+// dateSkipped gives skipped tasks the time of the decision, which is that of the last end among what they need. Tasks that need nothing
+// are decided when the workflow starts, and those for which something never ended, when the workflow ends. tree has a child for each
+// task, in their order.
+func dateSkipped(tree *terminal.Node, tasks []api.Task) {
+	at := make(map[string]time.Time, len(tasks))
+	for i := range tasks {
+		if !tasks[i].Status.Terminal() && tasks[i].Status != "skipped" {
+			continue
+		}
+		at[tasks[i].Name] = tree.Children[i].Since
+	}
+	for range tasks { // the tasks of a chain are dated one after the other
+		more := false
+		for i := range tasks {
+			if tasks[i].Status != "skipped" || !tree.Children[i].Since.IsZero() {
+				continue
+			}
+			decided, open := tree.Started, false
+			for _, need := range tasks[i].Needs {
+				ended := at[need]
+				if decided, open = later(decided, ended), open || ended.IsZero(); open {
+					break
+				}
+			}
+			if !open {
+				tree.Children[i].Since, at[tasks[i].Name], more = decided, decided, true
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	for i := range tasks {
+		if tasks[i].Status == "skipped" && tree.Children[i].Since.IsZero() {
+			tree.Children[i].Since = tree.Finished
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
