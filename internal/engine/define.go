@@ -197,14 +197,48 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 	if err != nil {
 		return err
 	}
+	queues, err := e.checkDeclared(ctx, defs)
+	if err != nil {
+		return err
+	}
 	cycles, err := e.checkCycles(ctx, defs, among)
 	if err != nil {
 		return err
 	}
-	if problems = append(problems, cycles...); len(problems) > 0 {
+	if problems = slices.Concat(problems, queues, cycles); len(problems) > 0 {
 		return problems
 	}
 	return nil
+}
+
+// mostDeclared is how many queues are known when documents declare no more. It is twice mostQueues, so that documents can declare queues
+// when workers add no more of them.
+const mostDeclared = 2 * mostQueues
+
+// checkDeclared refuses documents that declare more queues than there may be.
+func (e *Engine) checkDeclared(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
+	var added []*definition.Definition
+	for _, d := range defs {
+		if d.Kind != definition.KindQueue {
+			continue
+		}
+		if known, err := e.catalog.KnowsQueue(ctx, d.Name); err != nil {
+			return nil, err
+		} else if !known {
+			added = append(added, d)
+		}
+	}
+	if len(added) == 0 {
+		return nil, nil
+	}
+	all, err := e.catalog.Queues(ctx)
+	if err != nil || len(all)+len(added) <= mostDeclared {
+		return nil, err
+	}
+	at := added[0].Position
+	return definition.Problems{{File: at.File, Line: at.Line, Column: at.Column, Path: "name", Fix: "name a queue that exists: pawl get queues lists them",
+		Message: fmt.Sprintf("queue %q is new, and with the %d new ones of these documents there would be %d queues, of which there may be %d",
+			added[0].Name, len(added), len(all)+len(added), mostDeclared)}}, nil
 }
 
 // CheckMentions says which actions, queues and triggers definitions mention that do not exist. The definitions may have problems

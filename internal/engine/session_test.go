@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -63,5 +64,44 @@ func TestSessionsOfManyQueues(t *testing.T) {
 	r.define("kind: queue\nname: declared\n")
 	if err := open("declared"); err != nil {
 		t.Errorf("one that a document declares: %v", err)
+	}
+}
+
+// Documents declare queues up to a bound, too.
+func TestDocumentsOfManyQueues(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+		for i := range mostDeclared - 2 { // the default queue is one, too
+			if _, err := tx.AddName(ctx, store.QueueNames, fmt.Sprintf("q%d", i), r.clock.now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(names ...string) error {
+		var src strings.Builder
+		for _, name := range names {
+			src.WriteString("kind: queue\nname: " + name + "\n---\n")
+		}
+		defs, err := definition.Parse("q.yaml", []byte(strings.TrimSuffix(src.String(), "---\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.e.Define(r.ctx, defs)
+		return err
+	}
+	var refused definition.Problems
+	if err := apply("q1", "new-a", "new-b"); !errors.As(err, &refused) || len(refused) != 1 || refused[0].Line != 4 || !strings.Contains(err.Error(), `queue "new-a" is new`) {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	if err := apply("q1", "new-a"); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+	if err := apply("q1", "new-a"); err != nil {
+		t.Errorf("known ones at the bound: %v", err)
 	}
 }
