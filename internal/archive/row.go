@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Row is a line of the rows: one of its fields is set. A tree is between its Tree and its End; behind each execution stands what is known
@@ -77,12 +78,10 @@ type Error struct {
 // Appended is a row as an archive has it, behind b.
 func (r *Row) Appended(b []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
+	if err := wirejson.Append(buf, r); err != nil {
 		return nil, fmt.Errorf("write a row: %w", err)
 	}
-	return buf.Bytes(), nil
+	return append(buf.Bytes(), '\n'), nil
 }
 
 // ParseRow reads a line of the rows.

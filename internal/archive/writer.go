@@ -2,11 +2,13 @@ package archive
 
 import (
 	"archive/tar"
+	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Writer writes an archive. What it holds is one part of the rows.
@@ -26,11 +28,11 @@ func NewWriter(to io.Writer, m Manifest) (*Writer, error) {
 	w.to = io.MultiWriter(to, w.sum)
 	w.tar = tar.NewWriter(w.to)
 	m.Format, m.Version = Format, Version
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := wirejson.AppendIndented(&text, m); err != nil {
 		return nil, fmt.Errorf("write the manifest: %w", err)
 	}
-	return w, w.member(manifestName, append(text, '\n'))
+	return w, w.member(manifestName, text.Bytes())
 }
 
 // Row adds a row.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/query"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // call is one request while its handler runs.
@@ -101,9 +101,8 @@ func compressed(body []byte) []byte {
 // encoding/json does, since an output full of them would be six times as long.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
+	err := wirejson.Append(&b, v)
+	b.WriteByte('\n')
 	return withoutHTMLEscapes(b.Bytes()), err
 }
 

@@ -79,7 +79,7 @@ func (c *call) addTasks(s *sse, x *flow.Execution, t *taskStream, id string) err
 	if t.changes {
 		return c.addTaskChanges(s, &now, t, id)
 	}
-	body, err := json.Marshal(now)
+	body, err := encode(now)
 	if err != nil {
 		return fmt.Errorf("encode tasks: %w", err)
 	}
@@ -99,7 +99,7 @@ func (c *call) addTaskChanges(s *sse, now *api.Tasks, t *taskStream, id string) 
 		t.tasks = make([][]byte, len(now.Tasks))
 	}
 	for i := range now.Tasks {
-		body, err := json.Marshal(&now.Tasks[i])
+		body, err := encode(&now.Tasks[i])
 		if err != nil {
 			return fmt.Errorf("encode task %s: %w", now.Tasks[i].Name, err)
 		}

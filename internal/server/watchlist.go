@@ -27,7 +27,7 @@ func watchList[T any](c *call, name string, key func(*T) string, restart func(),
 				return nil, err
 			}
 			for i := range items {
-				body, err := json.Marshal(&items[i])
+				body, err := encode(&items[i])
 				if err != nil {
 					return nil, fmt.Errorf("encode %s: %w", name, err)
 				}

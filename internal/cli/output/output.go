@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/strictjson"
 	"github.com/pawl-run/pawl/internal/terminal"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Format is how a command writes its data.
@@ -61,10 +62,7 @@ func (v *formatValue) Set(s string) error {
 // WriteData writes v as JSON or YAML.
 func WriteData(w io.Writer, f Format, v any) error {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	if err := wirejson.AppendIndented(&b, v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	if f == AsYAML {
@@ -300,11 +298,11 @@ func orderedMembers(raw []byte) (all []jsonMember, err error) {
 
 // WriteLine writes v as one line of JSON.
 func WriteLine(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	if err := wirejson.Append(&b, v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err := w.Write(append(b.Bytes(), '\n'))
 	return err
 }
 

@@ -1,0 +1,35 @@
+// Package wirejson writes JSON as answers of the API, archives and -o json have it: as encoding/json would, but with six digits of a second
+// in every time, and with the characters of HTML and JavaScript as they are. Times of equal length sort as texts as they do as times, which 12:00:00.01003Z and
+// 12:00:00.010035Z do not. It is pure.
+package wirejson
+
+import (
+	"bytes"
+	std "encoding/json"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	v1 "github.com/go-json-experiment/json/v1"
+)
+
+// Form is RFC 3339 in UTC with six digits of a second, which is what stores keep.
+const Form = "2006-01-02T15:04:05.000000Z"
+
+var options = json.JoinOptions(v1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false), json.WithMarshalers(json.JoinMarshalers(
+	json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
+		return e.WriteToken(jsontext.String(t.UTC().Format(Form)))
+	}),
+	json.MarshalToFunc(func(e *jsontext.Encoder, n std.Number) error { return e.WriteValue(jsontext.Value(n)) }),
+)))
+
+// Append writes v into b, without a line break. Its errors are those of encoding/json.
+func Append(b *bytes.Buffer, v any) error { return json.MarshalWrite(b, v, options) }
+
+// AppendIndented is Append with a member or element a line, two spaces deeper for each level, and a line break at the end.
+func AppendIndented(b *bytes.Buffer, v any) error {
+	if err := json.MarshalWrite(b, v, options, jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	return b.WriteByte('\n')
+}
