@@ -105,7 +105,7 @@ var harmlessTexts = map[string][]string{
 		`[{"action": "noop"}]`, `{"name": "h", "tasks": {"a": {"action": "noop"}}}`, `{"language": "python", "source": "x"}`},
 	"pattern":  {"a+"},
 	"calendar": {"0 0 * * *", "Europe/Berlin"},
-	"name":     {"a", "A", "default", "python", "http://127.0.0.1:1/a", "019aca7d-0000-7000-8000-000000000000"},
+	"name":     {"noop", "a", "A", "default", "python", "http://127.0.0.1:1/a", "019aca7d-0000-7000-8000-000000000000"},
 	"filter":   {"action = 'noop'"},
 }
 
