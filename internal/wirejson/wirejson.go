@@ -1,6 +1,6 @@
 // Package wirejson writes JSON as answers of the API, archives and -o json have it: as encoding/json would, but with six digits of a second
-// in every time, and with the characters of HTML and JavaScript as they are. Times of equal length sort as texts as they do as times, which 12:00:00.01003Z and
-// 12:00:00.010035Z do not. It is pure.
+// in every time, and with the characters of HTML and JavaScript as they are. Times of one length sort as texts as they do as times, which
+// 12:00:00.01003Z and 12:00:00.010035Z do not. It is pure.
 package wirejson
 
 import (

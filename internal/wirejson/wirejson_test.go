@@ -73,7 +73,7 @@ func TestAsEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{
 		row{Text: "<a> & \"\\\x00\x7f é 😀", Ratio: 1e21, Count: -1, Bytes: []byte{0, 255}, For: time.Second, ByName: map[string]string{"b": "", "a": "x"}},
-		row{Output: json.RawMessage(`{"n":12345678901234567890.10,"e":"\u00e9\ud83d\ude00\/","<":"\u003c", " ":"\u2028", "d":1, "d":2}`), Ratio: math.SmallestNonzeroFloat64, Any: []any{1.0, -0.0, nil, "x"}},
+		row{Output: json.RawMessage(`{"n":12345678901234567890.10,"e":"\u00e9\ud83d\ude00\/","<":"\u003c", " ":"\u2028", "d":1, "d":2}`), Ratio: math.SmallestNonzeroFloat64, Any: []any{1.0, math.Copysign(0, -1), nil, "x"}},
 		map[string]any{"z": json.Number("1e400"), "a": []int(nil), "n": nil}, "text", nil, []row{}, [2]bool{true},
 		struct {
 			A int    `json:"a,string"`
