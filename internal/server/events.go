@@ -25,8 +25,8 @@ func (c *call) events() error {
 	}
 	reader := c.Engine.Reader()
 	if c.wantsStream() {
-		return c.follow(id, func(s *sse, x *flow.Execution) (bool, error) {
-			return c.addEvents(s, x.ID, &after, func() string { return strconv.FormatInt(after, 10) })
+		return c.follow(id, true, func(s *sse, x *flow.Execution) (bool, error) {
+			return c.addEvents(s, x, &after, func() string { return strconv.FormatInt(after, 10) })
 		})
 	}
 	x, err := c.get()
@@ -56,8 +56,11 @@ func (c *call) events() error {
 }
 
 // addEvents adds the next piece of a history to the stream. The ids of its messages say how far "after" has come.
-func (c *call) addEvents(s *sse, of flow.ID, after *int64, id func() string) (bool, error) {
-	events, err := c.Engine.Reader().Events(c.ctx(), of, *after, eventsAtOnce)
+func (c *call) addEvents(s *sse, x *flow.Execution, after *int64, id func() string) (bool, error) {
+	if *after >= x.NextSeq-1 {
+		return false, nil
+	}
+	events, err := c.Engine.Reader().Events(c.ctx(), x.ID, *after, eventsAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("read history: %w", err)
 	}

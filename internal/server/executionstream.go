@@ -30,9 +30,9 @@ func (c *call) stream() error {
 	}
 	q.Execution = id
 	at := func() string { return "e" + strconv.FormatInt(after, 10) + ",l" + chunkID(q.AfterAttempt, q.AfterSeq) }
-	return c.follow(id, func(s *sse, x *flow.Execution) (more bool, err error) {
+	return c.follow(id, !of["tasks"], func(s *sse, x *flow.Execution) (more bool, err error) {
 		if of["events"] {
-			if more, err = c.addEvents(s, id, &after, at); err != nil {
+			if more, err = c.addEvents(s, x, &after, at); err != nil {
 				return false, err
 			}
 		}

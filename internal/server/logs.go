@@ -49,7 +49,7 @@ func (c *call) logs() error {
 	q.Execution = id
 	if c.wantsStream() {
 		q.Limit = logsAtOnce
-		return c.follow(id, func(s *sse, _ *flow.Execution) (bool, error) {
+		return c.follow(id, true, func(s *sse, _ *flow.Execution) (bool, error) {
 			return c.addChunks(s, &q, skip, func() string { return chunkID(q.AfterAttempt, q.AfterSeq) })
 		})
 	}

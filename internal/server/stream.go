@@ -16,9 +16,12 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// pollEvery is how often a stream reads the store if it gets no hint. A hint of a commit makes it read at once, so a lost hint
-// costs at most pollEvery.
-const pollEvery = time.Second
+// A stream reads the store after each hint of a commit. pollEvery is how often it reads without one where other replicas commit unheard,
+// hintedPollEvery where hints come of all commits: then a hint is lost only with the server that had committed.
+const (
+	pollEvery       = time.Second
+	hintedPollEvery = 5 * time.Second
+)
 
 // keepAlive is how often a quiet stream sends a sign of life; reconnectAfter is when a client should connect again.
 const (
@@ -141,8 +144,9 @@ func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 }
 
 // follow streams the messages that more adds, until the execution has ended and more has nothing to add. more adds one piece of
-// bounded size, and reports whether there may be more at once.
-func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)) error {
+// bounded size, and reports whether there may be more at once. hinted says that all that more reads belongs to the execution itself: of
+// what another replica does to a workflow's tasks there is no hint.
+func (c *call) follow(id flow.ID, hinted bool, more func(*sse, *flow.Execution) (bool, error)) error {
 	changed, stop := c.Engine.Watch(id) // before the first look, so that no change is missed
 	defer stop()
 	view := c.Engine.View(id)
@@ -151,7 +155,7 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	}
 	s, err := c.openStream(mediaEvents)
 	if err == nil {
-		err = c.pump(s, view, changed, more)
+		err = c.pump(s, view, changed, hinted, more)
 	}
 	return c.ended(err)
 }
@@ -166,8 +170,14 @@ func (c *call) ended(err error) error {
 	return nil
 }
 
-func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, more func(*sse, *flow.Execution) (bool, error)) error {
-	tick, quiet := time.NewTicker(pollEvery), time.NewTicker(keepAlive)
+func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, hinted bool, more func(*sse, *flow.Execution) (bool, error)) error {
+	every := func() time.Duration {
+		if hinted && c.Engine.HearsPeers() {
+			return hintedPollEvery
+		}
+		return pollEvery
+	}
+	tick, quiet := time.NewTimer(every()), time.NewTicker(keepAlive)
 	defer tick.Stop()
 	defer quiet.Stop()
 	for {
@@ -200,6 +210,7 @@ func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, more fun
 			}
 			return s.flush()
 		}
+		tick.Reset(every())
 		select {
 		case <-changed:
 		case <-tick.C:

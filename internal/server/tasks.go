@@ -40,7 +40,7 @@ func (c *call) tasks() error {
 		}
 		return c.json(http.StatusOK, t)
 	}
-	return c.follow(x.ID, func(s *sse, now *flow.Execution) (bool, error) { return false, c.addTasks(s, now, &stream, "") })
+	return c.follow(x.ID, false, func(s *sse, now *flow.Execution) (bool, error) { return false, c.addTasks(s, now, &stream, "") })
 }
 
 // workflow is the execution that the request names; it is refused if it is not a workflow.

@@ -241,10 +241,11 @@ func (b *notifier) announce(n news) {
 	}
 }
 
-// send notifies at once, and then again while there is more, at most every noteEvery. Notifications that a broken connection
-// has lost are not sent again, since other servers look into the tables anyway.
+// send notifies at once, and then again while there is more, at most every noteEvery. After a broken connection, which may have lost
+// notifications, the next one says that anything may have changed.
 func (b *notifier) send() {
 	var c *pgx.Conn
+	lost := false
 	defer func() { b.close(c) }()
 	for {
 		select {
@@ -257,6 +258,7 @@ func (b *notifier) send() {
 		b.pending = news{}
 		b.mu.Unlock()
 		pause := noteEvery
+		n.all, n.pauses = n.all || lost, n.pauses || lost
 		text, err := n.encode(b.self)
 		if err == nil && c == nil {
 			c, err = pgx.ConnectConfig(b.ctx, b.cfg)
@@ -264,9 +266,10 @@ func (b *notifier) send() {
 		if err == nil {
 			err = b.exec(b.ctx, c, `SELECT pg_notify($1, $2)`, b.channel, text)
 		}
-		if err != nil {
+		if lost = err != nil; lost {
 			b.close(c)
 			c, pause = nil, reconnectEvery
+			b.announce(n)
 		}
 		if !b.sleep(b.ctx, pause) {
 			return
