@@ -14,7 +14,12 @@ type Case struct {
 	Expect *Content   `json:"expect,omitempty" check:"stdin" doc:"Expected stdout; if absent, exit code 0 passes"`
 	Call   *Call      `json:"call,omitempty" doc:"Call of a function of the program, instead of stdin, args and expect"`
 	Limits CodeLimits `json:"limits,omitzero" doc:"Limits for this case, in place of those of the program"`
+	// Set stands for all cases of an uploaded list: the only element of Cases, with no other field. {"set": …} alone is read as such a list.
+	Set string `json:"set,omitempty" check:"case_set" doc:"Name of an upload with the list of cases, for example sha256:9f86…; it is then the only element"`
 }
+
+// MaxSet is how many bytes a list of cases may have that was uploaded.
+const MaxSet = Size(32 << 20)
 
 // Call calls a function that the program defines. The function's arguments and its result are JSON values. The result is compared outside
 // of the sandbox, which Expect never enters: values of the same type with the same content are equal, numbers when they have the same

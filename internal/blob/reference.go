@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,15 +30,18 @@ func ParseSum(text string) (s Sum, ok bool) {
 
 // Reference is a place in a JSON that names a blob.
 type Reference struct {
-	Path string // of the member "blob": cases[2].stdin.blob
+	Path string // of the member "blob" or "set": cases[2].stdin.blob
 	Name string
 }
 
-// References finds the members called "blob" that are strings, in the order in which they stand there. It looks closely only
-// at what may have one: a payload without the letters costs one search.
+// traces are in every payload that may have a reference.
+var traces = [][]byte{[]byte("blob"), []byte(`"set"`), []byte(`\u006`), []byte(`\u007`)}
+
+// References finds the members called "blob" that are strings, and those called "set" that are the sum of an upload, in the order in which
+// they stand there. It looks closely only at what may have one: a payload without the letters costs four searches.
 func References(payload []byte) []Reference {
-	// "b", "l" and "o" can be written as \u0062, \u006c and \u006f.
-	if !bytes.Contains(payload, []byte("blob")) && !bytes.Contains(payload, []byte(`\u006`)) {
+	// "b", "l", "o" and "e" can be written as \u0062, \u006c, \u006f and \u0065, "s" and "t" as \u0073 and \u0074.
+	if !slices.ContainsFunc(traces, func(trace []byte) bool { return bytes.Contains(payload, trace) }) {
 		return nil
 	}
 	w := walker{dec: json.NewDecoder(bytes.NewReader(payload))}
@@ -60,7 +64,7 @@ func (w *walker) value(path, member string) bool {
 	}
 	switch t := token.(type) {
 	case string:
-		if member == "blob" {
+		if _, isSum := ParseSum(t); member == "blob" || member == "set" && isSum {
 			w.found = append(w.found, Reference{path, t})
 		}
 	case json.Delim:

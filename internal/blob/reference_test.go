@@ -12,6 +12,7 @@ import (
 
 func TestReferences(t *testing.T) {
 	t.Parallel()
+	sum := blob.SumText(blob.Sum{1})
 	for payload, want := range map[string][]blob.Reference{
 		``:                                 nil,
 		`{"stdin": "blob"}`:                nil,
@@ -20,7 +21,10 @@ func TestReferences(t *testing.T) {
 		`{"blob": 1, "x": [{"blob": {}}]}`: nil,
 		`{"files": {"d/x": {"blob": "a", "mode": "0755"}}, "cases": [{}, {"stdin": {"blob": "b"}, "expect": {"blob": "a"}}]}`: {
 			{`files["d/x"].blob`, "a"}, {"cases[1].stdin.blob", "b"}, {"cases[1].expect.blob", "a"}},
-		`{"blob": "a", `: {{"blob", "a"}},
+		`{"blob": "a", `:                               {{"blob", "a"}},
+		`{"cases": {"set": "` + sum + `"}}`:            {{"cases.set", sum}},
+		`{"cases": [{"\u0073et": "` + sum + `"}]}`:     {{"cases[0].set", sum}},
+		`{"env": {"set": "x"}, "labels": {"set": ""}}`: nil,
 	} {
 		if diff := cmp.Diff(want, blob.References([]byte(payload))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", payload, diff)

@@ -24,7 +24,7 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 12 {
+	if !found || len(blocks) != 13 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	scratch, env, told := t.TempDir(), environment(t), false
@@ -36,6 +36,9 @@ func TestEvaluationCommands(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s\n%s", err, b[2], out)
+			}
+			if strings.Contains(b[2], "/tmp/set.json") && !strings.Contains(string(out), "2 of 2 cases passed") {
+				t.Errorf("%s\n%s", b[2], out)
 			}
 			if strings.Contains(b[2], "os._exit(0)") { // an honest program, then one that ends before it could be judged
 				passed := regexp.MustCompile(`\d of \d cases? passed\n`).FindAllString(string(out), -1)

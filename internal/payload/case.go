@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -54,11 +55,83 @@ func ExitCodes(c *api.Checker) (accept, reject []int) {
 	return accept, reject
 }
 
+// list is a list of cases, and nothing but that.
+type list []api.Case
+
+// readCases reads a list of cases, or an object that names an uploaded one.
+func readCases(r *strictjson.Reader, into reflect.Value) {
+	if r.Kind() != '{' {
+		var all list
+		r.Value(reflect.ValueOf(&all).Elem())
+		into.Set(reflect.ValueOf([]api.Case(all)))
+		return
+	}
+	var named struct {
+		Set string `json:"set" check:"case_set"`
+	}
+	if r.Struct(reflect.ValueOf(&named).Elem()) {
+		into.Set(reflect.ValueOf([]api.Case{{Set: named.Set}}))
+	}
+}
+
+// checkSet refuses what names no upload.
+func checkSet(r *strictjson.Reader, at string, v reflect.Value) {
+	if name := v.String(); !setName.MatchString(name) {
+		r.ProblemAt(at, strconv.Quote(problem.Clip(name, 60)), "it is not the name of an upload", "give sha256: and the 64 hexadecimal digits that pawl upload prints")
+	}
+}
+
+// setName is the name of an upload.
+var setName = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// SetOf is the name of the uploaded list that stands for the cases of code; "": there is none.
+func SetOf(c *api.Code) string {
+	if len(c.Cases) != 1 {
+		return ""
+	}
+	return c.Cases[0].Set
+}
+
+// WithSet is code whose cases are an uploaded list. The error is a *strictjson.Error with everything that is wrong with the two together.
+func WithSet(c api.Code, cases []byte) (api.Code, error) {
+	c.Cases = nil
+	rest, err := json.Marshal(c)
+	if err != nil {
+		return c, err
+	}
+	whole := append([]byte(`{"cases":`), cases...)
+	whole = append(append(whole, ','), rest[1:]...)
+	if c, err = decode[api.Code](whole); err != nil {
+		return c, err
+	}
+	var e strictjson.Error
+	for i := range c.Cases {
+		one, at := &c.Cases[i], fmt.Sprintf("cases[%d]", i)
+		switch {
+		case one.Set != "":
+			e.Problems = append(e.Problems, problem.Problem{Path: at + ".set", Message: "a set names no other set", Fix: "put the cases themselves into it"})
+		case one.Stdin.Blob != "" || one.Expect != nil && one.Expect.Blob != "":
+			e.Problems = append(e.Problems, problem.Problem{Path: at, Message: "a case of a set names no other upload", Fix: "put its stdin and expect themselves into the set"})
+		}
+	}
+	if len(e.Problems) > 0 {
+		return c, &e
+	}
+	return c, nil
+}
+
 // checkCases names the cases that have no name by their number, from 1.
 func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
 	cases := v.Interface().([]api.Case)
 	if len(cases) == 0 || len(cases) > api.MaxCases {
 		r.ProblemAt(at, "", fmt.Sprintf("it has %d cases", len(cases)), fmt.Sprintf("give 1 to %d; several evaluations take more", api.MaxCases))
+		return
+	}
+	if i := slices.IndexFunc(cases, func(c api.Case) bool { return c.Set != "" }); i >= 0 {
+		if len(cases) > 1 || !reflect.DeepEqual(cases[i], api.Case{Set: cases[i].Set}) {
+			r.ProblemAt(fmt.Sprintf("%s[%d].set", at, i), strconv.Quote(cases[i].Set), "it stands for all cases, and there is more beside it",
+				"leave the rest out, or put it into the set")
+		}
 		return
 	}
 	names := map[string]int{}

@@ -37,6 +37,42 @@ func TestCasesAreRead(t *testing.T) {
 	}
 }
 
+const oneSum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// An uploaded list stands for the cases, in both forms, and takes their place.
+func TestCasesOfASet(t *testing.T) {
+	t.Parallel()
+	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
+	for _, form := range []string{`"cases":{"set":"` + oneSum + `"}`, `"cases":[{"set":"` + oneSum + `"}]`} {
+		c, err := Code([]byte(with(form + `,"stop_on_failure":true,"compare":"tokens"`)))
+		if err != nil || SetOf(&c) != oneSum {
+			t.Fatalf("%s: %+v, %v", form, c, err)
+		}
+		again, err := json.Marshal(c)
+		if second, wrong := Code(again); err != nil || wrong != nil || !cmp.Equal(c, second) {
+			t.Errorf("written and read again: %v, %v\n%s", err, wrong, again)
+		}
+		whole, err := WithSet(c, []byte(` [{"stdin":"1","expect":"2"},{"name":"b","args":["x"],"limits":{"wall":1}}]`))
+		if err != nil || len(whole.Cases) != 2 || whole.Cases[0].Name != "1" || string(whole.Cases[0].Expect.Bytes) != "2" || whole.Cases[1].Name != "b" || !whole.StopOnFailure ||
+			whole.Compare.Mode != "tokens" || whole.Source != "x" || SetOf(&whole) != "" {
+			t.Errorf("%+v, %v", whole, err)
+		}
+	}
+	c, err := Code([]byte(with(`"cases":{"set":"` + oneSum + `"},"compare":"exact"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for list, want := range map[string]string{
+		`[]`: "0 cases", `{}`: "set", `[{"stdn":"1"}]`: `did you mean "stdin"`, `[{"call":{"function":"f"}}]`: "compare.mode", `[{},{"set":"` + oneSum + `"}]`: "cases[1].set",
+		`{"set":"` + oneSum + `"}`: "a set names no other set", `[{"stdin":{"blob":"` + oneSum + `"}}]`: "names no other upload", `[{"expect":{"blob":"` + oneSum + `"}}]`: "names no other upload",
+		`[{"name":"a"},{"name":"a"}]`: "has that name already", `[1`: "", ``: "", `[],"source":"y","cases":[{}]`: "",
+	} {
+		if got, err := WithSet(c, []byte(list)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want %q", list, got, err, want)
+		}
+	}
+}
+
 func TestBadCasesAreRefused(t *testing.T) {
 	t.Parallel()
 	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
@@ -44,9 +80,14 @@ func TestBadCasesAreRefused(t *testing.T) {
 	for _, c := range []struct{ in, path, say string }{
 		{with(`"cases":[]`), "cases", "0 cases (give 1 to 1000"},
 		{with(`"cases":[` + many + `]`), "cases", "1001 cases"},
-		{with(`"cases":{}`), "cases", "should be a list"},
+		{with(`"cases":{}`), "cases.set", "not the name of an upload"},
+		{with(`"cases":7`), "cases", "should be a list"},
+		{with(`"cases":{"set":"sha256:9f"}`), "cases.set", "not the name of an upload"},
+		{with(`"cases":{"sets":"` + oneSum + `"}`), "cases.sets", `"set"`},
+		{with(`"cases":[{"set":"` + oneSum + `","name":"a"}]`), "cases[0].set", "there is more beside it"},
+		{with(`"cases":[{},{"set":"` + oneSum + `"}]`), "cases[1].set", "there is more beside it"},
 		{with(`"cases":[7]`), "cases[0]", "should be an object"},
-		{with(`"cases":[{"input":"x"}]`), "cases[0].input", `no such field: "input" (one of name, stdin, args, expect, call, limits)`},
+		{with(`"cases":[{"input":"x"}]`), "cases[0].input", `no such field: "input" (one of name, stdin, args, expect, call, limits, set)`},
 		{with(`"cases":[{"name":"a"},{"name":"b"},{"name":"a"}]`), "cases[2].name", `case cases[0] has that name already: "a"`},
 		{with(`"cases":[{"name":"2"},{}]`), "cases[1].name", "cases[0] has that name"},
 		{with(`"cases":[{"name":"a\nb"}]`), "cases[0].name", "not a name"},

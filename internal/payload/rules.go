@@ -28,6 +28,7 @@ var rules = strictjson.Rules{
 		reflect.TypeFor[api.Size]():       readSize,
 		reflect.TypeFor[api.Content]():    readContent,
 		reflect.TypeFor[api.Comparison](): readComparison,
+		reflect.TypeFor[[]api.Case]():     readCases,
 		reflect.TypeFor[Statuses]():       strictjson.Own,
 	},
 	Checks: map[string]strictjson.Check{
@@ -35,7 +36,7 @@ var rules = strictjson.Rules{
 		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"stack": checkSize(api.MinStack, api.MaxStack),
-		"pids":  checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName,
+		"pids":  checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "case_set": checkSet,
 		"function": checkFunction, "compare_mode": checkCompareMode,
 		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "checker_style": checkCheckerStyle, "url": checkURL, "query": checkQuery, "method": checkMethod,
 		"event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger, "positive": checkPositive, "filled": checkFilled,

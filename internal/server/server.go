@@ -88,6 +88,7 @@ type Server struct {
 	hookBodies budget
 	said       said
 	refusals   refusals
+	sets       sets
 	logins     logins
 	hookLogins hookLogins
 	layouts    sync.Mutex // held while a graph is laid out

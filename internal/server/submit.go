@@ -56,7 +56,12 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 		return engine.Submission{}, fmt.Errorf("encode code: %w", err)
 	}
 	sub := submission(evaluated(in, code))
-	if sub.Refused = c.unknownLanguage(&in.Code); sub.Refused == nil && in.Cache != nil && in.Interactive {
+	if sub.Refused = c.unknownLanguage(&in.Code); sub.Refused == nil {
+		if sub.Refused, err = c.wrongSet(&in.Code); err != nil {
+			return engine.Submission{}, err
+		}
+	}
+	if sub.Refused == nil && in.Cache != nil && in.Interactive {
 		sub.Refused = invalid(api.FieldError{Path: "cache", Message: "an interactive evaluation depends on what it is given while it runs, which no cache knows", Fix: "leave out cache, or interactive"})
 	}
 	return sub, nil

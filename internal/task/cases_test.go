@@ -310,6 +310,28 @@ func TestCasesFromBlobs(t *testing.T) {
 	}
 }
 
+// A list of cases that lies in a blob is fetched once, and takes the place of its name.
+func TestCasesFromASet(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	set := "sha256:" + strings.Repeat("0", 64)
+	in := `{"language":"bash","source":"cat","cases":{"set":"` + set + `"}}`
+	blobs := &shelf{blobs: map[string][]byte{set: []byte(`[{"stdin":"x","expect":"x"},{"name":"b","stdin":"y","expect":"x"}]`)}}
+	if r := evaluate(t, t.Context(), runtimes(t)[0], blobs, in); verdicts(r.result) != "1=ok b=wrong_answer" {
+		t.Errorf("%s, %v", verdicts(r.result), r.err)
+	}
+	for list, want := range map[string]string{`[{"stdin":7}]`: "cases[0].stdin", `no list`: "the set sha256:"} {
+		blobs = &shelf{blobs: map[string][]byte{set: []byte(list)}}
+		r := evaluate(t, t.Context(), runtimes(t)[0], blobs, in)
+		if r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, want) {
+			t.Errorf("%s: %+v", list, r.err)
+		}
+	}
+	if r := evaluate(t, t.Context(), runtimes(t)[0], &shelf{blobs: map[string][]byte{}}, in); r.err == nil || r.err.Code != flow.CodeInvalidInput {
+		t.Errorf("a set that is gone: %+v", r.err)
+	}
+}
+
 // What many cases write fits into one result.
 func TestCasesShareTheRoom(t *testing.T) {
 	t.Parallel()

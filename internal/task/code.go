@@ -172,10 +172,36 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.code, err = payload.Code(e.task.Payload); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
+	if set := payload.SetOf(&e.code); set != "" {
+		if err := e.fetchSet(ctx, set); err != nil {
+			return err
+		}
+	}
 	if err = e.Most.Code(&e.code); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	return e.ready(ctx)
+}
+
+// fetchSet replaces the name of an uploaded list of cases by the cases.
+func (e *evaluation) fetchSet(ctx context.Context, set string) error {
+	dir, err := os.MkdirTemp(filepath.Join(e.Dir, "runs"), "set-")
+	if err != nil {
+		return fmt.Errorf("make a directory for a set: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "set")
+	if err := e.fetch(ctx, set, path); err != nil {
+		return err
+	}
+	list, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read a set: %w", err)
+	}
+	if e.code, err = payload.WithSet(e.code, list); err != nil {
+		return Errorf(flow.CodeInvalidInput, "the set %s: %s", set, err)
+	}
+	return nil
 }
 
 // ready finds the tools that the code needs and makes a directory for the evaluation, which the caller removes.

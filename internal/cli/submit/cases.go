@@ -37,7 +37,7 @@ type caseOptions struct {
 }
 
 func (o *caseOptions) declare(f *pflag.FlagSet) {
-	f.StringVar(&o.dir, "cases", "", "directory of test cases: NAME.in is the input, NAME.out or NAME.ans the expected output")
+	f.StringVar(&o.dir, "cases", "", "directory of test cases: NAME.in is the input, NAME.out or NAME.ans the expected output; or sha256:…, an uploaded list of cases")
 	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
 	f.StringVar(&o.tolerance, "tolerance", "",
 		"allowed absolute or relative difference of numbers that are not integers, for example 1e-6; implies --compare numeric")
@@ -66,7 +66,9 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 		return exit.Usagef("--cases: nothing is collected from cases: leave --collect out")
 	}
 	var err error
-	if e.Cases, err = readCases(o.dir, c); err != nil {
+	if strings.HasPrefix(o.dir, "sha256:") {
+		e.Cases, o.noExpect = []api.Case{{Set: o.dir}}, true
+	} else if e.Cases, err = readCases(o.dir, c); err != nil {
 		return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 	}
 	e.StopOnFailure = o.stopOnFailure
@@ -231,7 +233,7 @@ func countedOrder(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// followCases passes on what the compiler says, and counts on a terminal.
+// followCases passes on what the compiler says, and counts on a terminal: of how many, where that is known (total > 0).
 func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, total int) error {
 	counting, done := terminal.IsTerminal(a.Err), 0
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
@@ -246,7 +248,11 @@ func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q
 			continue
 		}
 		if done += bytes.Count(chunk.Bytes(), []byte{'\n'}); counting {
-			fmt.Fprintf(a.Err, "\r\x1b[K%d of %s", done, output.Plural(total, "case", "cases"))
+			of := ""
+			if total > 0 {
+				of = " of " + strconv.Itoa(total)
+			}
+			fmt.Fprintf(a.Err, "\r\x1b[K%d%s cases", done, of)
 		}
 	}
 	if counting && done > 0 {

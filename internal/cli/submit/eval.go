@@ -164,7 +164,11 @@ func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation
 		fmt.Fprintln(a.Out, x.ID)
 		return nil
 	}
-	return evaluated(ctx, a, s, x, o, len(e.Cases))
+	cases := len(e.Cases)
+	if cases == 1 && e.Cases[0].Set != "" {
+		cases = -1 // the worker knows
+	}
+	return evaluated(ctx, a, s, x, o, cases)
 }
 
 // evaluation puts the request together, and says what is to be uploaded before it is sent.
@@ -285,7 +289,7 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 		var q client.LogQuery
 		over <- a.Following(follow, s, func() error {
 			switch {
-			case o.format == output.AsTable && cases > 0:
+			case o.format == output.AsTable && cases != 0:
 				return followCases(follow, a, s.Client, x.ID, &q, cases)
 			case o.format == output.AsTable:
 				return passOn(follow, a, s.Client, x.ID, &q, stdout)

@@ -55,6 +55,16 @@ func (u *Uploads) Find(ctx context.Context, sum blob.Sum) (store.Upload, error) 
 	return u.Store.Upload(ctx, sum)
 }
 
+// Open opens the content of an upload; one that is not there is store.ErrNotFound.
+func (u *Uploads) Open(ctx context.Context, sum blob.Sum) (io.ReadCloser, store.Upload, error) {
+	found, err := u.Find(ctx, sum)
+	if err != nil {
+		return nil, found, err
+	}
+	r, err := u.Blobs.Get(ctx, Name(found.ID), 0)
+	return r, found, err
+}
+
 // Keep keeps an upload that is there for Kept from now on; one that is not there is store.ErrNotFound.
 func (u *Uploads) Keep(ctx context.Context, sum blob.Sum) (kept store.Upload, err error) {
 	err = u.Update(ctx, func(ctx context.Context, tx store.Tx) error {
