@@ -242,12 +242,16 @@ func (t *unwillingTx) Apply(ctx context.Context, d store.Delta) error {
 // A signal that can neither be matched nor be put aside waits for the next round.
 func TestMatchingOfWhatCannotBePutAside(t *testing.T) {
 	t.Parallel()
-	s, looks := &damaging{}, &locking{}
-	r := newRig(t, func(o *Options) { s.Store, looks.Store, o.Store = &unwilling{o.Store}, s, looks })
+	s := &damaging{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = &unwilling{o.Store}, s })
 	defer s.mended.Store(true)
 	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
 	r.keepNew(flow.Signal{Trigger: "t", Subject: "damaged", Data: json.RawMessage(`{}`)})
-	looks.rounds(r, 10)
+	for range 3 {
+		if more, err := r.e.matchNew(r.ctx); more || err != nil {
+			t.Errorf("more %t, %v", more, err)
+		}
+	}
 }
 
 // locking is a store that counts the looks for new signals.
@@ -259,20 +263,6 @@ type locking struct {
 func (s *locking) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) ([]flow.Signal, error) {
 	s.looks.Add(1)
 	return s.Store.NewSignals(ctx, now, after, n)
-}
-
-// rounds wakes the loop that looks for new signals again and again. It must look each time, and seldom beyond that.
-func (s *locking) rounds(r *rig, n int) {
-	r.Helper()
-	began := s.looks.Load()
-	for range n {
-		before := s.looks.Load()
-		r.e.rules.wakeMatching()
-		r.within(patience, "it did not look", func() bool { return s.looks.Load() > before })
-	}
-	if looks := s.looks.Load() - began; looks > int64(3*n) {
-		r.Errorf("%d looks in %d rounds", looks, n)
-	}
 }
 
 // While another server is about to match what is new, this one waits for its next round.
@@ -297,7 +287,16 @@ func TestMatchingBesideALock(t *testing.T) {
 		})
 	}()
 	<-locked
-	s.rounds(r, 20)
+	before := s.looks.Load()
+	for range 20 {
+		r.e.rules.wakeMatching()
+		if more, err := r.e.matchNew(r.ctx); err != nil || more {
+			t.Fatalf("more %t, %v", more, err)
+		}
+	}
+	if n := s.looks.Load() - before; n > 60 {
+		t.Errorf("%d looks in 20 rounds", n)
+	}
 	close(release)
 	for range 2 {
 		if err := <-done; err != nil {

@@ -50,7 +50,7 @@ type line[K comparable, T any] struct {
 	mu    sync.Mutex
 	order []K // what was dropped is passed over
 	sofar map[K]T
-	turns int // that were taken, for tests
+	turns int // that were taken
 }
 
 func (l *line[K, T]) has(k K) bool {
@@ -111,14 +111,20 @@ func (l *line[K, T]) drop(k K) {
 
 // cursor is how far a loop has looked, while a line waits: rows that wait for their turns stay the first ones of the store, and there may
 // be more of them than one look reads. tail goes on behind all that was seen, where new rows come; sweep goes through all rows again, for
-// those that a transaction has committed late. It is its loop's alone.
-type cursor[P any] struct{ tail, sweep P }
+// those that a transaction has committed late. One look goes on at a time.
+type cursor[P any] struct {
+	mu          sync.Mutex
+	tail, sweep P
+}
 
 // look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
 // there was any row at all. waiting: something waits for its turn.
 func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, err error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var start P
 	if !waiting {
-		*c = cursor[P]{}
+		c.tail, c.sweep = start, start
 	}
 	last, some, err := take(c.tail)
 	if err != nil {
@@ -133,7 +139,14 @@ func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, er
 	}
 	c.sweep, some, err = take(c.sweep)
 	if !some {
-		c.sweep = *new(P)
+		c.sweep = start
 	}
 	return err
+}
+
+// taken is how many turns were taken.
+func (l *line[K, T]) taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turns
 }

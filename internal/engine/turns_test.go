@@ -19,13 +19,6 @@ func heavyInput(n int) string {
 	return "{all: [" + strings.TrimSuffix(strings.Repeat(`"${{ `+heavy+` }}", `, n), ", ") + "]}"
 }
 
-// taken is how many turns were taken.
-func (l *line[K, T]) taken() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turns
-}
-
 // fewTurns is how many turns of others may come before what is not costly: it is looked at before each turn, and the test looks every few
 // milliseconds at most.
 const fewTurns = 20
