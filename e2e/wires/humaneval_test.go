@@ -113,6 +113,9 @@ func TestHumanEvalOnEveryWay(t *testing.T) {
 		"test_program": func(g graded) (bool, error) {
 			var answer struct{ Results []int }
 			err := posted("/compat/test_program/test_program", map[string]any{"program": g.program, "tests": []string{g.test}, "max_execution_time": 30}, &answer)
+			if err == nil && len(answer.Results) != 1 {
+				err = fmt.Errorf("%+v", answer)
+			}
 			return err == nil && answer.Results[0] == 1, err
 		},
 		"piston": func(g graded) (bool, error) {
