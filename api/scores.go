@@ -4,7 +4,7 @@ package api
 type Scores struct {
 	Groups []Score `json:"groups" doc:"One for each combination of values of the labels in by; without by one for all"`
 	Open   bool    `json:"open,omitempty" doc:"Some evaluations with the label have not ended; they are not counted"`
-	More   bool    `json:"more,omitempty" doc:"More than 100,000 have ended: only the first of them were counted"`
+	More   bool    `json:"more,omitempty" doc:"At least 100,000 have ended: only the first of them were counted"`
 }
 
 // Score is that of one group. What was retried counts by its retry alone.

@@ -61,7 +61,7 @@ func showScores(a *app.App, scores *api.Scores, q *client.ScoreQuery, f output.F
 		a.Say("pawl: some evaluations with the label have not ended; they are not counted")
 	}
 	if scores.More {
-		a.Say("pawl: more than %d have ended; only the first of them are counted", api.ScoresReach)
+		a.Say("pawl: at least %d have ended; only the first of them are counted", api.ScoresReach)
 	}
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, scores)
