@@ -36,10 +36,9 @@ const (
 type Program struct {
 	program cel.Program
 	turns   int // of all its loops together: nodes that CEL charges nothing for take their time as well
-	// quick is the same program within QuickCost. It is made when it is first needed, by few programs.
-	quick func() (cel.Program, error)
-	// explaining is the same program, whose errors name the types of what a function does not take. Few programs need it.
-	explaining func() (cel.Program, error)
+	// quick is the same program within QuickCost, and explaining one whose errors name the types of what a function does not take. They are
+	// made when they are first needed, by few programs.
+	quick, explaining, explainingQuickly func() (cel.Program, error)
 }
 
 // NewProgram makes a program of an expression that env has checked.
@@ -53,11 +52,13 @@ func NewProgram(env *cel.Env, checked *cel.Ast) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	const quicker = costLimit / QuickCost
+	quickTurns := max(1, turns/(costLimit/QuickCost))
+	explains := cel.CustomDecoratorV2(nameOperands)
 	return &Program{
 		program: program, turns: turns,
-		quick:      sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, max(1, turns/quicker)) }),
-		explaining: sync.OnceValues(func() (cel.Program, error) { return within(costLimit, turns, cel.CustomDecoratorV2(nameOperands)) }),
+		quick:             sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, quickTurns) }),
+		explaining:        sync.OnceValues(func() (cel.Program, error) { return within(costLimit, turns, explains) }),
+		explainingQuickly: sync.OnceValues(func() (cel.Program, error) { return within(QuickCost, quickTurns, explains) }),
 	}, nil
 }
 
@@ -75,7 +76,7 @@ var ended = func() context.Context {
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, cost, err = evaluate(p.program, vars)
 	if err != nil {
-		more, err := p.explained(err, vars)
+		more, err := p.explained(err, vars, p.explaining)
 		return nil, cost + more, err
 	}
 	return val, cost, nil
@@ -92,10 +93,11 @@ func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err er
 		return val, min(cost, QuickCost), nil
 	}
 	if isCut(err) {
-		cost = QuickCost + 1
+		_, err = p.explained(err, vars, nil)
+		return nil, QuickCost + 1, err
 	}
-	more, err := p.explained(err, vars)
-	return nil, cost + more, err
+	more, err := p.explained(err, vars, p.explainingQuickly)
+	return nil, min(cost+more, QuickCost), err
 }
 
 // isCut reports whether a bound has ended an evaluation.
@@ -119,8 +121,9 @@ const (
 	tooCostly   = "cost limit exceeded"
 )
 
-// explained is an error of CEL with what to do about it. cost is that of finding it out.
-func (p *Program) explained(err error, vars cel.Activation) (cost int, _ error) {
+// explained is an error of CEL with what to do about it. cost is that of finding it out, for which explaining is run: it computes the operands
+// of a call that fails twice, and what these have in them again, so its bound may end it where the program itself has failed early.
+func (p *Program) explained(err error, vars cel.Activation, explaining func() (cel.Program, error)) (cost int, _ error) {
 	msg := err.Error()
 	switch {
 	case strings.Contains(msg, interrupted):
@@ -128,9 +131,9 @@ func (p *Program) explained(err error, vars cel.Activation) (cost int, _ error) 
 	case strings.Contains(msg, tooCostly):
 		return 0, fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
 	case strings.Contains(msg, noOverload):
-		if explaining, bad := p.explaining(); bad == nil {
+		if program, bad := explaining(); bad == nil {
 			var again error
-			if _, cost, again = evaluate(explaining, vars); again != nil && !isCut(again) {
+			if _, cost, again = evaluate(program, vars); again != nil && !isCut(again) {
 				err = again
 			}
 		}
