@@ -114,7 +114,7 @@ func (s *wire) evaluation(raw []byte, base64Encoded *bool) (e api.Evaluation, en
 			r.fault(o.name, "", o.say, "leave it out")
 		}
 	}
-	e.Files = r.unzipped(in.AdditionalFiles)
+	e.Files = r.unzipped(in.AdditionalFiles, maxExtracted)
 	runs := int(r.number("number_of_runs", in.NumberOfRuns, 1, 1, maxRuns))
 	e.Labels = map[string]string{languageLabel: strconv.FormatInt(in.LanguageID, 10)}
 	stdin := api.Content{Bytes: []byte(in.Stdin)}
@@ -267,8 +267,8 @@ func (r *reader) words(name, line string) (all []string) {
 	return all
 }
 
-// unzipped are the files of an archive in base64.
-func (r *reader) unzipped(text string) map[string]api.Content {
+// unzipped are the files of an archive in base64, of at most so many bytes together.
+func (r *reader) unzipped(text string, most int64) map[string]api.Content {
 	const name = "additional_files"
 	if text == "" {
 		return nil
@@ -283,7 +283,7 @@ func (r *reader) unzipped(text string) map[string]api.Content {
 		r.fault(name, "", "it is not a .zip: "+err.Error(), "send a .zip in base64")
 		return nil
 	}
-	files, room := map[string]api.Content{}, int64(maxExtracted)
+	files, room := map[string]api.Content{}, most
 	for _, f := range archive.File {
 		if f.FileInfo().IsDir() {
 			continue
@@ -297,6 +297,9 @@ func (r *reader) unzipped(text string) map[string]api.Content {
 			return nil
 		}
 		content, err := extracted(f, room)
+		if err == nil && int64(len(content)) > room {
+			err = fmt.Errorf("the files have more than %d bytes", most)
+		}
 		if err != nil {
 			r.fault(name, f.Name, problem.Clip(f.Name, 60)+": "+err.Error(), "")
 			return nil
@@ -307,18 +310,14 @@ func (r *reader) unzipped(text string) map[string]api.Content {
 	return files
 }
 
-// extracted are the bytes of a file in an archive, of which there may be so many.
+// extracted are the first bytes of a file in an archive, one more than there may be.
 func extracted(f *zip.File, most int64) ([]byte, error) {
 	body, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(body, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("the files have more than %d bytes", maxExtracted)
-	}
-	return content, err
+	return io.ReadAll(io.LimitReader(body, most+1))
 }
 
 // stored is an evaluation's input, as an execution shows it.
