@@ -25,7 +25,7 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 }
 
 // Examine is Parse that returns also definitions with problems: what they mention can be looked up, and nothing else can be done with
-// them. There are none where a document has no name that others could mention it by.
+// them. There are none where a document has no name that others could mention it by, and where there are too many problems to list more.
 func Examine(file string, src []byte, knows ...func(language string) bool) ([]*Definition, Problems) {
 	docs, problems := read(file, src)
 	b := &builder{file: file, src: src, problems: problems, languages: knows}
@@ -64,7 +64,7 @@ func Examine(file string, src []byte, knows ...func(language string) bool) ([]*D
 	if len(b.problems) >= maxProblems {
 		listed = append(listed, Problem{File: file, Message: fmt.Sprintf("there are more than %d problems; the rest is not listed", maxProblems)})
 	}
-	if nameless {
+	if nameless || len(b.problems) >= maxProblems {
 		defs = nil
 	}
 	return defs, listed

@@ -257,6 +257,10 @@ func runnable(defs []*definition.Definition) map[string]*definition.Definition {
 	return among
 }
 
+// mostUnknown is how many unknown names are listed. For each of them the nearest of all names is looked for, which takes a millisecond: a
+// document may mention 9,000.
+const mostUnknown = 100
+
 func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition,
 	alias string,
 ) (problems definition.Problems, err error) {
@@ -265,6 +269,10 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 		for _, ref := range d.References() {
 			if ref.Name == "" {
 				continue // of a definition that Examine has found a problem with
+			}
+			if len(problems) == mostUnknown {
+				return append(problems, definition.Problem{File: ref.Position.File, Message: "there are more names of actions, workflows and queues that do not exist; " +
+					"the rest is not listed"}), nil
 			}
 			p, err := e.checkReference(ctx, ref, among, alias)
 			if err != nil {
@@ -275,7 +283,7 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 			}
 		}
 		for _, q := range d.QueueRefs() {
-			if slices.Contains(declared, q.Name) {
+			if len(problems) >= mostUnknown || slices.Contains(declared, q.Name) {
 				continue
 			}
 			known, err := e.catalog.KnowsQueue(ctx, q.Name)

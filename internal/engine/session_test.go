@@ -105,3 +105,22 @@ func TestDocumentsOfManyQueues(t *testing.T) {
 		t.Errorf("known ones at the bound: %v", err)
 	}
 }
+
+// Of names that do not exist so many are listed as can be looked up in little time.
+func TestManyUnknownNamesAreNotAllListed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var src strings.Builder
+	src.WriteString("name: w\ntasks:\n")
+	for i := range 2 * mostUnknown {
+		fmt.Fprintf(&src, "  t%d: {action: unknown%d, queue: lost%d}\n", i, i, i)
+	}
+	defs, err := definition.Parse("w.yaml", []byte(src.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused definition.Problems
+	if err := r.e.Check(r.ctx, defs); !errors.As(err, &refused) || len(refused) != mostUnknown+1 || !strings.Contains(refused[mostUnknown].Message, "the rest is not listed") {
+		t.Errorf("%d problems: %v", len(refused), err)
+	}
+}

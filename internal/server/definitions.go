@@ -34,6 +34,9 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(more) == 0 {
+		return nil, problems
+	}
 	for _, p := range more {
 		if !slices.ContainsFunc(problems, func(q definition.Problem) bool { return q.Path == p.Path && q.Line == p.Line }) {
 			problems = append(problems, p)
