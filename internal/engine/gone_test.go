@@ -45,3 +45,21 @@ func TestCallerOfRulesTestGoes(t *testing.T) {
 		t.Errorf("%d signals were looked at after the caller had gone", n)
 	}
 }
+
+// A test of rules computes for a second, and says that there are signals that it has not looked at.
+func TestTestsOfRulesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 40 {
+		r.emit(Emission{Trigger: "t", Key: fmt.Sprint(i), Data: ints(200)})
+	}
+	rule := "kind: rule\nname: %s\non: t\nif: signal.data.items.map(a, signal.data.items.map(b, a + b)).size() == 0\nrun: {action: noop}\n"
+	defs, err := definition.Parse("r.yaml", fmt.Appendf(nil, rule+"---\n"+rule, "a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.e.TestRules(r.ctx, defs, time.Time{})
+	if err != nil || len(all) != 2 || !all[0].More || all[0].Signals == 0 || all[0].Signals == 40 || !all[1].More || all[1].Signals != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -12,12 +12,13 @@ import (
 
 // evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution
 // could be made if the signal were the only one.
-func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
-	x, err := e.evaluate(ctx, r, s)
+func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*enforcing, error) {
+	x, err := e.evaluate(ctx, r, s, spent)
 	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
 		return x, err
 	}
 	w := definition.WorkWithin(definition.SharedWork)
+	defer func() { spent.Done += w.Done }()
 	v, err := automation.Gather(r, []flow.Signal{*s}, w)
 	if err != nil {
 		return nil, err

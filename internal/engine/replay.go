@@ -19,6 +19,8 @@ const (
 	// pastSignals is how many signals of the past one request looks at, the latest first; pastPage those that are read together.
 	pastSignals = 10_000
 	pastPage    = 500
+	// pastWork is how many operations a test of rules takes, a second of a processor, before it looks at no older signals.
+	pastWork = 10_000_000
 	// replayAtOnce is how many signals one transaction asks a rule about again, unless what it makes of fewer fills the transaction.
 	replayAtOnce = 200
 	// pastSamples is how many signals are named.
@@ -73,8 +75,8 @@ func (p *Past) count(s flow.EnforcementState) {
 	}
 }
 
-// walkPast walks through the signals since a time that a rule listens to, the latest first.
-func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Time, look func(*flow.Signal) error) (more bool, err error) {
+// walkPast walks through the signals since a time that a rule listens to, the latest first, until spent has pastWork.
+func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Time, spent *definition.Work, look func(*flow.Signal) error) (more bool, err error) {
 	f := signalsOf(r, since)
 	f.Limit = pastPage
 	for seen := 0; ; {
@@ -83,7 +85,7 @@ func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Ti
 			return false, err
 		}
 		for i := range page {
-			if seen++; seen > pastSignals {
+			if seen++; seen > pastSignals || spent.Done > pastWork {
 				return true, nil
 			}
 			// One signal may take a second of a processor: a caller that has gone waits for none of the other thousands.
@@ -107,12 +109,12 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 	if err != nil {
 		return nil, err
 	}
-	all := []Past{}
+	all, spent := []Past{}, &definition.Work{}
 	for _, d := range defs {
 		if d.Rule == nil {
 			continue
 		}
-		p, err := e.testRule(ctx, &automation.Rule{Name: d.Name, Rule: d.Rule}, in.Rule(d.Name), since)
+		p, err := e.testRule(ctx, &automation.Rule{Name: d.Name, Rule: d.Rule}, in.Rule(d.Name), since, spent)
 		if err != nil {
 			return nil, err
 		}
@@ -122,11 +124,11 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 }
 
 // testRule is TestRules for one rule; was is the version in force, and nil where there is none.
-func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time) (p Past, err error) {
+func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time, spent *definition.Work) (p Past, err error) {
 	p = Past{Rule: r.Name, Samples: []PastSample{}}
 	var windows pastWindows
-	p.More, err = e.walkPast(ctx, r, since, func(s *flow.Signal) error {
-		x, err := e.evaluateAlone(ctx, r, s)
+	p.More, err = e.walkPast(ctx, r, since, spent, func(s *flow.Signal) error {
+		x, err := e.evaluateAlone(ctx, r, s, spent)
 		if err != nil && willFailAgain(err) {
 			p.Signals++
 			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
@@ -135,7 +137,7 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 		if err != nil {
 			return err
 		}
-		y, err := e.evaluateAlone(ctx, was, s)
+		y, err := e.evaluateAlone(ctx, was, s, spent)
 		if err != nil {
 			return err
 		}
@@ -162,8 +164,8 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 	return p, err
 }
 
-// evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule.
-func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+// evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule. The operations are added to spent.
+func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*enforcing, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -171,6 +173,7 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 		return nil, damaged(s.Damage)
 	}
 	w := definition.WorkWithin(definition.SharedWork)
+	defer func() { spent.Done += w.Done }()
 	v, holds, err := automation.MatchRule(r, s, w)
 	if err != nil || !holds {
 		return nil, err
@@ -205,7 +208,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 	}
 	p := &Past{Rule: name, Samples: []PastSample{}}
 	var all []flow.Signal
-	p.More, err = e.walkPast(ctx, r, since, func(s *flow.Signal) error {
+	p.More, err = e.walkPast(ctx, r, since, &definition.Work{}, func(s *flow.Signal) error {
 		if s.State == flow.SignalMatched {
 			c := *s
 			c.Data, c.Headers = nil, nil // what is kept of ten thousand
@@ -248,7 +251,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			p.Enforced++
 			continue
 		}
-		x, err := e.evaluate(ctx, r, &s)
+		x, err := e.evaluate(ctx, r, &s, &definition.Work{})
 		if err != nil && willFailAgain(err) {
 			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
 			continue
