@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // digests reads how the cases of code ended from the last events of those executions that have it there. A digest has 1.2 KB at most; the
@@ -21,7 +22,7 @@ func (c *call) digests(found []*flow.Execution) (map[flow.ID]*api.CaseDigest, er
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	all, err := c.Engine.Reader().EndData(c.ctx(), ids)
+	all, err := c.Engine.Reader().Documents(c.ctx(), store.EndDataOf, ids)
 	if err != nil {
 		return nil, fmt.Errorf("list executions: %w", err)
 	}

@@ -313,7 +313,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	}
 	var read []json.RawMessage
 	if len(ids) > 0 {
-		if read, err = c.Engine.Reader().Outputs(c.ctx(), ids); err != nil {
+		if read, err = c.Engine.Reader().Documents(c.ctx(), store.OutputOf, ids); err != nil {
 			return nil, fmt.Errorf("list executions: %w", err)
 		}
 	}

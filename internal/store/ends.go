@@ -10,17 +10,21 @@ import (
 // VerdictOK is the verdict of a completed execution. Any other ended execution has the code of its error as verdict.
 const VerdictOK = "ok"
 
+// Document is a document that an execution has.
+type Document uint8
+
+// The documents.
+const (
+	OutputOf  Document = iota // nil until the execution has ended
+	InputOf                   // as it was submitted
+	EndDataOf                 // the data of the last event; nil until the execution has ended
+)
+
 // Ends reads the inputs and outcomes of executions.
 type Ends interface {
-	// Outputs returns the outputs of the executions named, in their order, and stops when a Page is full. The output is nil
-	// for an execution that has none, has not ended, or does not exist.
-	Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
-	// Submitted returns the inputs of the executions named, in their order, and stops when a Page is full; nil for one that
-	// does not exist.
-	Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
-	// EndData returns the data of the last events of the executions named, in their order, and stops when a Page is full. The
-	// data are nil for an execution whose last event has none, that has not ended, or that does not exist.
-	EndData(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
+	// Documents returns a document of each of the executions named, in their order, and stops when a Page is full. It is nil for an
+	// execution that has none or does not exist.
+	Documents(ctx context.Context, of Document, ids []flow.ID) ([]json.RawMessage, error)
 	// Tally counts the executions that f selects; it ignores Before and Limit. It reads each of them, so f should name a
 	// label. If every condition with rows of its own (such as a label) has more than f.Reach of them, more is true:
 	// executions that have not ended are all counted, ended ones only among the newest f.Reach rows of one condition. A

@@ -260,12 +260,12 @@ func (s *search) decide(page []*flow.Execution, unknown []int, verdicts []query.
 	}
 	inputs, outputs := make([]json.RawMessage, len(ids)), make([]json.RawMessage, len(ids))
 	if s.q.Input() {
-		if inputs, err = s.Store.Submitted(s.ctx, ids); err != nil {
+		if inputs, err = s.Store.Documents(s.ctx, store.InputOf, ids); err != nil {
 			return 0, err
 		}
 	}
 	if s.q.Output() {
-		if outputs, err = s.Store.Outputs(s.ctx, ids); err != nil {
+		if outputs, err = s.Store.Documents(s.ctx, store.OutputOf, ids); err != nil {
 			return 0, err
 		}
 	}

@@ -56,21 +56,14 @@ const labelled = `b.name = $1 AND b.value = $2 AND x.top AND ($3::text = '' OR x
 
 func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
 
-// Outputs implements store.Ends.
-func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
-	all, err := s.documents(ctx, qOutputs, ids)
-	return store.Result(all, err, "read outputs")
-}
-
-// Submitted implements store.Ends.
-func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
-	all, err := s.documents(ctx, qInputsOf, ids)
-	return store.Result(all, err, "read inputs")
-}
-
-// EndData implements store.Ends.
-func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
-	err = s.read(ctx, call{q: qHistoryEnds, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+// Documents implements store.Ends.
+func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID) (all []json.RawMessage, err error) {
+	q := map[store.Document]*query{store.OutputOf: qOutputs, store.InputOf: qInputsOf, store.EndDataOf: qHistoryEnds}[of]
+	err = s.read(ctx, call{q: q, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+		if of != store.EndDataOf {
+			all = append(all, r.bytes())
+			return nil
+		}
 		var last flow.Event
 		events, err := row.DecodeHistory(nil, r.peek(), 0, 0, math.MaxInt64, 0, nil)
 		if len(events) > 0 {
@@ -79,16 +72,7 @@ func (s *Store) EndData(ctx context.Context, ids []flow.ID) (all []json.RawMessa
 		all = append(all, last.Data)
 		return err
 	}})
-	return store.Result(all, err, "read how executions ended")
-}
-
-// documents reads one document of each execution, until a page is full.
-func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []json.RawMessage, err error) {
-	err = s.read(ctx, call{q: of, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
-		all = append(all, r.bytes())
-		return nil
-	}})
-	return all, err
+	return store.Result(all, err, "read documents of %d executions", len(ids))
 }
 
 // tallied is the code in an encoded error. Before it stands its length, in one byte, or in two from 128 bytes on.

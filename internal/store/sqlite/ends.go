@@ -46,29 +46,12 @@ func (s *stmt) label(l store.Label) *stmt {
 	return s.text(l.Name).text(l.Value).text(l.Action).text(l.Action)
 }
 
-// Outputs implements store.Ends.
-func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
-	all, err := s.documents(ctx, qOutput, ids)
-	return store.Result(all, err, "read outputs")
-}
-
-// Submitted implements store.Ends.
-func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
-	all, err := s.documents(ctx, qInput, ids)
-	return store.Result(all, err, "read inputs")
-}
-
-// EndData implements store.Ends.
-func (s *Store) EndData(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
-	all, err := s.documents(ctx, qEndData, ids)
-	return store.Result(all, err, "read how executions ended")
-}
-
-// documents reads one document of each execution, until a page is full.
-func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []json.RawMessage, err error) {
+// Documents implements store.Ends.
+func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID) (all []json.RawMessage, err error) {
+	text := map[store.Document]*query{store.OutputOf: qOutput, store.InputOf: qInput, store.EndDataOf: qEndData}[of]
 	err = s.read(ctx, func(c *conn) error {
 		for page := store.Page(0); len(all) < len(ids) && !page.Full(); {
-			q := c.use(of).id(ids[len(all)])
+			q := c.use(text).id(ids[len(all)])
 			var document json.RawMessage
 			if q.next() {
 				document = q.getBlob()
@@ -81,7 +64,7 @@ func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []
 		}
 		return nil
 	})
-	return all, err
+	return store.Result(all, err, "read documents of %d executions", len(ids))
 }
 
 // Tally implements store.Ends.

@@ -124,14 +124,14 @@ func endData(b *bench) {
 	}
 	cells, silent := said(raw(`{"cases":{"cells":"PPW"}}`)), said(nil)
 	open := b.ready(9)
-	got, err := b.s.EndData(b.ctx(), []flow.ID{silent, cells, open, b.id(), cells})
+	got, err := b.s.Documents(b.ctx(), store.EndDataOf, []flow.ID{silent, cells, open, b.id(), cells})
 	must(b, err)
 	equal(b, "data of the last events", got, []json.RawMessage{nil, raw(`{"cases":{"cells":"PPW"}}`), nil, nil, raw(`{"cases":{"cells":"PPW"}}`)})
 	var large []flow.ID
 	for i := range 80 {
 		large = append(large, said(raw(`{"n":%d,"x":%q}`, i, strings.Repeat("x", flow.MostData-100))))
 	}
-	got, err = b.s.EndData(b.ctx(), large)
+	got, err = b.s.Documents(b.ctx(), store.EndDataOf, large)
 	must(b, err)
 	if len(got) < 50 || len(got) > 70 {
 		b.Errorf("data of %d last events of 64 KB, where a page has room for 64", len(got))
@@ -141,7 +141,7 @@ func endData(b *bench) {
 			b.Errorf("the data of event %d begin with %.20s", i, o)
 		}
 	}
-	if got, err = b.s.EndData(b.ctx(), nil); err != nil || len(got) != 0 {
+	if got, err = b.s.Documents(b.ctx(), store.EndDataOf, nil); err != nil || len(got) != 0 {
 		b.Errorf("of nothing: %v, %v", got, err)
 	}
 }
@@ -151,14 +151,14 @@ func outputs(b *bench) {
 	small := b.ended("", raw(`{"n":1}`))
 	none := b.ended("oom", nil)
 	open := b.ready(9)
-	got, err := b.s.Outputs(b.ctx(), []flow.ID{none, open, small, b.id(), small})
+	got, err := b.s.Documents(b.ctx(), store.OutputOf, []flow.ID{none, open, small, b.id(), small})
 	must(b, err)
 	equal(b, "outputs", got, []json.RawMessage{nil, nil, raw(`{"n":1}`), nil, raw(`{"n":1}`)})
 	var large []flow.ID
 	for i := range 7 {
 		large = append(large, b.ended("", raw(`{"n":%d,"x":%q}`, i, strings.Repeat("x", 1<<20))))
 	}
-	got, err = b.s.Outputs(b.ctx(), large)
+	got, err = b.s.Documents(b.ctx(), store.OutputOf, large)
 	must(b, err)
 	if len(got) != 4 {
 		b.Errorf("%d outputs of 1 MB, where a page has room for 4", len(got))
@@ -168,7 +168,7 @@ func outputs(b *bench) {
 			b.Errorf("output %d begins with %.20s", i, o)
 		}
 	}
-	if got, err = b.s.Outputs(b.ctx(), nil); err != nil || len(got) != 0 {
+	if got, err = b.s.Documents(b.ctx(), store.OutputOf, nil); err != nil || len(got) != 0 {
 		b.Errorf("of nothing: %v, %v", got, err)
 	}
 }
@@ -180,7 +180,7 @@ func submitted(b *bench) {
 		return func(r *flow.Request) { r.Input = input }
 	}
 	over, open, none := b.ended("", nil, given(raw(`{"n":1}`))), b.ready(9, given(raw(`{"n":2}`))), b.ready(10, given(nil))
-	got, err := b.s.Submitted(b.ctx(), []flow.ID{open, none, over, b.id(), open})
+	got, err := b.s.Documents(b.ctx(), store.InputOf, []flow.ID{open, none, over, b.id(), open})
 	must(b, err)
 	equal(b, "inputs", got, []json.RawMessage{raw(`{"n":2}`), nil, raw(`{"n":1}`), nil, raw(`{"n":2}`)})
 	var large []flow.ID
@@ -192,7 +192,7 @@ func submitted(b *bench) {
 			large = append(large, b.ready(int64(20+i), big))
 		}
 	}
-	got, err = b.s.Submitted(b.ctx(), large)
+	got, err = b.s.Documents(b.ctx(), store.InputOf, large)
 	must(b, err)
 	if len(got) != 4 {
 		b.Errorf("%d inputs of 1 MB, where a page has room for 4", len(got))

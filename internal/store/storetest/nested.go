@@ -24,12 +24,13 @@ func nested(b *bench) {
 			_, err := b.s.Waiting(ctx, store.LineQuery{Key: "k", Limit: 1})
 			return err
 		},
-		"HeldBy":    func(ctx context.Context) error { _, err := b.s.HeldBy(ctx, []flow.ID{{1}}, 1, 1); return err },
-		"Lines":     func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
-		"Submitted": func(ctx context.Context) error { _, err := b.s.Submitted(ctx, []flow.ID{x.ID}); return err },
-		"EndData":   func(ctx context.Context) error { _, err := b.s.EndData(ctx, []flow.ID{x.ID}); return err },
-		"Outputs":   func(ctx context.Context) error { _, err := b.s.Outputs(ctx, []flow.ID{x.ID}); return err },
-		"Tally":     func(ctx context.Context) error { _, _, err := b.s.Tally(ctx, store.Filter{}); return err },
+		"HeldBy": func(ctx context.Context) error { _, err := b.s.HeldBy(ctx, []flow.ID{{1}}, 1, 1); return err },
+		"Lines":  func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
+		"Documents": func(ctx context.Context) error {
+			_, err := b.s.Documents(ctx, store.OutputOf, []flow.ID{x.ID})
+			return err
+		},
+		"Tally": func(ctx context.Context) error { _, _, err := b.s.Tally(ctx, store.Filter{}); return err },
 		"Unnumbered": func(ctx context.Context) error {
 			_, _, err := b.s.Unnumbered(ctx, store.Label{Name: "a"}, 1)
 			return err

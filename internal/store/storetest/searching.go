@@ -80,7 +80,7 @@ func BenchmarkDigests(b *testing.B, s store.Store) {
 			for i, x := range found.Executions {
 				ids[i] = x.ID
 			}
-			all, err := s.EndData(b.Context(), ids)
+			all, err := s.Documents(b.Context(), store.EndDataOf, ids)
 			if err == nil && (len(all) != 1000 || slices.ContainsFunc(all, func(d json.RawMessage) bool { return len(d) < len(gradedEnd) })) {
 				err = fmt.Errorf("%d of %d executions have a digest", len(all), len(ids))
 			}
