@@ -97,9 +97,6 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 // holders that have been ordered to end already are exactly as many as the executions that wait before the newcomer. With more of them the
 // newcomer gets one without, and with fewer the slot would be another's: then nothing is ended, and the newcomer waits its turn.
 func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
-	if err := t.flush(ctx); err != nil {
-		return err
-	}
 	before := t.keys.all[by.Key].use.Waiting
 	if before >= store.WaitingCounted {
 		return nil // how many wait is not counted beyond that
@@ -229,10 +226,6 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 		if t.budget.spent() {
 			t.keys.postponed = append(t.keys.postponed, name)
 			break
-		}
-		// What was admitted so far is not in the line any more.
-		if err := t.flush(ctx); err != nil {
-			return admitted, err
 		}
 		xs, err := t.tx.Line(ctx, name, 1)
 		if err != nil || len(xs) == 0 {

@@ -101,7 +101,7 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		delete(t.workflows.begun, id)
 	}
 	all := make(map[flow.ID]*store.LockedWorkflow, len(of))
-	if tx, is := t.tx.(store.Expecter); is && len(of) > 0 && !t.dispatch.pausesKnown {
+	if tx, ok := t.tx.expecter(); ok && len(of) > 0 && !t.dispatch.pausesKnown {
 		tx.ExpectLastPause() // for tasks that the engine runs itself
 	}
 	for len(of) > 0 {

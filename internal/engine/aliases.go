@@ -117,7 +117,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 	}
 	asked := time.Now()
 	m, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {
-		was, err := catalog.ReadAlias(ctx, t.tx, name, alias)
+		was, err := catalog.ReadAlias(ctx, &t.tx, name, alias)
 		if err != nil {
 			return move{}, err
 		}
@@ -126,7 +126,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 			if was.Number < 2 {
 				return move{refused: fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", name, alias), "say which version it is to stand for")}, nil
 			}
-			if to, err = targetsBefore(ctx, t.tx, was); err != nil {
+			if to, err = targetsBefore(ctx, &t.tx, was); err != nil {
 				return move{}, err
 			}
 		}
@@ -183,7 +183,7 @@ func (t *transaction) defineAliases(ctx context.Context, name string, version in
 	case created:
 		to[definition.LatestAlias] = nil
 	}
-	was, err := catalog.ReadAlias(ctx, t.tx, name, definition.LatestAlias)
+	was, err := catalog.ReadAlias(ctx, &t.tx, name, definition.LatestAlias)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -194,7 +194,7 @@ func (t *transaction) defineAliases(ctx context.Context, name string, version in
 	for _, alias := range slices.Sorted(maps.Keys(to)) {
 		a := was
 		if alias != definition.LatestAlias {
-			if a, err = catalog.ReadAlias(ctx, t.tx, name, alias); err != nil {
+			if a, err = catalog.ReadAlias(ctx, &t.tx, name, alias); err != nil {
 				return nil, 0, err
 			}
 		}

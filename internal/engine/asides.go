@@ -33,8 +33,10 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 		return true, nil // by another server, or met again by a loop that does not look for it
 	}
 	a := store.Aside{Kind: kind, ID: id, Aside: *last.Again(why.Error(), now)}
-	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error {
-		return t.tx.Apply(ctx, store.Delta{Asides: []store.Aside{a}})
+	err = e.do(ctx, nil, func(_ context.Context, t *transaction) error {
+		rows := t.changes.add()
+		rows.Asides = append(rows.Asides, a)
+		return nil
 	})
 	prefix := flow.SignalPrefix
 	if kind == store.AsideLooking {

@@ -223,11 +223,12 @@ func (t *transaction) writeInquiries(ctx context.Context) error {
 	if len(q.changed) == 0 {
 		return nil
 	}
-	all := make([]*flow.Inquiry, 0, len(q.changed))
+	rows := t.changes.add()
+	rows.Inquiries = make([]*flow.Inquiry, 0, len(q.changed))
 	for key := range q.changed {
-		all = append(all, q.known[key])
+		rows.Inquiries = append(rows.Inquiries, q.known[key])
 	}
-	return t.tx.Apply(ctx, store.Delta{Inquiries: all})
+	return nil
 }
 
 // Reply is an answer to an inquiry, and by whom.

@@ -67,16 +67,17 @@ func (k *waits) noteLeft(d *flow.Draft) {
 	k.drop = append(k.drop, d.ID)
 }
 
-// writeWaits writes what was decided about waits.
-func (t *transaction) writeWaits(ctx context.Context) error {
+// writeWaits adds what was decided about waits to what is written.
+func (t *transaction) writeWaits() {
 	k := &t.waits
 	if len(k.put)+len(k.drop)+len(k.unmet)+len(k.met) == 0 {
-		return nil
+		return
 	}
 	if len(k.put)+len(k.drop) > 0 {
 		t.effects.addFailpoint(failpoint.WaitKept)
 	}
-	return t.tx.Apply(ctx, store.Delta{Waits: slices.Collect(maps.Values(k.put)), DroppedWaits: k.drop, Unmet: k.unmet, Met: k.met})
+	rows := t.changes.add()
+	rows.Waits, rows.DroppedWaits, rows.Unmet, rows.Met = slices.Collect(maps.Values(k.put)), k.drop, k.unmet, k.met
 }
 
 // noteUnmet notes that open waits are to be asked about a signal that is kept, if executions can wait for its trigger.

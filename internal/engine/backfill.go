@@ -222,8 +222,8 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 			return out, err
 		}
 	}
-	if b.Dry {
-		return out, nil
+	if !b.Dry {
+		t.putTicks(out.Ticks...)
 	}
-	return out, t.tx.Apply(ctx, store.Delta{Ticks: out.Ticks})
+	return out, nil
 }

@@ -106,18 +106,14 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	return nil
 }
 
-// cacheOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
+// outcomesToKeep are the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
 // are removed with the execution that left them.
-func (t *transaction) cacheOutcomes(ctx context.Context, drafts []*flow.Draft) error {
-	var all []store.Kept
+func outcomesToKeep(drafts []*flow.Draft) (all []store.Kept) {
 	for _, d := range drafts {
 		if d.Cache == nil || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
 			continue
 		}
 		all = append(all, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return t.tx.Apply(ctx, store.Delta{Kept: all})
+	return all
 }

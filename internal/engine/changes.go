@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -14,15 +13,10 @@ type changes struct {
 	idempotency     []store.IdempotencyKey
 	marks           []store.Mark
 	workflowChanges []store.WorkflowChange
-	signals         []flow.Signal
-	matched         []int64 // numbers of signals
-	enforced        []flow.Enforcement
-	retried         []flow.Enforcement // written over those that have started nothing
-	closed          []store.Closing
 	windows         map[store.WindowKey]bool // of loaded.windows
-	meters          map[string]time.Time     // of rates
 	holds           map[flow.ID][]store.Hold // by the new execution that holds uploads
 	reuses          []store.Reuse            // of new workflows
+	rows            *store.Delta             // all else, which does not wait for executions that are deferred; nil: nothing
 
 	taken map[flow.ID]bool // scratch of take
 }
@@ -34,8 +28,11 @@ type changes struct {
 //   - marks, changes and reuses whose workflow is deferred
 //   - all idempotency keys while any execution is deferred: they may name it
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
-	if len(c.drafts)+len(c.idempotency)+len(c.marks)+len(c.workflowChanges)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.retried)+len(c.closed) == 0 {
+	if c.rows == nil && len(c.drafts)+len(c.idempotency)+len(c.marks)+len(c.workflowChanges) == 0 {
 		return d, false
+	}
+	if c.rows != nil {
+		d, some, c.rows = *c.rows, true, nil
 	}
 	if c.taken == nil {
 		c.taken = map[flow.ID]bool{}
@@ -62,13 +59,18 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		d.Changes, c.workflowChanges = partition(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
 		d.Reuses, c.reuses = partition(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
-	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced
-	d.Retried, d.Closed = c.retried, c.closed
-	c.signals, c.matched, c.enforced, c.retried, c.closed = nil, nil, nil, nil, nil
 	d.Holds = c.heldBy(d.Drafts)
 	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
 	d.Reuses = slices.DeleteFunc(d.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
-	return d, len(d.Reuses)+len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
+	return d, some || len(d.Reuses)+len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes) > 0
+}
+
+// add returns the rows that are written with the next flush, for more of them.
+func (c *changes) add() *store.Delta {
+	if c.rows == nil {
+		c.rows = &store.Delta{}
+	}
+	return c.rows
 }
 
 // partition returns the elements that do not stay, and those that do.

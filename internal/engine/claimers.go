@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // claimer is a call of Take that waits for work.
@@ -256,7 +255,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 		case len(work) > 0:
 			e.counters.claimed.Add(int64(len(work)))
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
-			if _, expects := t.tx.(store.Expecter); expects {
+			if _, expects := t.tx.expecter(); expects {
 				e.handedTasks.add(work)
 			}
 			k.answer(e.assignments(work), nil)

@@ -193,9 +193,6 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 	if len(t.dispatch.claimers.all) == 0 {
 		return nil
 	}
-	if err := t.flushExcept(ctx, newExecution); err != nil {
-		return err
-	}
 	for _, k := range t.dispatch.claimers.all {
 		if t.dispatch.allEmpty(k.queues) {
 			continue
@@ -204,7 +201,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.flushExcept(ctx, newExecution)
+	return nil
 }
 
 // claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
@@ -228,7 +225,7 @@ func (t *transaction) claimQueued(ctx context.Context) error {
 			}
 		}
 	}
-	return t.flush(ctx)
+	return nil
 }
 
 // claimLate lets claimers that came while the transaction was under way take from queues in which there may be something. Otherwise
@@ -240,7 +237,7 @@ func (t *transaction) claimLate(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.flush(ctx)
+	return nil
 }
 
 // take lets one claimer take from its queues, and reports whether it took all that is in them.
@@ -315,10 +312,6 @@ type look struct {
 // takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
 // and moves those of paused actions to lanes of their own.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (look, error) {
-	// Earlier claims of this transaction are written first, or the look would find the same executions again.
-	if err := t.flushExcept(ctx, newExecution); err != nil {
-		return look{}, err
-	}
 	all, err := t.tx.Take(ctx, t.notPaused(k.queues), limit)
 	if err != nil {
 		return look{}, fmt.Errorf("take: %w", err)

@@ -363,7 +363,8 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 		}
 		t.loaded.bodies[s.Body] = s.At
 	}
-	t.changes.signals = append(t.changes.signals, *s)
+	rows := t.changes.add()
+	rows.Signals = append(rows.Signals, *s)
 	t.noteUnmet(s)
 	t.effects.emitted = append(t.effects.emitted, s.Source)
 	t.effects.addFailpoint(failpoint.SignalKept)

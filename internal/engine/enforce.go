@@ -222,7 +222,8 @@ func (x *enforcing) size() int {
 func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
 	e, err := t.enforcement(ctx, s, x)
 	if err == nil {
-		t.changes.enforced = append(t.changes.enforced, e)
+		rows := t.changes.add()
+		rows.Enforcements = append(rows.Enforcements, e)
 	}
 	return e, err
 }

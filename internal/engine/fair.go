@@ -106,21 +106,19 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 	return nil
 }
 
-// writeShares writes the shares that have changed.
-func (t *transaction) writeShares(ctx context.Context) error {
+// writeShares adds the shares that have changed to what is written.
+func (t *transaction) writeShares() {
 	s := &t.shares
 	if len(s.written)+len(s.emptied) == 0 {
-		return nil
+		return
 	}
-	keys := make([]string, 0, len(s.emptied))
+	rows := t.changes.add()
 	for key := range s.emptied {
-		keys = append(keys, key)
+		rows.DroppedShares = append(rows.DroppedShares, key)
 	}
-	all := make([]store.Share, 0, len(s.written))
 	for k := range s.written {
-		all = append(all, store.Share{Key: k.key, Priority: k.priority, Clock: k.clock, By: k.by, Tag: s.read[k], At: t.now})
+		rows.Shares = append(rows.Shares, store.Share{Key: k.key, Priority: k.priority, Clock: k.clock, By: k.by, Tag: s.read[k], At: t.now})
 	}
 	clear(s.written)
 	clear(s.emptied)
-	return t.tx.Apply(ctx, store.Delta{DroppedShares: keys, Shares: all})
 }

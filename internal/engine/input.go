@@ -64,8 +64,9 @@ func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []by
 	case verdict != nil:
 		return in, verdict, nil
 	}
-	return next, nil, t.tx.Apply(ctx, store.Delta{Input: []store.InputPiece{
-		{Execution: id, Number: next.Pieces, Offset: in.Size, Data: fresh, Last: last}}})
+	rows := t.changes.add()
+	rows.Input = append(rows.Input, store.InputPiece{Execution: id, Number: next.Pieces, Offset: in.Size, Data: fresh, Last: last})
+	return next, nil, nil
 }
 
 // fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may hold

@@ -77,10 +77,6 @@ func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	// What this transaction has decided about these keys so far must be counted.
-	if err := t.flush(ctx); err != nil {
-		return err
-	}
 	slices.Sort(names)
 	uses, err := t.useKeys(ctx, names)
 	if err != nil {

@@ -163,7 +163,7 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 	r, have := t.loaded.definitions[key]
 	if !have {
 		var err error
-		if r, err = t.e.catalog.Resolve(ctx, t.tx, name, version, by); err != nil {
+		if r, err = t.e.catalog.Resolve(ctx, &t.tx, name, version, by); err != nil {
 			return nil, 0, err
 		}
 		if t.loaded.definitions == nil {

@@ -308,7 +308,8 @@ func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matc
 	c.signals = len(locked)
 	for i := range locked {
 		if !by[locked[i].Number].more {
-			t.changes.matched = append(t.changes.matched, locked[i].Number)
+			rows := t.changes.add()
+			rows.Matched = append(rows.Matched, locked[i].Number)
 		}
 	}
 	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })

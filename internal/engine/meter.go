@@ -58,20 +58,11 @@ func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 		}}, t.now, 0)
 	}
 	t.loaded.meters[r.Key] = tat
-	if t.changes.meters == nil {
-		t.changes.meters = map[string]time.Time{}
+	rows := t.changes.add()
+	if rows.Meters == nil {
+		rows.Meters = map[string]time.Time{}
 	}
-	t.changes.meters[r.Key] = tat
+	rows.Meters[r.Key] = tat
 	d.SetSlot(begin, t.now)
 	return !begin.After(t.now), nil
-}
-
-// writeMeters writes the meters that have changed.
-func (t *transaction) writeMeters(ctx context.Context) error {
-	if len(t.changes.meters) == 0 {
-		return nil
-	}
-	all := t.changes.meters
-	t.changes.meters = nil
-	return t.tx.Apply(ctx, store.Delta{Meters: all})
 }

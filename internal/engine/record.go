@@ -165,9 +165,6 @@ func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (map[int64]flow.Event, []flow.Event, error) {
 	var past map[int64]flow.Event
 	if n := len(o.report.Events); n > 0 && o.report.Events[0].Seq < d.NextSeq {
-		if err := t.flush(ctx); err != nil { // this transaction may have applied some of them
-			return nil, nil, err
-		}
 		old, err := t.tx.Applied(ctx, d.ID, o.report.Events[0].Seq-1, min(o.report.Events[n-1].Seq+1, d.NextSeq))
 		if err != nil {
 			return nil, nil, fmt.Errorf("load repeated events: %w", err)
@@ -179,9 +176,6 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 	}
 	var inbox []flow.Event
 	if d.Inbox > 0 {
-		if err := t.flush(ctx); err != nil {
-			return nil, nil, err
-		}
 		var err error
 		if inbox, err = t.tx.Inbox(ctx, d.ID); err != nil {
 			return nil, nil, fmt.Errorf("load kept events: %w", err)

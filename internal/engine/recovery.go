@@ -360,9 +360,6 @@ func draftIDs(all []*flow.Draft) []flow.ID {
 
 // owned ends a session's lease and loads the next executions that it holds.
 func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft, error) {
-	if err := t.flush(ctx); err != nil {
-		return nil, err
-	}
 	if _, err := t.tx.EndLeases(ctx, []flow.ID{session}); err != nil {
 		return nil, fmt.Errorf("end the lease: %w", err)
 	}

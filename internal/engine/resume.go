@@ -29,9 +29,6 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 		ids[i] = k.Execution
 	}
 	session, kept, err := e.open(ctx, s, func(ctx context.Context, t *transaction, next flow.ID) (kept []flow.AttemptID, err error) {
-		if err := t.flush(ctx); err != nil {
-			return nil, err
-		}
 		alive, err := t.tx.EndLeases(ctx, []flow.ID{before})
 		if err != nil {
 			return nil, fmt.Errorf("end the lease: %w", err)

@@ -24,7 +24,7 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 	}
 	asked := time.Now()
 	r, err := inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (catalog.Retirement, error) {
-		was, err := catalog.ReadRetirement(ctx, t.tx, name)
+		was, err := catalog.ReadRetirement(ctx, &t.tx, name)
 		if err != nil || was.Retired == !undo {
 			return was, err
 		}

@@ -98,9 +98,6 @@ func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enfor
 	if there[s.Number] == nil {
 		return k, fmt.Errorf("signal %s: %w", s.ID.Text(flow.SignalPrefix), store.ErrNotFound)
 	}
-	if err := t.flush(ctx); err != nil { // the same transaction may have done so before
-		return k, err
-	}
 	if k.enforcement, err = t.tx.LockEnforcement(ctx, s.Number, x.verdict.Rule.Name); err != nil {
 		return k, err
 	}
@@ -110,6 +107,8 @@ func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enfor
 	if k.enforcement, err = t.enforcement(ctx, s, x); err != nil {
 		return k, err
 	}
-	k.enforced, t.changes.retried = true, append(t.changes.retried, k.enforcement)
+	k.enforced = true
+	rows := t.changes.add()
+	rows.Retried = append(rows.Retried, k.enforcement)
 	return k, nil
 }

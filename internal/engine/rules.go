@@ -243,7 +243,13 @@ func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, ve
 	if k.Version == version {
 		return nil
 	}
-	return t.tx.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: last + 1, Name: name, Version: version, Paused: k.Paused, At: t.now, Reason: k.Reason}}})
+	t.putSwitch(store.Switch{Generation: last + 1, Name: name, Version: version, Paused: k.Paused, At: t.now, Reason: k.Reason})
+	return nil
+}
+
+func (t *transaction) putSwitch(k store.Switch) {
+	rows := t.changes.add()
+	rows.Switches = append(rows.Switches, k)
 }
 
 // PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
@@ -287,8 +293,8 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 // steerRule pauses or resumes a rule as of a generation. k is its latest switch.
 func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch, generation int64, pause bool, reason string) error {
 	k.Generation, k.Paused, k.Reason, k.At = generation, pause, reason, t.now
-	if err := t.tx.Apply(ctx, store.Delta{Switches: []store.Switch{k}}); err != nil || !pause {
-		return err
+	if t.putSwitch(k); !pause {
+		return nil
 	}
 	return t.recordPaused(ctx, name, reason)
 }

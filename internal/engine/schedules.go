@@ -289,16 +289,25 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 	case !p.stands(&k):
 		return errScheduleMoved
 	}
-	if err := t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(d.Name, p.missed, t.now)}); err != nil {
-		return err
-	}
+	t.putTicks(missedTicks(d.Name, p.missed, t.now)...)
 	k.Version, k.CountedFrom, k.Next = version, t.now, p.next
 	if d.Schedule.Paused && k.PausedAt.IsZero() {
 		k.PausedAt, k.Reason = t.now, "its document says paused: true"
 	}
 	k.Due = dueOf(d, &k)
 	t.keepSchedule(catalog.VersionKey(d.Name, version), d)
-	return t.tx.Apply(ctx, store.Delta{Schedules: []store.Schedule{k}})
+	t.putSchedule(k)
+	return nil
+}
+
+func (t *transaction) putSchedule(k store.Schedule) {
+	rows := t.changes.add()
+	rows.Schedules = append(rows.Schedules, k)
+}
+
+func (t *transaction) putTicks(all ...store.Tick) {
+	rows := t.changes.add()
+	rows.Ticks = append(rows.Ticks, all...)
 }
 
 // dueOf is when a schedule's next nominal time is to be decided about; zero: never.
@@ -339,7 +348,8 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 			return k, err
 		}
 		k.Due = dueOf(d, &k)
-		return k, t.tx.Apply(ctx, store.Delta{Schedules: []store.Schedule{k}})
+		t.putSchedule(k)
+		return k, nil
 	})
 	if err == nil {
 		e.schedules.changed()
@@ -390,7 +400,8 @@ func (e *Engine) resumeSchedule(ctx context.Context, name string, catchUp bool) 
 			return errScheduleMoved
 		}
 		k.PausedAt, k.Reason, k.CountedFrom, k.Next = time.Time{}, "", t.now, p.next
-		return t.tx.Apply(ctx, store.Delta{Ticks: missedTicks(k.Name, p.missed, t.now)})
+		t.putTicks(missedTicks(k.Name, p.missed, t.now)...)
+		return nil
 	})
 }
 
@@ -419,7 +430,8 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 		if err := t.submitPlanned(ctx, s); err != nil {
 			return nil, err
 		}
-		return nil, t.tx.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}}})
+		t.putTicks(store.Tick{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why})
+		return nil, nil
 	})
 	if err == nil {
 		err = refusal

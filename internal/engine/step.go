@@ -354,9 +354,6 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		if most <= 0 {
 			return false, nil
 		}
-		if err := t.flush(ctx); err != nil { // what has ended in this transaction is not to be found again
-			return false, err
-		}
 		ids, err := t.tx.Open(ctx, attemptOf(w), task, unheld, most)
 		if err != nil {
 			return false, fmt.Errorf("list open tasks: %w", err)

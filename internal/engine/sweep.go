@@ -86,9 +86,6 @@ func (m moments) sleepUntil(ctx context.Context, at time.Time) bool {
 func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
 		next, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (time.Duration, error) {
-			if err := t.flush(ctx); err != nil {
-				return 0, err
-			}
 			xs, later, err := t.tx.Due(ctx, t.now, dueBatch)
 			if err != nil {
 				return 0, fmt.Errorf("find due executions: %w", err)
@@ -118,9 +115,6 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 // is put aside, so that the next look does not find it first.
 func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
-		if err := t.flush(ctx); err != nil {
-			return nil, err
-		}
 		xs, _, err := t.tx.Due(ctx, t.now, dueBatch)
 		for _, x := range xs {
 			ids = append(ids, x.ID)

@@ -220,11 +220,13 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 				return n, err
 			}
 			changed, ticks = append(changed, k), append(ticks, of...)
+			t.putSchedule(k)
 		}
+		t.putTicks(ticks...)
 		n.count(all, changed, ticks)
 		n.changed = changed
 		t.effects.addFailpoint(failpoint.TickKept)
-		return n, t.tx.Apply(ctx, store.Delta{Schedules: changed, Ticks: ticks})
+		return n, nil
 	})
 	switch {
 	case err == nil:

@@ -29,9 +29,10 @@ import (
 //	waits      which executions wait for signals, and which signals they have taken
 //	effects    what happens after the commit
 type transaction struct {
-	e   *Engine
-	tx  store.Tx
-	now time.Time
+	e     *Engine
+	store store.Tx // tx reads, and flush and writeRows write
+	tx    view
+	now   time.Time
 
 	wants     wants
 	loaded    loaded
@@ -116,13 +117,15 @@ func (f *effects) addFailpoint(name string) {
 }
 
 func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {
-	return &transaction{
-		e: e, tx: tx, budget: e.budget,
+	t := &transaction{
+		e: e, store: tx, budget: e.budget,
 		loaded:    newLoaded(),
 		keys:      newKeyLedger(),
 		workflows: newWorkflows(),
 		dispatch:  newDispatch(claimers, e.pauses.latest.Load()),
 	}
+	t.tx = view{tx, t}
+	return t
 }
 
 // run takes a batch from its requests to everything that follows from them.
@@ -142,7 +145,13 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 			return err
 		}
 	}
-	return inOrder(ctx, t.claimWaiting, t.followThrough, t.claimQueued, t.claimLate, t.writeInquiries, t.writeWaits)
+	return inOrder(ctx, t.claimWaiting, t.followThrough, t.claimQueued, t.claimLate, t.flush, t.atEnd, t.flush)
+}
+
+// atEnd decides about questions and waits, once nothing else is decided about their executions.
+func (t *transaction) atEnd(ctx context.Context) error {
+	t.writeWaits()
+	return t.writeInquiries(ctx)
 }
 
 // inOrder takes steps until one fails.
@@ -259,17 +268,14 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.pauseGone(ctx, deferred); err != nil {
 		return err
 	}
-	if err := inOrder(ctx, t.writeMeters, t.writeShares, t.writeWindows); err != nil {
-		return err
-	}
+	t.writeShares()
+	t.writeWindows()
 	delta, some := t.changes.take(deferred, t.draft)
 	if !some {
 		return nil
 	}
-	if err := t.tx.Apply(ctx, delta); err != nil {
-		return err
-	}
-	if err := t.cacheOutcomes(ctx, delta.Drafts); err != nil {
+	delta.Kept = outcomesToKeep(delta.Drafts)
+	if err := t.store.Apply(ctx, delta); err != nil {
 		return err
 	}
 	for _, d := range delta.Drafts {
@@ -285,12 +291,22 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	return nil
 }
 
+// writeRows writes the rows that have been decided beside executions, if some of them are among those that a read could find.
+func (t *transaction) writeRows(ctx context.Context, some func(*store.Delta) bool) error {
+	rows := t.changes.rows
+	if rows == nil || !some(rows) {
+		return nil
+	}
+	t.changes.rows = nil
+	return t.store.Apply(ctx, *rows)
+}
+
 // announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads
 // with its first statement: the latest pause, the session and the queues of the claimer that will probably be given
 // something, and the workflows of tasks that end. A batch of sessions alone creates nothing for a claimer, so no session is locked for it.
 func (t *transaction) announceReads(ops []op) {
-	tx, is := t.tx.(store.Expecter)
-	if !is {
+	tx, ok := t.tx.expecter()
+	if !ok {
 		return
 	}
 	if t.wants.expectPauses || len(t.wants.workflows) > 0 { // tasks that the engine runs itself

@@ -54,19 +54,18 @@ func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definit
 	return nil
 }
 
-// writeWindows writes the windows that have changed.
-func (t *transaction) writeWindows(ctx context.Context) error {
+// writeWindows adds the windows that have changed to what is written.
+func (t *transaction) writeWindows() {
 	if len(t.changes.windows) == 0 {
-		return nil
+		return
 	}
-	var all []store.Window
+	rows := t.changes.add()
 	for key := range t.changes.windows {
-		all = append(all, t.loaded.windows[key])
+		rows.Windows = append(rows.Windows, t.loaded.windows[key])
 	}
-	slices.SortFunc(all, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
+	slices.SortFunc(rows.Windows, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	t.changes.windows, t.effects.windowOpened = nil, true
 	t.effects.addFailpoint(failpoint.WindowKept)
-	return t.tx.Apply(ctx, store.Delta{Windows: all})
 }
 
 // closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
@@ -205,9 +204,6 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
 			return err
 		}
-		if err := t.flush(ctx); err != nil { // the same transaction may have held a signal in it
-			return err
-		}
 		found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
 		now, is := found[w.WindowKey]
 		if err != nil || !is || !sameWindow(now, w) {
@@ -221,7 +217,9 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 			return t.postponeWindow(ctx, w)
 		}
 		delete(t.loaded.windows, w.WindowKey)
-		return t.tx.Apply(ctx, store.Delta{DroppedWindows: []store.WindowKey{w.WindowKey}})
+		rows := t.changes.add()
+		rows.DroppedWindows = append(rows.DroppedWindows, w.WindowKey)
+		return nil
 	})
 }
 
@@ -236,7 +234,9 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 		return err
 	}
 	now.Wake = t.now.Add(windowsAside)
-	return t.tx.Apply(ctx, store.Delta{Windows: []store.Window{now}})
+	rows := t.changes.add()
+	rows.Windows = append(rows.Windows, now)
+	return nil
 }
 
 // sameWindow reports whether a window is the one that was read before. It may hold more signals by now: a window that
@@ -320,10 +320,6 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return nil, err
 	}
-	// The same transaction may have held a signal in the window before.
-	if err := t.flush(ctx); err != nil {
-		return nil, err
-	}
 	found, err := t.tx.Windows(ctx, []store.WindowKey{key})
 	now, is := found[key]
 	if err != nil || !is || now.Wake.After(t.now) {
@@ -354,11 +350,12 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	}
 	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
 	// What this transaction holds after that joins the rest, or opens a window of its own.
-	t.changes.closed = append(t.changes.closed, c)
+	rows := t.changes.add()
+	rows.Closed = append(rows.Closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
 	delete(t.loaded.windows, key)
 	t.effects.windowOpened = t.effects.windowOpened || c.Rest != nil
-	return led, t.flush(ctx)
+	return led, nil
 }
 
 // begins reports whether what a window holds begins with the signals that were read.

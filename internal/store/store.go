@@ -64,6 +64,14 @@ type Prober interface {
 
 // Tx is one read-write transaction of the engine. It is used by one goroutine.
 type Tx interface {
+	Access
+	// Apply writes a decision. It may be called several times; later calls see the effects of earlier ones. It returns
+	// ErrConflict if a row is not as its draft's Before says.
+	Apply(ctx context.Context, d Delta) error
+}
+
+// Access is a transaction without Apply: it loads and locks rows, and writes those that no Delta has, such as sessions and names.
+type Access interface {
 	// Now is the database's clock. It is read once, and again after the transaction has waited for locks and after LockWorkflows, so that no
 	// time that the transaction writes is earlier than one that it has read.
 	Now(ctx context.Context) (time.Time, error)
@@ -91,9 +99,6 @@ type Tx interface {
 	Reruns
 	Cache
 	Cleaning
-	// Apply writes a decision. It may be called several times; later calls see the effects of earlier ones. It returns
-	// ErrConflict if a row is not as its draft's Before says.
-	Apply(ctx context.Context, d Delta) error
 }
 
 // Delta is what a decision changes.
