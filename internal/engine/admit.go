@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/admission"
-	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -29,7 +28,7 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	if err := t.loadMeters(ctx, drafts); err != nil {
 		return err
 	}
-	if err := t.loadQuestions(ctx, drafts); err != nil {
+	if err := t.prepareBegin(ctx, drafts); err != nil {
 		return err
 	}
 	for _, d := range drafts {
@@ -141,34 +140,9 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 		return err
 	}
 	if d.Kind.ByEngine() {
-		return t.startByEngine(ctx, d)
+		return t.e.engineKind(d.Kind).begin(t, ctx, d)
 	}
 	t.dispatch.queued[d.Queue]++
-	return nil
-}
-
-// startByEngine carries out the start of an execution that the engine runs itself, by its kind: a workflow takes its
-// first step, a sleep is timed, a question is asked.
-func (t *transaction) startByEngine(ctx context.Context, d *flow.Draft) error {
-	switch d.Kind {
-	case flow.KindWorkflow:
-		t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true
-	case flow.KindSleep:
-		pause, err := requests.SleepOf(d.Payload())
-		if err != nil {
-			return t.failInvalid(d, err)
-		}
-		d.WakeAgainAt(t.now.Add(pause))
-	case flow.KindRerun:
-		if _, _, err := rerunOf(d.Payload()); err != nil {
-			return t.failInvalid(d, err)
-		}
-		d.WakeAgainAt(t.now)
-	case flow.KindAsk:
-		return t.ask(ctx, d)
-	case flow.KindWait:
-		return t.await(ctx, d)
-	}
 	return nil
 }
 
@@ -263,10 +237,7 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 // admitHeads schedules executions from the head of a line.
 func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Execution) error {
 	ds := t.adopt(xs)
-	if err := t.loadPayloads(ctx, ds); err != nil {
-		return err
-	}
-	if err := t.loadQuestions(ctx, ds); err != nil {
+	if err := t.prepareBegin(ctx, ds); err != nil {
 		return err
 	}
 	t.budget.spend(len(ds), 0)

@@ -112,7 +112,7 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 }
 
 // checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
-func (e *Engine) checkQuestion(payload json.RawMessage, root string) error {
+func (e *Engine) checkQuestion(_ context.Context, payload json.RawMessage, root string) error {
 	_, _, err := e.questions.Read(payload)
 	return problemsBeneath(root, err)
 }
@@ -132,11 +132,6 @@ func problemsBeneath(root string, err error) error {
 		v.Problems = append(v.Problems, problem.Problem{Path: path, Value: p.Value, Message: p.Message, Fix: p.Fix})
 	}
 	return v
-}
-
-// failInvalid fails an execution that the engine runs itself and whose payload asks for what cannot be done.
-func (t *transaction) failInvalid(d *flow.Draft, why error) error {
-	return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: why.Error()}}, t.now, 0)
 }
 
 // answered ends an execution with the answer to its question.
@@ -189,9 +184,9 @@ func (t *transaction) openInquiry(ctx context.Context, id flow.ID) (*flow.Inquir
 	return i, nil
 }
 
-// noteLeft notes an execution that has been written and asked before, or in this transaction, and now does not wait.
-func (q *inquiries) noteLeft(d *flow.Draft) {
-	if d.Kind == flow.KindAsk && d.Place != flow.Held && (d.Before.Place == flow.Held || q.of[d.ID] != nil) {
+// wroteAsk notes an execution that asked before, or in this transaction, and now does not wait.
+func (t *transaction) wroteAsk(d *flow.Draft) {
+	if q := &t.inquiries; d.Place != flow.Held && (d.Before.Place == flow.Held || q.of[d.ID] != nil) {
 		q.left = append(q.left, d)
 	}
 }

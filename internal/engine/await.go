@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,11 +55,12 @@ func (k *waits) write(w flow.Wait) {
 	k.put[w.Execution] = w
 }
 
-// noteLeft notes an execution that has been written, and waited before or in this transaction: unless it has taken a signal its wait goes.
-func (k *waits) noteLeft(d *flow.Draft) {
-	if d.Kind != flow.KindWait || d.Place == flow.Held {
+// wroteWait drops the wait of an execution that waited before, or in this transaction, and does not any more, unless it has taken a signal.
+func (t *transaction) wroteWait(d *flow.Draft) {
+	if d.Place == flow.Held {
 		return
 	}
+	k := &t.waits
 	w, here := k.put[d.ID]
 	if w.Signal != 0 || !here && d.Before.Place != flow.Held {
 		return
@@ -124,7 +126,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 }
 
 // checkAwaited says what is wrong with a wait before it is stored; paths in it begin with root.
-func (e *Engine) checkAwaited(ctx context.Context, payload []byte, root string) error {
+func (e *Engine) checkAwaited(ctx context.Context, payload json.RawMessage, root string) error {
 	p, err := e.awaited.Read(payload)
 	if err != nil {
 		return problemsBeneath(root, err)

@@ -106,10 +106,24 @@ func rerunOf(payload json.RawMessage) (of flow.ID, o RerunOptions, err error) {
 	return of, o, nil
 }
 
+func checkRerun(_ *Engine, _ context.Context, payload json.RawMessage, field string) error {
+	_, _, err := rerunOf(payload)
+	return invalidPayload(field, err)
+}
+
+func (t *transaction) beginRerun(_ context.Context, d *flow.Draft) error {
+	if _, _, err := rerunOf(d.Payload()); err != nil {
+		return t.failInvalid(d, err)
+	}
+	d.WakeAgainAt(t.now)
+	return nil
+}
+
 // carryRerun hands a rerun over to be carried out.
-func (t *transaction) carryRerun(d *flow.Draft) {
+func (t *transaction) carryRerun(_ context.Context, d *flow.Draft) error {
 	d.WakeAgainAt(t.now.Add(carryAgain))
 	t.effects.reruns = append(t.effects.reruns, d.ID)
+	return nil
 }
 
 // carryReruns carries out what the sweep hands over, until ctx ends.

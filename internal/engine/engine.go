@@ -89,7 +89,8 @@ type Engine struct {
 	schedules    *schedules
 	rules        *rules
 	pauses       *pauses
-	defining     oneAtATime // calls that write definitions or switches
+	defining     oneAtATime   // calls that write definitions or switches
+	kinds        []engineKind // that it runs itself
 	questions    definition.Questions
 	awaited      definition.Waits
 	meets        meetings
@@ -171,6 +172,7 @@ func New(o Options) (*Engine, error) {
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),
+		kinds:         engineKinds(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),

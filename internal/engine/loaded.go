@@ -104,7 +104,7 @@ func (t *transaction) needPayload(ctx context.Context, d *flow.Draft) error {
 func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error {
 	var ids []flow.ID
 	for _, d := range ds {
-		if d.Kind.ByEngine() && d.Kind != flow.KindWorkflow && d.Payload() == nil {
+		if d.Kind.ByEngine() && d.Kind != flow.KindWorkflow && !d.New && d.Payload() == nil {
 			ids = append(ids, d.ID)
 		}
 	}

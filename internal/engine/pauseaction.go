@@ -133,10 +133,7 @@ func (t *transaction) putBack(ctx context.Context, lanes []string) (more bool, e
 
 // beginAll begins what the engine runs itself and was held back.
 func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
-	if err := t.loadPayloads(ctx, ds); err != nil {
-		return err
-	}
-	if err := t.loadQuestions(ctx, ds); err != nil {
+	if err := t.prepareBegin(ctx, ds); err != nil {
 		return err
 	}
 	for _, d := range ds {
@@ -144,7 +141,7 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 			if err := d.Begin(t.now); err != nil {
 				return err
 			}
-			return t.startByEngine(ctx, d)
+			return t.e.engineKind(d.Kind).begin(t, ctx, d)
 		})
 		if err != nil {
 			return err

@@ -318,16 +318,6 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 // the same one.
 func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
-		var err error
-		switch kind {
-		case flow.KindSleep:
-			_, err = requests.SleepOf(s.Input)
-		case flow.KindRerun:
-			_, _, err = rerunOf(s.Input)
-		}
-		if err != nil {
-			return flow.Request{}, fault.New("input", "", err.Error(), "")
-		}
 		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
 	}
 	name, wanted, alias, err := definition.SplitAction(s.Action)
@@ -361,11 +351,8 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 
 // checkPayload says what is wrong with the payload of a built-in kind; field is where it was given.
 func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.RawMessage, field string) (err error) {
-	switch kind {
-	case flow.KindAsk:
-		err = e.checkQuestion(payload, field)
-	case flow.KindWait:
-		err = e.checkAwaited(ctx, payload, field)
+	if check := e.engineKind(kind).check; check != nil {
+		err = check(e, ctx, payload, field)
 	}
 	if err != nil || e.opts.Validate == nil || !kind.AdHoc() {
 		return err

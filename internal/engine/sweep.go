@@ -171,9 +171,6 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 			return err
 		}
 	}
-	if err := t.loadPayloads(ctx, starting); err != nil {
-		return err
-	}
 	return t.admit(ctx, starting)
 }
 
@@ -201,7 +198,7 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	}
 	switch {
 	case d.Place == flow.Held && d.Kind.ByEngine() && d.Kind != flow.KindWorkflow && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = t.wakeByKind(ctx, d)
+		err = t.e.engineKind(d.Kind).wake(t, ctx, d)
 	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:
@@ -224,21 +221,6 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	}
 	t.cancelled(d)
 	return false, err
-}
-
-// wakeByKind goes on with an execution that the engine runs itself, and that is no workflow, at its WakeAt.
-func (t *transaction) wakeByKind(ctx context.Context, d *flow.Draft) error {
-	switch d.Kind {
-	case flow.KindSleep:
-		return d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
-	case flow.KindRerun:
-		t.carryRerun(d)
-	case flow.KindAsk:
-		return t.remind(ctx, d)
-	case flow.KindWait:
-		return t.endWait(ctx, d)
-	}
-	return nil
 }
 
 // passedBefore reports whether a deadline of an execution that the engine runs itself came before a moment.

@@ -282,8 +282,9 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
-		t.inquiries.noteLeft(d)
-		t.waits.noteLeft(d)
+		if written := t.e.engineKind(d.Kind).written; written != nil {
+			written(t, d)
+		}
 		seen := *d
 		t.effects.wrote(&seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
