@@ -43,6 +43,14 @@ func (t *transaction) advance(ctx context.Context) error {
 	return nil
 }
 
+// advanceDue is advance where some workflow is to take a step, and reports whether there was one.
+func (t *transaction) advanceDue(ctx context.Context) (bool, error) {
+	if len(t.workflows.due) == 0 {
+		return false, nil
+	}
+	return true, t.advance(ctx)
+}
+
 // advanceOne lets one workflow take its next step. l is what the store told of it; nil: the transaction knows it.
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.ClearAside()

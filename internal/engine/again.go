@@ -31,12 +31,8 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		}
 	}
 	if x.Kind == flow.KindWorkflow {
-		def, _, err := e.catalog.Get(ctx, x.Action, x.Version)
-		if err != nil {
+		if _, _, err := e.catalog.Get(ctx, x.Action, x.Version); err != nil {
 			return Submitted{}, fmt.Errorf("load its definition: %w", err)
-		}
-		if def.Workflow == nil {
-			return Submitted{}, noWorkflow(x, x.Version)
 		}
 	}
 	r := x.Request

@@ -70,16 +70,24 @@ func (t *transaction) wroteWait(d *flow.Draft) {
 }
 
 // writeWaits adds what was decided about waits to what is written.
-func (t *transaction) writeWaits() {
+func (t *transaction) writeWaits(context.Context) error {
 	k := &t.waits
 	if len(k.put)+len(k.drop)+len(k.unmet)+len(k.met) == 0 {
-		return
+		return nil
 	}
 	if len(k.put)+len(k.drop) > 0 {
 		t.effects.addFailpoint(failpoint.WaitKept)
 	}
 	rows := t.changes.add()
 	rows.Waits, rows.DroppedWaits, rows.Unmet, rows.Met = slices.Collect(maps.Values(k.put)), k.drop, k.unmet, k.met
+	return nil
+}
+
+// tellMeetings wakes what brings waits and signals together where a committed transaction has some for it.
+func (e *Engine) tellMeetings(t *transaction) {
+	if t.waits.begun || len(t.waits.unmet) > 0 {
+		signal(e.meetings)
+	}
 }
 
 // noteUnmet notes that open waits are to be asked about a signal that is kept, if executions can wait for its trigger.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -106,14 +107,18 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	return nil
 }
 
-// outcomesToKeep are the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
+// keepOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
 // are removed with the execution that left them.
-func outcomesToKeep(drafts []*flow.Draft) (all []store.Kept) {
-	for _, d := range drafts {
-		if d.Cache == nil || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
+func (t *transaction) keepOutcomes(context.Context) error {
+	for i, d := range t.changes.drafts {
+		if d.Cache == nil || !d.Ended() || t.deferred(d) || slices.Contains(t.changes.drafts[:i], d) {
 			continue
 		}
-		all = append(all, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})
+		if d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
+			continue
+		}
+		rows := t.changes.add()
+		rows.Kept = append(rows.Kept, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})
 	}
-	return all
+	return nil
 }

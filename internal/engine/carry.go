@@ -126,6 +126,9 @@ func (t *transaction) carryRerun(_ context.Context, d *flow.Draft) error {
 	return nil
 }
 
+// carryCommitted hands over what a committed transaction has made due.
+func (e *Engine) carryCommitted(t *transaction) { e.reruns.add(t.effects.reruns) }
+
 // carryReruns carries out what the sweep hands over, until ctx ends.
 func (e *Engine) carryReruns(ctx context.Context) {
 	var wg sync.WaitGroup

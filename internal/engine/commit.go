@@ -265,60 +265,29 @@ func (e *Engine) outcomeUnknown() {
 	e.dueAt(time.Now())
 }
 
-// afterCommit does what may happen only after the commit: it wakes the goroutines that watch executions, signals
-// sessions for which there are orders, and notes the earliest moment at which something becomes due.
-func (e *Engine) afterCommit(t *transaction) {
-	for _, r := range t.loaded.definitions {
-		e.catalog.Remember(r)
-	}
-	var due time.Time
-	for _, d := range t.effects.written {
-		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
-			due = w
-		}
-		if d.State.Cancel != nil && !d.Owner.IsZero() {
-			e.sessions.order(d.Owner)
-		}
-	}
+// tellExecutions tells of the executions that a committed transaction has written: watchers, figures, the log, and the sweep, which is
+// woken at the earliest moment at which something becomes due.
+func (e *Engine) tellExecutions(t *transaction) {
 	for _, d := range t.effects.aside {
 		if a := d.Aside; a != nil { // else it was taken up again in the same transaction
 			e.counters.aside.Add(1)
 			e.opts.Log.Error("an execution was put aside: a decision about it was refused", telemetry.Execution, d.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
 		}
 	}
-	for key, d := range t.effects.schedules {
-		e.schedules.keep(key, d)
-	}
-	for _, source := range t.effects.emitted {
-		e.counters.emitted(source)
-	}
-	if len(t.effects.emitted) > 0 {
-		e.watch.wakeAll()
-	}
-	if t.effects.windowOpened {
-		signal(e.rules.windowOpened)
-	}
-	if len(t.effects.receiversGone) > 0 {
-		signal(e.rules.reread)
-	}
-	e.reruns.add(t.effects.reruns)
-	if t.effects.newSignals {
-		e.rules.wakeMatching()
-	}
-	e.handInFollowUps(t)
 	e.recordTakenBack(t)
-	e.writtenLanes(t)
-	e.pauses.keep(t.dispatch.pauses)
 	for i, n := range t.effects.ended {
 		e.counters.ended[i].Add(n)
-	}
-	if t.waits.begun || len(t.waits.unmet) > 0 {
-		signal(e.meetings)
 	}
 	if n := e.watch.changed(t.effects.written); n > 0 {
 		e.mu.Lock()
 		e.batcher.wokenWaiters += n
 		e.mu.Unlock()
+	}
+	var due time.Time
+	for _, d := range t.effects.written {
+		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
+			due = w
+		}
 	}
 	if !due.IsZero() {
 		e.dueAt(due)

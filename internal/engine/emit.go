@@ -370,3 +370,16 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	t.effects.addFailpoint(failpoint.SignalKept)
 	return nil
 }
+
+// tellEmitted counts the signals of a committed transaction, and wakes what waits for some.
+func (e *Engine) tellEmitted(t *transaction) {
+	for _, source := range t.effects.emitted {
+		e.counters.emitted(source)
+	}
+	if len(t.effects.emitted) > 0 {
+		e.watch.wakeAll()
+	}
+	if t.effects.newSignals {
+		e.rules.wakeMatching()
+	}
+}

@@ -91,6 +91,7 @@ type Engine struct {
 	pauses       *pauses
 	defining     oneAtATime   // calls that write definitions or switches
 	kinds        []engineKind // that it runs itself
+	modules      []module
 	questions    definition.Questions
 	awaited      definition.Waits
 	meets        meetings
@@ -173,6 +174,7 @@ func New(o Options) (*Engine, error) {
 		watch:         newWatchers(),
 		distributions: newDistributions(),
 		kinds:         engineKinds(),
+		modules:       modules(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),

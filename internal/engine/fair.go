@@ -107,10 +107,10 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 }
 
 // writeShares adds the shares that have changed to what is written.
-func (t *transaction) writeShares() {
+func (t *transaction) writeShares(context.Context) error {
 	s := &t.shares
 	if len(s.written)+len(s.emptied) == 0 {
-		return
+		return nil
 	}
 	rows := t.changes.add()
 	for key := range s.emptied {
@@ -121,4 +121,5 @@ func (t *transaction) writeShares() {
 	}
 	clear(s.written)
 	clear(s.emptied)
+	return nil
 }

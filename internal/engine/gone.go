@@ -18,11 +18,11 @@ func receiverGone(d *flow.Draft) bool {
 
 // pauseGone pauses the rules whose webhooks' receivers have answered 410, in the transaction that records these ends. A rule that was
 // resumed, or applied anew, after the webhook was begun goes on: it may have another receiver by now.
-func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) bool) error {
+func (t *transaction) pauseGone(ctx context.Context) error {
 	var hooks []*flow.Draft
 	var names []string
 	for _, d := range t.changes.drafts {
-		if deferred(d) || !receiverGone(d) || t.effects.receiversGone[d.ID] {
+		if t.deferred(d) || !receiverGone(d) || t.effects.receiversGone[d.ID] {
 			continue
 		}
 		if t.effects.receiversGone == nil {
@@ -55,4 +55,11 @@ func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) 
 		found[rulePrefix+name] = k
 	}
 	return nil
+}
+
+// rereadPaused has the rules read again of which a committed transaction may have paused some.
+func (e *Engine) rereadPaused(t *transaction) {
+	if len(t.effects.receiversGone) > 0 {
+		signal(e.rules.reread)
+	}
 }

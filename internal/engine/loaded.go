@@ -182,3 +182,10 @@ func (t *transaction) holdUploads(id flow.ID, sums []blob.Sum) {
 		}
 	}
 }
+
+// rememberDefinitions keeps what a committed transaction has read of definitions.
+func (e *Engine) rememberDefinitions(t *transaction) {
+	for _, r := range t.loaded.definitions {
+		e.catalog.Remember(r)
+	}
+}

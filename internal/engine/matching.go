@@ -48,13 +48,13 @@ type endError struct {
 // recordEnds keeps a signal for each execution that ends with this write and about whose end some rule may be, so that the signal is
 // there exactly when the end is. The rules are asked about it in a transaction of its own: what follows from an end never keeps it from
 // being recorded. Where no rule is about ends that costs two comparisons for each end.
-func (t *transaction) recordEnds(ctx context.Context, deferred func(*flow.Draft) bool) error {
+func (t *transaction) recordEnds(ctx context.Context) error {
 	set := t.e.rules.current.Load()
 	if set == nil || !set.ListensToEnds() {
 		return nil
 	}
 	for _, d := range t.changes.drafts {
-		if d.Ended() && d.Parent.IsZero() && !deferred(d) && set.ListensToEnd(&d.Request, d.Stage) {
+		if d.Ended() && d.Parent.IsZero() && !t.deferred(d) && set.ListensToEnd(&d.Request, d.Stage) {
 			if err := t.recordEnd(ctx, d, set.Generation); err != nil {
 				return err
 			}
@@ -83,23 +83,10 @@ func (t *transaction) recordEnd(ctx context.Context, d *flow.Draft, generation i
 // matchSignals asks the rules about signals that were kept as new: at once about those of this replica, and when watchPending tells about
 // those of servers that have ended meanwhile.
 func (e *Engine) matchSignals(ctx context.Context) {
-	for {
+	e.repeat(ctx, "asking the rules about new signals", newAgain, e.rules.wake, func(ctx context.Context) (time.Duration, error) {
 		more, err := e.matchNew(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		pause := idleAtMost
-		if err != nil {
-			pause = newAgain
-			e.opts.Log.Error("asking the rules about new signals failed; it will be tried again", telemetry.Err, err)
-		}
-		if more && err == nil {
-			continue
-		}
-		if !sleep(ctx, e.jittered(pause), e.rules.wake) {
-			return
-		}
-	}
+		return e.jittered(idleUnless(more)), err
+	})
 }
 
 // matching is a new signal, and what the rules of its generation make of it.

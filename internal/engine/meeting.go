@@ -12,27 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // meetWaits brings signals and waits together: those that this replica has committed at once, and those that others have left.
 func (e *Engine) meetWaits(ctx context.Context) {
-	for {
+	e.repeat(ctx, "looking for waits that new signals fit", meetAgain, e.meetings, func(ctx context.Context) (time.Duration, error) {
 		more, err := e.meet(ctx)
-		pause := idleAtMost
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			pause = meetAgain
-			e.opts.Log.Error("looking for waits that new signals fit failed; it will be tried again", telemetry.Err, err)
-		case more:
-			continue
-		}
-		if !sleep(ctx, pause, e.meetings) {
-			return
-		}
-	}
+		return idleUnless(more), err
+	})
 }
 
 // meetings is what the loop knows of waits and signals that take long.

@@ -47,6 +47,9 @@ func (p *pauses) keep(s *pauseSet) {
 	}
 }
 
+// keepPauses takes over the pauses that a committed transaction has read.
+func (e *Engine) keepPauses(t *transaction) { e.pauses.keep(t.dispatch.pauses) }
+
 // pauseSet is what is paused as of a generation. It does not change. The zero value is of nothing.
 type pauseSet struct {
 	generation int64

@@ -41,19 +41,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 		return
 	}
 	p := newPurger(e, e.opts.Retention)
-	for {
-		pause, err := p.next(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
-			pause = e.jittered(p.rest.next(true))
-		}
-		if !sleep(ctx, pause, nil) {
-			return
-		}
-	}
+	e.repeat(ctx, "removing old executions", purgePause(e.opts.Retention), nil, p.next)
 }
 
 // purgePause is the pause between two walks of a retention.
@@ -167,6 +155,9 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 
 // sweepUploads removes, now and then, uploads that nothing keeps.
 func (e *Engine) sweepUploads(ctx context.Context) {
+	if e.opts.Blobs == nil {
+		return
+	}
 	rest := newTidying(purgeEvery, tidyAtMost)
 	for pause := rest.least; ; {
 		if !sleep(ctx, e.jittered(pause), nil) {

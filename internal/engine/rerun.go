@@ -167,9 +167,6 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
 	}
-	if def.Workflow == nil {
-		return r, nil, noWorkflow(x, r.Version)
-	}
 	if err := o.check(); err != nil {
 		return r, plan, err
 	}
@@ -184,13 +181,6 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 		r.Rerun = &part
 	}
 	return r, plan, e.stillKept(ctx, x)
-}
-
-// noWorkflow refuses to run a workflow again whose definition here has no tasks: an earlier version has brought it here from an
-// archive, and under that name and version there is an action here.
-func noWorkflow(x *flow.Execution, version int) error {
-	return fault.New("id", x.ID.String(), fmt.Sprintf("the execution is a workflow, and %s here is none", catalog.VersionKey(x.Action, version)),
-		"register its workflow under that name: pawl apply; then rerun it with that one: pawl rerun "+x.ID.String()+" --definition latest")
 }
 
 // stillKept refuses an original that retention may be removing: its tasks go one after the other, and those that are gone look like tasks

@@ -128,9 +128,6 @@ func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Reque
 	if err != nil {
 		return fmt.Errorf("load the definition of its workflow: %w", err)
 	}
-	if def.Workflow == nil { // as for noWorkflow
-		return nil
-	}
 	if t := def.Workflow.Task(x.Task); t != nil && t.Repeat != nil && t.Settings.TotalTimeout != 0 {
 		r.TotalTimeout = t.Settings.TotalTimeout
 	}

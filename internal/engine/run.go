@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -63,23 +62,6 @@ func (e *Engine) Closed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closed
-}
-
-// Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. A caller that needs to decide the
-// order in which they begin, as a simulation does, calls Start and runs them itself.
-func (e *Engine) Loops() []func(context.Context) {
-	var all []func(context.Context)
-	for range e.opts.Committers {
-		all = append(all, e.commitLoop)
-	}
-	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.sweepOutdated, e.meetWaits, e.watchPauses, e.carryReruns, e.watchRules, e.matchSignals, e.closeWindows, e.watchPending)
-	if e.opts.Blobs != nil {
-		all = append(all, e.sweepUploads)
-	}
-	if sweeper, ok := e.opts.Blobs.(blob.Sweeper); ok {
-		all = append(all, func(ctx context.Context) { e.sweepBlobs(ctx, sweeper) })
-	}
-	return append(all, e.watchPeers)
 }
 
 // Start brings back what an earlier life of this process left. Run does it first.

@@ -466,3 +466,10 @@ func scheduleKey(d *definition.Definition) string {
 	}
 	return ""
 }
+
+// keepSchedules keeps the documents of schedules that a committed transaction has read.
+func (e *Engine) keepSchedules(t *transaction) {
+	for key, d := range t.effects.schedules {
+		e.schedules.keep(key, d)
+	}
+}

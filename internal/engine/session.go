@@ -379,3 +379,12 @@ func sessionError(err error) error {
 	}
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 }
+
+// tellSessions tells the sessions for which a committed transaction has orders.
+func (e *Engine) tellSessions(t *transaction) {
+	for _, d := range t.effects.written {
+		if d.State.Cancel != nil && !d.Owner.IsZero() {
+			e.sessions.order(d.Owner)
+		}
+	}
+}

@@ -230,7 +230,11 @@ func passedBefore(d *flow.Draft, at time.Time) bool {
 }
 
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
-func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
+func (e *Engine) sweepBlobs(ctx context.Context) {
+	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
+	if !ok {
+		return
+	}
 	for {
 		if !sleep(ctx, e.jittered(purgeEvery), nil) {
 			return

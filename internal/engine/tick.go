@@ -40,19 +40,10 @@ type tickClock struct {
 // twice is the key of its tick. The server that changes a schedule looks at once, the others when watchPending tells them.
 func (e *Engine) sweepSchedules(ctx context.Context) {
 	var clock tickClock
-	for {
+	e.repeat(ctx, "firing schedules", schedulesAgain, e.schedules.wake, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.fireDue(ctx, &clock)
-		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
-			pause = schedulesAgain
-		}
-		if !sleep(ctx, min(max(pause, time.Millisecond), idleAtMost), e.schedules.wake) {
-			return
-		}
-	}
+		return min(max(pause, time.Millisecond), idleAtMost), err
+	})
 }
 
 // fireDue decides about the schedules that are due, and returns how long it is until the next one is. Where nothing is due soon

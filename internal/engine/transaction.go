@@ -47,8 +47,9 @@ type transaction struct {
 	costliest costliest
 
 	budget    budget
-	postpones bool          // what follows from the requests is left to later transactions
-	requested requestedWork // what the requests themselves ask for, where what follows is postponed
+	deferred  func(*flow.Draft) bool // by the write that is under way: see flushExcept
+	postpones bool                   // what follows from the requests is left to later transactions
+	requested requestedWork          // what the requests themselves ask for, where what follows is postponed
 	// leavesKeys is set in all transactions but those of follow-ups, to which the lines of contended keys are left: callers would wait for
 	// the locks.
 	leavesKeys bool
@@ -148,12 +149,6 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	return inOrder(ctx, t.claimWaiting, t.followThrough, t.claimQueued, t.claimLate, t.flush, t.atEnd, t.flush)
 }
 
-// atEnd decides about questions and waits, once nothing else is decided about their executions.
-func (t *transaction) atEnd(ctx context.Context) error {
-	t.writeWaits()
-	return t.writeInquiries(ctx)
-}
-
 // inOrder takes steps until one fails.
 func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
@@ -211,17 +206,7 @@ func (t *transaction) followThrough(ctx context.Context) error {
 		if err := t.flushExcept(ctx, t.beforeFirstStep); err != nil {
 			return err
 		}
-		again, err := t.admitLines(ctx)
-		if err != nil {
-			return err
-		}
-		if again {
-			continue
-		}
-		if len(t.workflows.due) == 0 {
-			return nil
-		}
-		if err := t.advance(ctx); err != nil {
+		if more, err := t.follow(ctx); err != nil || !more {
 			return err
 		}
 	}
@@ -262,19 +247,14 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 			t.keys.flushed(d)
 		}
 	}
-	if err := t.recordEnds(ctx, deferred); err != nil {
+	t.deferred = deferred
+	if err := t.hooks(ctx, func(m *module) hook { return m.beforeWrite }); err != nil {
 		return err
 	}
-	if err := t.pauseGone(ctx, deferred); err != nil {
-		return err
-	}
-	t.writeShares()
-	t.writeWindows()
 	delta, some := t.changes.take(deferred, t.draft)
 	if !some {
 		return nil
 	}
-	delta.Kept = outcomesToKeep(delta.Drafts)
 	if err := t.store.Apply(ctx, delta); err != nil {
 		return err
 	}

@@ -166,17 +166,22 @@ func (v *view) LockEnforcement(ctx context.Context, number int64, rule string) (
 	return v.Access.LockEnforcement(ctx, number, rule)
 }
 
+func (v *view) wroteWindows(ctx context.Context) error {
+	if err := v.t.writeWindows(ctx); err != nil {
+		return err
+	}
+	return v.t.writeRows(ctx, ofEnforcements)
+}
+
 func (v *view) Windows(ctx context.Context, keys []store.WindowKey) (map[store.WindowKey]store.Window, error) {
-	v.t.writeWindows()
-	if err := v.t.writeRows(ctx, ofEnforcements); err != nil {
+	if err := v.wroteWindows(ctx); err != nil {
 		return nil, err
 	}
 	return v.Access.Windows(ctx, keys)
 }
 
 func (v *view) HeldIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
-	v.t.writeWindows()
-	if err := v.t.writeRows(ctx, ofEnforcements); err != nil {
+	if err := v.wroteWindows(ctx); err != nil {
 		return nil, err
 	}
 	return v.Access.HeldIn(ctx, key, n)

@@ -54,10 +54,17 @@ func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definit
 	return nil
 }
 
+// tellWindows wakes what closes windows where one may close earlier than was known.
+func (e *Engine) tellWindows(t *transaction) {
+	if t.effects.windowOpened {
+		signal(e.rules.windowOpened)
+	}
+}
+
 // writeWindows adds the windows that have changed to what is written.
-func (t *transaction) writeWindows() {
+func (t *transaction) writeWindows(context.Context) error {
 	if len(t.changes.windows) == 0 {
-		return
+		return nil
 	}
 	rows := t.changes.add()
 	for key := range t.changes.windows {
@@ -66,24 +73,16 @@ func (t *transaction) writeWindows() {
 	slices.SortFunc(rows.Windows, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	t.changes.windows, t.effects.windowOpened = nil, true
 	t.effects.addFailpoint(failpoint.WindowKept)
+	return nil
 }
 
 // closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
 // looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
 func (e *Engine) closeWindows(ctx context.Context) {
-	for {
+	e.repeat(ctx, "closing the windows of rules", windowsAgain, e.rules.windowOpened, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.closeDue(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			e.opts.Log.Error("closing the windows of rules failed; it will be tried again", telemetry.Err, err)
-			pause = windowsAgain
-		}
-		if !sleep(ctx, min(max(pause, time.Millisecond), idleAtMost), e.rules.windowOpened) {
-			return
-		}
-	}
+		return min(max(pause, time.Millisecond), idleAtMost), err
+	})
 }
 
 // closeDue closes the windows that are due, and returns how long it is until the next one is. Where there is none it costs one look at
