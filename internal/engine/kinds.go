@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// engineKind is how the engine itself runs the executions of one kind. Functions that the kind does not need are nil. A kind has a row here,
-// and a file of its own with these functions where they are more than a few lines.
+// engineKind is how the engine itself runs the executions of one kind. Functions that the kind does not need are nil. Where they are more
+// than a few lines they have a file of their own.
 type engineKind struct {
 	kind flow.Kind
 	// check says what is wrong with a payload before it is stored; field is where the payload was given.
@@ -28,37 +28,21 @@ type engineKind struct {
 // engineKinds are the kinds that the engine runs itself: those with byEngine in package flow. (Not a variable: begin leads back to it.)
 func engineKinds() []engineKind {
 	return []engineKind{
+		// advance.go, step.go
+		{kind: flow.KindWorkflow, begin: (*transaction).beginWorkflow},
+		{kind: flow.KindSleep, check: checkSleep, begin: (*transaction).beginSleep, wake: (*transaction).endSleep},
+		// ask.go
 		{
-			kind:  flow.KindWorkflow, // advance.go, step.go
-			begin: (*transaction).beginWorkflow,
+			kind: flow.KindAsk, check: (*Engine).checkQuestion, load: (*transaction).loadQuestions,
+			begin: (*transaction).ask, wake: (*transaction).remind, written: (*transaction).wroteAsk,
 		},
+		// await.go, look.go, meeting.go
 		{
-			kind:  flow.KindSleep,
-			check: checkSleep,
-			begin: (*transaction).beginSleep,
-			wake:  (*transaction).endSleep,
+			kind: flow.KindWait, check: (*Engine).checkAwaited,
+			begin: (*transaction).await, wake: (*transaction).endWait, written: (*transaction).wroteWait,
 		},
-		{
-			kind:    flow.KindAsk, // ask.go
-			check:   (*Engine).checkQuestion,
-			load:    (*transaction).loadQuestions,
-			begin:   (*transaction).ask,
-			wake:    (*transaction).remind,
-			written: (*transaction).wroteAsk,
-		},
-		{
-			kind:    flow.KindWait, // await.go, meeting.go
-			check:   (*Engine).checkAwaited,
-			begin:   (*transaction).await,
-			wake:    (*transaction).endWait,
-			written: (*transaction).wroteWait,
-		},
-		{
-			kind:  flow.KindRerun, // carry.go
-			check: checkRerun,
-			begin: (*transaction).beginRerun,
-			wake:  (*transaction).carryRerun,
-		},
+		// carry.go
+		{kind: flow.KindRerun, check: checkRerun, begin: (*transaction).beginRerun, wake: (*transaction).carryRerun},
 	}
 }
 

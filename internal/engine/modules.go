@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// module is one capability of the engine: what it adds to each transaction, and which loops it runs. Functions that it does not need are nil.
+// module is one capability of the engine: what it adds to each transaction, and which loops it runs. Functions that it does not need are
+// nil.
 type module struct {
 	name string
 	// beforeWrite decides what belongs to the executions that are about to be written, which are those for which t.deferred is false, and
@@ -41,7 +42,10 @@ func modules() []module {
 		{name: "sessions", committed: (*Engine).tellSessions, loops: []loop{(*Engine).sweepSessions}},
 		{name: "retention", loops: []loop{(*Engine).sweepFinished, (*Engine).sweepOutdated, (*Engine).sweepUploads, (*Engine).sweepBlobs}},
 		{name: "schedules", committed: (*Engine).keepSchedules, loops: []loop{(*Engine).sweepSchedules}},
-		{name: "signals", beforeWrite: (*transaction).recordEnds, committed: (*Engine).tellEmitted, loops: []loop{(*Engine).sweepSignals, (*Engine).matchSignals}},
+		{
+			name: "signals", beforeWrite: (*transaction).recordEnds, committed: (*Engine).tellEmitted,
+			loops: []loop{(*Engine).sweepSignals, (*Engine).matchSignals},
+		},
 		{name: "rules", beforeWrite: (*transaction).pauseGone, committed: (*Engine).rereadPaused, loops: []loop{(*Engine).watchRules}},
 		{name: "windows", beforeWrite: (*transaction).writeWindows, committed: (*Engine).tellWindows, loops: []loop{(*Engine).closeWindows}},
 		{name: "cache", beforeWrite: (*transaction).keepOutcomes},
@@ -103,11 +107,14 @@ func (e *Engine) Loops() []func(context.Context) {
 	return all
 }
 
-// repeat calls do until ctx ends. do returns the pause until the next call, which wake ends earlier (nil: nothing does). After an error, which
-// is logged as one of what, the pause is again.
-func (e *Engine) repeat(ctx context.Context, what string, again time.Duration, wake <-chan struct{}, do func(context.Context) (time.Duration, error)) {
+// pass is one pass of a loop. It returns the pause until the next one.
+type pass = func(context.Context) (pause time.Duration, err error)
+
+// repeat makes passes until ctx ends. wake ends a pause early (nil: nothing does). After an error, which is logged as one of what, the
+// pause is again.
+func (e *Engine) repeat(ctx context.Context, what string, again time.Duration, wake <-chan struct{}, next pass) {
 	for {
-		pause, err := do(ctx)
+		pause, err := next(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// closing is what a window that closes is to start. It is made outside of the transaction that closes the window.
+type closing struct {
+	window    store.Window
+	rule      *automation.Rule
+	leading   *flow.Signal
+	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window holds by then
+	part      []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	enforcing *enforcing
+}
+
+// closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
+// read, or is to close later by now. Without a turn the error is errCostly where that takes long.
+func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
+	defer fault.Recovered(&err)
+	k, err := e.readWindow(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	if k == nil {
+		return false, e.dropEmpty(ctx, w)
+	}
+	key := costlyKey(k.rule.Name, k.rule.Version)
+	if !turn && e.rules.costly.has(key) {
+		return false, errCostly
+	}
+	work := definition.WorkWithin(definition.QuickWork)
+	if turn {
+		work = definition.WorkWithin(definition.SharedWork)
+	}
+	done, err := e.beginRule(k.rule)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	var v automation.Verdict
+	if k.all != nil {
+		v, err = automation.Gather(k.rule, k.all, work)
+	} else {
+		v, err = automation.Release(k.rule, k.leading, work)
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := e.refuseStorm(ctx, &v, k.leading); err != nil {
+		return false, err
+	}
+	if v.State == flow.EnforcementRan {
+		defer func() {
+			if !closed { // another server may have closed it, and counts that
+				e.rules.storms.giveBack(v.Rule)
+			}
+		}()
+	}
+	if k.enforcing, err = e.enforcing(ctx, v, k.leading.ID, work); err != nil {
+		return false, err
+	}
+	if !turn && work.Exceeded() {
+		e.rules.costly.add(key)
+		return false, errCostly
+	}
+	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	if err != nil || led == nil {
+		return false, err
+	}
+	e.counters.enforced([]flow.Enforcement{*led})
+	return true, nil
+}
+
+// closeWindow carries out what closes a window, unless it has changed. Of a window that is for all of its signals more than fit into one
+// execution may be held: the rest stays. It returns nil where the window stays as it is.
+func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.Enforcement, err error) {
+	key := k.window.WindowKey
+	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
+		return nil, err
+	}
+	found, err := t.tx.Windows(ctx, []store.WindowKey{key})
+	now, is := found[key]
+	if err != nil || !is || now.Wake.After(t.now) {
+		return nil, err
+	}
+	c := store.Closing{WindowKey: key}
+	c.Lead = k.leading.Number
+	switch some := slices.Concat(k.all, k.part); {
+	case len(some) > 0:
+		held, err := t.tx.HeldIn(ctx, key, len(some)+1)
+		if err != nil || !begins(held, some) {
+			return nil, err
+		}
+		c.Signals, c.Rest = numbersOf(some), t.restOf(now, k, some, held)
+	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
+		return nil, nil
+	}
+	led = &flow.Enforcement{State: k.enforcing.verdict.State, Reason: k.enforcing.verdict.Reason}
+	if k.enforcing.start != nil {
+		if k.enforcing.once != nil {
+			if err := t.loadIdempotency(ctx, []string{k.enforcing.once.Key}); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.startEnforced(ctx, k.enforcing, led); err != nil {
+			return nil, err
+		}
+	}
+	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
+	// What this transaction holds after that joins the rest, or opens a window of its own.
+	rows := t.changes.add()
+	rows.Closed = append(rows.Closed, c)
+	t.effects.addFailpoint(failpoint.WindowKept)
+	delete(t.loaded.windows, key)
+	t.effects.windowOpened = t.effects.windowOpened || c.Rest != nil
+	return led, nil
+}
+
+// begins reports whether what a window holds begins with the signals that were read.
+func begins(held []store.SignalPlace, read []flow.Signal) bool {
+	if len(held) < len(read) {
+		return false
+	}
+	for i := range read {
+		if held[i].Number != read[i].Number {
+			return false
+		}
+	}
+	return true
+}
+
+func numbersOf(all []flow.Signal) []int64 {
+	numbers := make([]int64, len(all))
+	for i := range all {
+		numbers[i] = all[i].Number
+	}
+	return numbers
+}
+
+// restOf is the window of the signals that a closing leaves; nil: there are none. held are those that it takes, and the next one.
+func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, held []store.SignalPlace) *store.Window {
+	if len(held) == len(takes) {
+		return nil
+	}
+	next := held[len(takes)]
+	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Wake: t.now, Count: now.Count - len(takes), Bytes: now.Bytes, First: next.Number, Last: now.Last}
+	for i := range takes {
+		w.Bytes -= int64(len(takes[i].Data))
+		if takes[i].Number == now.Last { // it was held by an earlier time than the rest: transactions on PostgreSQL overlap
+			w.Last = next.Number
+		}
+	}
+	if k.rule != nil {
+		w.Wake = automation.ClosesAt(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
+	}
+	return w
+}
+
+// readWindow reads for which of its signals a window that is due starts an execution, and the rule as it was when the last of them came. It
+// is nil if the window holds nothing any more.
+func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, error) {
+	k := &closing{window: w}
+	last, err := e.heldBy(ctx, w, w.Last)
+	if err != nil {
+		return nil, err
+	}
+	if k.rule, err = e.ruleOf(ctx, w.Rule, last.Version); err != nil {
+		return nil, err
+	}
+	if k.rule.Window.All() {
+		held, err := e.opts.Store.HeldSignals(ctx, w.WindowKey, k.rule.Window.Size)
+		if err != nil || len(held) == 0 {
+			return nil, err
+		}
+		k.all = held[:automation.Portion(k.rule.Window, held)]
+		if n := slices.IndexFunc(k.all, func(s flow.Signal) bool { return s.Damage != "" }); n >= 0 {
+			k.all = k.all[:n] // it fails by itself, as the first of the rest
+		}
+		if len(k.all) == 0 {
+			return nil, damaged(held[0].Damage)
+		}
+		k.leading = &k.all[0]
+		return k, nil
+	}
+	if w.Count > windowMost {
+		return k, e.readPart(ctx, k)
+	}
+	lead := last
+	if k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst && w.First != w.Last {
+		first, err := e.heldBy(ctx, w, w.First)
+		if err != nil {
+			return nil, err
+		}
+		held, err := e.ruleOf(ctx, w.Rule, first.Version)
+		if err != nil {
+			return nil, err
+		}
+		if !held.Window.All() { // a version that gathers signals makes nothing of one of them
+			lead, k.rule = first, held
+		}
+	}
+	s, err := e.opts.Store.Signal(ctx, lead.Signal)
+	if err == nil && s.Damage != "" {
+		err = damaged(s.Damage)
+	}
+	k.leading = &s
+	return k, err
+}
+
+// readPart reads for which of the signals of a window that holds more than one execution stands for it starts the next one.
+func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
+	if k.part, err = e.opts.Store.HeldSignals(ctx, k.window.WindowKey, windowMost); err != nil {
+		return err
+	}
+	if len(k.part) == 0 {
+		return fmt.Errorf("it counts %d signals, and holds none", k.window.Count)
+	}
+	if k.leading = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
+		k.leading = &k.part[0]
+	}
+	if k.leading.Damage != "" {
+		return damaged(k.leading.Damage)
+	}
+	of, err := e.heldBy(ctx, k.window, k.leading.Number)
+	if err != nil {
+		return err
+	}
+	held, err := e.ruleOf(ctx, k.window.Rule, of.Version)
+	if err == nil && !held.Window.All() { // a version that gathers signals makes nothing of one of them
+		k.rule = held
+	}
+	return err
+}
+
+// heldBy is the enforcement of a signal that a window holds.
+func (e *Engine) heldBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
+	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("it holds signal number %d, of which there is no enforcement", number)
+	}
+	if err != nil {
+		return flow.Enforcement{}, err
+	}
+	return found[0], nil
+}
+
+// ruleOf is a version of a rule, which stands as the one in force does.
+func (e *Engine) ruleOf(ctx context.Context, name string, version int) (*automation.Rule, error) {
+	e.rules.mu.Lock()
+	defer e.rules.mu.Unlock()
+	d, err := e.ruleDocument(ctx, rulePrefix+name, version)
+	if err != nil {
+		return nil, err
+	}
+	r := &automation.Rule{Name: name, Version: version, Rule: d.Rule}
+	if set := e.rules.current.Load(); set != nil {
+		if now := set.Rule(name); now != nil {
+			r.Paused, r.Since = now.Paused, now.Since
+		}
+	}
+	return r, nil
+}

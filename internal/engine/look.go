@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// waitResult is what a look at the signals has found for a wait.
+type waitResult struct {
+	wait    flow.Wait
+	fitting []flow.Signal // the oldest first
+	last    store.SignalPlace
+	more    bool // there may be more behind last
+
+	turn       bool         // it is the wait's turn: its condition may take long
+	offered    *flow.Signal // that fits, and is offered where the look at all others does not end in time
+	unfinished bool         // the look goes on behind last, in a turn
+	refused    error        // why the wait is put aside
+}
+
+func newLook(w flow.Wait) *waitResult {
+	return &waitResult{wait: w, last: store.SignalPlace{At: w.Since}}
+}
+
+// find lets a wait look at signals within the budget. What it cannot take at all is noted in the look; the error is one of the store alone.
+func (e *Engine) find(ctx context.Context, l *waitResult, left *budget) error {
+	err := e.opts.Crashes.Refuses(waitKind, l.wait.Execution.String())
+	switch {
+	case l.wait.Damage != "":
+		err = damaged(l.wait.Damage)
+	case err == nil:
+		err = e.findFitting(ctx, l, left)
+	}
+	if err != nil && willFailAgain(err) {
+		l.refused = err
+		return nil
+	}
+	return err
+}
+
+// lookAll carries out what waits have found. Those that are refused, or cannot be read, are put aside; aside is why the last of them was.
+// Those whose look is unfinished wait for their turns.
+func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err error) {
+	found := make([]*waitResult, 0, len(all))
+	leave := func(w *flow.Wait, why error) error {
+		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
+		_, err := e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
+		return err
+	}
+	for _, l := range all {
+		if l.offered != nil && (l.unfinished || l.turn) && l.refused == nil {
+			l.fitting, l.last, l.more, l.unfinished = []flow.Signal{*l.offered}, store.PlaceOf(l.offered), true, false
+		}
+		switch {
+		case l.refused != nil:
+			if err := leave(&l.wait, l.refused); err != nil {
+				return nil, err
+			}
+		case l.unfinished:
+			e.meets.line.add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+		case !l.wait.Looked || len(l.fitting) > 0:
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return aside, nil
+	}
+	if err := e.giveSignals(ctx, found); err == nil || !willFailAgain(err) {
+		return aside, err
+	}
+	for _, l := range found {
+		if err := e.giveSignals(ctx, []*waitResult{l}); err != nil && willFailAgain(err) {
+			if err := leave(&l.wait, err); err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return aside, nil
+}
+
+// findFitting reads signals on until some fit, there are no more, or the budget is spent.
+func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *budget) (err error) {
+	defer fault.Recovered(&err)
+	for l.fitting, l.unfinished = nil, false; ; {
+		page, err := e.opts.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
+		if err != nil {
+			return err
+		}
+		l.more = len(page) > 0
+		for i := range page {
+			fits, asked := e.fits(&l.wait, &page[i], left, l.turn)
+			if !asked {
+				l.unfinished = len(l.fitting) == 0
+				return nil
+			}
+			l.last = store.PlaceOf(&page[i])
+			if fits && page[i].Damage == "" {
+				l.fitting = append(l.fitting, page[i])
+			}
+			switch {
+			case len(l.fitting) == fittingAtMost:
+				return nil
+			case left.spent():
+				l.unfinished = len(l.fitting) == 0
+				return nil
+			}
+		}
+		if !l.more || len(l.fitting) > 0 {
+			return nil
+		}
+	}
+}
+
+// giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
+// taken. A wait for which no signal fits is noted as looked; one for which all that fit were taken looks at the signals
+// behind them.
+func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
+	ids := make([]flow.ID, len(all))
+	for i, l := range all {
+		ids[i] = l.wait.Execution
+	}
+	on, err := inBatch(ctx, e, ids, func(ctx context.Context, t *transaction) (on []*waitResult, err error) {
+		stored, err := t.tx.WaitsOf(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		as := make(map[flow.ID]flow.Wait, len(stored))
+		for _, w := range stored {
+			as[w.Execution] = w
+		}
+		for _, l := range all {
+			d := t.draft(l.wait.Execution)
+			w, there := as[l.wait.Execution]
+			if changed, is := t.waits.put[l.wait.Execution]; is {
+				w = changed
+			}
+			if d == nil || d.Place != flow.Held || !there || w.Signal != 0 || w.Damage != "" || w.Attempt != l.wait.Attempt || !w.Since.Equal(l.wait.Since) {
+				continue
+			}
+			took, err := t.takeSignal(ctx, d, w, l)
+			switch {
+			case err != nil:
+				return nil, err
+			case !took && len(l.fitting) > 0 && l.more:
+				on = append(on, l)
+			case !took && !w.Looked:
+				w.Looked = true
+				t.waits.write(w)
+			}
+		}
+		return on, nil
+	})
+	if err != nil {
+		return err
+	}
+	left := e.budget
+	again := on[:0]
+	for _, l := range on {
+		if err := e.findFitting(ctx, l, &left); err != nil {
+			return err
+		}
+		if l.unfinished {
+			e.meets.line.add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			continue
+		}
+		again = append(again, l)
+	}
+	if len(again) > 0 {
+		return e.giveSignals(ctx, again)
+	}
+	return nil
+}
+
+// takeSignal ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
+func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
+	if len(l.fitting) == 0 {
+		return false, nil
+	}
+	of := store.WorkflowAttempt{ID: w.Workflow, Attempt: w.Attempt}
+	numbers := make([]int64, len(l.fitting))
+	for i := range l.fitting {
+		numbers[i] = l.fitting[i].Number
+	}
+	taken, err := t.tx.Taken(ctx, of, numbers)
+	if err != nil {
+		return false, err
+	}
+	for i := range l.fitting {
+		s := &l.fitting[i]
+		key := takenSignal{of, s.Number}
+		if t.waits.taken[key] || slices.Contains(taken, s.Number) {
+			continue
+		}
+		output, err := definition.SignalValue(s)
+		if err != nil {
+			continue // it has no value that could be taken
+		}
+		if err := d.Finish(flow.Completed, flow.Outcome{Output: output}, t.now, 0); err != nil {
+			return false, err
+		}
+		if t.waits.taken == nil {
+			t.waits.taken = map[takenSignal]bool{}
+		}
+		t.waits.taken[key] = true
+		w.Signal, w.Looked = s.Number, true
+		t.waits.write(w)
+		t.changed(d)
+		return true, nil
+	}
+	return false, nil
+}
+
+// lookSome lets waits behind an execution look at the signals there are. last is the last of them; rest says that there may be others.
+func (e *Engine) lookSome(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
+	unlooked, err := e.opts.Store.UnlookedWaits(ctx, time.Now(), after, meetingsAtOnce)
+	if err != nil {
+		return after, false, err
+	}
+	var some []*waitResult
+	last, rest = after, len(unlooked) == meetingsAtOnce
+	left := e.budget
+	for i := range unlooked {
+		if left.spent() {
+			rest = true
+			break
+		}
+		w := unlooked[i]
+		if last = w.Execution; e.meets.line.has(meeting{store.AsideLooking, last}) {
+			continue
+		}
+		l, own := newLook(w), e.budget
+		if err := e.find(ctx, l, &own); err != nil {
+			return last, rest, err
+		}
+		left.compute(e.budget.work - own.work)
+		some = append(some, l)
+	}
+	_, err = e.lookAll(ctx, some)
+	return last, rest, err
+}
+
+// fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
+// longer than a first look may.
+func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *budget, turn bool) (fits, asked bool) {
+	if w.Damage != "" {
+		return true, true
+	}
+	if !turn && e.meets.costly.has(w.Execution.String()) {
+		return false, false
+	}
+	work := definition.WorkWithin(definition.QuickWork)
+	if turn {
+		work = definition.WorkWithin(definition.SharedWork)
+	}
+	done, err := e.opts.Crashes.Begin(waitKind, w.Execution.String(), w.Trigger)
+	if err != nil {
+		return false, true
+	}
+	defer done()
+	fits, err = e.awaited.Fits(w, s, work)
+	if w.If != "" {
+		left.compute(work.Done + fixedWork + (len(s.Data)+len(w.Vars))/decodedPerOperation)
+	}
+	if !turn && work.Exceeded() {
+		e.meets.costly.add(w.Execution.String())
+		return false, false
+	}
+	return err == nil && fits, true
+}
+
+// waitKind tells the waits of executions from all else that the process may end with.
+const waitKind = "the wait of"
+
+// fixedWork is what the evaluation of any condition takes beside its expression, in operations.
+const fixedWork = 100
