@@ -72,9 +72,6 @@ func (t *transaction) loadInquiries(ctx context.Context, keys []flow.InquiryKey)
 func (t *transaction) loadQuestions(ctx context.Context, ds []*flow.Draft) error {
 	var keys []flow.InquiryKey
 	for _, d := range ds {
-		if d.Kind != flow.KindAsk {
-			continue
-		}
 		if _, purpose, err := t.e.questions.Read(d.Payload()); err == nil {
 			keys = append(keys, inquiryKeyOf(d.Execution, purpose))
 		}

@@ -15,7 +15,7 @@ type engineKind struct {
 	kind flow.Kind
 	// check says what is wrong with a payload before it is stored; field is where the payload was given.
 	check func(e *Engine, ctx context.Context, payload json.RawMessage, field string) error
-	// load reads together what those of ds may need that begin.
+	// load reads together what drafts of the kind may need that are about to begin.
 	load func(t *transaction, ctx context.Context, ds []*flow.Draft) error
 	// begin carries out the start of an attempt. A payload that is wrong only now fails it (failInvalid).
 	begin func(t *transaction, ctx context.Context, d *flow.Draft) error
@@ -53,8 +53,10 @@ func (e *Engine) engineKind(k flow.Kind) *engineKind {
 			return &e.kinds[i]
 		}
 	}
-	return &engineKind{}
+	return &byWorker
 }
+
+var byWorker engineKind
 
 // prepareBegin reads together what drafts need to begin that are about to.
 func (t *transaction) prepareBegin(ctx context.Context, ds []*flow.Draft) error {
@@ -62,8 +64,18 @@ func (t *transaction) prepareBegin(ctx context.Context, ds []*flow.Draft) error 
 		return err
 	}
 	for i := range t.e.kinds {
-		if load := t.e.kinds[i].load; load != nil {
-			if err := load(t, ctx, ds); err != nil {
+		k := &t.e.kinds[i]
+		if k.load == nil {
+			continue
+		}
+		var of []*flow.Draft // not ds itself: the call of a variable would put the ds of all callers on the heap
+		for _, d := range ds {
+			if d.Kind == k.kind {
+				of = append(of, d)
+			}
+		}
+		if len(of) > 0 {
+			if err := k.load(t, ctx, of); err != nil {
 				return err
 			}
 		}
