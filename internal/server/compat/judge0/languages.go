@@ -8,8 +8,8 @@ import (
 )
 
 // numbers are Judge0's ids of the languages that Pawl has, or that profiles of these names add. Judge0 has an id for each version; the
-// worker alone knows its version. Ids above 89 are those of Judge0 1.14. Python 2 (70) and Clang (75, 76) are not among them, since programs for
-// these may end otherwise under Python 3 and GCC.
+// worker alone knows its version. Ids above 89 are those of Judge0 1.14. Python 2 (70) and Clang (75, 76) are not among them, since
+// programs for these may end otherwise under Python 3 and GCC.
 var numbers = map[int64]string{
 	46: "bash", 48: "c", 49: "c", 50: "c", 51: "csharp", 52: "c++", 53: "c++", 54: "c++", 60: "go", 61: "haskell", 62: "java", 63: "javascript",
 	64: "lua", 68: "php", 71: "python", 72: "ruby", 73: "rust", 74: "typescript", 78: "kotlin", 80: "r", 81: "scala", 82: "sql", 83: "swift", 85: "perl",
