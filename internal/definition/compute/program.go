@@ -122,7 +122,8 @@ const (
 )
 
 // explained is an error of CEL with what to do about it. cost is that of finding it out, for which explaining is run: it computes the
-// operands of a call that fails twice, and what these have in them again, so its bound may end it where the program itself has failed early.
+// operands of a call that fails twice, and what these have in them again, so its bound may end it where the program itself has failed
+// early.
 func (p *Program) explained(err error, vars cel.Activation, explaining func() (cel.Program, error)) (cost int, _ error) {
 	msg := err.Error()
 	switch {
