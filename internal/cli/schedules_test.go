@@ -39,7 +39,7 @@ func TestScheduleFiles(t *testing.T) {
 		t.Fatalf("apply: %d %s %s", code, out, stderr)
 	}
 	out, stderr, code := pawl(t, env, "schedules", "preview", "monthly", "--from", "2027-01-31T09:00:00Z", "--count", "1", "-o", "json")
-	if code != 0 || !strings.Contains(out, `"nominal": "2027-02-28T08:00:00Z"`) {
+	if code != 0 || !strings.Contains(out, `"nominal": "2027-02-28T08:00:00.000000Z"`) {
 		t.Errorf("preview: %d %s %s", code, out, stderr)
 	}
 	for _, c := range []struct {
