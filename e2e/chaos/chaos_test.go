@@ -259,7 +259,7 @@ func (c *cluster) rest() {
 // quiesce waits until everything that was accepted has ended, however much that is: it gives up when for three minutes no less is left.
 func (c *cluster) quiesce(l *load) {
 	c.t.Helper()
-	const patience, said = 3 * time.Minute, 20
+	const said = 20
 	began := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

@@ -57,9 +57,9 @@ func crashLoops(t *testing.T, dsn string) {
 	// within tries something until it is so; calls fail while the server is away.
 	within := func(what string, is func() bool) {
 		t.Helper()
-		for ends := time.Now().Add(time.Minute); !is(); <-time.After(50 * time.Millisecond) {
+		for ends := time.Now().Add(patience); !is(); <-time.After(50 * time.Millisecond) {
 			if time.Now().After(ends) {
-				t.Fatalf("%s: not within a minute; the server has lived %d times", what, p.lives)
+				t.Fatalf("%s: not within %s; the server has lived %d times", what, patience, p.lives)
 			}
 		}
 	}
