@@ -187,7 +187,7 @@ func TestBlobsEverywhere(t *testing.T) {
 			}
 
 			// Another's blob is out of reach for who does not name it.
-			denied := e.begin(api.Code{Source: "cat in.bin", Files: map[string]api.Content{"in.bin": {Blob: "files/nobody/1/0"}}}, 1)
+			denied := e.begin(api.Code{Source: "cat in.bin", Files: map[string]api.Content{"in.bin": {Blob: "files/ex_00000000000000000000000010/1/0"}}}, 1)
 			x, err := e.clients[0].Wait(t.Context(), denied.ID)
 			if err != nil || x.Status != api.Failed || !strings.Contains(x.Error.Message, "there is none of that name") {
 				t.Errorf("a blob that does not exist: %+v, %v", x, err)
