@@ -62,15 +62,17 @@ var builtIns = []builtIn{
 	{kind: KindNoop, everywhere: true},
 }
 
-// row is the row of a kind; of a custom one it is empty.
-func (k Kind) row() builtIn {
-	for _, b := range builtIns {
-		if b.kind == k {
-			return b
+// row is the row of a kind; of a custom one it is empty. It is asked for several times for each execution: rows are not copied.
+func (k Kind) row() *builtIn {
+	for i := range builtIns {
+		if builtIns[i].kind == k {
+			return &builtIns[i]
 		}
 	}
-	return builtIn{}
+	return &custom
 }
+
+var custom builtIn
 
 // kindsWith lists the built-in kinds for which has is true.
 func kindsWith(has func(builtIn) bool) (kinds []Kind) {
