@@ -277,7 +277,7 @@ func TestHookAnswers(t *testing.T) {
 	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
 		t.Errorf("they left %+v, %v", page, err)
 	}
-	command := hookRequest{path: "slack", body: "token=x&command=%2Fdeploy", scheme: signature.Slack, secret: "old secret", header: []string{"Content-Type", "application/x-www-form-urlencoded"}}
+	command := hookRequest{path: "slack", body: "token=x&command=%2Fdeploy", scheme: signature.Slack, secret: "old secret", at: time.Now(), header: []string{"Content-Type", "application/x-www-form-urlencoded"}}
 	_, out, body := h.send(command)
 	if s, err := h.client.Signal(t.Context(), out.Signal); err != nil || string(s.Data) != `{"command":"/deploy","token":"x"}` || s.Key != "" {
 		t.Errorf("a form: %s, %+v, %v", body, s, err)

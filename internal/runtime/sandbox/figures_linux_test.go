@@ -259,7 +259,7 @@ func TestMemoryOfTheGroupAbove(t *testing.T) {
 	r := factory(Options{})(t).(*Runtime)
 	t.Cleanup(func() { _ = r.Close() })
 	if r.cgroups == nil {
-		t.Skip("without cgroups nothing is above a run")
+		t.Skip("NOT TESTED: there are no cgroups here, and so no group above a run")
 	}
 	const small = 96 << 20
 	above, limit := &r.cgroups.memory, "memory.limit_in_bytes"

@@ -20,13 +20,18 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Engine is the address of the engine that scripts/services has started; without one the test is skipped.
+// Engine is the address of the engine that scripts/services has started; without one the test is skipped. Until the test ends the
+// engine is that of its process alone: see take.
 func Engine(t testing.TB) string {
 	t.Helper()
 	host := os.Getenv("PAWL_TEST_DOCKER")
 	if host == "" {
 		t.Skip("no Docker engine: scripts/services up starts one, and PAWL_TEST_DOCKER names it")
 	}
+	if err := take(host); err != nil {
+		t.Fatalf("wait for the Docker engine: %v", err)
+	}
+	t.Cleanup(release)
 	return host
 }
 
