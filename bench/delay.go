@@ -27,7 +27,7 @@ type piece struct {
 // piecesUnderWay is how many reads a direction may be behind: at 1 ms, and 32 KB each, 2 GB a second.
 const piecesUnderWay = 64
 
-// delay listens on a port of its own until the context is done, and returns the DSN that goes through it.
+// delay starts a proxy in front of PostgreSQL that makes each round trip longer, until the context ends. It returns the proxy's DSN.
 func delay(ctx context.Context, dsn string, roundTrip time.Duration) (string, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") || u.Port() == "" {

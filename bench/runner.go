@@ -31,7 +31,7 @@ type runner struct {
 	dir         string
 	programs    map[string]string // of peers that have one
 	server      string            // version of PostgreSQL
-	measuredDSN string            // what is measured reaches PostgreSQL by it
+	measuredDSN string            // DSN of the measured processes: of the proxy with -latency
 	began       time.Time
 }
 
