@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// maxBinary is how large the stripped binary may be. It has 41 MB on Linux, and 16 MB more as soon as one function is linked
+// maxBinary is how large the stripped binary may be. It has 45 MiB on Linux, and 16 MiB more as soon as one function is linked
 // that calls methods by names which are no constants, as templates do: then all exported methods of all types stay in.
-const maxBinary = 44 << 20
+const maxBinary = 48 << 20
 
 // maxKubernetes is how large pawl-kubernetes may be: it has 49 MB. With the typed client of the library it had 59.
 const maxKubernetes = 52 << 20
