@@ -143,7 +143,6 @@ func (s *Store) startNotifier(cfg *pgxpool.Config, limits pgpool.Limits) {
 		return
 	}
 	b.cfg = cfg.ConnConfig.Copy()
-	b.cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	b.cfg.RuntimeParams["synchronous_commit"] = "off" // this connection writes nothing but notifications, which need not wait for the disk
 	h := fnv.New64a()
 	h.Write([]byte(s.name))
