@@ -46,6 +46,7 @@ type builder struct {
 	// What is known of the variables of the document, and of the task, that is being read; nil: nothing.
 	inputType, itemType, signalType *typed
 	tasks                           map[string]bool // their names
+	taskNames                       *problem.Names  // the same, once a name is none of them
 }
 
 type sharedKey struct {

@@ -168,7 +168,7 @@ func (b *builder) references(w *Workflow, ordered bool) {
 		for _, r := range m.expr.facts.refs {
 			i, known := w.index[r.Task]
 			if !known {
-				b.failAt(m.place(r), m.expr.field, b.offerTask(w, r.Task), "there is no task %q", problem.Clip(r.Task, 60))
+				b.failAt(m.place(r), m.expr.field, b.offerTask(r.Task), "there is no task %q", problem.Clip(r.Task, 60))
 				continue
 			}
 			if m.task == noTask {

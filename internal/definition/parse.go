@@ -97,7 +97,7 @@ var (
 // document builds one definition; it is unusable if problems were added.
 func (b *builder) document(v *value) *Definition {
 	d := &Definition{Position: Position{b.file, v.line, v.column}}
-	b.mentions, b.inputType, b.itemType, b.signalType, b.tasks = nil, nil, nil, nil, nil
+	b.mentions, b.inputType, b.itemType, b.signalType, b.tasks, b.taskNames = nil, nil, nil, nil, nil, nil
 	if v.kind != objectValue {
 		b.fail(v, "", "write name:, and tasks: or action:", "want a document with fields, not %s", v.kind)
 		return d

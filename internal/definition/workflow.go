@@ -145,7 +145,7 @@ func (b *builder) needs(w *Workflow, t *Task, v *value, path string) []need {
 		i, known := w.index[name]
 		switch {
 		case !known:
-			b.fail(el, path, b.offerTask(w, name), "there is no task %q", problem.Clip(name, 60))
+			b.fail(el, path, b.offerTask(name), "there is no task %q", problem.Clip(name, 60))
 		case i == t.Index:
 			b.fail(el, path, "remove it", "the task needs itself")
 		case seen[i]:
@@ -159,15 +159,14 @@ func (b *builder) needs(w *Workflow, t *Task, v *value, path string) []need {
 	return out
 }
 
-func (b *builder) offerTask(w *Workflow, name string) string {
+func (b *builder) offerTask(name string) string {
 	if len(b.problems) >= maxProblems {
 		return ""
 	}
-	names := make([]string, len(w.Tasks))
-	for i, t := range w.Tasks {
-		names[i] = t.Name
+	if b.taskNames == nil {
+		b.taskNames = problem.NamesOf(sortedKeys(b.tasks))
 	}
-	return offerName(name, names, "the tasks are")
+	return b.taskNames.NearestOr(name, "the tasks are")
 }
 
 func (b *builder) foreach(v *value, path string, task int) *Template {

@@ -257,14 +257,18 @@ func runnable(defs []*definition.Definition) map[string]*definition.Definition {
 	return among
 }
 
-// mostUnknown is how many unknown names are listed. For each of them the nearest of all names is looked for, which takes a millisecond: a
-// document may mention 9,000.
+// mostUnknown is how many unknown names are listed. Each is looked up in the store, and among all names for the nearest: a document may
+// mention 9,000.
 const mostUnknown = 100
 
 func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition,
 	alias string,
 ) (problems definition.Problems, err error) {
-	declared := definition.DeclaredQueues(defs)
+	declared := map[string]bool{}
+	for _, name := range definition.DeclaredQueues(defs) {
+		declared[name] = true
+	}
+	fixes := e.catalog.Fixes(slices.Sorted(maps.Keys(among)))
 	for _, d := range defs {
 		for _, ref := range d.References() {
 			if ref.Name == "" {
@@ -274,7 +278,7 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 				return append(problems, definition.Problem{File: ref.Position.File, Message: "there are more names of actions, workflows and queues that do not exist; " +
 					"the rest is not listed"}), nil
 			}
-			p, err := e.checkReference(ctx, ref, among, alias)
+			p, err := e.checkReference(ctx, ref, among, alias, fixes)
 			if err != nil {
 				return nil, err
 			}
@@ -283,7 +287,7 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 			}
 		}
 		for _, q := range d.QueueRefs() {
-			if len(problems) >= mostUnknown || slices.Contains(declared, q.Name) {
+			if len(problems) >= mostUnknown || declared[q.Name] {
 				continue
 			}
 			known, err := e.catalog.KnowsQueue(ctx, q.Name)
@@ -296,13 +300,15 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 			}
 		}
 	}
-	awaited, err := e.checkTriggers(ctx, defs)
+	awaited, err := e.checkTriggers(ctx, defs, mostUnknown-len(problems))
 	return append(problems, awaited...), err
 }
 
 // checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the
 // runnable definitions that are checked together with it.
-func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string) (*definition.Problem, error) {
+func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string,
+	fixes *catalog.Fixes,
+) (*definition.Problem, error) {
 	kind := definition.Kind("")
 	base, of, _ := strings.Cut(ref.Name, "@")
 	if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == definition.LatestAlias || of == alias) {
@@ -319,7 +325,7 @@ func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among m
 	var p definition.Problem
 	switch {
 	case kind == "":
-		fix, err := e.catalog.NameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
+		fix, err := fixes.Of(ctx, ref.Name, ref.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -332,36 +338,46 @@ func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among m
 	return &p, nil
 }
 
-// checkTriggers says which triggers definitions wait for that nothing can wait for.
-func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition) (problems definition.Problems, err error) {
-	here := map[string]bool{}
+// checkTriggers says which triggers definitions wait for that nothing can wait for, of at most so many.
+func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition, most int) (problems definition.Problems, err error) {
+	waits := map[string]bool{} // of the triggers that there are
 	for _, d := range defs {
 		if d.Trigger != nil {
-			here[d.Name] = d.Trigger.Waits
+			waits[d.Name] = d.Trigger.Waits
 		}
 	}
+	var inForce bool
+	var near *problem.Names
 	for _, d := range defs {
 		for _, ref := range d.Awaited() {
-			waits, declared := here[ref.Trigger]
-			names := slices.Collect(maps.Keys(here))
-			if !declared {
+			if len(problems) >= most {
+				return problems, nil
+			}
+			can, declared := waits[ref.Trigger]
+			if !declared && !inForce {
 				set, err := e.rulesInForce(ctx)
 				if err != nil {
 					return nil, err
 				}
-				if k := set.Triggers[ref.Trigger]; k != nil {
-					declared, waits = true, k.Waits
+				for name, k := range set.Triggers {
+					if _, here := waits[name]; !here {
+						waits[name] = k.Waits
+					}
 				}
-				names = slices.AppendSeq(names, maps.Keys(set.Triggers))
+				inForce = true
+				can, declared = waits[ref.Trigger]
 			}
 			p := definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: ref.Path}
 			switch {
 			case !declared:
 				p.Message, p.Fix = fmt.Sprintf("there is no trigger %q", ref.Trigger), fmt.Sprintf("add a document with kind: trigger, name: %s and waits: true", ref.Trigger)
-				if near := problem.Nearest(ref.Trigger, names); near != "" {
-					p.Fix = near + ", or " + p.Fix
+				if near == nil {
+					near = problem.NamesOf(slices.Sorted(maps.Keys(waits)))
 				}
-			case !waits:
+				if fix := near.Nearest(ref.Trigger); fix != "" {
+					p.Fix = fix + ", or " + p.Fix
+				}
+			case !can:
 				p.Message, p.Fix = fmt.Sprintf("nothing can wait for the trigger %q", ref.Trigger), "add waits: true to its document"
 			default:
 				continue

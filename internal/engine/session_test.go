@@ -106,10 +106,11 @@ func TestDocumentsOfManyQueues(t *testing.T) {
 	}
 }
 
-// Of names that do not exist so many are listed as can be looked up in little time.
+// Of names that do not exist so many are listed as can be looked up in little time, and those that there are are read once.
 func TestManyUnknownNamesAreNotAllListed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	s := &looking{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 	var src strings.Builder
 	src.WriteString("name: w\ntasks:\n")
 	for i := range 2 * mostUnknown {
@@ -120,7 +121,22 @@ func TestManyUnknownNamesAreNotAllListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused definition.Problems
+	before := s.lists.Load()
 	if err := r.e.Check(r.ctx, defs); !errors.As(err, &refused) || len(refused) != mostUnknown+1 || !strings.Contains(refused[mostUnknown].Message, "the rest is not listed") {
 		t.Errorf("%d problems: %v", len(refused), err)
+	}
+	if n := s.lists.Load() - before; n != 1 {
+		t.Errorf("the names were read %d times", n)
+	}
+	src.Reset()
+	src.WriteString("name: w\ntasks:\n")
+	for i := range 2 * mostUnknown {
+		fmt.Fprintf(&src, "  t%d: {action: wait, with: {signal: unknown%d}}\n", i, i)
+	}
+	if defs, err = definition.Parse("w.yaml", []byte(src.String())); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.e.Check(r.ctx, defs); !errors.As(err, &refused) || len(refused) != mostUnknown {
+		t.Errorf("%d problems of triggers: %v", len(refused), err)
 	}
 }

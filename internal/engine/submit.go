@@ -329,7 +329,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	}
 	def, version, err := e.catalog.GetFor(ctx, name, wanted, by)
 	if errors.Is(err, store.ErrNotFound) {
-		fix, err := e.catalog.NameFix(ctx, name, wanted, nil)
+		fix, err := e.catalog.NameFix(ctx, name, wanted)
 		if err != nil {
 			return flow.Request{}, err
 		}

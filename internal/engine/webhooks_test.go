@@ -14,6 +14,7 @@ import (
 type looking struct {
 	store.Store
 	looks atomic.Int64
+	lists atomic.Int64 // of all definitions
 }
 
 func (s *looking) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
@@ -23,6 +24,7 @@ func (s *looking) Definition(ctx context.Context, name string, version int) (sto
 
 func (s *looking) Definitions(ctx context.Context, after string, n int) ([]store.Definition, error) {
 	s.looks.Add(1)
+	s.lists.Add(1)
 	return s.Store.Definitions(ctx, after, n)
 }
 

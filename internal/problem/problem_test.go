@@ -1,6 +1,11 @@
 package problem
 
-import "testing"
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
 
 func TestString(t *testing.T) {
 	t.Parallel()
@@ -55,5 +60,35 @@ func TestNearest(t *testing.T) {
 	}
 	if got := NearestOr("x", make([]string, mostListed+1), "one of"); got[len(got)-len("…"):] != "…" {
 		t.Errorf("a long list is not cut: %q", got)
+	}
+}
+
+// Letters tell at a glance that a name is not near. The distances of all names say the same.
+func TestNearestOfManyIsTheNearestByDistance(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		b := make([]byte, 1+r.IntN(8))
+		for i := range b {
+			b[i] = "abcXé9-"[r.IntN(len("abcXé9-"))]
+		}
+		return string(b)
+	}
+	known := make([]string, 300)
+	for i := range known {
+		known[i] = word()
+	}
+	names := NamesOf(known)
+	for range 2000 {
+		name, want := word(), ""
+		least := 1 + min(3, max(1, len(name)/3))
+		for _, k := range known {
+			if d := distance(strings.ToLower(name), strings.ToLower(k), least); d < least {
+				want, least = fmt.Sprintf("did you mean %q?", k), d
+			}
+		}
+		if got := names.Nearest(name); got != want {
+			t.Fatalf("%q: %s, want %s", name, got, want)
+		}
 	}
 }

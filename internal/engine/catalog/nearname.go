@@ -17,9 +17,26 @@ const (
 	NamesShown = 20
 )
 
-// NameFix says what may be meant by the name of an action or workflow that does not exist: another version, the closest name, or
-// one of those that there are. among are the names of definitions that are about to be stored.
-func (c *Catalog) NameFix(ctx context.Context, name string, version int, among []string) (string, error) {
+// NameFix is Of of a Fixes for one name.
+func (c *Catalog) NameFix(ctx context.Context, name string, version int) (string, error) {
+	return c.Fixes(nil).Of(ctx, name, version)
+}
+
+// Fixes says what may be meant by names of actions and workflows that do not exist. It reads the names that there are once, however many
+// it is asked about: a document may mention 9,000 that do not exist.
+type Fixes struct {
+	catalog *Catalog
+	among   []string
+	names   []string       // that are registered or about to be, once they are read; sorted
+	near    *problem.Names // of these and the built-in ones; nil: not read yet
+}
+
+// Fixes are for definitions that mention names. among are the names of definitions that are about to be stored.
+func (c *Catalog) Fixes(among []string) *Fixes { return &Fixes{catalog: c, among: among} }
+
+// Of says what may be meant: another version, the closest name, or one of those that there are.
+func (f *Fixes) Of(ctx context.Context, name string, version int) (string, error) {
+	c := f.catalog
 	if base, alias, has := strings.Cut(name, "@"); has {
 		if _, _, err := c.Get(ctx, base, 0); err == nil {
 			return c.aliasFix(ctx, base, alias), nil
@@ -31,18 +48,42 @@ func (c *Catalog) NameFix(ctx context.Context, name string, version int, among [
 			return fmt.Sprintf("its latest version is %d: %s, or %s for the latest", latest, VersionKey(name, latest), name), nil
 		}
 	}
-	builtIns := slices.DeleteFunc(slices.Clone(definition.BuiltIns), func(s string) bool { return s == string(definition.KindWorkflow) })
-	names := slices.Clone(among)
+	if err := f.read(ctx); err != nil {
+		return "", fmt.Errorf("look for names like %q: %w", name, err)
+	}
+	if near := f.near.Nearest(name); near != "" {
+		return near, nil
+	}
+	there := "nothing is registered yet"
+	if len(f.names) > 0 {
+		there = "there are " + strings.Join(f.names[:min(len(f.names), NamesShown)], ", ")
+		if len(f.names) > NamesShown {
+			there += ", …"
+		}
+	}
+	return fmt.Sprintf("%s; apply its definition first (pawl apply FILE), or use a built-in: %s", there, strings.Join(builtIns(), ", ")), nil
+}
+
+func builtIns() []string {
+	return slices.DeleteFunc(slices.Clone(definition.BuiltIns), func(s string) bool { return s == string(definition.KindWorkflow) })
+}
+
+// read reads the names that there are.
+func (f *Fixes) read(ctx context.Context) error {
+	if f.near != nil {
+		return nil
+	}
+	names := slices.Clone(f.among)
 	const page = 200
 	for after := ""; len(names) < nearNames; {
-		rows, err := c.store.Definitions(ctx, after, page)
+		rows, err := f.catalog.store.Definitions(ctx, after, page)
 		if err != nil {
-			return "", fmt.Errorf("look for names like %q: %w", name, err)
+			return err
 		}
 		for _, row := range rows {
 			after = row.Name
 			kind := definition.Kind(row.Kind)
-			if (kind == definition.KindWorkflow || kind == definition.KindAction) && !strings.ContainsRune(row.Name, ':') && !slices.Contains(names, row.Name) {
+			if (kind == definition.KindWorkflow || kind == definition.KindAction) && !strings.ContainsRune(row.Name, ':') {
 				names = append(names, row.Name)
 			}
 		}
@@ -50,15 +91,8 @@ func (c *Catalog) NameFix(ctx context.Context, name string, version int, among [
 			break
 		}
 	}
-	if near := problem.Nearest(name, append(slices.Clone(names), builtIns...)); near != "" {
-		return near, nil
-	}
-	there := "nothing is registered yet"
-	if slices.Sort(names); len(names) > 0 {
-		there = "there are " + strings.Join(names[:min(len(names), NamesShown)], ", ")
-		if len(names) > NamesShown {
-			there += ", …"
-		}
-	}
-	return fmt.Sprintf("%s; apply its definition first (pawl apply FILE), or use a built-in: %s", there, strings.Join(builtIns, ", ")), nil
+	f.near = problem.NamesOf(append(slices.Clone(names), builtIns()...))
+	slices.Sort(names)
+	f.names = slices.Compact(names)
+	return nil
 }

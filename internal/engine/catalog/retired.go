@@ -101,7 +101,7 @@ func (c *Catalog) Registered(ctx context.Context, name string) (store.Definition
 
 // Unregistered says that there is no such definition, or no such version of it (0: none at all), and what may have been meant: *NoSuch.
 func (c *Catalog) Unregistered(ctx context.Context, name string, version int) error {
-	fix, err := c.NameFix(ctx, name, version, nil)
+	fix, err := c.NameFix(ctx, name, version)
 	if err != nil {
 		return err
 	}
