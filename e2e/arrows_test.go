@@ -23,7 +23,7 @@ type arrow struct {
 // arrows lists every import that is allowed between rooms. A package may import itself and what lies beneath it in its own
 // room's tests; anything else must be here. docs/architecture.md has the picture.
 var arrows = []arrow{
-	{"internal/flow", nil, "the nouns know nobody"},
+	{"internal/flow", []string{"internal/wirejson"}, "the nouns know how their data are written, and nobody else"},
 	{"internal/comparison", nil, "pure: what a program wrote and what was expected become a verdict"},
 	{"internal/language", nil, "pure: the names of languages; it knows nobody"},
 	{"internal/duration", nil, "pure: texts become durations; it imports nothing of Pawl"},
@@ -37,7 +37,7 @@ var arrows = []arrow{
 	{"internal/score", []string{"api"}, "pure: verdicts become accuracy and pass@k"},
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/jsonvalue", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
 	{"internal/definition/compute", []string{"internal/jsonvalue", "internal/strictjson"}, "pure: functions and prices of expressions; it knows no document"},
-	{"internal/definition", []string{"internal/definition/compute", "internal/jsonvalue", "internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
+	{"internal/definition", []string{"internal/wirejson", "internal/definition/compute", "internal/jsonvalue", "internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
 	{"internal/query", []string{"internal/flow", "internal/jsonvalue", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition", "internal/strictjson"}, "pure: rows become a plan; the texts of changes are read without reflection"},
@@ -53,7 +53,7 @@ var arrows = []arrow{
 	{"internal/pgpool", nil, "connections to PostgreSQL; it knows nobody"},
 	{"internal/pgpool/pgpooltest", nil, "breaks connections for tests"},
 	{"internal/programtest", nil, "builds pawl for tests, gives what they start a port, and ends it; it imports nothing of Pawl"},
-	{"internal/store", []string{"internal/flow"}, "a port knows the nouns"},
+	{"internal/store", []string{"internal/flow", "internal/wirejson"}, "a port knows the nouns"},
 	{"internal/store/storetest", []string{"internal/flow", "internal/store"}, "one suite for every store"},
 	{"internal/store/sqlite", []string{"internal/flow", "internal/store"}, "a backend knows its port"},
 	{"internal/store/postgres", []string{"internal/flow", "internal/store", "internal/pgpool"}, "a backend knows its port and what it connects with"},
@@ -98,7 +98,7 @@ var arrows = []arrow{
 	{"internal/engine/find", []string{"internal/engine/catalog", "internal/definition", "internal/flow", "internal/query", "internal/store"}, "searches a store; the catalog says which members may be searched by"},
 	{"internal/engine/histories", []string{"internal/engine/catalog", "internal/engine/fault", "internal/engine/requests", "internal/definition", "internal/flow", "internal/orchestration", "internal/replay", "internal/store"}, "reads what was recorded and lets replay judge it"},
 	{"internal/engine/enginetest", []string{"internal/engine", "internal/blob", "internal/blob/file", "internal/definition", "internal/flow", "internal/handoff", "internal/store", "internal/store/postgres", "internal/store/sqlite"}, "an engine on each store, for the tests of the packages beside the engine"},
-	{"internal/engine", []string{"internal/engine/requests", "internal/engine/find", "internal/engine/histories", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/archive", "internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/jsonvalue", "internal/admission", "internal/crashloop", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem", "internal/query"}, "the server's shell: ports and rules"},
+	{"internal/engine", []string{"internal/wirejson", "internal/engine/requests", "internal/engine/find", "internal/engine/histories", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/archive", "internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/jsonvalue", "internal/admission", "internal/crashloop", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem", "internal/query"}, "the server's shell: ports and rules"},
 	{"internal/server/compat", []string{"api", "internal/language", "internal/problem", "internal/strictjson"}, "protocols of other evaluators become evaluations; the server comes through an interface of six methods, which the client has"},
 	{"internal/server/metrics", []string{"internal/engine", "internal/flow", "internal/store", "internal/telemetry"}, "figures of an engine for Prometheus; of HTTP it knows what one request costs"},
 	{"internal/server", []string{"internal/score", "internal/wirejson", "internal/server/metrics", "internal/archive", "internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/engine/fault", "internal/engine/catalog", "internal/engine/why", "internal/engine/uploads", "internal/engine/archives", "internal/form", "internal/flow", "internal/orchestration", "internal/replay", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry", "internal/query"}, "the engine's face"},

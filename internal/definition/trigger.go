@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Trigger says what signals of a name are like. Signals of other names may be emitted as well; only one that is declared can be
@@ -70,7 +71,7 @@ type signalValue struct {
 
 // SignalVars are the variables that the expressions of rules and triggers see.
 func SignalVars(s *flow.Signal) (*Vars, error) {
-	raw, err := json.Marshal(describeSignal(s))
+	raw, err := wirejson.Marshal(describeSignal(s))
 	if err != nil {
 		return nil, fmt.Errorf("describe signal %s: %w", s.ID.Text(flow.SignalPrefix), err)
 	}
@@ -83,7 +84,7 @@ func SignalsVars(all []flow.Signal) (*Vars, error) {
 	for i := range all {
 		values[i] = describeSignal(&all[i])
 	}
-	raw, err := json.Marshal(values)
+	raw, err := wirejson.Marshal(values)
 	if err != nil {
 		return nil, fmt.Errorf("describe %d signals: %w", len(all), err)
 	}

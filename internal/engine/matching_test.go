@@ -79,6 +79,12 @@ func TestEndsAsSignals(t *testing.T) {
 		if s.Trigger != flow.TriggerEnded || s.Key != deploy.String() || s.Cause != deploy || s.Source != flow.SourceExecution || s.Generation == 0 || s.State != flow.SignalMatched {
 			r.Errorf("%+v (other %s)", s, other)
 		}
+		for _, name := range []string{"created_at", "finished_at"} {
+			var data map[string]any
+			if err := json.Unmarshal(s.Data, &data); err != nil || len(fmt.Sprint(data[name])) != len("2026-11-21T08:00:00.000000Z") {
+				r.Errorf("%s of %s, %v", name, s.Data, err)
+			}
+		}
 		if got, want := r.enforced(s.ID), "count-team ran, tell-failures ran"; got != want {
 			r.Errorf("enforced %q, want %q", got, want)
 		}

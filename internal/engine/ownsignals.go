@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // recordOwnSignal keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is
@@ -18,7 +18,7 @@ func (t *transaction) recordOwnSignal(ctx context.Context, s flow.Signal, genera
 	if _, said := t.loaded.signals[store.KeyOf(&s)]; said && s.Key != "" {
 		return nil
 	}
-	if s.Data, err = json.Marshal(data); err != nil {
+	if s.Data, err = wirejson.Marshal(data); err != nil {
 		return fmt.Errorf("describe signal %s about %q: %w", s.Trigger, s.Subject, err)
 	}
 	s.ID, s.State, s.Generation, s.Hash = t.e.opts.NewID(), flow.SignalNew, generation, sha256.Sum256(s.Data)

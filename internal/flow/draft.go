@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Draft is an execution about which a transaction decides: its state as it was read, its state now, and the events that
@@ -391,7 +393,7 @@ const orderedAt = "ordered_at"
 
 // withOrder adds the moment of an order to the data of an event. Data without room for it stays as it is.
 func withOrder(data json.RawMessage, at time.Time) json.RawMessage {
-	member := object(orderedAt, at.UTC().Format(time.RFC3339Nano))
+	member := object(orderedAt, at.UTC().Format(wirejson.Form))
 	switch {
 	case len(data) == 0 || string(data) == "{}":
 		return member

@@ -689,7 +689,7 @@ func TestIDsWith(t *testing.T) {
 // The end by order says when it was ordered, however the owner of the attempt explains it, and the owner's report may come again.
 func TestCancelledSaysWhenItWasOrdered(t *testing.T) {
 	t.Parallel()
-	const member = `"ordered_at":"2026-11-21T08:00:03Z"}`
+	const member = `"ordered_at":"2026-11-21T08:00:03.000000Z"}`
 	for said, want := range map[string]string{
 		"": "{" + member, "{}": "{" + member, `{"code":"cancelled"}`: `{"code":"cancelled",` + member, `[1]`: "[1]",
 		`{"ordered_at":"before"}`: `{"ordered_at":"before",` + member,

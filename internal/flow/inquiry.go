@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // InquiryPrefix is what the id of an inquiry is written with.
@@ -77,7 +78,7 @@ type AnswerOutput struct {
 
 // Outcome is how the execution that asked ends.
 func (a *Answer) Outcome() (Stage, Outcome, error) {
-	raw, err := PlainJSON(&a.AnswerOutput)
+	raw, err := wirejson.Marshal(&a.AnswerOutput)
 	if err != nil {
 		return 0, Outcome{}, fmt.Errorf("write an answer: %w", err)
 	}
@@ -92,18 +93,6 @@ func (a *Answer) Outcome() (Stage, Outcome, error) {
 		say += ": " + a.Note
 	}
 	return Failed, Outcome{Output: raw, Error: &Error{Code: CodeDeclined, Message: say}}, nil
-}
-
-// PlainJSON writes a value as compact JSON that leaves the texts within it as they are: json.Marshal would write < as \u003c,
-// also in what was JSON before.
-func PlainJSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	w := json.NewEncoder(&b)
-	w.SetEscapeHTML(false)
-	if err := w.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // InquiryState is where an inquiry stands.

@@ -87,7 +87,7 @@ func TestAnswerOutcome(t *testing.T) {
 		if err != nil || stage != c.stage || (o.Error == nil) != (c.message == "") || o.Error != nil && (o.Error.Message != c.message || o.Error.Code != CodeDeclined) {
 			t.Errorf("%+v: %s %+v, %v", c.a, stage, o, err)
 		}
-		if !strings.HasPrefix(string(o.Output), `{"answer":`+string(c.a.Value)+`,"by":`) {
+		if !strings.HasPrefix(string(o.Output), `{"answer":`+string(c.a.Value)+`,"by":`) || !strings.Contains(string(o.Output), `"at":"2026-03-01T12:00:00.000000Z"`) {
 			t.Errorf("output %s", o.Output)
 		}
 	}

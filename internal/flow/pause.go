@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Pause keeps a workflow's execution from starting tasks, until it is resumed or its time is over. Tasks that have begun go on.
@@ -134,7 +136,7 @@ func (d *Draft) Pause(p Pause, now time.Time) error {
 	if p.Stops {
 		data.Timers = timersStop
 	}
-	text, err := json.Marshal(data)
+	text, err := wirejson.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
@@ -153,7 +155,7 @@ func (d *Draft) Resume(by, reason string, now time.Time) error {
 	if d.State.Pause == nil {
 		return fmt.Errorf("%w: %s is not paused", ErrIllegalMove, d.ID)
 	}
-	data, err := json.Marshal(pauseData{By: by, Reason: reason})
+	data, err := wirejson.Marshal(pauseData{By: by, Reason: reason})
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -156,5 +157,30 @@ func TestPauseKeepsTheSlotOfARate(t *testing.T) {
 	}
 	if !d.WakeAt.Equal(at(60)) || !d.QueueDeadline().Equal(at(120)) || !d.TotalDeadline().Equal(at(24*60+30)) {
 		t.Errorf("resumed, it begins at %s, must have begun by %s and have ended by %s", d.WakeAt, d.QueueDeadline(), d.TotalDeadline())
+	}
+}
+
+// The times in the data of events have six digits of a second, as those beside them have, so that they sort as texts.
+func TestTimesInDataOfEvents(t *testing.T) {
+	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0})
+	if err := d.Schedule(1, t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Pause(Pause{By: "ann", Until: t0.Add(time.Hour)}, t0); err != nil {
+		t.Fatal(err)
+	}
+	retried := held(t, Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}})
+	failed := Event{Seq: 5, Attempt: 1, Type: EvFailed, Outcome: &Outcome{Error: &Error{Code: "x"}}}
+	retried.Report(session, Report{Execution: retried.ID, Attempt: 1, Events: []Event{event(retried, 4, EvRunning), failed}}, nil, nil, t0, 0)
+	for what, data := range map[string]json.RawMessage{
+		"until": d.Events[len(d.Events)-1].Data, "not_before": retried.Events[len(retried.Events)-1].Data, "ordered_at": withOrder(nil, t0),
+	} {
+		var all map[string]any
+		if err := json.Unmarshal(data, &all); err != nil || len(fmt.Sprint(all[what])) != len("2026-11-21T08:00:00.000000Z") {
+			t.Errorf("%s: %s, %v", what, data, err)
+		}
+	}
+	if at := orderIn(withOrder(nil, t0)); !at.Equal(t0) {
+		t.Errorf("the order was given at %s", at)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // settle decides what follows a terminal event that has just been recorded: the next attempt, or the end, at that event's
@@ -79,7 +81,7 @@ func askedPause(e *Error) time.Duration {
 // reopen opens the next attempt. Its key is given back while it waits.
 func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
 	until := d.moment(now).Add(pause)
-	data, err := json.Marshal(struct {
+	data, err := wirejson.Marshal(struct {
 		After     string    `json:"after"`
 		NotBefore time.Time `json:"not_before"`
 	}{after, until})

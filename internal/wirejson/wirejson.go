@@ -1,6 +1,6 @@
-// Package wirejson writes JSON as answers of the API, archives and -o json have it: as encoding/json would, but with six digits of a second
-// in every time, and with the characters of HTML and JavaScript as they are. Times of one length sort as texts as they do as times, which
-// 12:00:00.01003Z and 12:00:00.010035Z do not. It is pure.
+// Package wirejson writes JSON as answers of the API, archives, -o json and the data of Pawl's own signals and events have it: as
+// encoding/json would, but with six digits of a second in every time, and with the characters of HTML and JavaScript as they are. Times of
+// one length sort as texts as they do as times, which 12:00:00.01003Z and 12:00:00.010035Z do not. It is pure.
 package wirejson
 
 import (
@@ -22,6 +22,12 @@ var options = json.JoinOptions(v1.DefaultOptionsV1(), jsontext.EscapeForHTML(fal
 	}),
 	json.MarshalToFunc(func(e *jsontext.Encoder, n std.Number) error { return e.WriteValue(jsontext.Value(n)) }),
 )))
+
+// Marshal is the text of v. Its errors are those of encoding/json.
+func Marshal(v any) (std.RawMessage, error) {
+	text, err := json.Marshal(v, options)
+	return std.RawMessage(text), err
+}
 
 // Append writes v into b, without a line break. Its errors are those of encoding/json.
 func Append(b *bytes.Buffer, v any) error { return json.MarshalWrite(b, v, options) }

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // Question is a question as JSON.
 func Question(q *flow.Question) ([]byte, error) {
-	text, err := flow.PlainJSON(q)
+	text, err := wirejson.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("write a question: %w", err)
 	}
@@ -29,7 +30,7 @@ func Answer(a *flow.Answer) ([]byte, error) {
 	if a == nil {
 		return nil, nil
 	}
-	text, err := flow.PlainJSON(a)
+	text, err := wirejson.Marshal(a)
 	if err != nil {
 		return nil, fmt.Errorf("write an answer: %w", err)
 	}

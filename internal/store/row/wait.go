@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
 // WaitDetail is the rarely used part of a wait, as JSON.
 func WaitDetail(d *flow.WaitDetail) ([]byte, error) {
-	text, err := flow.PlainJSON(d)
+	text, err := wirejson.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("write a wait: %w", err)
 	}

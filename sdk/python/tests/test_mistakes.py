@@ -5,6 +5,7 @@ import datetime
 import pytest
 
 import pawl
+from pawl.request import plain
 
 
 @pytest.mark.parametrize(
@@ -87,3 +88,9 @@ def test_tokens(tmp_path, monkeypatch):
             assert client.evaluate("print(1)").passed
     finally:
         server.kill()
+
+
+def test_times_are_of_one_length():
+    utc = datetime.timezone.utc
+    given = [datetime.datetime(2030, 1, 1, tzinfo=utc), datetime.datetime(2030, 1, 1, microsecond=10030, tzinfo=utc)]
+    assert plain(given, "input") == ["2030-01-01T00:00:00.000000+00:00", "2030-01-01T00:00:00.010030+00:00"]

@@ -80,13 +80,13 @@ def _case(place: str, case: Any, upload: Upload) -> Generator[Call, Any, Any]:
 
 
 def plain(value: Any, place: str) -> Any:
-    """A value with durations as seconds and times as texts. JSON has only names that are str: another one would be changed."""
+    """A value with durations as seconds and times as texts, of one length. JSON has only names that are str: another one would be changed."""
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
             raise invalid(place, value, "has no time zone", "give one, as datetime.now(timezone.utc)")
-        return value.isoformat()
+        return value.isoformat(timespec="microseconds")
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
