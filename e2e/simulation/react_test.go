@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -161,7 +162,7 @@ func (l *load) answer(ctx context.Context, key string) {
 				}
 				id = open[int(w.noise("question", key)*float64(len(open)))].ID
 			}
-			_, err := e.Answer(ctx, id, engine.Reply{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value), Via: "api"})
+			_, err := e.Inquiries().Answer(ctx, id, inquiries.Reply{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value), Via: "api"})
 			return err
 		})
 		if err == nil && !id.IsZero() {
@@ -180,7 +181,7 @@ func (l *load) answer(ctx context.Context, key string) {
 		return
 	}
 	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
-		_, err := e.Answer(ctx, id, engine.Reply{By: "late", Value: json.RawMessage(`{"ok":true}`), Via: "api"})
+		_, err := e.Inquiries().Answer(ctx, id, inquiries.Reply{By: "late", Value: json.RawMessage(`{"ok":true}`), Via: "api"})
 		return err
 	})
 	if err == nil {

@@ -140,7 +140,7 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 		return err
 	}
 	if d.Kind.ByEngine() {
-		return t.e.engineKind(d.Kind).begin(t, ctx, d)
+		return t.e.engineKind(d.Kind).Begin(ctx, t, d)
 	}
 	t.dispatch.queued[d.Queue]++
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -46,7 +47,7 @@ func (r *rig) asked(id flow.ID, task string) *flow.Inquiry {
 }
 
 func (r *rig) reply(i *flow.Inquiry, by, value string) error {
-	_, err := r.e.Answer(r.ctx, i.ID, Reply{By: by, Value: json.RawMessage(value), Via: "api"})
+	_, err := r.e.inquiries.Answer(r.ctx, i.ID, inquiries.Reply{By: by, Value: json.RawMessage(value), Via: "api"})
 	return err
 }
 
@@ -126,7 +127,7 @@ func TestAskDeclined(t *testing.T) {
 	r.define(release)
 	id := r.submit(Submission{Action: "release", Input: json.RawMessage(`{"version":"1","by":"x"}`)})
 	i := r.asked(id, "approve")
-	if _, err := r.e.Answer(r.ctx, i.ID, Reply{By: "carl", Groups: []string{"group:release"}, Value: json.RawMessage(`{"approved":false}`), Note: "not on Friday"}); err != nil {
+	if _, err := r.e.inquiries.Answer(r.ctx, i.ID, inquiries.Reply{By: "carl", Groups: []string{"group:release"}, Value: json.RawMessage(`{"approved":false}`), Note: "not on Friday"}); err != nil {
 		t.Fatal(err)
 	}
 	if x := r.ended(i.Execution); x.Stage != flow.Failed || x.Outcome.Error.Code != flow.CodeDeclined || x.Outcome.Error.Message != "declined by carl: not on Friday" || x.Outcome.Output == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -137,7 +138,7 @@ func (t *transaction) await(ctx context.Context, d *flow.Draft) error {
 func (e *Engine) checkAwaited(ctx context.Context, payload json.RawMessage, root string) error {
 	p, err := e.awaited.Read(payload)
 	if err != nil {
-		return problemsBeneath(root, err)
+		return requests.ProblemsBeneath(root, err)
 	}
 	if _, err := e.rulesInForce(ctx); err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/crashloop"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -89,19 +91,17 @@ type Engine struct {
 	schedules    *schedules
 	rules        *rules
 	pauses       *pauses
-	defining     oneAtATime   // calls that write definitions or switches
-	kinds        []engineKind // that it runs itself
-	modules      []module
-	questions    definition.Questions
+	defining     oneAtATime // calls that write definitions or switches
+	kinds        []txn.Kind // that it runs itself
+	modules      []txn.Module
+	inquiries    *inquiries.Inquiries
 	awaited      definition.Waits
 	meets        meetings
-	parents      parents
 	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
 	reruns       rerunQueue
 	webhooks     *webhooks
-	links        linkKey
 	lanes        *lanes
 	handedTasks  handedTasks
 	followed     *followed
@@ -173,8 +173,6 @@ func New(o Options) (*Engine, error) {
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),
-		kinds:         engineKinds(),
-		modules:       modules(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),
@@ -193,6 +191,8 @@ func New(o Options) (*Engine, error) {
 		defining:      newOneAtATime(),
 	}
 	e.uploads = &uploads.Uploads{Store: o.Store, Blobs: o.Blobs, NewID: o.NewID, Update: e.update}
+	e.inquiries = &inquiries.Inquiries{Store: o.Store, Catalog: e.catalog, NewID: o.NewID, Random: o.Random, Decide: e.decide}
+	e.kinds, e.modules = e.newKinds(), e.newModules()
 	for _, q := range o.Queues {
 		if err := e.catalog.Expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

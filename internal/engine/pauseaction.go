@@ -141,7 +141,7 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 			if err := d.Begin(t.now); err != nil {
 				return err
 			}
-			return t.e.engineKind(d.Kind).begin(t, ctx, d)
+			return t.e.engineKind(d.Kind).Begin(ctx, t, d)
 		})
 		if err != nil {
 			return err

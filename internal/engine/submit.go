@@ -351,8 +351,8 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 
 // checkPayload says what is wrong with the payload of a built-in kind; field is where it was given.
 func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.RawMessage, field string) (err error) {
-	if check := e.engineKind(kind).check; check != nil {
-		err = check(e, ctx, payload, field)
+	if check := e.engineKind(kind).Check; check != nil {
+		err = check(ctx, payload, field)
 	}
 	if err != nil || e.opts.Validate == nil || !kind.AdHoc() {
 		return err

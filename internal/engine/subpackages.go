@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/engine/find"
 	"github.com/pawl-run/pawl/internal/engine/histories"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -28,6 +29,9 @@ func (e engineForSubpackages) Carried(ctx context.Context, x *flow.Execution) (o
 func (e engineForSubpackages) StillKept(ctx context.Context, x *flow.Execution) error {
 	return e.stillKept(ctx, x)
 }
+
+// Inquiries are the questions that executions put to people.
+func (e *Engine) Inquiries() *inquiries.Inquiries { return e.inquiries }
 
 // Uploads are the contents that clients have sent.
 func (e *Engine) Uploads() *uploads.Uploads { return e.uploads }

@@ -198,7 +198,7 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	}
 	switch {
 	case d.Place == flow.Held && d.Kind.ByEngine() && d.Kind != flow.KindWorkflow && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = t.e.engineKind(d.Kind).wake(t, ctx, d)
+		err = t.e.engineKind(d.Kind).Wake(ctx, t, d)
 	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -25,9 +26,9 @@ import (
 //	shares     whose turn is next in the lines that are shared fairly
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
-//	inquiries  the questions that are asked, answered and withdrawn
 //	waits      which executions wait for signals, and which signals they have taken
 //	effects    what happens after the commit
+//	parts      what capabilities have decided that have a package of their own
 type transaction struct {
 	e     *Engine
 	store store.Tx // tx reads, and flush and writeRows write
@@ -41,9 +42,9 @@ type transaction struct {
 	shares    lineShares
 	workflows workflows
 	dispatch  dispatch
-	inquiries inquiries
 	waits     waits
 	effects   effects
+	parts     txn.Parts
 	costliest costliest
 
 	budget    budget
@@ -248,7 +249,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 		}
 	}
 	t.deferred = deferred
-	if err := t.hooks(ctx, func(m *module) hook { return m.beforeWrite }); err != nil {
+	if err := t.hooks(ctx, func(m *txn.Module) txn.Hook { return m.BeforeWrite }); err != nil {
 		return err
 	}
 	delta, some := t.changes.take(deferred, t.draft)
@@ -262,7 +263,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
-		if written := t.e.engineKind(d.Kind).written; written != nil {
+		if written := t.e.engineKind(d.Kind).Written; written != nil {
 			written(t, d)
 		}
 		seen := *d

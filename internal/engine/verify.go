@@ -13,7 +13,7 @@ import (
 // what their rows say. It changes nothing and may run beside everything else; it takes as long as the store is large.
 func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 	var broken []store.Violation
-	for _, check := range []func(context.Context) ([]store.Violation, error){e.opts.Store.Check, e.verifyFollowed, e.verifyRules, e.verifyInquiries} {
+	for _, check := range []func(context.Context) ([]store.Violation, error){e.opts.Store.Check, e.verifyFollowed, e.verifyRules, e.inquiries.Verify} {
 		found, err := check(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("verify the store: %w", err)

@@ -15,7 +15,7 @@ import (
 //
 //   - Lock and Submitted, whose callers look into the transaction first (load, loadIdempotency)
 //   - LockWorkflows, because a new workflow is written with its first step (beforeFirstStep)
-//   - the reads of waits and inquiries, which the transaction keeps until its end (writeWaits, writeInquiries)
+//   - the reads of waits and inquiries, which are kept until the end of the transaction (atEnd)
 type view struct {
 	store.Access
 	t *transaction

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/form"
 )
@@ -53,7 +53,7 @@ type answerField struct {
 const answerBody = 1 << 20
 
 func (c *call) answerPage() error {
-	i, p, err := c.Engine.Invited(c.ctx(), c.r.PathValue("token"))
+	i, p, err := c.Engine.Inquiries().Invited(c.ctx(), c.r.PathValue("token"))
 	if err != nil {
 		return c.showLost(err)
 	}
@@ -61,7 +61,7 @@ func (c *call) answerPage() error {
 }
 
 func (c *call) answerByLink() error {
-	i, p, err := c.Engine.Invited(c.ctx(), c.r.PathValue("token"))
+	i, p, err := c.Engine.Inquiries().Invited(c.ctx(), c.r.PathValue("token"))
 	if err != nil {
 		return c.showLost(err)
 	}
@@ -85,7 +85,7 @@ func (c *call) answerByLink() error {
 		v.Bad = bad
 		return c.showAnswer(http.StatusUnprocessableEntity, v)
 	}
-	i, err = c.Engine.Answer(c.ctx(), i.ID, engine.Reply{By: p.Name, Groups: p.Groups, Value: value, Note: v.Note, Via: "link"})
+	i, err = c.Engine.Inquiries().Answer(c.ctx(), i.ID, inquiries.Reply{By: p.Name, Groups: p.Groups, Value: value, Note: v.Note, Via: "link"})
 	if err != nil && i == nil {
 		return c.showLost(err)
 	}
@@ -178,7 +178,7 @@ func (v *answerView) saying(path, message string) string {
 
 // showLost shows that a link is not valid, or that the server cannot tell at the moment.
 func (c *call) showLost(err error) error {
-	if errors.Is(err, engine.ErrBadLink) {
+	if errors.Is(err, inquiries.ErrBadLink) {
 		return c.showAnswer(http.StatusNotFound, &answerView{Title: "This link is not valid", Say: "It was not made by this server, or the question has been asked anew since: ask for another link."})
 	}
 	var ps definition.Problems

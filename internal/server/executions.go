@@ -63,7 +63,7 @@ func (c *call) asking(all []*flow.Execution) (map[flow.ID]flow.ID, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := c.Engine.Asking(c.ctx(), ids)
+	found, err := c.Engine.Inquiries().Asking(c.ctx(), ids)
 	if err != nil {
 		return nil, fmt.Errorf("look for open questions: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"reflect"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -152,7 +152,7 @@ func (c *call) answerInquiry() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	return c.renderedInquiry(c.Engine.Answer(c.ctx(), id, engine.Reply{By: in.By, Groups: in.Groups, Value: in.Answer, Note: in.Note, Via: "api"}))
+	return c.renderedInquiry(c.Engine.Inquiries().Answer(c.ctx(), id, inquiries.Reply{By: in.By, Groups: in.Groups, Value: in.Answer, Note: in.Note, Via: "api"}))
 }
 
 func (c *call) linkInquiry() error {
@@ -164,7 +164,7 @@ func (c *call) linkInquiry() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	token, i, err := c.Engine.Invite(c.ctx(), id, in.For, in.Groups)
+	token, i, err := c.Engine.Inquiries().Invite(c.ctx(), id, in.For, in.Groups)
 	if err != nil {
 		return c.renderedInquiry(nil, err)
 	}

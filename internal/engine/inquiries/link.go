@@ -1,4 +1,4 @@
-package engine
+package inquiries
 
 import (
 	"context"
@@ -27,17 +27,17 @@ type linkKey struct {
 	key []byte
 }
 
-func (e *Engine) linkKey(ctx context.Context) ([]byte, error) {
-	e.links.mu.Lock()
-	defer e.links.mu.Unlock()
-	if e.links.key == nil {
-		key, err := e.catalog.SharedKey(ctx, answerKeyName)
+func (q *Inquiries) linkKey(ctx context.Context) ([]byte, error) {
+	q.links.mu.Lock()
+	defer q.links.mu.Unlock()
+	if q.links.key == nil {
+		key, err := q.Catalog.SharedKey(ctx, answerKeyName)
 		if err != nil {
 			return nil, err
 		}
-		e.links.key = key
+		q.links.key = key
 	}
-	return e.links.key, nil
+	return q.links.key, nil
 }
 
 // invitation is what a link says: which inquiry, as it was asked until when, may be answered by whom.
@@ -54,12 +54,12 @@ const linkLimit = 16 << 10
 
 // Invite makes the token of a link by which one person may answer an open inquiry, until it is due. It is signed and kept
 // nowhere. The errors are *Invalid, store.ErrNotFound, and those of flow.Inquiry.May and Reply.
-func (e *Engine) Invite(ctx context.Context, id flow.ID, name string, groups []string) (token string, i *flow.Inquiry, err error) {
+func (q *Inquiries) Invite(ctx context.Context, id flow.ID, name string, groups []string) (token string, i *flow.Inquiry, err error) {
 	p, err := (&Reply{By: name, Groups: groups}).person()
 	if err != nil {
 		return "", nil, err
 	}
-	if i, err = e.opts.Store.Inquiry(ctx, id); err != nil {
+	if i, err = q.Store.Inquiry(ctx, id); err != nil {
 		return "", nil, err
 	}
 	if err := i.May(p); err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) Invite(ctx context.Context, id flow.ID, name string, groups []s
 	if i.State != flow.InquiryOpen {
 		return "", i, fmt.Errorf("%w: it was %s at %s", flow.ErrClosed, i.State, i.ClosedAt.Format(time.RFC3339))
 	}
-	key, err := e.linkKey(ctx)
+	key, err := q.linkKey(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -95,13 +95,13 @@ func dueMicros(i *flow.Inquiry) int64 {
 
 // Invited reads the token of a link: the inquiry, and the person who may answer it. What Invite has not made, or what was made
 // for the question before it was asked anew, is ErrBadLink.
-func (e *Engine) Invited(ctx context.Context, token string) (*flow.Inquiry, flow.Person, error) {
+func (q *Inquiries) Invited(ctx context.Context, token string) (*flow.Inquiry, flow.Person, error) {
 	var p flow.Person
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) <= sha256.Size || len(token) > linkLimit {
 		return nil, p, ErrBadLink
 	}
-	key, err := e.linkKey(ctx)
+	key, err := q.linkKey(ctx)
 	if err != nil {
 		return nil, p, err
 	}
@@ -113,7 +113,7 @@ func (e *Engine) Invited(ctx context.Context, token string) (*flow.Inquiry, flow
 	if err != nil {
 		return nil, p, ErrBadLink
 	}
-	i, err := e.opts.Store.Inquiry(ctx, id)
+	i, err := q.Store.Inquiry(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, p, ErrBadLink

@@ -1,4 +1,4 @@
-package engine
+package inquiries
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // verifiedAnswers is how many answers Verify holds to their forms: the latest.
 const verifiedAnswers = 10_000
 
-// verifyInquiries holds answers to the forms of their questions, and to what the questions accept.
-func (e *Engine) verifyInquiries(ctx context.Context) (broken []store.Violation, err error) {
+// Verify holds answers to the forms of their questions, and to what the questions accept.
+func (q *Inquiries) Verify(ctx context.Context) (broken []store.Violation, err error) {
 	f := store.InquiryFilter{State: flow.InquiryAnswered, Limit: 500}
 	for n := 0; n < verifiedAnswers; {
-		page, err := e.opts.Store.Inquiries(ctx, f)
+		page, err := q.Store.Inquiries(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -24,7 +24,7 @@ func (e *Engine) verifyInquiries(ctx context.Context) (broken []store.Violation,
 			break
 		}
 		for _, i := range page {
-			if say := e.misfit(i); say != "" {
+			if say := q.misfit(i); say != "" {
 				broken = append(broken, store.Violation{Invariant: 44, Execution: i.Execution, Say: fmt.Sprintf("the answer of %s %s", i.ID.Text(flow.InquiryPrefix), say)})
 			}
 		}
@@ -34,15 +34,15 @@ func (e *Engine) verifyInquiries(ctx context.Context) (broken []store.Violation,
 }
 
 // misfit says how an answer breaks what its question asks for; "" where it does not.
-func (e *Engine) misfit(i *flow.Inquiry) string {
-	filled, err := e.questions.Answer(&i.Question, i.Answer.Value, "answer")
+func (q *Inquiries) misfit(i *flow.Inquiry) string {
+	filled, err := q.questions.Answer(&i.Question, i.Answer.Value, "answer")
 	if err != nil {
 		return "does not fit the form: " + err.Error()
 	}
 	if !jsonvalue.Same(filled, i.Answer.Value) {
 		return "lacks defaults of the form"
 	}
-	accepted, err := e.questions.Accepts(&i.Question, i.Answer.Value)
+	accepted, err := q.questions.Accepts(&i.Question, i.Answer.Value)
 	if err != nil || accepted == i.Answer.Declined {
 		return fmt.Sprintf("is declined: %t, and accepted: %t", i.Answer.Declined, accepted)
 	}

@@ -1,4 +1,4 @@
-package engine
+package inquiries
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ const mostAskers = 10_000
 // Asking returns the ids of open inquiries by executions: as the store's Asking, and for those without one the oldest
 // that a workflow beneath them has, however deep. The search goes from what asks up to the ancestors: open questions
 // are few, while a workflow may have 10,000 children.
-func (e *Engine) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID, error) {
-	found, err := e.opts.Store.Asking(ctx, ids)
+func (q *Inquiries) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID, error) {
+	found, err := q.Store.Asking(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +31,9 @@ func (e *Engine) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID
 	if len(without) == 0 {
 		return found, nil
 	}
-	at, err := e.opts.Store.Askers(ctx, mostAskers)
+	at, err := q.Store.Askers(ctx, mostAskers)
 	for err == nil && len(at) > 0 {
-		at, err = e.above(ctx, at)
+		at, err = q.above(ctx, at)
 		for id, inquiry := range at {
 			if without[id] {
 				found[id] = older(found[id], inquiry)
@@ -44,8 +44,8 @@ func (e *Engine) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID
 }
 
 // above moves inquiries from executions to their parents, of several to one parent the oldest.
-func (e *Engine) above(ctx context.Context, at map[flow.ID]flow.ID) (map[flow.ID]flow.ID, error) {
-	parents, err := e.parents.of(ctx, e.opts.Store, slices.Collect(maps.Keys(at)))
+func (q *Inquiries) above(ctx context.Context, at map[flow.ID]flow.ID) (map[flow.ID]flow.ID, error) {
+	parents, err := q.parents.of(ctx, q.Store, slices.Collect(maps.Keys(at)))
 	if err != nil {
 		return nil, err
 	}

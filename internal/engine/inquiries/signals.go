@@ -1,10 +1,11 @@
-package engine
+package inquiries
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -26,38 +27,38 @@ type inquiryData struct {
 	Declined bool               `json:"declined"`
 }
 
-// recordInquiry keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
+// record keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
 // reminders are rules on these signals.
-func (t *transaction) recordInquiry(ctx context.Context, trigger string, d *flow.Draft, i *flow.Inquiry) error {
-	set := t.e.rules.current.Load()
-	if set == nil || len(set.On(trigger)) == 0 {
+func record(ctx context.Context, t txn.Tx, trigger string, d *flow.Draft, i *flow.Inquiry) error {
+	generation, ok := t.Listens(trigger)
+	if !ok {
 		return nil
 	}
 	id := i.ID.Text(flow.InquiryPrefix)
 	data := inquiryData{Inquiry: id, Execution: d.ID, Workflow: d.Parent, Purpose: i.Purpose, Title: i.Title, Text: i.Text, Assignees: append([]string{}, i.Assignees...),
-		Exclude: append([]string{}, i.Exclude...), AskedAt: i.AskedAt, Reminder: i.Reminded(t.now)}
+		Exclude: append([]string{}, i.Exclude...), AskedAt: i.AskedAt, Reminder: i.Reminded(t.Now())}
 	if !i.Due.IsZero() {
 		data.Due = &i.Due
 	}
 	if i.Answer != nil {
 		data.Answer, data.Declined = &i.Answer.AnswerOutput, i.Answer.Declined
 	}
-	led, err := t.ledBy(ctx, d)
+	led, err := ledBy(ctx, t, d)
 	if err != nil {
 		return err
 	}
-	return t.recordOwnSignal(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
-		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led}}, set.Generation, data)
+	return t.Record(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
+		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led}}, generation, data)
 }
 
 // ledBy are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.
-func (t *transaction) ledBy(ctx context.Context, d *flow.Draft) ([]string, error) {
+func ledBy(ctx context.Context, t txn.Tx, d *flow.Draft) ([]string, error) {
 	for d != nil && len(d.Rules) == 0 && !d.Parent.IsZero() {
 		above := d.Parent
-		if err := t.load(ctx, []flow.ID{above}); err != nil {
+		if err := t.Load(ctx, []flow.ID{above}); err != nil {
 			return nil, err
 		}
-		d = t.draft(above)
+		d = t.Draft(above)
 	}
 	if d == nil {
 		return nil, nil
