@@ -261,6 +261,20 @@ type Keeper interface {
 	Resume(ctx context.Context, spec Spec) (Run, error)
 }
 
+// Serial is implemented by backends that set up once what several runs can share.
+type Serial interface {
+	Series() Series
+}
+
+// Series starts runs of one caller that share what no program can change, or what none of them has used yet. They see no more of one
+// another than runs that share nothing. It is safe for concurrent use.
+type Series interface {
+	// Start is Runtime.Start.
+	Start(ctx context.Context, spec Spec) (Run, error)
+	// Close releases what is shared. Runs go on, and later ones share nothing.
+	Close()
+}
+
 // Pinner is implemented by backends that can restrict each run to processors of its own.
 type Pinner interface {
 	// Pins reports whether this one does: a run has as many processors as Limits.CPUs says, or else one.

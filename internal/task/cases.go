@@ -33,8 +33,8 @@ type batch struct {
 	room    int            // bytes of outputs that may still be kept
 }
 
-// evaluateCases compiles once and runs the cases one after the other, each in a sandbox of its own. They do not run in parallel
-// because an execution has one slot.
+// evaluateCases compiles once and runs the cases one after the other, each in a sandbox of its own (see runtime.Serial).
+// They do not run in parallel because an execution has one slot.
 func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error) {
 	files, compiled, failed, err := e.build(ctx)
 	if err != nil || failed != nil {
@@ -51,6 +51,7 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 		}
 		defer os.RemoveAll(b.checker.dir)
 	}
+	defer b.share()()
 	log := e.task.Log("log")
 	r.Summary = &api.CaseSummary{Total: len(e.code.Cases)}
 	for i := range e.code.Cases {
@@ -72,6 +73,25 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 	}
 	conclude(ctx, r)
 	return r, nil
+}
+
+// share has the runs of the program, and those of the checker, share what no program can change, where the runtime knows how.
+func (b *batch) share() (end func()) {
+	var all []runtime.Series
+	for _, e := range []*evaluation{b.evaluation, b.checker} {
+		if e == nil {
+			continue
+		}
+		if serial, ok := e.runtime.(runtime.Serial); ok {
+			e.series = serial.Series()
+			all = append(all, e.series)
+		}
+	}
+	return func() {
+		for _, s := range all {
+			s.Close()
+		}
+	}
 }
 
 func withColon(message string) string {

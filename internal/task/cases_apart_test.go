@@ -30,7 +30,7 @@ if what == "leave":
         open(path, "w").write("left")
     os.mkdir("/work/dir")
     os.chdir("/work/dir")
-    print("shm", libc.shmget(key, 4096, create) >= 0)
+    print("objects", libc.shmget(key, 4096, create) >= 0, libc.semget(key, 1, create) >= 0, libc.msgget(key, create) >= 0)
     held = bytearray(64 << 20)
     for i in range(0, len(held), 4096): held[i] = 1
     end = time.process_time() + 0.3
@@ -47,13 +47,18 @@ else:
     print("cwd", os.getcwd())
     print("processes", sorted(int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())))
     print("descriptors", sorted(int(f) for f in os.listdir("/proc/self/fd"))[:3], len(os.listdir("/proc/self/fd")) <= 4)
-    print("shm", libc.shmget(key, 4096, 0o600) >= 0, len(open("/proc/sysvipc/shm").readlines()))
+    print("objects", libc.shmget(key, 4096, 0o600) >= 0, libc.semget(key, 1, 0o600) >= 0, libc.msgget(key, 0o600) >= 0)
+    print("tables", [len(open("/proc/sysvipc/" + name).readlines()) for name in ("shm", "sem", "msg")])
+    mounts = [line.split(" - ") for line in open("/proc/self/mountinfo")]
+    print("mounts", [(left.split()[4], right.split()[0]) for left, right in mounts if left.split()[5].startswith("rw")])
+    print("room", [os.statvfs(path).f_bfree == os.statvfs(path).f_blocks - os.path.exists("main.py") for path in ("/work", "/tmp", "/dev/shm")])
+    print("numbers", os.getpid() < 10)
     print("sockets", len(open("/proc/net/tcp").readlines()))
     print("packets", [line.split()[2] for line in open("/proc/net/dev") if line.strip().startswith("lo:")])
 `
 
-// TestCasesShareNothing has the first case of an evaluation leave files, a process, shared memory, a connection and figures behind, and the
-// second one look for them.
+// TestCasesShareNothing has one case of an evaluation leave files, a process, IPC objects, a connection and figures behind, and the next one
+// look for them. The first case of all is in a sandbox that shares nothing with any other.
 func TestCasesShareNothing(t *testing.T) {
 	t.Parallel()
 	need(t, "python")
@@ -62,16 +67,23 @@ func TestCasesShareNothing(t *testing.T) {
 			continue
 		}
 		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "python", Source: leaver, Limits: api.CodeLimits{Wall: api.Duration(2 * time.Minute)}, Cases: []api.Case{
-			{Name: "leaves", Stdin: api.Text("leave\n"), Expect: expect("shm True\n")},
+			{Name: "first", Stdin: api.Text("look\n")},
+			{Name: "second", Stdin: api.Text("look\n")},
+			{Name: "leaves", Stdin: api.Text("leave\n"), Expect: expect("objects True True True\n")},
 			{Name: "looks", Stdin: api.Text("look\n")},
 		}}))
-		if want := "leaves=ok looks=ok"; verdicts(r.result) != want {
+		if want := "first=ok second=ok leaves=ok looks=ok"; verdicts(r.result) != want {
 			t.Fatalf("got %s, want %s: %+v", verdicts(r.result), want, r.result.Cases)
 		}
-		leaves, looks := r.result.Cases[0], r.result.Cases[1]
-		want := strings.Join([]string{"files []", "cwd /work", "processes []", "descriptors [0, 1, 2] True", "shm False 1", "sockets 1", "packets ['0']", ""}, "\n")
-		if looks.Stdout != want {
-			t.Errorf("the second case sees\n%s\nwant\n%s", looks.Stdout, want)
+		second, leaves, looks := r.result.Cases[1], r.result.Cases[2], r.result.Cases[3]
+		if second.Stdout != looks.Stdout {
+			t.Errorf("the second case sees\n%s\nthe last one\n%s", second.Stdout, looks.Stdout)
+		}
+		for _, line := range []string{"files []", "cwd /work", "processes []", "descriptors [0, 1, 2] True", "objects False False False",
+			"tables [1, 1, 1]", "room [True, True, True]", "numbers True", "sockets 1", "packets ['0']"} {
+			if !strings.Contains("\n"+looks.Stdout, "\n"+line+"\n") {
+				t.Errorf("the last case sees\n%s\nwant the line %q", looks.Stdout, line)
+			}
 		}
 		if leaves.PeakMemoryBytes < 64<<20 || looks.PeakMemoryBytes > leaves.PeakMemoryBytes-48<<20 {
 			t.Errorf("peak memory: %d bytes, then %d", leaves.PeakMemoryBytes, looks.PeakMemoryBytes)

@@ -86,7 +86,8 @@ type evaluation struct {
 	tools   toolchain
 	file    string // the source's name in the working directory
 	runtime runtime.Runtime
-	dir     string // host directory of this evaluation alone
+	series  runtime.Series // starts the runs; nil: the runtime does
+	dir     string         // host directory of this evaluation alone
 	files   []runtime.File
 
 	idle    *time.Timer // ends an interactive program; nil: it has no such limit

@@ -66,6 +66,8 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	from, within, start := context.WithoutCancel(ctx), startWithin, e.runtime.Start
 	if e.task.Resumed {
 		start = e.resume
+	} else if e.series != nil {
+		start = e.series.Start
 	} else if _, imaged := e.runtime.(runtime.Imaged); imaged {
 		from, within = ctx, fetchWithin
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,8 +27,10 @@ type box struct {
 
 	stdout, stderr *os.File // read ends
 	control        *os.File
-	pending        []byte   // received on control and not yet decoded
-	work           *os.File // the working directory, which outlives the sandbox's mounts
+	pending        []byte     // received on control and not yet decoded
+	sent           []*os.File // what the init has sent: the working directory, which outlives the sandbox's mounts; of a base its namespaces
+	base           *base      // nil: it builds all that it needs
+	network        *os.File   // the namespace of the base's that it is in; nil: one of its own
 
 	handle sync.Mutex // guards pidfd
 	pidfd  int        // -1 when there is none, or no more
@@ -54,7 +57,7 @@ func (b *box) give(pipe *os.File) error {
 // that is given here and fits is there when it is born, so that it need not wait for us to be scheduled again.
 func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error) {
 	r := b.runtime
-	if r.cgroups != nil {
+	if r.cgroups != nil && !config.Base {
 		if b.cgroup, err = r.cgroups.create(d != nil && d.spec.Limits.CPUs > 0); err != nil {
 			return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 		}
@@ -70,10 +73,9 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	if err != nil {
 		return false, err
 	}
-	var dir *os.File
+	request := pid1.Birth{UID: int64(b.uid), GID: int64(b.gid), SetGroups: r.privileged}
 	if b.cgroup != nil {
 		defer b.cgroup.closeInherited()
-		dir = b.cgroup.dir
 		for _, f := range b.cgroup.tasks {
 			config.TaskFDs = append(config.TaskFDs, int64(len(inside)))
 			inside = append(inside, f)
@@ -90,7 +92,20 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	if err != nil {
 		return false, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
 	}
-	pid, err := r.zygote.birth(inside, b.uid, b.gid, r.privileged, dir)
+	files := slices.Clip(inside)
+	if b.base != nil {
+		request.OntoBase = true
+		files = append(files, b.base.root)
+	}
+	if b.network != nil {
+		request.Network = true
+		files = append(files, b.network)
+	}
+	if b.cgroup != nil && b.cgroup.dir != nil {
+		request.IntoCgroup = true
+		files = append(files, b.cgroup.dir)
+	}
+	pid, err := r.zygote.birth(request, files)
 	if err != nil {
 		return false, err
 	}
@@ -209,7 +224,8 @@ func (b *box) bury() syscall.Rusage {
 func (b *box) destroy() error {
 	b.kill()
 	b.bury()
-	closeAll([]*os.File{b.stdout, b.stderr, b.control, b.work})
+	closeAll([]*os.File{b.stdout, b.stderr, b.control, b.network})
+	closeAll(b.sent)
 	if b.cgroup != nil {
 		return b.cgroup.remove() // what remains is swept by the next New
 	}
@@ -256,7 +272,10 @@ func (b *box) await(ctx context.Context, kind pid1.MessageKind) (pid1.Message, e
 	return message, fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
 }
 
-// receive reads the init's next message; the working directory's descriptor, which comes with the first, goes to b.work.
+// mostSent is how many descriptors an init sends.
+const mostSent = 2
+
+// receive reads the init's next message; the descriptors that come with the first go to b.sent.
 func (b *box) receive() (pid1.Message, error) {
 	for {
 		if m, rest, ok := pid1.DecodeMessage(b.pending); ok {
@@ -304,11 +323,11 @@ func (b *box) receiveBytes() error {
 			return err
 		}
 		for _, fd := range fds {
-			if b.work != nil {
+			if len(b.sent) == mostSent {
 				unix.Close(fd)
 				continue
 			}
-			b.work = os.NewFile(uintptr(fd), pid1.WorkDir)
+			b.sent = append(b.sent, os.NewFile(uintptr(fd), "sent by the sandbox's init"))
 		}
 	}
 	return nil

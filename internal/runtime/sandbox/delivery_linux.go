@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,13 +26,18 @@ type delivery struct {
 	pinned  *pin        // nil: the program runs on any processor
 }
 
-// pack opens what the run needs from the host. The delivery is to be closed also when there is an error.
-func (r *Runtime) pack(spec runtime.Spec) (_ *delivery, err error) {
+// pack opens what the run needs from the host. A base has the mounts already, but for those beneath what each run mounts for itself. The
+// delivery is to be closed also when there is an error.
+func (r *Runtime) pack(spec runtime.Spec, onto *base) (_ *delivery, err error) {
 	d := &delivery{spec: spec, order: pid1.Order{
 		ScratchSize: spec.Limits.Disk, ScratchInodes: inodes(spec.Limits.Disk),
 		Rlimits: rlimits(spec.Limits, r.cgroups), Argv: spec.Argv, Env: spec.Env,
 	}}
-	if err := r.packMounts(d); err != nil {
+	mounts := spec.Mounts
+	if onto != nil {
+		mounts = slices.DeleteFunc(slices.Clone(mounts), func(m runtime.Mount) bool { return !ofRun(m) })
+	}
+	if err := r.packMounts(d, mounts); err != nil {
 		return d, err
 	}
 	if err := d.packFiles(); err != nil {
@@ -164,8 +170,8 @@ func inodes(disk int64) int64 { return min(max(disk>>12, 1<<10), 1<<16) + 16 }
 
 // packMounts opens the toolchains that a run asks for. Under root this is done here, because root may reach what the
 // sandbox's user may not (a toolchain below /root).
-func (r *Runtime) packMounts(d *delivery) error {
-	for _, m := range d.spec.Mounts {
+func (r *Runtime) packMounts(d *delivery, mounts []runtime.Mount) error {
+	for _, m := range mounts {
 		if r.layout.shows(m.Path) {
 			continue
 		}

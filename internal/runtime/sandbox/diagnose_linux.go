@@ -116,7 +116,7 @@ func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {
 
 // probe builds a sandbox from nothing in which nothing is run.
 func (r *Runtime) probe(ctx context.Context) (*run, error) {
-	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: runtime.DefaultLimits()})
+	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: runtime.DefaultLimits()}, nil)
 	defer d.close()
 	if err != nil {
 		return nil, err

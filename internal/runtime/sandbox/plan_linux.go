@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
@@ -136,6 +138,11 @@ func isLink(path string) bool {
 
 // reserved are paths of the sandbox that a mount must not cover or lie beneath.
 var reserved = []string{"/proc", "/dev", "/work", "/tmp", "/sys"}
+
+// ofRun says whether a mount lies beneath what each run mounts for itself, and so has to be mounted after that.
+func ofRun(m runtime.Mount) bool {
+	return slices.ContainsFunc(reserved, func(dir string) bool { return strings.HasPrefix(m.Path, dir+"/") })
+}
 
 // attachable says why a host path cannot be mounted, if so.
 func attachable(path string) error {

@@ -194,14 +194,15 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	pidsHit := n.cgroup != nil && n.cgroup.pidsHit()
 	r.NoteLimits(pidsHit, false)
 	var problems []error
-	if n.work != nil {
+	if len(n.sent) > 0 {
 		var err error
 		if len(n.spec.Collect) > 0 {
-			r.Files, r.Refused, err = collect.From(n.work, n.spec.Collect, n.spec.CollectInto, n.spec.Limits.Disk)
+			r.Files, r.Refused, err = collect.From(n.sent[0], n.spec.Collect, n.spec.CollectInto, n.spec.Limits.Disk)
 		}
-		n.work.Close()
+		closeAll(n.sent)
 		problems = append(problems, err)
 	}
+	n.giveBack(exit.Kind == pid1.Exited, exit.Network)
 	if n.cgroup != nil {
 		problems = append(problems, n.cgroup.remove())
 	}

@@ -35,7 +35,9 @@ type Runtime struct {
 	mu     sync.Mutex
 	runs   map[*run]struct{}
 	closed bool
-	idle   sync.WaitGroup // the runs, and their starts
+	idle   sync.WaitGroup // the runs, their starts and those of their bases
+
+	based, baseless atomic.Bool // a base has been tried out with success; cannot be had
 }
 
 // New prepares the sandbox: it looks for cgroups, compiles the filter and sweeps up what dead processes of Pawl left in
@@ -127,6 +129,11 @@ const minMemory = 1 << 20
 
 // Start begins a run in a new sandbox and returns when the program is executing.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	return r.startIn(ctx, spec, nil)
+}
+
+// startIn is Start for a run of a series; nil: of none.
+func (r *Runtime) startIn(ctx context.Context, spec runtime.Spec, s *series) (runtime.Run, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
@@ -140,7 +147,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 			"leave it out, or delegate the controller to Pawl (systemd: Delegate=yes)", runtime.ErrUnavailable, spec.Limits.CPUs)
 	}
 	pinned := r.processors.take(spec.Limits)
-	started, err := r.start(ctx, spec, pinned)
+	started, err := r.start(ctx, spec, pinned, s)
 	if err != nil {
 		pinned.release()
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
@@ -148,14 +155,16 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	return started, nil
 }
 
-// register admits a run unless the runtime is closed.
+// register admits a run, or without one the making of a base, unless the runtime is closed.
 func (r *Runtime) register(run *run) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return errClosed
 	}
-	r.runs[run] = struct{}{}
+	if run != nil {
+		r.runs[run] = struct{}{}
+	}
 	r.idle.Add(1)
 	return nil
 }

@@ -18,13 +18,17 @@ var errSwitchedOff = errors.New("switched off by the options")
 
 // start does everything up to the moment when the program is executing, in a sandbox from the pool if one is there and
 // will do. What it has made when it fails, it takes back.
-func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin) (*run, error) {
-	d, err := r.pack(spec)
+func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin, s *series) (*run, error) {
+	onto := s.prepare(ctx, spec.Mounts)
+	d, err := r.pack(spec, onto)
 	defer d.close()
 	if err != nil {
 		return nil, err
 	}
 	d.order.CPUs, d.pinned = pinned.order(), pinned
+	if onto != nil && len(d.steps) == 0 {
+		return r.assign(ctx, r.boxOn(onto), d)
+	}
 	apart := spec.Limits.CPUs > 0 && r.cgroups.cpuApart() // what waits has no such cgroup
 	if len(d.steps) == 0 && !apart {
 		if b := r.pool.take(); b != nil {

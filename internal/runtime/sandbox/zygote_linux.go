@@ -39,16 +39,12 @@ const (
 	zygoteTries = 3
 )
 
-// birth makes an init with the descriptors, for the host user uid and group gid, in a cgroup unless that is nil. It is a child of this
-// process. Errors wrap runtime.ErrUnavailable and say what to do.
-func (z *zygote) birth(files []*os.File, uid, gid int, privileged bool, cgroup *os.File) (pid int, err error) {
-	request := pid1.Birth{UID: int64(uid), GID: int64(gid), SetGroups: privileged, IntoCgroup: cgroup != nil}
+// birth makes an init with the descriptors, which those that the request speaks of follow. It is a child of this process. Errors wrap
+// runtime.ErrUnavailable and say what to do.
+func (z *zygote) birth(request pid1.Birth, files []*os.File) (pid int, err error) {
 	fds := make([]int, 0, 16)
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
-	}
-	if cgroup != nil {
-		fds = append(fds, int(cgroup.Fd()))
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()

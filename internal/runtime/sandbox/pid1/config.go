@@ -83,6 +83,16 @@ type Birth struct {
 	// SetGroups lets the init give up the supplementary groups that it was born with. Only a privileged zygote can allow it.
 	SetGroups  bool
 	IntoCgroup bool // the init is born in a cgroup of version 2
+	// OntoBase lets the init go on from a copy of a mount namespace that has the root already (see Config.Base). Its descriptor follows
+	// those that the init is born with.
+	OntoBase bool
+	// Network puts the init into a network namespace that is there, whose descriptor comes next. It needs OntoBase.
+	Network bool
+}
+
+// ofRun says whether a step is done for each run. The others make what no program can change.
+func (k StepKind) ofRun() bool {
+	return k == Freeze || k == Mask || k == MountProc || k == MountScratch
 }
 
 // Born is the zygote's answer to a Birth. The zygote also says this of itself, before it answers any.
@@ -103,8 +113,12 @@ type Config struct {
 	PressureFD int64
 	// Announce makes the init say Ready when all of this is done and it waits for the order.
 	Announce bool
+	// Base makes the init build what several runs can share, with the mounts of the order: the root without /proc and scratch, and the
+	// network namespace. It says Ready, with the descriptors of both namespaces, and waits for its end.
+	Base bool
 
-	plan *Plan
+	plan  *Plan
+	birth Birth
 }
 
 // Order is what the host tells an init about the program. Descriptors come with its first byte: the standard input, if
@@ -131,7 +145,7 @@ type MessageKind byte
 
 // The messages. A start is followed by an exit, or by the end of the stream when the init was killed.
 const (
-	Ready   MessageKind = 'R' // the sandbox is built and waits for its order
+	Ready   MessageKind = 'R' // the sandbox is built and waits for its order, or the base of several is built
 	Started MessageKind = 'S' // the program is executing; the working directory's descriptor comes with it
 	Failed  MessageKind = 'F' // nothing was started: Stage, Errno and Detail say why
 	Exited  MessageKind = 'X' // the program ended and all it left behind is dead
@@ -154,4 +168,7 @@ type Message struct {
 	// Starved is how long, in nanoseconds, the run's cgroup had work to do and no processor from its making until Time;
 	// 0 without Config.PressureFD. The difference of Exited and Started is the program's; what is before is the init's own.
 	Starved int64
+	// Network is a digest of the network namespace's counters: two that are equal say that nothing has used it in between. Ready of a base,
+	// and Exited with Birth.Network.
+	Network int64
 }

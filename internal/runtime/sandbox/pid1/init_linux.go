@@ -22,23 +22,28 @@ func failed(stage, detail string, err error) *failure {
 }
 
 // serve does everything from birth to the program's end.
-func serve(plan *Plan) *failure {
+func serve(plan *Plan, birth Birth) *failure {
 	// The program runs as the same user; without this it could open our memory and descriptors in /proc/1.
 	prctl(syscall.PR_SET_DUMPABLE, 0)
 	if err := closeFrom(ControlFD, closeRangeCloexec); err != nil {
 		return failed("mark descriptors close-on-exec", "", err)
 	}
-	cfg := &Config{plan: plan}
+	cfg := &Config{plan: plan, birth: birth}
 	if f := receive(cfg.decode, syscall.Read); f != nil {
 		return f
 	}
 	defaultSignals()
-	if err := raiseLoopback(); err != nil {
-		return failed("set up the loopback device", "lo", err)
+	if !birth.Network {
+		if err := raiseLoopback(); err != nil {
+			return failed("set up the loopback device", "lo", err)
+		}
 	}
 	syscall.Umask(0)
 	if f := buildRoot(cfg); f != nil {
 		return f
+	}
+	if cfg.Base {
+		return offerBase()
 	}
 	if cfg.Announce {
 		send(&Message{Kind: Ready})
@@ -64,7 +69,7 @@ func serve(plan *Plan) *failure {
 	}
 	if len(order.Argv) == 0 { // a dry run
 		send(&Message{Kind: Started, Time: clock(clockMonotonic)})
-		send(&Message{Kind: Exited})
+		send(&Message{Kind: Exited, Network: cfg.networkUse()})
 		return nil
 	}
 	program := launch(cfg, order)
@@ -86,8 +91,18 @@ func serve(plan *Plan) *failure {
 		MaxRSS:  used.Maxrss * 1024,
 		Time:    ended,
 		Starved: starved,
+		Network: cfg.networkUse(),
 	})
 	return nil
+}
+
+// networkUse is the digest by which the host finds out whether the program has used a network namespace that others are to use; 0 where
+// it has one of its own.
+func (c *Config) networkUse() int64 {
+	if !c.birth.Network {
+		return 0
+	}
+	return networkDigest()
 }
 
 // reap waits for everything in the sandbox. When the program has ended, what it left behind is killed; the kill is one

@@ -9,7 +9,15 @@ const (
 
 // buildRoot makes the sandbox's file system and moves into it: a small tmpfs with the host's toolchains bound into it and
 // the run's own tmpfs, which finishRoot leaves as the only place to write to.
+//
+// On a base that is there already, whose copy the caller is in, only what is the run's own is made.
 func buildRoot(cfg *Config) *failure {
+	if cfg.birth.OntoBase {
+		if err := syscall.Chdir("/"); err != nil {
+			return failed("enter the root", "/", err)
+		}
+		return eachStep(cfg, cfg.plan.steps, nil)
+	}
 	// Whatever is mounted from now on must not reach the host; what the host unmounts may still reach us.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 		return failed("make mounts private to the sandbox", "/", err)
@@ -29,10 +37,8 @@ func buildRoot(cfg *Config) *failure {
 	if err := syscall.Chdir(cfg.plan.Cover); err != nil {
 		return failed("enter the new root", cfg.plan.Cover, err)
 	}
-	for i, s := range steps {
-		if f := step(cfg, s, trees[i]); f != nil {
-			return f
-		}
+	if f := eachStep(cfg, steps, trees); f != nil {
+		return f
 	}
 	if err := syscall.PivotRoot(".", "."); err != nil {
 		return failed("pivot into the new root", cfg.plan.Cover, err)
@@ -47,13 +53,73 @@ func buildRoot(cfg *Config) *failure {
 	return nil
 }
 
-// finishRoot adds what the order asks for, while no program has run yet that could have laid a trap, and makes the root
-// read-only.
-func finishRoot(cfg *Config, order *Order) *failure {
+// eachStep does the steps, from the directory that becomes the root or is it. trees are the steps' mounts; nil on a base, where none binds.
+func eachStep(cfg *Config, steps []Step, trees []int) *failure {
+	for i, s := range steps {
+		tree := -1
+		if trees != nil {
+			tree = trees[i]
+		} else if !s.Kind.ofRun() {
+			continue
+		}
+		if f := step(cfg, s, tree); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// offerBase finishes a base, hands it to the host and waits for its end. Its /proc stays beneath the runs' own, and shows no process once
+// this one has ended; without it the kernel would let no run mount its own.
+func offerBase() *failure {
+	order, f := receiveOrder()
+	if f != nil {
+		return f
+	}
+	if f := attachMounts(order); f != nil {
+		return f
+	}
+	if f := sealRoot(); f != nil {
+		return f
+	}
+	var namespaces [2]int
+	for i, name := range [...]string{"/proc/self/ns/mnt", "/proc/self/ns/net"} {
+		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return failed("open the namespace", name, err)
+		}
+		namespaces[i] = fd
+	}
+	ready := Message{Kind: Ready, Network: networkDigest()}
+	if err := syscall.Sendmsg(ControlFD, ready.encode(), syscall.UnixRights(namespaces[:]...), nil, 0); err != nil {
+		return failed("hand over the namespaces", "", err)
+	}
+	syscall.Read(ControlFD, make([]byte, 1))
+	return nil
+}
+
+// attachMounts attaches the mounts that the order brings.
+func attachMounts(order *Order) *failure {
 	for i, target := range order.Mounts {
 		if err := attach(order.trees[i], target); err != nil {
 			return failed("bind", "/"+target, err)
 		}
+	}
+	return nil
+}
+
+func sealRoot() *failure {
+	if err := syscall.Mount("", "/", "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|quiet, ""); err != nil {
+		return failed("make the root read-only", "/", err)
+	}
+	return nil
+}
+
+// finishRoot adds what the order asks for, while no program has run yet that could have laid a trap, and makes the root
+// read-only.
+func finishRoot(cfg *Config, order *Order) *failure {
+	if f := attachMounts(order); f != nil {
+		return f
 	}
 	if order.ScratchSize != cfg.ScratchSize || order.ScratchInodes != cfg.ScratchInodes {
 		options := scratchOptions(order.ScratchSize, order.ScratchInodes)
@@ -61,8 +127,10 @@ func finishRoot(cfg *Config, order *Order) *failure {
 			return failed("resize the working directory", WorkDir, err)
 		}
 	}
-	if err := syscall.Mount("", "/", "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|quiet, ""); err != nil {
-		return failed("make the root read-only", "/", err)
+	if !cfg.birth.OntoBase {
+		if f := sealRoot(); f != nil {
+			return f
+		}
 	}
 	if err := syscall.Chdir(WorkDir); err != nil {
 		return failed("enter the working directory", WorkDir, err)
@@ -132,10 +200,14 @@ func step(cfg *Config, s Step, tree int) *failure {
 		if err == nil {
 			forbidUserNamespaces(s.Target)
 		}
-	case Mask:
-		stage = "mask"
-		err = mask(s.Target)
-	case Freeze:
+	case Mask, Freeze:
+		if cfg.Base { // of the runs' own /proc
+			return nil
+		}
+		if stage = "mask"; s.Kind == Mask {
+			err = mask(s.Target)
+			break
+		}
 		stage = "make read-only"
 		err = freeze(s.Target)
 	case MountScratch:
@@ -250,20 +322,23 @@ func freeze(target string) error {
 // read-copy-update, on a busy machine the longest of the whole start.
 func mountScratch(cfg *Config) error {
 	const work = "work" // WorkDir, from the new root
-	if err := makeDir(work, 0o755); err != nil {
-		return err
+	parts := [...]struct {
+		source, target string
+		mode           uint32
+	}{{work + "/tmp", "tmp", 0o1777}, {work + "/shm", "dev/shm", 0o1777}, {work + "/work", work, 0o755}}
+	for _, part := range parts {
+		if err := makeDir(part.target, 0o755); err != nil {
+			return err
+		}
+	}
+	if cfg.Base { // which has the places only
+		return nil
 	}
 	if err := syscall.Mount("tmpfs", work, "tmpfs", quiet, scratchOptions(cfg.ScratchSize, cfg.ScratchInodes)); err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		source, target string
-		mode           uint32
-	}{{work + "/tmp", "tmp", 0o1777}, {work + "/shm", "dev/shm", 0o1777}, {work + "/work", work, 0o755}} {
+	for _, part := range parts {
 		if err := syscall.Mkdir(part.source, part.mode); err != nil {
-			return err
-		}
-		if err := makeDir(part.target, 0o755); err != nil {
 			return err
 		}
 		if err := syscall.Mount(part.source, part.target, "", syscall.MS_BIND, ""); err != nil {

@@ -1,6 +1,7 @@
 package pid1
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 )
@@ -128,4 +129,47 @@ func raiseLoopback() error {
 	}{flags: syscall.IFF_UP}
 	copy(request.name[:], "lo")
 	return fault(syscall.RawSyscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))))
+}
+
+// setns moves the calling process, which has one thread, into a namespace.
+func setns(fd int, kind uintptr) syscall.Errno {
+	number := uintptr(268) // of all architectures but amd64, for which package syscall has none
+	if runtime.GOARCH == "amd64" {
+		number = 308
+	}
+	_, _, errno := syscall.RawSyscall(number, uintptr(fd), kind, 0)
+	return errno
+}
+
+// networkFiles say all that a program can leave in a network namespace: each packet is counted in one of the first four, and so are
+// attempts to send one. Of the last only the first line counts, the number of sockets: others are the whole machine's.
+var networkFiles = [...]string{"/proc/net/dev", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat", "/proc/net/sockstat"}
+
+// networkDigest is a digest (FNV-1a) of the counters of this process's network namespace.
+func networkDigest() int64 {
+	digest := uint64(14695981039346656037)
+	buffer := make([]byte, 8<<10)
+	for i, name := range networkFiles {
+		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			continue // of IPv6 where there is none
+		}
+		for {
+			n, err := syscall.Read(fd, buffer)
+			if n <= 0 || err != nil {
+				break
+			}
+			for _, c := range buffer[:n] {
+				if i == len(networkFiles)-1 && c == '\n' {
+					break
+				}
+				digest = (digest ^ uint64(c)) * 1099511628211
+			}
+			if i == len(networkFiles)-1 {
+				break
+			}
+		}
+		syscall.Close(fd)
+	}
+	return int64(digest)
 }

@@ -147,20 +147,22 @@ func (p *Plan) decode(b []byte) bool {
 }
 
 // birthSize is the length of an encoded Birth, which has no length in front.
-const birthSize = 18
+const birthSize = 20
 
 // Encode returns the birth.
 func (n *Birth) Encode() []byte {
 	b := putInt(make([]byte, 0, birthSize), n.UID)
 	b = putInt(b, n.GID)
 	b = putBool(b, n.SetGroups)
-	return putBool(b, n.IntoCgroup)
+	b = putBool(b, n.IntoCgroup)
+	b = putBool(b, n.OntoBase)
+	return putBool(b, n.Network)
 }
 
 // decode fills n from what Encode wrote; false when it is cut short.
 func (n *Birth) decode(b []byte) bool {
 	d := decoder{b: b}
-	n.UID, n.GID, n.SetGroups, n.IntoCgroup = d.int(), d.int(), d.bool(), d.bool()
+	n.UID, n.GID, n.SetGroups, n.IntoCgroup, n.OntoBase, n.Network = d.int(), d.int(), d.bool(), d.bool(), d.bool(), d.bool()
 	return !d.bad
 }
 
@@ -187,7 +189,8 @@ func (c *Config) Encode() []byte {
 		b = putInt(b, c.ScratchInodes)
 		b = putInts(b, c.TaskFDs)
 		b = putInt(b, c.PressureFD)
-		return putBool(b, c.Announce)
+		b = putBool(b, c.Announce)
+		return putBool(b, c.Base)
 	})
 }
 
@@ -201,6 +204,7 @@ func (c *Config) decode(b []byte) bool {
 	c.TaskFDs = d.ints()
 	c.PressureFD = d.int()
 	c.Announce = d.bool()
+	c.Base = d.bool()
 	return !d.bad && !steps.bad
 }
 
@@ -261,7 +265,8 @@ func (m *Message) encode() []byte {
 		b = putInt(b, m.CPU)
 		b = putInt(b, m.MaxRSS)
 		b = putInt(b, m.Time)
-		return putInt(b, m.Starved)
+		b = putInt(b, m.Starved)
+		return putInt(b, m.Network)
 	})
 }
 
@@ -283,5 +288,6 @@ func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	m.MaxRSS = body.int()
 	m.Time = body.int()
 	m.Starved = body.int()
+	m.Network = body.int()
 	return m, d.b, !body.bad
 }

@@ -26,6 +26,10 @@ func leaveZygote() {
 		return
 	}
 	rehearse()
+	home, f := ownNamespaces()
+	if f != nil {
+		return
+	}
 	answer := make([]byte, 0, BornSize)
 	// Go's runtime asks a goroutine that has run for 10 ms to make room. A child that inherited such a request would wait for a thread that
 	// it does not have. After Gosched the next request is 10 ms away.
@@ -37,7 +41,7 @@ func leaveZygote() {
 	}
 	// First, and without Go's check of the stack, where an inherited lock would show: a child that stands still dies with the host too.
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
-	z := &zygote{plan: plan, answer: answer}
+	z := &zygote{plan: plan, answer: answer, home: home}
 	syscall.Write(ControlFD, (&Born{PID: int64(syscall.Getpid())}).put(z.answer))
 	for z.receive() {
 		born := z.bear()
@@ -75,6 +79,19 @@ type zygote struct {
 	answer []byte
 	path   [64]byte
 	text   [64]byte
+	home   [2]int // its own mount and network namespace
+}
+
+// ownNamespaces opens the mount namespace and the network namespace of this process.
+func ownNamespaces() (fds [2]int, f *failure) {
+	for i, name := range [...]string{"/proc/self/ns/mnt", "/proc/self/ns/net"} {
+		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return fds, failed("open the namespace", name, err)
+		}
+		fds[i] = fd
+	}
+	return fds, nil
 }
 
 // mostInherited is more than an init can be born with: 4 of its own, 4 of version 1's cgroups, its pressure, its directory.
@@ -113,13 +130,29 @@ func (z *zygote) bear() Born {
 		return Born{Errno: int64(errno)}
 	}
 	inherited, cgroup := z.fds, int32(-1)
-	if z.birth.IntoCgroup {
-		inherited, cgroup = z.fds[:len(z.fds)-1], z.fds[len(z.fds)-1]
+	last := func() (fd int32) {
+		inherited, fd = inherited[:len(inherited)-1], inherited[len(inherited)-1]
+		return fd
 	}
-	pid, errno := fork(syscall.CLONE_PARENT|namespaces, cgroup)
+	if z.birth.IntoCgroup {
+		cgroup = last()
+	}
+	flags, errno := uintptr(syscall.CLONE_PARENT|namespaces), syscall.Errno(0)
+	if z.birth.Network {
+		flags &^= syscall.CLONE_NEWNET
+		errno = setns(int(last()), syscall.CLONE_NEWNET)
+	}
+	if z.birth.OntoBase && errno == 0 {
+		errno = setns(int(last()), syscall.CLONE_NEWNS)
+	}
+	var pid int64
+	if errno == 0 {
+		pid, errno = fork(flags, cgroup)
+	}
 	if pid == 0 && errno == 0 {
 		z.begin(inherited, gate)
 	}
+	z.comeHome()
 	if errno == 0 {
 		errno = z.mapIDs(pid)
 	}
@@ -130,6 +163,13 @@ func (z *zygote) bear() Born {
 		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(end), 0, 0)
 	}
 	return Born{PID: pid, Errno: int64(errno)}
+}
+
+// comeHome leaves the namespaces that a birth went into. A zygote that cannot is of no further use.
+func (z *zygote) comeHome() {
+	if z.birth.OntoBase && (setns(z.home[0], syscall.CLONE_NEWNS) != 0 || setns(z.home[1], syscall.CLONE_NEWNET) != 0) {
+		syscall.Exit(1)
+	}
 }
 
 // fork makes a child of one thread, in a cgroup of version 2 unless that is -1.
@@ -149,6 +189,9 @@ func fork(flags uintptr, cgroup int32) (pid int64, errno syscall.Errno) {
 
 // mapIDs makes the program's user and group out of those that it has on the host.
 func (z *zygote) mapIDs(pid int64) syscall.Errno {
+	// When the machine itself runs out of memory, a program dies before the server does. Raising the value needs no privilege. A host
+	// without its /proc there leaves it to the cgroup's limit.
+	z.write(pid, "/oom_score_adj", append(z.text[:0], "1000"...))
 	if errno := z.tell(pid, "/uid_map", UserID, z.birth.UID); errno != 0 {
 		return errno
 	}
@@ -162,12 +205,16 @@ func (z *zygote) mapIDs(pid int64) syscall.Errno {
 
 // tell writes a map of one id, or "deny" if inside is 0, to a file of the process.
 func (z *zygote) tell(pid int64, file string, inside, outside int64) syscall.Errno {
-	path := append(appendDecimal(append(z.path[:0], "/proc/"...), pid), file...)
-	path = append(path, 0)
 	text := append(z.text[:0], "deny"...)
 	if inside != 0 {
 		text = append(appendDecimal(append(appendDecimal(z.text[:0], inside), ' '), outside), " 1"...)
 	}
+	return z.write(pid, file, text)
+}
+
+func (z *zygote) write(pid int64, file string, text []byte) syscall.Errno {
+	path := append(appendDecimal(append(z.path[:0], "/proc/"...), pid), file...)
+	path = append(path, 0)
 	fd, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, atCwd, uintptr(unsafe.Pointer(&path[0])), syscall.O_WRONLY|syscall.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
 		return errno
@@ -184,8 +231,6 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	if n, err := syscall.Read(int(gate[0]), open[:]); n != 1 || err != nil {
 		syscall.Exit(1)
 	}
-	// When the machine itself runs out of memory, a program dies before the server does. The file is out of reach once we are another user.
-	preferForOOM()
 	f := z.becomeUser()
 	for i, fd := range inherited { // ascending from 4 on: each is moved before its number is needed
 		if err := syscall.Dup3(int(fd), i, 0); err != nil && f == nil {
@@ -196,7 +241,7 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	// The host's death must be ours. When it has died before this was said, its end of the socket is closed.
 	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
 	if f == nil && !hungUp(ControlFD) {
-		f = serve(z.plan)
+		f = serve(z.plan, z.birth)
 	}
 	if f != nil {
 		send(f.message())
@@ -236,15 +281,4 @@ func hungUp(fd int32) bool {
 	var now syscall.Timespec
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&polled)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
 	return errno == 0 && n == 1 && polled.result&pollHangUp != 0
-}
-
-// preferForOOM makes the kernel choose this process, and those that it makes, when the host has no memory left. Raising the value needs no
-// privilege. A host without its /proc there leaves it to the cgroup's limit.
-func preferForOOM() {
-	fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	syscall.Write(fd, []byte("1000"))
-	syscall.Close(fd)
 }

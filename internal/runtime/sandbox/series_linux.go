@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+)
+
+// series is runs of one evaluation that share what no program can change; see base. It is safe for concurrent use.
+type series struct {
+	runtime *Runtime
+
+	mu    sync.Mutex
+	begun bool // a run has been started
+	alone bool // no base can be had, or the series is closed
+	base  *base
+}
+
+// base is what the runs of a series are built on. A run gets a copy of the mount namespace, in which the root is read-only and has no
+// scratch: that, its /proc, processes, IPC objects, user and cgroups are the run's own. Both namespaces stay as long as their descriptors
+// are open; no process is in them.
+type base struct {
+	mounts []runtime.Mount
+	root   *os.File // the mount namespace
+	unused int64    // the digest of a network namespace that nothing has used
+
+	mu sync.Mutex
+	// network is nil while a run has it, and for good when a run has used it: a closed connection's port stays taken for a minute, and
+	// what was sent is counted.
+	network *os.File
+}
+
+// Series returns the start of runs that share what no program can change. The caller closes it when their ends have been waited for.
+func (r *Runtime) Series() runtime.Series { return &series{runtime: r} }
+
+// Start is Runtime.Start.
+func (s *series) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	return s.runtime.startIn(ctx, spec, s)
+}
+
+// Close releases what the runs have shared.
+func (s *series) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alone = true
+	s.base.close()
+	s.base = nil
+}
+
+// prepare returns the base of a run; nil: it is to build all that it needs. Only from the second run of a series on is there one. To
+// enter a mount namespace takes a privilege of the host.
+func (s *series) prepare(ctx context.Context, mounts []runtime.Mount) *base {
+	if s == nil || !s.runtime.privileged {
+		return nil
+	}
+	mounts = slices.DeleteFunc(slices.Clone(mounts), ofRun)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun || s.alone {
+		s.begun = true
+		return nil
+	}
+	if s.base != nil && !slices.Equal(s.base.mounts, mounts) {
+		s.base.close()
+		s.base = nil
+	}
+	if s.base == nil {
+		var err error
+		s.base, err = s.runtime.buildBase(ctx, mounts)
+		s.alone = err != nil // each run builds all that it needs, and if that fails too it tells the user why
+	}
+	return s.base
+}
+
+// errNoBase is why a runtime builds no base any more.
+var errNoBase = errors.New("runs cannot be built on a base here")
+
+// buildBase builds a base. The first one of a runtime is tried out, since a host may forbid to enter a namespace.
+func (r *Runtime) buildBase(ctx context.Context, mounts []runtime.Mount) (_ *base, err error) {
+	if r.baseless.Load() {
+		return nil, errNoBase
+	}
+	if err := r.register(nil); err != nil {
+		return nil, err
+	}
+	defer r.idle.Done()
+	made := &base{mounts: mounts}
+	if err := r.raiseBase(ctx, made); err != nil {
+		return nil, err
+	}
+	if r.based.Load() {
+		return made, nil
+	}
+	d, err := r.pack(runtime.Spec{Name: "trial", Limits: runtime.DefaultLimits()}, made)
+	defer d.close()
+	if err == nil {
+		err = r.tryOut(ctx, made, d)
+	}
+	if err != nil {
+		made.close()
+		r.baseless.Store(ctx.Err() == nil)
+		return nil, err
+	}
+	r.based.Store(true)
+	return made, nil
+}
+
+// tryOut builds a sandbox on a base in which nothing is run.
+func (r *Runtime) tryOut(ctx context.Context, on *base, d *delivery) error {
+	run, err := r.assign(ctx, r.boxOn(on), d)
+	if err != nil {
+		return err
+	}
+	if result := run.Wait(); result.Verdict != runtime.OK {
+		return errors.New(result.Reason)
+	}
+	return nil
+}
+
+// raiseBase has an init build the base. It ends with this function; the namespaces do not.
+func (r *Runtime) raiseBase(ctx context.Context, made *base) error {
+	d, err := r.pack(runtime.Spec{Mounts: made.mounts, Limits: runtime.DefaultLimits()}, nil)
+	defer d.close()
+	if err != nil {
+		return err
+	}
+	if len(d.steps) > 0 {
+		return errNoBase
+	}
+	b := r.newBox()
+	defer func() { _ = b.destroy() }()
+	if _, err := b.build(&pid1.Config{Base: true}, nil); err != nil {
+		return err
+	}
+	release := b.bound(ctx)
+	defer release()
+	if err := d.send(b.control); err != nil {
+		return err
+	}
+	ready, err := b.await(ctx, pid1.Ready)
+	if err != nil {
+		return err
+	}
+	if len(b.sent) != 2 {
+		return errNoBase
+	}
+	made.root, made.network, made.unused = b.sent[0], b.sent[1], ready.Network
+	b.sent = nil
+	return nil
+}
+
+func (b *base) close() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	closeAll([]*os.File{b.root, b.network})
+	b.root, b.network = nil, nil
+}
+
+// boxOn is a sandbox that will be built on a base, in its network if no other run has that.
+func (r *Runtime) boxOn(on *base) *box {
+	b := r.newBox()
+	b.base = on
+	on.mu.Lock()
+	defer on.mu.Unlock()
+	b.network, on.network = on.network, nil
+	return b
+}
+
+// giveBack lets the next run have the network of the base if nothing has used it. That is so only if the init has seen the last of the
+// program's processes end, and says so.
+func (b *box) giveBack(ended bool, digest int64) {
+	if b.network == nil {
+		return
+	}
+	b.base.mu.Lock()
+	defer b.base.mu.Unlock()
+	if ended && digest == b.base.unused && b.base.root != nil {
+		b.base.network, b.network = b.network, nil
+		return
+	}
+	b.network.Close()
+	b.network = nil
+}
