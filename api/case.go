@@ -36,17 +36,22 @@ type Call struct {
 
 // Comparison is how a case's output is compared with what is expected. It is read from an object or from a mode alone.
 type Comparison struct {
-	// Mode is "exact", "trimmed" (the default), "tokens", "numeric" or "checker"; see docs/evaluations.md.
+	// Mode is "exact", "trimmed" (the default), "tokens", "numeric", "checker" or "interactor"; see docs/evaluations.md.
 	Mode string `json:"mode,omitempty" check:"compare_mode"`
 	// Absolute and Relative are the tolerances of "numeric"; a number within either is right, and two integers have to be equal.
 	// Without both: 1e-6 each. Where one is given the other is zero.
 	Absolute *float64 `json:"absolute,omitempty" check:"tolerance"`
 	Relative *float64 `json:"relative,omitempty" check:"tolerance"`
 	Checker  *Checker `json:"checker,omitempty"` // with "checker"
+
+	Interactor *Interactor `json:"interactor,omitempty"` // with "interactor"
 }
 
-// ModeChecker is the mode in which a program decides.
-const ModeChecker = "checker"
+// The modes in which a program decides.
+const (
+	ModeChecker    = "checker"
+	ModeInteractor = "interactor"
+)
 
 // CompareModes lists the modes of comparing.
 func CompareModes() []string {
@@ -54,7 +59,7 @@ func CompareModes() []string {
 	for _, m := range comparison.Modes() {
 		names = append(names, string(m))
 	}
-	return append(names, ModeChecker)
+	return append(names, ModeChecker, ModeInteractor)
 }
 
 // Checker is a program that decides whether an output is right. It is run in the sandbox with the arguments input.txt,
@@ -76,6 +81,23 @@ type Checker struct {
 	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
 }
 
+// Interactor is a program that talks with the one that is evaluated, each in a sandbox of its own: what one writes to stdout the other
+// reads from stdin. It is run with the arguments input.txt and expected.txt, which lie in its working directory: stdin and expect of
+// the case, which the program does not see. Its exit code says right or wrong, and what it writes to stderr is the message.
+type Interactor struct {
+	Language string `json:"language" check:"language" doc:"Language of the interactor"`
+
+	Source string `json:"source" check:"source" doc:"Program run as: interactor input.txt expected.txt; it reads what the program writes; exit code 0 accepts"`
+
+	Files map[string]Content `json:"files,omitempty" check:"files" doc:"Files for the interactor's working directory, by relative path"`
+	// Limits are those of one run. Wall begins when that of the program is over, since an interactor waits for the program.
+	Limits CodeLimits `json:"limits,omitzero" doc:"Limits of one run of the interactor; wall is counted on top of the program's"`
+	// Style is as that of a [Checker]. [CheckerKattis] adds a directory for feedback as the third argument.
+	Style  string `json:"style,omitempty" check:"checker_style" doc:"kattis: call it as an interactive Kattis validator; 42 accepts, 43 rejects"`
+	Accept []int  `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that accept; default [0]"`
+	Reject []int  `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
+}
+
 // CheckerKattis is the style of the output validators of Kattis and the ICPC.
 const CheckerKattis = "kattis"
 
@@ -89,7 +111,7 @@ const (
 // The verdicts of a case beside those of a run.
 const (
 	WrongAnswer  = "wrong_answer"
-	CheckerError = "checker_error" // the checker did not say
+	CheckerError = "checker_error" // the checker or the interactor did not say
 	Skipped      = "skipped"       // not run: stopped before
 )
 
@@ -116,6 +138,9 @@ type CaseResult struct {
 	StderrBytes     int64  `json:"stderr_bytes,omitempty" doc:"Bytes written to stderr in all"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"stderr was longer; the rest is not kept"`
 
+	// Transcript is, with an interactor, what the two wrote to each other: the first and the last 2 KB.
+	Transcript []CaseTurn `json:"transcript,omitempty" doc:"With an interactor: what both wrote, in order; the first and the last 2 KB"`
+
 	LimitsHit       []string  `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
 	WallMS          float64   `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
 	CPUMS           float64   `json:"cpu_ms" doc:"User and system time of all processes, in milliseconds"`
@@ -133,6 +158,21 @@ type CaseResult struct {
 	// ended with 0.
 	Uncompared bool `json:"uncompared,omitempty" doc:"The case has no expected output and no checker, so nothing was compared"`
 }
+
+// CaseTurn is what one side of a dialogue wrote before the other one did.
+type CaseTurn struct {
+	By     string `json:"by" doc:"Who wrote it: program or interactor"`
+	Text   string `json:"text" doc:"What it wrote; bytes that are not UTF-8 are shown as U+FFFD"`
+	Base64 []byte `json:"base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	// Omitted is how many bytes, of both sides, were written before this turn and not kept.
+	Omitted int64 `json:"omitted,omitempty" doc:"Bytes of the dialogue before this turn that were not kept"`
+}
+
+// The sides of a dialogue.
+const (
+	ByProgram    = "program"
+	ByInteractor = "interactor"
+)
 
 // CaseVerdict is how a case ended, in brief.
 type CaseVerdict struct {

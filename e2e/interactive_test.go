@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,5 +119,44 @@ func TestInteractiveSurvivesItsServer(t *testing.T) {
 	x := p.wait(t, id)
 	if out := codeResult(t, x).Stdout; x.Status != api.Completed || x.Attempt != 2 || !strings.HasSuffix(out, "4 line 4\nover\n") {
 		t.Errorf("%s in attempt %d with %q", x.Status, x.Attempt, out)
+	}
+}
+
+// A server that is killed in the middle of a dialogue of a program and an interactor: the next attempt begins a new one, and the evaluation
+// has one outcome.
+func TestDialogueSurvivesItsServer(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	p := serve(t, state, "--runtime", "process")
+	judge := fmt.Sprintf("read x; echo ask; echo $PAWL_ATTEMPT >> %[1]s/begun; while [ ! -e %[1]s/go ]; do sleep 0.02; done; echo go; read y; test $x$y = onetwo", dir)
+	x, err := p.client.Evaluate(t.Context(), api.Evaluation{
+		Code: api.Code{Language: "bash", Source: "echo one; read a; read b; echo two", Cases: []api.Case{{}}, Limits: api.CodeLimits{Wall: api.Duration(5 * time.Minute)},
+			Compare: &api.Comparison{Interactor: &api.Interactor{Language: "bash", Source: judge}}},
+		Retry: &api.Retry{MaxAttempts: 2}, Labels: map[string]string{"run": "1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appears(t, filepath.Join(dir, "begun"))
+	p.Kill()
+
+	p = serve(t, state, "--runtime", "process")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := p.wait(t, x.ID)
+	var r api.CodeResult
+	if err := json.Unmarshal(end.Output, &r); err != nil || end.Status != api.Completed || len(r.Cases) != 1 || len(r.Cases[0].Transcript) != 3 {
+		t.Errorf("%s %+v, %v: %s", end.Status, end.Error, err, end.Output)
+	}
+	outcomes := 0
+	for o, err := range p.client.FollowOutcomes(t.Context(), client.OutcomeQuery{Name: "run", Value: "1"}) {
+		if err != nil || o.ID != x.ID {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		outcomes++
+	}
+	if outcomes != 1 {
+		t.Errorf("%d outcomes", outcomes)
 	}
 }

@@ -438,6 +438,13 @@ export interface CaseMismatch {
   want: string;
 }
 
+export interface CaseTurn {
+  by: string;
+  text: string;
+  base64?: string;
+  omitted?: number;
+}
+
 export interface CodeRun {
   verdict: string;
   wall_ms: number;
@@ -463,6 +470,7 @@ export interface CaseResult {
   stderr_base64?: string;
   stderr_bytes?: number;
   stderr_truncated?: boolean;
+  transcript?: CaseTurn[];
   limits_hit?: string[];
   wall_ms: number;
   cpu_ms: number;

@@ -24,7 +24,7 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 14 {
+	if !found || len(blocks) != 15 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	scratch, env, told := t.TempDir(), environment(t), false

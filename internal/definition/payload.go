@@ -100,7 +100,7 @@ func (b *builder) codePayload(with *value, path string) {
 		}
 		b.fail(l, problem.Join(path, "language"), fix, "%q is not a language that Pawl knows", problem.Clip(l.text, 40))
 	}
-	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
+	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && c.text != "interactor" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
 		b.fail(c, problem.Join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", problem.Clip(c.text, 40))
 	}
 	b.envPayload(with, path)

@@ -73,7 +73,7 @@ var errorCodes = []ErrorCode{
 	{"compile_error", []Kind{KindCode}, Failed, RetryOn, "The compiler refused the source"},
 	{"syntax_error", []Kind{KindCode}, Failed, RetryOn, "The interpreter refused the source before it ran"},
 	{"wrong_answer", []Kind{KindCode}, Failed, RetryOn, "The output of a case is not the expected one"},
-	{"checker_error", []Kind{KindCode}, Failed, RetryOn, "The checker of a case did not say whether the output is right"},
+	{"checker_error", []Kind{KindCode}, Failed, RetryOn, "The checker or interactor of a case did not say whether the program is right"},
 
 	{CodeHTTP, calls, Failed, RetryOn, "The answer had this status, such as http_503, and it was not an expected one. Retry-After of 429 and 503 is kept"},
 	{CodeDNSFailed, calls, Failed, RetryOn, "The name of the host has no address"},

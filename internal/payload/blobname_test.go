@@ -24,6 +24,7 @@ func TestContentsAreCheckedAtSubmission(t *testing.T) {
 		{flow.KindCode, head + `"files": {"lib/u.h": {"blob": "BLOB"}}}`, `files["lib/u.h"].blob`},
 		{flow.KindCode, head + `"cases": [{}, {"stdin": {"blob": "BLOB"}}]}`, "cases[1].stdin.blob"},
 		{flow.KindCode, head + `"cases": [{"expect": {"blob": "BLOB"}}]}`, "cases[0].expect.blob"},
+		{flow.KindCode, head + `"cases": [{}], "compare": {"interactor": {"language": "python", "source": "x", "files": {"a": {"blob": "BLOB"}}}}}`, "compare.interactor.files.a.blob"},
 		{flow.KindCode, head + `"cases": [{"expect": "1"}], "compare": {"mode": "checker", "checker": {"language": "python", "source": "x", "files": {"a": {"blob": "BLOB"}}}}}`, "compare.checker.files.a.blob"},
 		{flow.KindContainer, `{"image": "a", "stdin": {"blob": "BLOB"}}`, "stdin.blob"},
 		{flow.KindContainer, `{"image": "a", "files": {"f": {"blob": "BLOB"}}}`, "files.f.blob"},

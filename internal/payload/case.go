@@ -40,7 +40,20 @@ func Rule(c *api.Comparison) comparison.Rule {
 	return r
 }
 
-// ExitCodes are the exit codes of a checker that say right and wrong.
+// Judge is the program that decides about the cases of code, and its place there: the checker, or the interactor, which has the same
+// fields. nil: outputs are compared without a program.
+func Judge(c *api.Code) (at string, program *api.Checker) {
+	switch {
+	case c.Compare == nil:
+	case c.Compare.Checker != nil:
+		return "compare.checker", c.Compare.Checker
+	case c.Compare.Interactor != nil:
+		return "compare.interactor", (*api.Checker)(c.Compare.Interactor)
+	}
+	return "", nil
+}
+
+// ExitCodes are the exit codes of a checker or interactor that say right and wrong.
 func ExitCodes(c *api.Checker) (accept, reject []int) {
 	accept, reject = []int{0}, []int{1}
 	if c.Style == api.CheckerKattis {
@@ -224,6 +237,9 @@ func readComparison(r *strictjson.Reader, into reflect.Value) {
 	if c.Mode == "" && c.Checker != nil {
 		c.Mode = api.ModeChecker
 	}
+	if c.Mode == "" && c.Interactor != nil {
+		c.Mode = api.ModeInteractor
+	}
 	if c.Mode == "" && (c.Absolute != nil || c.Relative != nil) {
 		c.Mode = string(comparison.Numeric)
 	}
@@ -231,7 +247,11 @@ func readComparison(r *strictjson.Reader, into reflect.Value) {
 	case c.Mode == api.ModeChecker && c.Checker == nil:
 		r.ProblemAt("checker", "", "it is missing", `give the checker's "language" and "source"`)
 	case c.Mode != api.ModeChecker && c.Checker != nil:
-		r.ProblemAt("checker", "", fmt.Sprintf("the mode %q has no checker", c.Mode), `leave it out, or use the mode "checker"`)
+		r.ProblemAt("checker", "", fmt.Sprintf("the mode %q has no checker", c.Mode), `leave one of the two out, or use the mode "checker"`)
+	case c.Mode == api.ModeInteractor && c.Interactor == nil:
+		r.ProblemAt("interactor", "", "it is missing", `give the interactor's "language" and "source"`)
+	case c.Mode != api.ModeInteractor && c.Interactor != nil:
+		r.ProblemAt("interactor", "", fmt.Sprintf("the mode %q has no interactor", c.Mode), `leave one of the two out, or use the mode "interactor"`)
 	case c.Mode != string(comparison.Numeric) && (c.Absolute != nil || c.Relative != nil):
 		r.ProblemAt("", "", fmt.Sprintf("the mode %q has no tolerances", c.Mode), `leave them out, or use the mode "numeric"`)
 	}

@@ -17,7 +17,7 @@ type Ceilings struct {
 	Interactive time.Duration
 }
 
-// Code names what code asks for above the ceilings: for the program, its cases and its checker.
+// Code names what code asks for above the ceilings: for the program, its cases, and its checker or interactor.
 func (c Ceilings) Code(code *api.Code) error {
 	all := c.above(c.above(nil, "limits", code.Limits), "compile_limits", code.CompileLimits)
 	if code.Interactive {
@@ -27,8 +27,8 @@ func (c Ceilings) Code(code *api.Code) error {
 	for i := range code.Cases {
 		all = c.above(all, fmt.Sprintf("cases[%d].limits", i), code.Cases[i].Limits)
 	}
-	if code.Compare != nil && code.Compare.Checker != nil {
-		all = c.above(all, "compare.checker.limits", code.Compare.Checker.Limits)
+	if at, judge := Judge(code); judge != nil {
+		all = c.above(all, at+".limits", judge.Limits)
 	}
 	return orNil(all)
 }

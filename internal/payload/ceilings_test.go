@@ -24,6 +24,8 @@ func TestCeilings(t *testing.T) {
 		{flow.KindCode, code(`"compile_limits":{"memory":"2GB"}`), "compile_limits.memory: 2GB is more than one program is given here: 1GB (ask for 1GB at most, or raise the setting max_memory where the worker runs)"},
 		{flow.KindCode, code(`"cases":[{"stdin":"1"},{"stdin":"2","limits":{"output":"11MB"}}]`),
 			"cases[1].limits.output: 11MB is more than one program is given here: 10MB (ask for 10MB at most, or raise the setting max_output where the worker runs)"},
+		{flow.KindCode, code(`"cases":[{}],"compare":{"interactor":{"language":"bash","source":"true","limits":{"pids":200}}}`),
+			"compare.interactor.limits.pids: 200 is more than one program is given here: 100 (ask for 100 at most, or raise the setting max_pids where the worker runs)"},
 		{flow.KindCode, code(`"cases":[{"stdin":"1","expect":"1"}],"compare":{"checker":{"language":"bash","source":"true","limits":{"memory":"2GB"}}}`),
 			"compare.checker.limits.memory: 2GB is more than one program is given here: 1GB (ask for 1GB at most, or raise the setting max_memory where the worker runs)"},
 		{flow.KindCode, code(`"limits":{"stack":"64MB"}`), ""},

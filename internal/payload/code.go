@@ -22,8 +22,8 @@ func Limits(raw []byte) (api.CodeLimits, error) { return decode[api.CodeLimits](
 // LanguagesUsed yields the languages that the code needs, by their place in it.
 func LanguagesUsed(c *api.Code) iter.Seq2[string, string] {
 	return func(yield func(at, language string) bool) {
-		if yield("language", c.Language) && c.Compare != nil && c.Compare.Checker != nil {
-			yield("compare.checker.language", c.Compare.Checker.Language)
+		if at, judge := Judge(c); yield("language", c.Language) && judge != nil {
+			yield(at+".language", judge.Language)
 		}
 	}
 }
@@ -85,8 +85,8 @@ func blobNames(c *api.Code) (list problem.List) {
 			check(at+".expect", one.Expect.Blob)
 		}
 	}
-	if c.Compare != nil && c.Compare.Checker != nil {
-		all("compare.checker.files", c.Compare.Checker.Files)
+	if at, judge := Judge(c); judge != nil {
+		all(at+".files", judge.Files)
 	}
 	return list
 }

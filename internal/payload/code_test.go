@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -207,6 +208,23 @@ func TestRefusedWithTheWayOut(t *testing.T) {
 		_, err := Code([]byte(`{"language":"python",` + in + `}`))
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60s: %.300v, want %q", in, err, want)
+		}
+	}
+}
+
+// A runtime of images is refused for an interactor when it is named, before anything is stored.
+func TestInteractorInContainers(t *testing.T) {
+	o := Operator{Images: func(name string) bool { return name == "docker" }}
+	talks := `"cases":[{}],"compare":{"interactor":{"language":"c","source":"x"}}}`
+	for body, want := range map[string]string{
+		`{"language":"c","source":"x","runtime":"docker",` + talks:                    "runtime: it runs programs in containers, and cannot join a program and an interactor",
+		`{"language":"c","source":"x","runtime":"sandbox",` + talks:                   "",
+		`{"language":"c","source":"x",` + talks:                                       "",
+		`{"language":"c","source":"x","runtime":"docker","cases":[{}]}`:               "",
+		`{"language":"c","source":"x",` + strings.Replace(talks, `"c"`, `"cobol"`, 1): "compare.interactor.language",
+	} {
+		if err := o.Validate(flow.KindCode, []byte(body)); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
 }

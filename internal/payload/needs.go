@@ -26,6 +26,8 @@ type Operator struct {
 	Meant func(language string) string
 	// Taken lists the files that the profile of a language places itself; nil: none.
 	Taken func(code *api.Code) []string
+	// Images says whether a runtime of that name takes programs from images; nil: none does.
+	Images func(runtime string) bool
 	// Most are the most that one program may ask for.
 	Most Ceilings
 }
@@ -58,6 +60,15 @@ func (o Operator) languages(c *api.Code) error {
 		}
 	}
 	return list.Err()
+}
+
+// joined refuses an interactor in a runtime of images: there no pipe joins two runs.
+func (o Operator) joined(c *api.Code) error {
+	if c.Compare == nil || c.Compare.Interactor == nil || o.Images == nil || !o.Images(c.Runtime) {
+		return nil
+	}
+	return problem.List{{Path: "runtime", Value: strconv.Quote(c.Runtime), Message: "it runs programs in containers, and cannot join a program and an interactor",
+		Fix: "leave it out, for a worker with the sandbox"}}
 }
 
 // Needs names the runtime that a payload of a built-in kind cannot do without, as workers offer it, and the language that not

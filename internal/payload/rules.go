@@ -46,7 +46,10 @@ var rules = strictjson.Rules{
 		reflect.TypeFor[api.Evaluation](): func(r *strictjson.Reader, v reflect.Value) {
 			wholeCode(r, &v.Addr().Interface().(*api.Evaluation).Code)
 		},
-		reflect.TypeFor[api.Checker]():   func(r *strictjson.Reader, v reflect.Value) { wholeChecker(r, v.Addr().Interface().(*api.Checker)) },
+		reflect.TypeFor[api.Checker](): func(r *strictjson.Reader, v reflect.Value) { wholeChecker(r, v.Addr().Interface().(*api.Checker)) },
+		reflect.TypeFor[api.Interactor](): func(r *strictjson.Reader, v reflect.Value) {
+			wholeChecker(r, (*api.Checker)(v.Addr().Interface().(*api.Interactor)))
+		},
 		reflect.TypeFor[api.Container](): func(r *strictjson.Reader, v reflect.Value) { wholeContainer(r, v.Addr().Interface().(*api.Container)) },
 		reflect.TypeFor[Request]():       func(r *strictjson.Reader, v reflect.Value) { wholeRequest(r, v.Addr().Interface().(*Request)) },
 		reflect.TypeFor[Notice]():        func(r *strictjson.Reader, v reflect.Value) { wholeNotice(r, v.Addr().Interface().(*Notice)) },

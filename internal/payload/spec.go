@@ -29,6 +29,9 @@ var specs = map[flow.Kind]spec{
 			if err == nil {
 				err = o.languages(&c)
 			}
+			if err == nil {
+				err = o.joined(&c)
+			}
 			if err != nil {
 				return err
 			}

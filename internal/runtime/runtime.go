@@ -159,7 +159,8 @@ type Spec struct {
 	// Stdin is read until EOF or until the program ends, whichever is first; nil is an empty input.
 	Stdin io.Reader
 	// Stdout and Stderr receive bytes as they appear, each from one goroutine; nil discards (still counted). A write
-	// error stops the writing and not the program; a write that blocks holds the program at its next write, and Wait.
+	// error stops the writing and not the program; a write that blocks holds the program at its next write, and Wait. One
+	// with a method End() has it called when the stream has ended: every process of the program has closed it.
 	Stdout, Stderr io.Writer
 	Limits         Limits
 	// Note is told what the run waits for outside of the program, such as a node or an image, in a sentence for people, when that

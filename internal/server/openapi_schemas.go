@@ -130,6 +130,7 @@ func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
 	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric, for numbers that are not both integers; 1e-6 each when neither is given, and 0 where only the other one is"}
 	return &huma.Schema{OneOf: []*huma.Schema{mode, {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
 		"mode": mode, "absolute": tolerance, "relative": tolerance, "checker": r.Schema(reflect.TypeFor[api.Checker](), true, "Checker"),
+		"interactor": r.Schema(reflect.TypeFor[api.Interactor](), true, "Interactor"),
 	}}}}
 }
 

@@ -27,10 +27,10 @@ const (
 // batch is the evaluation of one program on many cases.
 type batch struct {
 	*evaluation
-	files   []runtime.File // placed in every run
-	checker *evaluation    // nil: the outputs are compared without a program
-	checks  []runtime.File // placed in every run of the checker
-	room    int            // bytes of outputs that may still be kept
+	files []runtime.File // placed in every run
+	judge *judge         // nil: the outputs are compared without a program
+	talks bool           // the judge is an interactor
+	room  int            // bytes of outputs that may still be kept
 }
 
 // evaluateCases compiles once and runs the cases one after the other, each in a sandbox of its own (see runtime.Serial).
@@ -44,12 +44,15 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 	if err := b.callable(); err != nil {
 		return nil, err
 	}
+	if err := b.joinable(); err != nil {
+		return nil, err
+	}
 	r := &api.CodeResult{Verdict: string(runtime.OK), Limits: inForce(b.caseLimits(&api.Case{})), Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version, Compile: compiled}
-	if c := e.code.Compare; c != nil && c.Checker != nil {
-		if failed, err := b.prepareChecker(ctx, c.Checker); err != nil || failed != nil {
+	if at, judge := payload.Judge(&e.code); judge != nil {
+		if failed, err := b.prepareJudge(ctx, at, judge); err != nil || failed != nil {
 			return failed, err
 		}
-		defer os.RemoveAll(b.checker.dir)
+		defer os.RemoveAll(b.judge.dir)
 	}
 	defer b.share()()
 	log := e.task.Log("log")
@@ -75,13 +78,14 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 	return r, nil
 }
 
-// share has the runs of the program, and those of the checker, share what no program can change, where the runtime knows how.
+// share has the runs of the program, and those of the checker or interactor, share what no program can change, where the runtime knows how.
 func (b *batch) share() (end func()) {
 	var all []runtime.Series
-	for _, e := range []*evaluation{b.evaluation, b.checker} {
-		if e == nil {
-			continue
-		}
+	of := []*evaluation{b.evaluation}
+	if b.judge != nil {
+		of = append(of, b.judge.evaluation)
+	}
+	for _, e := range of {
 		if serial, ok := e.runtime.(runtime.Serial); ok {
 			e.series = serial.Series()
 			all = append(all, e.series)
@@ -184,21 +188,39 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	switch {
 	case c.Call != nil:
 		r.Uncompared = c.Call.Expect == nil
-	case c.Expect == nil && b.checker == nil:
+	case c.Expect == nil && b.judge == nil:
 		r.Uncompared, most = true, caseStdout
 	}
+	var expected runtime.File
+	if b.talks {
+		if expected, err = b.expected(ctx, i, c); err != nil {
+			return "", err
+		}
+		if expected.Source != "" {
+			defer os.Remove(expected.Source)
+		}
+		most = caseStdout
+	}
 	var outputs, errs []*head // of each run
+	var talks []*dialogue
 	all, err := b.untilKept(limits, func(int) (runtime.Result, error) {
+		outputs, errs = append(outputs, &head{most: most}), append(errs, &head{most: heardStderr})
+		spec := runtime.Spec{
+			Argv: b.argvOf(c, limits), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: files,
+			Limits: limits, Stdout: outputs[len(outputs)-1], Stderr: errs[len(errs)-1],
+		}
+		if b.talks {
+			talk, res, err := b.converse(ctx, spec, input, expected)
+			talks = append(talks, talk)
+			return res, err
+		}
 		stdin, err := open(input)
 		if err != nil {
 			return runtime.Result{}, err
 		}
 		defer stdin.Close()
-		outputs, errs = append(outputs, &head{most: most}), append(errs, &head{most: heardStderr})
-		return b.launch(ctx, runtime.Spec{
-			Argv: b.argvOf(c, limits), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: files,
-			Limits: limits, Stdin: stdin, Stdout: outputs[len(outputs)-1], Stderr: errs[len(errs)-1],
-		})
+		spec.Stdin = stdin
+		return b.launch(ctx, spec)
 	})
 	if err != nil {
 		return "", err
@@ -221,12 +243,17 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	r.StderrBytes = res.StderrBytes
 	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(b.keep(stderr.kept, caseStderr), res.StderrBytes)
 	switch {
+	case b.talks:
+		talk := talks[all.counts]
+		r.Transcript = talk.shown(b)
+		talk.decide(r, res)
+		return res.Enforcement, nil
 	case res.Verdict != runtime.OK:
 		return res.Enforcement, nil
 	case c.Call != nil:
 		return res.Enforcement, b.called(c, r, result, early)
 	}
-	return res.Enforcement, b.judge(ctx, i, c, r, input, stdout.kept)
+	return res.Enforcement, b.compare(ctx, i, c, r, input, stdout.kept)
 }
 
 // record notes how the program ended on a case.
@@ -255,22 +282,27 @@ func (b *batch) keep(out []byte, most int) []byte {
 	return out
 }
 
-// judge decides about a case whose program ended with exit code 0.
-func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
+// expected is the expected output of a case; empty where it has none.
+func (b *batch) expected(ctx context.Context, i int, c *api.Case) (runtime.File, error) {
+	if c.Expect == nil {
+		return runtime.File{Content: []byte{}}, nil
+	}
+	return b.content(ctx, *c.Expect, fmt.Sprintf("case-%d.out", i))
+}
+
+// compare decides about a case whose program ended with exit code 0.
+func (b *batch) compare(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
 	if r.Uncompared {
 		return nil
 	}
-	expected := runtime.File{Content: []byte{}}
-	if c.Expect != nil {
-		var err error
-		if expected, err = b.content(ctx, *c.Expect, fmt.Sprintf("case-%d.out", i)); err != nil {
-			return err
-		}
-		if expected.Source != "" {
-			defer os.Remove(expected.Source)
-		}
+	expected, err := b.expected(ctx, i, c)
+	if err != nil {
+		return err
 	}
-	if b.checker != nil {
+	if expected.Source != "" {
+		defer os.Remove(expected.Source)
+	}
+	if b.judge != nil {
 		return b.check(ctx, c, r, input, out, expected)
 	}
 	want := expected.Content

@@ -28,30 +28,39 @@ const (
 	judgeMessage = feedback + "/judgemessage.txt"
 )
 
-// prepareChecker compiles the checker. If its compiler fails, failed is the result of the evaluation.
-func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api.CodeResult, err error) {
-	b.checker = &evaluation{Code: b.Code, task: b.task,
-		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}
+// judge is the program that decides about cases: a checker or an interactor.
+type judge struct {
+	*evaluation
+	asked *api.Checker // what the submission says of it
+	noun  string
+	files []runtime.File // placed in every run
+}
+
+// prepareJudge compiles the checker or the interactor. If its compiler fails, failed is the result of the evaluation.
+func (b *batch) prepareJudge(ctx context.Context, at string, c *api.Checker) (failed *api.CodeResult, err error) {
+	j := &judge{asked: c, noun: strings.TrimPrefix(at, "compare."), evaluation: &evaluation{Code: b.Code, task: b.task,
+		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}}
 	for _, taken := range []string{checkInput, checkOutput, checkExpected, judgeMessage} {
 		if _, ok := c.Files[taken]; ok {
-			return nil, Errorf(flow.CodeInvalidInput, "compare.checker.files[%q]: the name is taken by Pawl (use another one)", taken)
+			return nil, Errorf(flow.CodeInvalidInput, "%s.files[%q]: the name is taken by Pawl (use another one)", at, taken)
 		}
 	}
-	if err := b.checker.ready(ctx); err != nil {
-		return nil, fmt.Errorf("prepare the checker: %w", err)
+	if err := j.ready(ctx); err != nil {
+		return nil, fmt.Errorf("prepare the %s: %w", j.noun, err)
 	}
-	b.checks, _, failed, err = b.checker.build(ctx)
+	b.judge = j
+	j.files, _, failed, err = j.build(ctx)
 	if err == nil && failed == nil {
 		return nil, nil
 	}
-	os.RemoveAll(b.checker.dir)
+	os.RemoveAll(j.dir)
 	if failed != nil {
-		failed.Verdict, failed.Reason = api.CheckerError, "the checker: "+failed.Reason
+		failed.Verdict, failed.Reason = api.CheckerError, fmt.Sprintf("the %s: %s", j.noun, failed.Reason)
 	}
 	return failed, err
 }
 
-// opinion is what one run of a checker says of an output.
+// opinion is what one run of a checker or interactor says of a program.
 type opinion struct {
 	verdict runtime.Verdict // OK: right
 	message string
@@ -61,10 +70,10 @@ type opinion struct {
 // check runs the checker on an output. A checker that dies may have been broken by the output, which then is wrong, or be broken itself.
 // What it makes of the expected output tells these apart.
 func (b *batch) check(ctx context.Context, c *api.Case, r *api.CaseResult, input runtime.File, out []byte, expected runtime.File) error {
-	o, err := b.ask(ctx, input, runtime.File{Content: append([]byte{}, out...)}, expected)
+	o, err := b.judge.check(ctx, input, runtime.File{Content: append([]byte{}, out...)}, expected)
 	if err == nil && o.died != "" && c.Expect != nil {
 		var probe opinion
-		probe, err = b.ask(ctx, input, expected, expected)
+		probe, err = b.judge.check(ctx, input, expected, expected)
 		switch probe.verdict {
 		case runtime.OK:
 			o.verdict, o.message = api.WrongAnswer, "the checker could not read the output, and accepts the expected one: it "+o.died
@@ -79,46 +88,56 @@ func (b *batch) check(ctx context.Context, c *api.Case, r *api.CaseResult, input
 	return nil
 }
 
-// ask runs the checker.
-func (b *batch) ask(ctx context.Context, input, output, expected runtime.File) (opinion, error) {
-	checker, limits := b.code.Compare.Checker, b.checker.limits()
-	stdout, stderr := &head{most: caseStderr}, &head{most: heardStderr}
-	output.Mode = 0o644
-	input.Path, output.Path, expected.Path = checkInput, checkOutput, checkExpected
-	spec := runtime.Spec{
-		Argv: append(b.checker.argv(b.checker.lang.Run, limits), checkInput, checkOutput, checkExpected),
-		Env:  b.checker.env(nil, limits), Mounts: b.checker.mounts(), Files: append(slices.Clip(b.checks), input, output, expected),
-		Limits: limits, Stdout: stdout, Stderr: stderr,
-	}
-	var heard func() string
-	if checker.Style == api.CheckerKattis {
+// check runs the checker once.
+func (j *judge) check(ctx context.Context, input, output, expected runtime.File) (opinion, error) {
+	output.Path, output.Mode = checkOutput, 0o644
+	stdout := &head{most: caseStderr}
+	spec := runtime.Spec{Limits: j.limits(), Stdout: stdout}
+	if j.asked.Style == api.CheckerKattis {
 		stdin, err := open(output)
 		if err != nil {
 			return opinion{}, err
 		}
 		defer stdin.Close()
-		spec.Argv = append(b.checker.argv(b.checker.lang.Run, limits), checkInput, checkExpected, feedback+"/")
 		spec.Stdin = stdin
-		spec.Files = append(slices.Clip(b.checks), input, expected, runtime.File{Path: judgeMessage, Mode: 0o666, Content: []byte{}})
-		if spec.CollectInto, err = os.MkdirTemp(b.checker.dir, "feedback-"); err != nil {
+		return j.ask(ctx, spec, stdout, input, expected)
+	}
+	return j.ask(ctx, spec, stdout, input, output, expected)
+}
+
+// ask runs the checker or interactor with files as its arguments: the input, a checker's output, and what is expected. said has what it
+// writes to stdout for people.
+func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ...runtime.File) (opinion, error) {
+	stderr := &head{most: heardStderr}
+	files[0].Path, files[len(files)-1].Path = checkInput, checkExpected
+	spec.Argv = j.argv(j.lang.Run, spec.Limits)
+	for _, f := range files {
+		spec.Argv = append(spec.Argv, f.Path)
+	}
+	spec.Env, spec.Mounts, spec.Files, spec.Stderr = j.env(nil, spec.Limits), j.mounts(), append(slices.Clip(j.files), files...), stderr
+	kattis := j.asked.Style == api.CheckerKattis
+	if kattis {
+		spec.Argv = append(spec.Argv, feedback+"/")
+		spec.Files = append(spec.Files, runtime.File{Path: judgeMessage, Mode: 0o666, Content: []byte{}})
+		var err error
+		if spec.CollectInto, err = os.MkdirTemp(j.dir, "feedback-"); err != nil {
 			return opinion{}, fmt.Errorf("make a directory for files: %w", err)
 		}
 		defer os.RemoveAll(spec.CollectInto)
 		spec.Collect = []string{judgeMessage}
-		heard = func() string { return firstBytes(filepath.Join(spec.CollectInto, judgeMessage), caseStderr) }
 	}
-	res, err := b.checker.launch(ctx, spec)
+	res, err := j.launch(ctx, spec)
 	if err != nil {
 		return opinion{}, err
 	}
-	said := string(stdout.kept)
-	if heard != nil {
-		said = heard()
+	message := string(said.kept)
+	if kattis {
+		message = firstBytes(filepath.Join(spec.CollectInto, judgeMessage), caseStderr)
 	}
-	if said = plain(said); said == "" {
-		said = b.checker.lang.said(stderr.end())
+	if message = plain(message); message == "" {
+		message = j.lang.said(stderr.end())
 	}
-	return b.opinion(res, said, stderr.end())
+	return j.opinion(res, message, stderr.end())
 }
 
 // firstBytes is the beginning of a file; "" if there is none.
@@ -137,12 +156,12 @@ func plain(text string) string {
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimSpace([]byte(text)), []byte{0}, nil)), "")
 }
 
-// opinion reads how a checker ended.
-func (b *batch) opinion(res runtime.Result, said string, stderr []byte) (opinion, error) {
-	accept, reject := payload.ExitCodes(b.code.Compare.Checker)
+// opinion reads how a checker or interactor ended.
+func (j *judge) opinion(res runtime.Result, said string, stderr []byte) (opinion, error) {
+	accept, reject := payload.ExitCodes(j.asked)
 	ended := res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit
 	rejects := slices.Contains(reject, res.ExitCode)
-	why := withColon(b.checker.lang.said(stderr))
+	why := withColon(j.lang.said(stderr))
 	switch {
 	case res.Verdict == runtime.InfraError:
 		return opinion{}, fmt.Errorf("%s", res.Reason)
@@ -150,23 +169,23 @@ func (b *batch) opinion(res runtime.Result, said string, stderr []byte) (opinion
 		return opinion{verdict: runtime.Killed, message: res.Reason}, nil
 	case !ended:
 		died := fmt.Sprintf("ended with %s: %s%s", res.Verdict, res.Reason, why)
-		return opinion{api.CheckerError, "the checker " + died, died}, nil
+		return opinion{api.CheckerError, "the " + j.noun + " " + died, died}, nil
 	case slices.Contains(accept, res.ExitCode):
 		return opinion{verdict: runtime.OK, message: said}, nil
-	case b.checker.lang.uncaught(stderr) && (!rejects || res.ExitCode == 1 && len(b.code.Compare.Checker.Reject) == 0):
+	case j.lang.uncaught(stderr) && (!rejects || res.ExitCode == 1 && len(j.asked.Reject) == 0):
 		died := "was ended by an error that it does not catch" + why
-		return opinion{api.CheckerError, "the checker " + died, died}, nil
+		return opinion{api.CheckerError, "the " + j.noun + " " + died, died}, nil
 	case rejects:
 		if said == "" {
-			said = "the checker rejected the output"
+			said = "the " + j.noun + " rejected the program"
 		}
 		return opinion{verdict: api.WrongAnswer, message: said}, nil
 	}
 	if said != "" && !strings.Contains(why, said) {
 		why = withColon(said) + why
 	}
-	return opinion{verdict: api.CheckerError, message: fmt.Sprintf("the checker ended with exit code %d, which means neither accepted (%s) nor rejected (%s)%s",
-		res.ExitCode, listed(accept), listed(reject), why)}, nil
+	return opinion{verdict: api.CheckerError, message: fmt.Sprintf("the %s ended with exit code %d, which means neither accepted (%s) nor rejected (%s)%s",
+		j.noun, res.ExitCode, listed(accept), listed(reject), why)}, nil
 }
 
 func listed(codes []int) string { return strings.Trim(fmt.Sprint(codes), "[]") }

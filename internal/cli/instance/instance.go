@@ -148,10 +148,11 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 // operator is what submissions are checked against.
 func (r *Instance) operator() payload.Operator {
 	return payload.Operator{
-		Knows: r.knowsLanguage,
-		Meant: func(name string) string { return r.engine.Languages().Meant(context.Background(), name) },
-		Taken: r.Config.Languages.Taken,
-		Most:  r.ceilings(),
+		Knows:  r.knowsLanguage,
+		Meant:  func(name string) string { return r.engine.Languages().Meant(context.Background(), name) },
+		Taken:  r.Config.Languages.Taken,
+		Images: runsImages,
+		Most:   r.ceilings(),
 	}
 }
 

@@ -51,6 +51,9 @@ func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory
 	return sandbox.New(o)
 }
 
+// runsImages says whether a runtime, here or elsewhere, takes programs from images.
+func runsImages(name string) bool { return name == docker.Name || name == config.Kubernetes }
+
 // runtimes are the runtimes of this process's workers.
 type runtimes []runtime.Runtime
 

@@ -29,6 +29,7 @@ type caseOptions struct {
 	compare       string
 	tolerance     string // "": not given, which zero is not
 	checker       string
+	interactor    string
 	style         string
 	stopOnFailure bool
 	noExpect      bool
@@ -42,11 +43,12 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.tolerance, "tolerance", "",
 		"allowed absolute or relative difference of numbers that are not integers, for example 1e-6; implies --compare numeric")
 	f.StringVar(&o.checker, "checker", "", "program that decides instead; its arguments are the files of input, output and expected output")
+	f.StringVar(&o.interactor, "interactor", "", "program that talks with the one that is evaluated, and decides; its arguments are the files of input and expected output")
 	f.StringVar(&o.style, "checker-style", "",
-		"how the checker is called; kattis: arguments are input, answer and feedback directory, output on stdin, exit "+
+		"how the checker or interactor is called; kattis: arguments are input, answer and feedback directory, output on stdin, exit "+
 			"code 42 accepts and 43 rejects")
-	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
-	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
+	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker or interactor says right (default 0)")
+	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which it says wrong (default 1); every other one is checker_error")
 	f.BoolVar(&o.noExpect, "no-expect", false, "allow cases without expected output; such a case passes with exit code 0")
 	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "skip the remaining cases after the first failure")
 }
@@ -54,8 +56,8 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 // addCases puts the cases into the request.
 func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
-		if o.compare != "" || o.tolerance != "" || o.checker != "" || o.stopOnFailure || o.noExpect {
-			return exit.Usagef("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
+		if o.compare != "" || o.tolerance != "" || o.checker != "" || o.interactor != "" || o.stopOnFailure || o.noExpect {
+			return exit.Usagef("--compare, --tolerance, --checker, --interactor, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
 		}
 		return nil
 	}
@@ -72,46 +74,64 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 		return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 	}
 	e.StopOnFailure = o.stopOnFailure
-	by := api.Comparison{Mode: o.compare}
-	switch modes := api.CompareModes()[:4]; {
-	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
-		return exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
-	case o.checker == "" && o.style != "":
-		return exit.Usagef("--checker-style %s is about a checker: name it with --checker", o.style)
-	case o.style != "" && o.style != api.CheckerKattis:
-		return exit.Usagef("--checker-style %q: write %s, or leave it out", o.style, api.CheckerKattis)
-	case o.checker != "" && (o.compare != "" || o.tolerance != ""):
-		return exit.Usagef("--checker decides by itself: leave --compare and --tolerance out")
-	case o.compare != "" && !slices.Contains(modes, o.compare):
-		return exit.Usagef("--compare %q: one of %s; --checker names a program that decides", o.compare, strings.Join(modes, ", "))
-	case o.tolerance != "" && o.compare != "" && o.compare != "numeric":
-		return exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
-	case o.tolerance != "":
-		most, err := strconv.ParseFloat(o.tolerance, 64)
-		if err != nil || most < 0 || math.IsInf(most, 0) || math.IsNaN(most) {
-			return exit.Usagef("--tolerance %s: give a number that is not negative, such as 1e-6", o.tolerance)
-		}
-		by.Mode, by.Absolute, by.Relative = "numeric", &most, &most
-	case o.checker != "":
-		source, err := app.ReadBounded(o.checker)
-		if err != nil {
-			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--checker: %w", err)}
-		}
-		language, err := languageOf(a, "", o.checker, source)
-		if err != nil {
-			return fmt.Errorf("--checker: %w", err)
-		}
-		by.Mode, by.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source), Style: o.style, Accept: o.accept, Reject: o.reject}
+	by, err := o.comparison(a)
+	if err != nil {
+		return err
 	}
 	if by != (api.Comparison{}) {
 		e.Compare = &by
 	}
-	if o.checker == "" && !o.noExpect {
+	if by.Checker == nil && by.Interactor == nil && !o.noExpect {
 		if err := expectAll(o.dir, e.Cases); err != nil {
 			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 		}
 	}
 	return nil
+}
+
+// comparison is how the outputs are compared.
+func (o *caseOptions) comparison(a *app.App) (by api.Comparison, err error) {
+	by.Mode = o.compare
+	flag, file := "--checker", o.checker
+	if o.interactor != "" {
+		flag, file = "--interactor", o.interactor
+	}
+	switch modes := api.CompareModes()[:4]; {
+	case o.checker != "" && o.interactor != "":
+		return by, exit.Usagef("--checker and --interactor: each decides by itself; leave one of them out")
+	case file == "" && len(o.accept)+len(o.reject) > 0:
+		return by, exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker, or an interactor with --interactor")
+	case file == "" && o.style != "":
+		return by, exit.Usagef("--checker-style %s is about a checker: name it with --checker, or an interactor with --interactor", o.style)
+	case o.style != "" && o.style != api.CheckerKattis:
+		return by, exit.Usagef("--checker-style %q: write %s, or leave it out", o.style, api.CheckerKattis)
+	case file != "" && (o.compare != "" || o.tolerance != ""):
+		return by, exit.Usagef("%s decides by itself: leave --compare and --tolerance out", flag)
+	case o.compare != "" && !slices.Contains(modes, o.compare):
+		return by, exit.Usagef("--compare %q: one of %s; --checker or --interactor names a program that decides", o.compare, strings.Join(modes, ", "))
+	case o.tolerance != "" && o.compare != "" && o.compare != "numeric":
+		return by, exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
+	case o.tolerance != "":
+		most, err := strconv.ParseFloat(o.tolerance, 64)
+		if err != nil || most < 0 || math.IsInf(most, 0) || math.IsNaN(most) {
+			return by, exit.Usagef("--tolerance %s: give a number that is not negative, such as 1e-6", o.tolerance)
+		}
+		by.Mode, by.Absolute, by.Relative = "numeric", &most, &most
+	case file != "":
+		source, err := app.ReadBounded(file)
+		if err != nil {
+			return by, &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("%s: %w", flag, err)}
+		}
+		language, err := languageOf(a, "", file, source)
+		if err != nil {
+			return by, fmt.Errorf("%s: %w", flag, err)
+		}
+		judge := &api.Checker{Language: language, Source: string(source), Style: o.style, Accept: o.accept, Reject: o.reject}
+		if by.Mode, by.Checker = api.ModeChecker, judge; o.interactor != "" {
+			by = api.Comparison{Mode: api.ModeInteractor, Interactor: (*api.Interactor)(judge)}
+		}
+	}
+	return by, nil
 }
 
 // readCases reads the cases in a directory and the directories in it, in the order in which people count.
@@ -196,7 +216,7 @@ func expectAll(dir string, cases []api.Case) error {
 	} else {
 		say += "; write what is expected there"
 	}
-	return fmt.Errorf("%s, or give --checker, or --no-expect when only the exit code counts", say)
+	return fmt.Errorf("%s, or give --checker or --interactor, or --no-expect when only the exit code counts", say)
 }
 
 // countedOrder puts 2 before 10.
@@ -265,7 +285,7 @@ func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q
 func writeCases(a *app.App, r *api.CodeResult) {
 	t := &output.Table{}
 	t.Row("CASE", "VERDICT", "TIME", "MEMORY", "")
-	var differs *api.CaseResult
+	var differs, talked *api.CaseResult // the first that did not pass
 	for i, c := range r.Cases {
 		if c.Verdict == api.Skipped {
 			t.Row(c.Name, c.Verdict)
@@ -279,12 +299,18 @@ func writeCases(a *app.App, r *api.CodeResult) {
 		if c.Mismatch != nil && differs == nil {
 			differs = &r.Cases[i]
 		}
+		if c.Transcript != nil && c.Verdict != "ok" && talked == nil {
+			talked = &r.Cases[i]
+		}
 	}
 	t.Write(a.Out)
 	if differs != nil {
 		m := differs.Mismatch
 		output.Printf(a.Out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
 			terminal.Clean(differs.Name), m.Line, terminal.Clean(m.Want), terminal.Clean(m.Got))
+	}
+	if talked != nil {
+		writeDialogue(a, talked)
 	}
 	s := r.Summary
 	passed := "passed"

@@ -70,7 +70,8 @@ Its output is compared with NAME.out or NAME.ans; an input without one is refuse
 only the exit code counts (docs/evaluations.md). Outputs are compared byte for byte (exact), ignoring white
 space at the end of lines (trimmed), word by word (tokens), with a tolerance for numbers (numeric), or by a
 checker: a program that is run as "checker input.txt output.txt expected.txt" and exits with 0 to accept and 1
-to reject, unless --checker-accept and --checker-reject name other codes. Exit code 0: all cases passed, 3: at
+to reject, unless --checker-accept and --checker-reject name other codes; or by an interactor, which is run as
+"interactor input.txt expected.txt" and talks with the program through its stdin and stdout. Exit code 0: all cases passed, 3: at
 least one did not.
 
 The language comes from --language, else from the file's extension, else from its first line (#!…).`,
@@ -82,6 +83,7 @@ The language comes from --language, else from the file's extension, else from it
   pawl eval solution.py --stdin cases.txt --cache 1h
   pawl eval --cases examples/cases/primes examples/cases/primes.py
   pawl eval --cases examples/cases/roots --tolerance 1e-4 examples/cases/roots.c
+  pawl eval --cases examples/cases/guess --interactor examples/cases/guess_interactor.py examples/cases/guess.py
   pawl eval --cases tests/ --checker check.py --stop-on-failure solution.cpp -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return eval(cmd.Context(), a, args[0], &o) },

@@ -39,10 +39,13 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // Pump copies from r to w until r ends and returns how many bytes were within the budget. It always reads to the end,
 // so that a program is never blocked by a full pipe: what exceeds the budget, and all that follows an error of w, is
-// read and dropped. A nil w drops everything and counts it.
+// read and dropped. A nil w drops everything and counts it. A w with a method End is told when r has ended.
 func Pump(r io.Reader, w io.Writer, b *Budget) int64 {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
+	if e, ok := w.(interface{ End() }); ok {
+		defer e.End()
+	}
 	var kept int64
 	for {
 		n, err := r.Read(buffer[:])

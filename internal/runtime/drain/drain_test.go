@@ -42,3 +42,17 @@ func TestPumpReadsOn(t *testing.T) {
 		t.Errorf("kept %d, %d calls, %d unread", kept, w.calls, r.Len())
 	}
 }
+
+type endedWriter struct {
+	bytes.Buffer
+	ends int
+}
+
+func (w *endedWriter) End() { w.ends++ }
+
+func TestPumpTellsTheEnd(t *testing.T) {
+	var w endedWriter
+	if kept := Pump(strings.NewReader("text"), &w, NewBudget(1<<20, func() {})); kept != 4 || w.ends != 1 || w.String() != "text" {
+		t.Errorf("kept %d bytes, %q, ended %d times", kept, w.String(), w.ends)
+	}
+}

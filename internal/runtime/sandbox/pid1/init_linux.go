@@ -81,6 +81,10 @@ func serve(plan *Plan, birth Birth) *failure {
 		return failed("report the start", "", err)
 	}
 	syscall.Close(work)
+	// The streams end when the program closes them, which the host would not see while this process has them open, too.
+	for fd := range 3 {
+		syscall.Close(fd)
+	}
 	status, ended, starved := reap(program.pid, cfg.PressureFD)
 	var used syscall.Rusage
 	syscall.Getrusage(rusageChildren, &used)

@@ -173,6 +173,7 @@ class CaseResult:
         stderr_truncated: stderr was longer; the rest is not kept
         stdout_base64: The same bytes in base64, if they are not UTF-8
         stdout_truncated: stdout was longer; the rest is not kept
+        transcript: With an interactor: what both wrote, in order; the first and the last 2 KB
         uncompared: The case has no expected output and no checker, so nothing was compared
     """
 
@@ -202,6 +203,7 @@ class CaseResult:
     stderr_truncated: bool | None = None
     stdout_base64: str | None = None
     stdout_truncated: bool | None = None
+    transcript: list[CaseTurn] | None = None
     uncompared: bool | None = None
 
 
@@ -222,6 +224,23 @@ class CaseSummary:
     total: int
     skipped: int | None = None
     uncompared: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTurn:
+    """An object of the API.
+
+    Attributes:
+        by: Who wrote it: program or interactor
+        text: What it wrote; bytes that are not UTF-8 are shown as U+FFFD
+        base64: The same bytes in base64, if they are not UTF-8
+        omitted: Bytes of the dialogue before this turn that were not kept
+    """
+
+    by: str
+    text: str
+    base64: str | None = None
+    omitted: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

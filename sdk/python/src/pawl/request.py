@@ -122,10 +122,11 @@ def evaluation(fields: Mapping[str, Any], upload: Upload) -> Generator[Call, Any
             for i, case in enumerate(value):
                 cases.append((yield from _case(f"cases[{i}]", case, upload)))
             out[name] = cases
-        elif name == "compare" and isinstance(value, Mapping) and isinstance(value.get("checker"), Mapping) and "files" in value["checker"]:
-            checker = dict(plain(value["checker"], "compare.checker"))
-            checker["files"] = yield from _files("compare.checker.files", value["checker"]["files"], upload)
-            out[name] = {**plain(value, name), "checker": checker}
+        elif name == "compare" and isinstance(value, Mapping):
+            out[name] = {**plain(value, name)}
+            for judge in ("checker", "interactor"):
+                if isinstance(value.get(judge), Mapping) and "files" in value[judge]:
+                    out[name][judge]["files"] = yield from _files(f"compare.{judge}.files", value[judge]["files"], upload)
         else:
             out[name] = plain(value, name)
     return out

@@ -1,0 +1,38 @@
+package submit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// dialogueShown is how many lines of a dialogue are shown; -o json has what was kept of it.
+const dialogueShown = 12
+
+// writeDialogue shows the end of what a program and an interactor wrote to each other.
+func writeDialogue(a *app.App, c *api.CaseResult) {
+	var lines []string
+	for _, turn := range c.Transcript {
+		by := "> "
+		if turn.By == api.ByInteractor {
+			by = "< "
+		}
+		if turn.Omitted > 0 {
+			lines = append(lines, "…")
+		}
+		for line := range strings.Lines(turn.Text) {
+			lines = append(lines, by+terminal.Clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	if cut := len(lines) - dialogueShown; cut > 0 {
+		lines = slices.Insert(lines[cut:], 0, "…")
+	}
+	output.Printf(a.Out, "\ndialogue of case %s (> program, < interactor)\n", terminal.Clean(c.Name))
+	for _, line := range lines {
+		output.Printf(a.Out, "  %s\n", line)
+	}
+}
