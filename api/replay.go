@@ -42,7 +42,7 @@ type ReplayState struct {
 
 // ReplayWhy is what an execution waited for at an event of its history, as far as the record says.
 type ReplayWhy struct {
-	Waiting  string    `json:"waiting" enum:"nothing,time,rate,retry,key,queue,paused,worker,children,sleep,answer,signal,rerun,not known" doc:"What it waited for. Worker: one had it. Not known: nothing that is recorded kept it, and yet its next event came later"`
+	Waiting  string    `json:"waiting" enum:"nothing,time,rate,retry,key,queue,paused,worker,children,sleep,answer,signal,not known" doc:"What it waited for. Worker: one had it. Not known: nothing that is recorded kept it, and yet its next event came later"`
 	Summary  string    `json:"summary" doc:"One sentence"`
 	Until    time.Time `json:"until,omitzero" doc:"When the wait would have ended by itself"`
 	Queue    string    `json:"queue,omitempty" doc:"Queue in which it waited for a worker"`

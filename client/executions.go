@@ -208,15 +208,6 @@ func (c *Client) RetryMany(ctx context.Context, f Filter, in api.BulkRequest) (*
 	return fetch[api.BulkResult](ctx, c, c.keyed(request{method: http.MethodPost, path: "/executions:retry", query: f.query(), body: in}))
 }
 
-// RerunMany is [Client.Rerun] of up to 10,000 executions, chosen as by [Client.RetryMany], in an execution of its own, or the plan of that.
-func (c *Client) RerunMany(ctx context.Context, f Filter, in api.RerunManyRequest) (*api.RerunMany, error) {
-	r := request{method: http.MethodPost, path: "/executions:rerun", query: f.query(), body: in}
-	if r.repeatable = in.Plan; !in.Plan {
-		r = c.keyed(r)
-	}
-	return fetch[api.RerunMany](ctx, c, r)
-}
-
 // Replay lets the rules decide an execution's history once more, up to the event with a number (0: all of it), and says what in it does not
 // follow from them. Nothing happens.
 func (c *Client) Replay(ctx context.Context, id string, at int64) (*api.Replay, error) {

@@ -1052,34 +1052,6 @@ export interface BulkResult {
   next_cursor?: string;
 }
 
-export interface RerunRefusals {
-  detail: string;
-  count: number;
-  first: string;
-}
-
-export interface RerunPlanned {
-  id: string;
-  action?: string;
-  version?: number;
-  reused?: number;
-  runs?: number;
-  problem?: Problem;
-}
-
-export interface RerunMany {
-  execution?: string;
-  selected: number;
-  searched_to?: string;
-  next_cursor?: string;
-  counted?: number;
-  reused?: number;
-  runs?: number;
-  refused?: number;
-  refusals?: RerunRefusals[];
-  planned?: RerunPlanned[];
-}
-
 export interface RerunTask {
   task: string;
   decision: string;

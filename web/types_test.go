@@ -22,7 +22,7 @@ func TestTypesAreTheAPIs(t *testing.T) {
 	w := &typeWriter{seen: map[reflect.Type]bool{}}
 	for _, v := range []any{
 		api.Execution{}, api.ExecutionPage{}, api.Counts{}, api.Why{}, api.Replay{}, api.Event{}, api.LogPage{}, api.LogMatches{}, api.LogSummary{}, api.End{}, api.Change{}, api.Tasks{}, api.TaskItems{}, api.Timeline{}, api.CodeResult{},
-		api.Definition{}, api.DefinitionPage{}, api.Defined{}, api.Validation{}, api.Graph{}, api.SchedulePage{}, api.ScheduleWhy{}, api.TickPage{}, api.RuleList{}, api.RuleState{}, api.SignalPage{}, api.SignalWhy{}, api.EnforcementPage{}, api.WebhookPage{}, api.InquiryPage{}, api.Session{}, api.Queues{}, api.Keys{}, api.Workers{}, api.SubmissionCheck{}, api.QueueLine{}, api.KeyLine{}, api.Stats{}, api.Activity{}, api.Verification{}, api.Problem{}, api.Submission{}, api.BulkRequest{}, api.BulkResult{}, api.RerunMany{}, api.RerunPlan{}, api.AliasPage{},
+		api.Definition{}, api.DefinitionPage{}, api.Defined{}, api.Validation{}, api.Graph{}, api.SchedulePage{}, api.ScheduleWhy{}, api.TickPage{}, api.RuleList{}, api.RuleState{}, api.SignalPage{}, api.SignalWhy{}, api.EnforcementPage{}, api.WebhookPage{}, api.InquiryPage{}, api.Session{}, api.Queues{}, api.Keys{}, api.Workers{}, api.SubmissionCheck{}, api.QueueLine{}, api.KeyLine{}, api.Stats{}, api.Activity{}, api.Verification{}, api.Problem{}, api.Submission{}, api.BulkRequest{}, api.BulkResult{}, api.RerunPlan{}, api.AliasPage{},
 	} {
 		w.name(reflect.TypeOf(v))
 	}

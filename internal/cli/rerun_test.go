@@ -20,7 +20,7 @@ func TestRerunDocument(t *testing.T) {
 		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
 		"publish  leave                     the rerun is of test only\n", "Only:", "race of built",
 		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n", "deploy/verify  partly    2       1: [1]  it was named\n", "deploy/copy    reuse     1", "deploy         run               1       a path leads into it\n", "deploy/tidy    leave",
-		"deploy/tidy    give", `deploy has no task "very" (its tasks are copy, verify, tidy)`, "2 executions are selected, 2 would run again, 0 would be refused; 8 outcomes would be reused", `"execution": "ex_`,
+		"deploy/tidy    give", `deploy has no task "very" (its tasks are copy, verify, tidy)`, "2 executions are selected, 2 would run again, 0 would be refused; 8 outcomes would be reused", "2 of 2: ex_",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -78,13 +78,18 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", "--where", "status = failed", "--from", "a//b"}, 0, "", "nothing is selected"},
 		{[]string{"rerun", id, "--from", "a//b"}, 1, "", "between its slashes"},
 		{[]string{"rerun", id, "--from", "a/b"}, 1, "", "not a workflow"},
-		{[]string{"rerun", id, "--at-once", "3"}, 2, "", "goes with flags that select"},
+		{[]string{"rerun", id, "--at-once", "3"}, 2, "", "go with flags that select"},
 		{[]string{"rerun", "--where", "action = noop", "--at-once", "0"}, 2, "", "--at-once 0: give 1 or more"},
 		{[]string{"rerun", "--where", "status = faild"}, 1, "", "did you mean \"failed\"?"},
 		{[]string{"rerun", "--where", "status = failed"}, 0, "", "nothing is selected"},
 		{[]string{"rerun", "--where", "status = failed", "--plan"}, 0, "0 executions are selected", ""},
 		{[]string{"rerun", "--where", "action = noop and status = completed", "--plan", "-o", "json"}, 0, `"planned": [`, ""},
-		{[]string{"rerun", "--where", "action = noop and status = completed and not queue = x", "--at-once", "2", "--wait"}, 0, "ex_", "again, 2 at a time"},
+		{[]string{"rerun", "--where", "action = noop and status = completed and not queue = x", "--at-once", "2", "--wait"}, 0, "of 4: " + id + " again as ex_", "4 executions to run again, 2 at a time; after an interruption repeat the command with --resume ex_"},
+		{[]string{"rerun", "--where", "action = noop and status = completed", "--resume", id + ".once"}, 0, "1 of 1: " + id + " again as ex_", ""},
+		{[]string{"rerun", "--where", "action = noop and status = completed", "--resume", id + ".once"}, 0, "1 of 1: " + id + " again as ex_", ""},
+		{[]string{"rerun", "--where", "action = noop and status = completed", "--resume", id + ".once", "--from", "a"}, 1, "refused: 1 execution, as " + id, "1 of 1 rerun did not complete, 1 of these because the rerun was refused"},
+		{[]string{"rerun", id, "--resume", id + ".once"}, 2, "", "go with flags that select"},
+		{[]string{"rerun", "--where", "status = failed", "--resume", "once"}, 1, "", "is not the ID of reruns"},
 	} {
 		out, stderr, code := pawl(t, env, c.args...)
 		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(stderr, c.say) {
@@ -112,8 +117,8 @@ func TestLeftWithoutServer(t *testing.T) {
 			t.Errorf("pawl wait after pawl %v: code %d, %q, %q", args, code, out, said)
 		}
 	}
-	if _, said, code := pawl(t, env, "rerun", "--action", "noop", "--status", "completed"); code != 0 || !strings.Contains(said, "it waits, since no pawl run or pawl server") {
-		t.Errorf("pawl rerun of many: code %d, said %q", code, said)
+	if _, said, code := pawl(t, env, "rerun", "--action", "noop", "--status", "completed"); code != 0 || !strings.Contains(said, "after an interruption repeat the command") {
+		t.Errorf("pawl rerun of many, which runs here: code %d, said %q", code, said)
 	}
 	if _, said, code := pawl(t, env, "schedules", "backfill", "nightly", "--from", "2026-11-01", "--to", "2026-11-03"); code != 0 || !strings.Contains(said, "it waits, since no pawl run or pawl server") {
 		t.Errorf("pawl schedules backfill: code %d, said %q", code, said)

@@ -100,7 +100,6 @@ type Engine struct {
 	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
-	reruns       rerunQueue
 	webhooks     *webhooks
 	lanes        *lanes
 	handedTasks  handedTasks
@@ -178,7 +177,6 @@ func New(o Options) (*Engine, error) {
 		meetings:      make(chan struct{}, 1),
 		lines:         make(chan struct{}, 1),
 		found:         make(chan found, 1),
-		reruns:        rerunQueue{has: map[flow.ID]bool{}, signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
 		catalog:       catalog.New(o.Store),

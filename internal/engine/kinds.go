@@ -22,13 +22,6 @@ func (e *Engine) newKinds() []txn.Kind {
 			Kind: flow.KindWait, Check: e.checkAwaited,
 			Begin: engineStep((*transaction).await), Wake: engineStep((*transaction).endWait), Written: func(t txn.Tx, d *flow.Draft) { t.(*transaction).wroteWait(d) },
 		},
-		// carry.go
-		{
-			Kind: flow.KindRerun, Check: func(ctx context.Context, payload json.RawMessage, field string) error {
-				return checkRerun(e, ctx, payload, field)
-			},
-			Begin: engineStep((*transaction).beginRerun), Wake: engineStep((*transaction).carryRerun),
-		},
 	}
 }
 

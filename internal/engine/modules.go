@@ -29,7 +29,6 @@ func (e *Engine) newModules() []txn.Module {
 		{Name: "cache", BeforeWrite: hook((*transaction).keepOutcomes)},
 		e.inquiries.Module(),
 		{Name: "waits", AtEnd: hook((*transaction).writeWaits), Committed: told(e.tellMeetings), Loops: loops{e.meetWaits}},
-		{Name: "reruns", Committed: told(e.carryCommitted), Loops: loops{e.carryReruns}},
 		{Name: "pauses", Committed: told(e.keepPauses), Loops: loops{e.watchPauses}},
 		{Name: "lanes", Committed: told(e.writtenLanes)},
 		{Name: "follow-ups", Committed: told(e.handInFollowUps)},

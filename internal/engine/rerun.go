@@ -78,11 +78,6 @@ func (e *Engine) PlanRerun(ctx context.Context, id flow.ID, o RerunOptions) (*Re
 // Rerun runs an execution that has ended again, as a new one that is linked to it; the old one never changes. What the new one reuses is
 // copied in the transaction that submits it: from then on it depends on nothing of the old one.
 func (e *Engine) Rerun(ctx context.Context, id flow.ID, o RerunOptions) (Submitted, *RerunPlan, error) {
-	return e.rerun(ctx, id, o, flow.ID{})
-}
-
-// rerun is Rerun for an execution of kind rerun, which must not have ended when the new one is submitted; zero: for a caller.
-func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under flow.ID) (Submitted, *RerunPlan, error) {
 	if err := fault.CheckText("idempotency_key", o.IdempotencyKey, fault.KeyLimit, "give another one"); err != nil {
 		return Submitted{}, nil, err
 	}
@@ -95,7 +90,6 @@ func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under fl
 		return Submitted{}, nil, err
 	}
 	op := e.rerunOp(again, id, r, plan, &o)
-	op.under = under
 	if err := e.submit(ctx, op); err != nil {
 		return Submitted{}, nil, err
 	}

@@ -127,7 +127,6 @@ type submitOp struct {
 	startIn   time.Duration // NotBefore, counted from the transaction's time; 0: NotBefore of the request
 	reuses    []store.Reuse // of a rerun
 	cached    bool          // it ends with an outcome that is kept, if there is one
-	under     flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
 }
 
 func (o *submitOp) want(t *transaction) {
@@ -139,9 +138,6 @@ func (o *submitOp) want(t *transaction) {
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
 	if o.cached {
 		t.wants.kept = append(t.wants.kept, o.request.Cache.Hash)
-	}
-	if !o.under.IsZero() {
-		t.wants.executions = append(t.wants.executions, o.under)
 	}
 }
 
@@ -205,11 +201,6 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 
 // refusal is why the transaction accepts no execution; nil: it accepts one.
 func (o *submitOp) refusal(t *transaction) error {
-	if !o.under.IsZero() {
-		if d := t.draft(o.under); d == nil || d.Stage.Terminal() {
-			return flow.ErrFinished
-		}
-	}
 	if o.refused != nil || len(o.sums) == 0 {
 		return o.refused
 	}

@@ -17,14 +17,6 @@ import (
 // it: it imports them.
 type engineForSubpackages struct{ *Engine }
 
-// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
-func (e engineForSubpackages) Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error) {
-	if of, _, err = rerunOf(x.Payload()); err == nil {
-		again, _, err = e.submittedRerun(ctx, x.ID)
-	}
-	return of, again, err
-}
-
 // StillKept refuses an execution that retention may be removing.
 func (e engineForSubpackages) StillKept(ctx context.Context, x *flow.Execution) error {
 	return e.stillKept(ctx, x)

@@ -83,7 +83,6 @@ type effects struct {
 	emitted       []string         // sources of the signals
 	windowOpened  bool             // a window may close earlier than was known
 	receiversGone map[flow.ID]bool // webhooks whose receivers want no more of them
-	reruns        []flow.ID        // executions of kind rerun that are to be carried out
 	newSignals    bool             // there are new signals, about which the rules are to be asked
 	failpoints    []string         // points of package failpoint that this commit hits
 

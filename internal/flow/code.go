@@ -96,7 +96,6 @@ var errorCodes = []ErrorCode{
 	{CodeNotReached, []Kind{KindWorkflow}, Failed, RetryOn, "Of a task with repeat, as its workflow sees it: it has had all its rounds, and until did not hold"},
 	{CodeInquiryExpired, []Kind{KindAsk}, TimedOut, RetryOn, "Nobody answered in time; another attempt asks again"},
 	{CodeDeclined, []Kind{KindAsk}, Failed, RetryNever, "The answer was not the one that accepts"},
-	{CodeRerunRefused, []Kind{KindRerun}, Failed, RetryNever, "The execution cannot be run again so, which the message explains"},
 }
 
 // ErrorCodes are all codes, those of every execution first.

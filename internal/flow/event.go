@@ -87,7 +87,6 @@ const (
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
 	CodeInvalidOutput   = "invalid_output" // what the program wrote to $PAWL_OUTPUT cannot be taken
-	CodeRerunRefused    = "rerun_refused"
 	CodeHandlerError    = "handler_error"
 	CodeGone            = "gone" // the receiver of a webhook wants no more of them
 	CodeInquiryExpired  = "inquiry_expired"

@@ -21,7 +21,6 @@ const (
 	KindSleep     Kind = "sleep"
 	KindAsk       Kind = "ask"
 	KindWait      Kind = "wait"
-	KindRerun     Kind = "rerun"
 	KindNoop      Kind = "noop"
 )
 
@@ -58,7 +57,6 @@ var builtIns = []builtIn{
 	{kind: KindSleep, byEngine: true, momentary: true},
 	{kind: KindAsk, byEngine: true, momentary: true},
 	{kind: KindWait, byEngine: true, momentary: true},
-	{kind: KindRerun, byEngine: true, momentary: true},
 	{kind: KindNoop, everywhere: true},
 }
 

@@ -51,7 +51,7 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		return false
 	}
 	switch e.Code {
-	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeRerunRefused, CodeGone, CodeDeclined:
+	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeGone, CodeDeclined:
 		return false
 	}
 	var details struct {

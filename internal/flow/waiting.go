@@ -43,8 +43,6 @@ func (x *Execution) goesOn() string {
 		return "answer"
 	case KindWait:
 		return "signal"
-	case KindRerun:
-		return "rerun"
 	}
 	return "worker"
 }

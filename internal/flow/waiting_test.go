@@ -35,7 +35,6 @@ func TestWaitsFor(t *testing.T) {
 		{KindSleep, State{Stage: Running, Place: Held, Attempt: 1}, "sleep"},
 		{KindAsk, State{Stage: Running, Place: Held, Attempt: 1}, "answer"},
 		{KindWait, State{Stage: Running, Place: Held, Attempt: 1}, "signal"},
-		{KindRerun, State{Stage: Running, Place: Held, Attempt: 1}, "rerun"},
 		{KindNoop, State{Stage: Running, Place: Held, Attempt: 1, Cancel: &CancelOrder{}}, "cancel"},
 		{KindNoop, State{Stage: Scheduled, Place: Delayed, Attempt: 1, Aside: &Aside{}}, "aside"},
 		{KindNoop, State{Stage: Completed, Place: Finished, Attempt: 2}, ""},

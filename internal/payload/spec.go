@@ -59,11 +59,6 @@ var specs = map[flow.Kind]spec{
 	flow.KindAsk:     {fields: fieldsOf[Ask](), validate: readable(Question)},
 	flow.KindWait:    {fields: fieldsOf[Wait](), validate: readable(Signal)},
 	// The engine reads these itself.
-	flow.KindRerun: {fields: fieldsOf[struct {
-		Execution  string   `json:"execution"`
-		Definition string   `json:"definition,omitempty"`
-		From       []string `json:"from,omitempty"`
-	}](), validate: anything},
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`
 	}](), validate: anything},

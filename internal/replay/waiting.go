@@ -41,13 +41,12 @@ const (
 	WaitSleep    Wait = "sleep"
 	WaitAnswer   Wait = "answer"
 	WaitSignal   Wait = "signal"
-	WaitRerun    Wait = "rerun"
 	WaitNotKnown Wait = "not known"
 )
 
 // Waits are all kinds of waits.
 func Waits() []Wait {
-	return []Wait{WaitNothing, WaitTime, WaitRate, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep, WaitAnswer, WaitSignal, WaitRerun, WaitNotKnown}
+	return []Wait{WaitNothing, WaitTime, WaitRate, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep, WaitAnswer, WaitSignal, WaitNotKnown}
 }
 
 const shownTasks = 5 // tasks of a workflow that one sentence names
@@ -227,9 +226,6 @@ func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
 		w.forAnswer(v)
 	case x.Kind == flow.KindWait:
 		w.forSignal(v)
-	case x.Kind == flow.KindRerun:
-		v.For, v.Summary = WaitRerun, "waited for the execution that it had started"
-		v.NotKnown = append(v.NotKnown, "how far that execution was: it has a history of its own")
 	default:
 		v.For = WaitWorker
 		v.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, w.worker(), moment(x.ClaimedAt))

@@ -159,7 +159,6 @@ func TestWaiting(t *testing.T) {
 			[]string{"the question expires 1h0m0s after it was first asked"}, "which answers had been refused by then"},
 		{"a question that cannot be read", byEngine(flow.KindAsk, `{"assignees":7}`), 4, WaitAnswer, "waited for an answer", "", nil, "what was asked: the question cannot be read"},
 		{"a signal", byEngine(flow.KindWait, `{"signal":"paid","subject":"order-7","timeout":"1h"}`), 4, WaitSignal, "waited for a signal paid about order-7", "", []string{"it waits 1h0m0s at most"}, "which signals had come by then and did not fit"},
-		{"a rerun", byEngine(flow.KindRerun, `{}`), 4, WaitRerun, "waited for the execution that it had started", "", nil, "how far that execution was: it has a history of its own"},
 		{"a workflow that begins", flowed, 4, WaitChildren, "no task was open: its next step was being decided", "", []string{"task b had not begun: it needs a", "task c had not begun: it needs b", "task d had not begun: it needs a and c"}, ""},
 		{"its first task", flowed, 5, WaitChildren, "waited for a", "", []string{"task b had not begun: it needs a"}, ""},
 		{"items of a task", flowed, 6, WaitChildren, "waited for b (3 of 3 open)", "", []string{"task c had not begun: it needs b", "task d had not begun: it needs c", "event 7, paused, came 2s later"}, ""},

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// What the parameters of a list select runs again in an execution of its own, whose tasks say which became which; a plan changes nothing.
+// The client's loop reruns what a list selects, in pages and beyond the reach of a search; a plan changes nothing, a refusal nothing for
+// the others, and a resumed loop makes no rerun twice and selects nothing that is newer than what it began with.
 func TestRerunMany(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 4})
@@ -29,72 +33,71 @@ func TestRerunMany(t *testing.T) {
 	for range 6 {
 		submit("noop", "{}", "web")
 	}
-	f := client.Filter{Where: "label.team = docs and status in (completed, running) and kind in (noop, sleep)"}
-	plan, err := h.client.RerunMany(t.Context(), f, api.RerunManyRequest{Plan: true})
-	if err != nil || plan.Execution != "" || plan.Selected != 3 || plan.SearchedTo != nil || plan.NextCursor != "" || plan.Refused != 1 || plan.Runs != 2 || len(plan.Planned) != 3 ||
-		plan.Planned[0].ID != open || plan.Planned[0].Problem == nil || plan.Planned[2].ID != done[0] || plan.Planned[2].Runs != 1 {
-		t.Fatalf("%+v %v", plan, err)
+	f := client.Filter{Where: "label.team = docs and status in (completed, running) and kind in (noop, sleep)", Limit: 1}
+	many, err := h.client.RerunMany(t.Context(), f, "")
+	if err != nil || !slices.Equal(many.Executions, []string{open, done[1], done[0]}) || !strings.HasPrefix(many.ID, open+".") {
+		t.Fatalf("%+v %v", many, err)
 	}
-	if plan.Counted != 3 || len(plan.Refusals) != 1 || plan.Refusals[0].Count != 1 || plan.Refusals[0].First != open || plan.Refusals[0].Detail != plan.Planned[0].Problem.Detail {
-		t.Errorf("%+v", plan)
+	planned := map[string]client.BulkRerun{}
+	for r, err := range many.Plan(t.Context(), api.RerunRequest{}, 2) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		planned[r.Of] = r
 	}
-	if first, err := h.client.RerunMany(t.Context(), f, api.RerunManyRequest{Plan: true, Details: 1}); err != nil || len(first.Planned) != 1 || first.Counted != 3 || first.Runs != 2 {
-		t.Errorf("%+v %v", first, err)
+	if p := planned[open].Refused; len(planned) != 3 || p == nil || !strings.Contains(p.Detail, "still") || planned[done[0]].Plan.Action != "noop" {
+		t.Errorf("%+v", planned)
 	}
 	if page, err := h.client.List(t.Context(), client.Filter{RerunOf: done[0]}); err != nil || len(page.Executions) != 0 {
 		t.Errorf("the plan has made %+v, %v", page, err)
 	}
-	many, err := h.client.RerunMany(t.Context(), f, api.RerunManyRequest{AtOnce: 1})
-	if err != nil || many.Selected != 3 || many.Execution == "" {
-		t.Fatalf("%+v %v", many, err)
-	}
-	x, err := h.client.Wait(t.Context(), many.Execution)
-	if err != nil || x.Status != api.Completed || x.Action != "pawl.rerun" {
-		t.Fatalf("%+v %v", x, err)
-	}
-	tasks := 0
-	for task, err := range h.client.All(t.Context(), client.Filter{Workflow: many.Execution, Outputs: true}) {
+	for r, err := range many.Run(t.Context(), api.RerunRequest{}, 1) { // interrupted after the first that is not refused
 		if err != nil {
 			t.Fatal(err)
 		}
-		tasks++
-		if task.Index == 0 { // the newest first: that which is still open
-			if task.Status != api.Failed || task.Error.Code != "rerun_refused" || !strings.Contains(task.Error.Message, "still") {
-				t.Errorf("%+v", task)
-			}
-			continue
-		}
-		var out struct{ Execution, Status string }
-		if err := json.Unmarshal(task.Output, &out); err != nil || out.Status != "completed" {
-			t.Errorf("%+v %v", task, err)
-		}
-		again, err := h.client.Get(t.Context(), out.Execution)
-		if err != nil || again.RerunOf != done[2-task.Index] {
-			t.Errorf("%+v %v", again, err)
+		if r.Refused == nil {
+			break
 		}
 	}
-	if tasks != 3 {
-		t.Errorf("%d tasks", tasks)
+	again, err := h.client.RerunMany(t.Context(), f, many.ID)
+	if err != nil || !slices.Equal(again.Executions, many.Executions) {
+		t.Fatalf("%+v %v, and at first %+v", again, err, many)
 	}
-	// The same call again is the same, whatever is selected by now.
-	body := `{"ids": ["` + done[0] + `"]}`
-	var first, second api.RerunMany
-	for _, out := range []*api.RerunMany{&first, &second} {
-		_, answer := h.do(t, "POST", "/api/v1/executions:rerun", body, "Idempotency-Key", "once")
-		if err := json.Unmarshal(answer, out); err != nil || out.Execution == "" {
-			t.Fatalf("%s %v", answer, err)
+	refused := 0
+	for r, err := range again.Run(t.Context(), api.RerunRequest{}, 2) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case r.Refused != nil:
+			refused++
+		case r.New.RerunOf != r.Of || r.New.Status != api.Completed:
+			t.Errorf("%+v", r)
 		}
-		body = `{"ids": ["` + done[1] + `"]}`
 	}
-	if first.Execution != second.Execution {
-		t.Errorf("%s and %s", first.Execution, second.Execution)
+	for _, id := range done {
+		if page, err := h.client.List(t.Context(), client.Filter{RerunOf: id}); err != nil || len(page.Executions) != 1 || refused != 1 {
+			t.Errorf("%s has reruns %+v, %v; %d were refused", id, page, err, refused)
+		}
 	}
-	if _, err := h.client.Wait(t.Context(), first.Execution); err != nil {
-		t.Error(err)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, err := range many.Run(stopped, api.RerunRequest{}, 2) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("after its context has ended: %v", err)
+		}
 	}
-	for body, status := range map[string]int{"{}": 400, `{"ids": ["` + done[0] + `"], "at_once": 101}`: 422, `{"ids": ["` + done[0] + `"], "at_once": -1}`: 422, `{"ids": ["7"]}`: 422, `{"at_onc": 1}`: 422, `{"plan": true, "details": -1}`: 422} {
-		if res, answer := h.do(t, "POST", "/api/v1/executions:rerun", body); res.StatusCode != status {
-			t.Errorf("%s: %s %s", body, res.Status, answer)
+	for _, err := range many.Run(t.Context(), api.RerunRequest{Definition: "a b"}, 2) { // the same key for another rerun, which is refused
+		if err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, c := range []struct {
+		f      client.Filter
+		resume string
+		say    string
+	}{{f, "7", "not the ID of reruns"}, {client.Filter{}, "", "no execution that it is meant"}} {
+		if _, err := h.client.RerunMany(t.Context(), c.f, c.resume); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%v, want %q", err, c.say)
 		}
 	}
 	if _, err := h.client.Cancel(t.Context(), open, "", 0); err != nil {

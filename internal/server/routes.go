@@ -192,12 +192,6 @@ func executionRoutes() []route {
 			summary: "Retry up to 1,000 finished executions: those listed, or the newest matching ones that did not complete",
 			params:  bulkParams, headers: []string{"Idempotency-Key"},
 			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: withBody((*call).retryMany)},
-		{method: "POST", path: "/api/v1/executions:rerun", name: "rerun-many", tag: tagExecutions,
-			summary: "Rerun, or plan to rerun, up to 10,000 finished executions: those listed, or matching ones that did not complete",
-			params:  bulkParams, headers: []string{"Idempotency-Key"}, body: reflect.TypeFor[api.RerunManyRequest](), optional: true,
-			answers: []answer{{http.StatusAccepted, "The execution that performs the reruns", reflect.TypeFor[api.RerunMany](), nil},
-				{http.StatusOK, "A plan; or nothing matched; or the idempotency key was used before for the same call",
-					reflect.TypeFor[api.RerunMany](), nil}}, handle: withBody((*call).rerunMany)},
 	}
 }
 

@@ -71,7 +71,7 @@ export const statusPill = ({ status, word }) => html`<span class=${`status ${loo
 
 const waits = table({
   nothing: 'Nothing', time: 'Its time', rate: 'Its turn under a rate', retry: 'Its next attempt', key: 'Its concurrency key', queue: 'A free slot', paused: 'The end of a pause', worker: 'A worker', children: 'Its tasks',
-  sleep: 'The end of its sleep', answer: 'An answer', signal: 'A signal', rerun: 'What it runs again', cancel: 'The confirmation of its end', aside: 'Another try of the engine', 'not known': 'Not known',
+  sleep: 'The end of its sleep', answer: 'An answer', signal: 'A signal', cancel: 'The confirmation of its end', aside: 'Another try of the engine', 'not known': 'Not known',
 });
 
 /** What an execution waits for, in words. @param {string} w as the API names it */
@@ -82,7 +82,7 @@ const verdicts = table({
   output_limit: 'Output limit', killed: 'Killed', idle: 'Idle', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',
   wrong_answer: 'Wrong answer', checker_error: 'Checker error', skipped: 'Not run',
   cancelled: 'Cancelled', queue_timeout: 'Waited too long', total_timeout: 'Total time limit', worker_lost: 'Worker lost', superseded: 'Superseded', key_full: 'Key full',
-  rate_exceeded: 'Rate exceeded', invalid_input: 'Invalid input', handler_error: 'Handler error', internal_error: 'Internal error', rerun_refused: 'Rerun refused', expression_error: 'Expression error',
+  rate_exceeded: 'Rate exceeded', invalid_input: 'Invalid input', handler_error: 'Handler error', internal_error: 'Internal error', expression_error: 'Expression error',
 });
 
 /** @param {string} v */

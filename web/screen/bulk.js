@@ -1,13 +1,12 @@
 // Cancelling and running again all executions that the filters of the list select, or those that are marked: first what it would do, then a
 // question, then what became of each.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
-import { post, query } from '../app/api.js';
+import { post, query, Problem } from '../app/api.js';
 import { line, count, number, shortID } from '../app/text.js';
 import { statusPill, open as isOpen } from '../part/status.js';
 import { dialog, trouble } from '../part/kit.js';
 import { newKey } from '../app/key.js';
 import { asked } from '../app/keys.js';
-import { RerunMany } from './rerunmany.js';
 
 /** @typedef {import('../types').BulkResult} BulkResult */
 /** @typedef {{path: string, word: string, key: string, all: string, doing: string, done: string, danger: boolean, says: string}} Deed */
@@ -16,9 +15,34 @@ import { RerunMany } from './rerunmany.js';
 const deeds = {
   cancel: { path: 'cancel', word: 'Cancel', key: 'c', all: 'Cancel all …', doing: 'Cancelling', done: 'cancelled, or ordered to end', danger: true, says: 'What waits ends at once. What runs is killed, and ends once its worker has confirmed that nothing is left running.' },
   retry: { path: 'retry', word: 'Run again', key: 'r', all: 'Run all again …', doing: 'Submitting', done: 'submitted again', danger: false, says: 'Each request is submitted anew, as an execution of its own. The old ones stay as they are.' },
+  rerun: { path: 'retry', word: 'Rerun', key: '', all: 'Rerun all …', doing: 'Submitting', done: 'rerun', danger: false, says: 'Each runs again from where it failed, as an execution of its own that reuses what completed. The old ones stay as they are.' },
 };
 
 const shownRefusals = 20;
+
+/** How many reruns are submitted at the same time. */
+const rerunsAtOnce = 8;
+
+/**
+ * Runs what a page of a dry run would retry again from where it failed, and returns what became of each.
+ * @param {BulkResult} page @param {string} key @returns {Promise<BulkResult>}
+ */
+async function rerun(page, key) {
+  const left = page.executions.filter((x) => !x.problem);
+  const refused = page.executions.filter((x) => x.problem);
+  const work = async () => {
+    for (let x = left.shift(); x; x = left.shift()) {
+      try {
+        await post(`api/v1/executions/${x.id}/rerun`, {}, { 'Idempotency-Key': `${key}:${x.id}` });
+      } catch (err) {
+        if (!(err instanceof Problem) || ![404, 409, 422].includes(err.status)) throw err;
+        refused.push({ ...x, problem: err.problem });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: rerunsAtOnce }, work));
+  return { ...page, done: page.selected - refused.length, executions: refused };
+}
 
 /**
  * @param {{filter: Record<string, string|string[]|boolean|undefined>, ids?: string[], which: string, look: () => void, asking?: (open: boolean) => void}} p ids: those that are marked, in the place of what the filter selects
@@ -68,7 +92,7 @@ function Deed({ filter, ids, which, look, asking }) {
     const sum = { selected: 0, done: 0, refused: /** @type {BulkResult['executions']} */ ([]), over: false };
     try {
       do { // a thousand at a time, until all are done or the dialog is left
-        const r = await send(reason ? { reason } : {}, cursor || undefined);
+        const r = which === 'rerun' ? await rerun(await send({ dry_run: true }, cursor || undefined), key.current) : await send(reason ? { reason } : {}, cursor || undefined);
         sum.selected += r.selected;
         sum.done += r.done;
         sum.refused.push(...r.executions.filter((x) => x.problem).slice(0, shownRefusals - sum.refused.length));
@@ -114,7 +138,7 @@ function tally(plan) {
 export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
   ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Deed, { key: 'cancel', which: 'cancel', filter, look }) : null}
   ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
-  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(RerunMany, { key: 'rerun', filter }) : null}
+  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'rerun', which: 'rerun', filter, look }) : null}
 </span>`;
 
 /**

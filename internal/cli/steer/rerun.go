@@ -40,8 +40,9 @@ completed tasks keep their results if their work and input are the same and no t
 tasks that failed, timed out, were cancelled or did not start run again, and so do all tasks after them. --plan
 prints what would be reused, what would run, and why, and changes nothing.
 
-With flags that select executions, up to 10,000 ended executions that did not complete are rerun, a few at a
-time, by one execution whose tasks show which became which. Cancelling it starts no more of them.`,
+With flags that select executions, all ended executions that did not complete are rerun, a few at a time. The
+command stays until the last rerun has ended. After an interruption, reruns in progress go on; the same command
+with --resume and the ID that it printed continues with the rest, and reruns nothing twice.`,
 		Example: `  pawl rerun ex_… --plan
   pawl rerun ex_… --wait                              stay until it has ended
   pawl rerun ex_… --from deploy                       this task and everything after it
@@ -52,7 +53,7 @@ time, by one execution whose tasks show which became which. Cancelling it starts
   pawl rerun ex_… --set region=north                  with another input
   pawl rerun ex_… --definition latest                 on the definition as it is now
   pawl rerun --where 'label.team = docs and status = failed' --plan
-  pawl rerun --where 'label.team = docs and status = failed' --at-once 5 --wait`,
+  pawl rerun --where 'label.team = docs and status = failed' --at-once 5`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			many := o.many.Any()
@@ -63,9 +64,9 @@ time, by one execution whose tasks show which became which. Cancelling it starts
 				return exit.Usagef("give an id, or flags that select executions, not both")
 			case many && (o.failed || len(o.only)+len(o.give)+len(o.Set) > 0 || o.Input+o.by != ""):
 				return exit.Usagef("--failed, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
-			case !many && cmd.Flags().Changed("at-once"):
-				return exit.Usagef("--at-once goes with flags that select executions, such as --where")
-			case o.many.atOnce < 1: // 0 of the API is its default
+			case !many && (cmd.Flags().Changed("at-once") || o.many.resume != ""):
+				return exit.Usagef("--at-once and --resume go with flags that select executions, such as --where")
+			case o.many.atOnce < 1:
 				return exit.Usagef("--at-once %d: give 1 or more, or leave it out for 10", o.many.atOnce)
 			case o.failed && len(o.from) > 0:
 				return exit.Usagef("--failed is the default without --from: leave out one of them")
@@ -79,7 +80,7 @@ time, by one execution whose tasks show which became which. Cancelling it starts
 				return exit.Usagef("-o is for the plan: add --plan")
 			}
 			m := app.Reading
-			if o.wait {
+			if o.wait || many && !o.plan {
 				m = app.Working
 			}
 			return a.WithClient(cmd.Context(), m, func(ctx context.Context, s *app.Session) error {

@@ -1,33 +1,34 @@
 package steer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/cli/submit"
 )
 
 // rerunMany are the flags with which pawl rerun runs many executions again.
 type rerunMany struct {
 	listing.Selection
 	atOnce int
+	resume string
 }
 
 func (m *rerunMany) flags(f *pflag.FlagSet) {
-	m.Limit = 1 // a limit of 0 is refused when the selection is read; the server bounds the number of reruns itself
+	m.Limit = api.BulkLimit
 	m.Selection.Flags(f)
 	f.IntVar(&m.atOnce, "at-once", 10, "with flags that select executions: reruns in progress at the same time")
+	f.StringVar(&m.resume, "resume", "", "with the same flags as before: continue the interrupted reruns with this ID")
 }
-
-// allDetails asks for the details of all executions of a plan: a program is given them, a person the first.
-const allDetails = 10_000
 
 // rerunSelected runs again what the flags select, or says what that would do.
 func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOptions) error {
@@ -35,68 +36,142 @@ func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOpti
 	if err != nil {
 		return err
 	}
-	f.Limit = 0
-	in := api.RerunManyRequest{Definition: o.definition, From: o.from, AtOnce: o.many.atOnce, Plan: o.plan}
-	if o.plan && o.format != output.AsTable {
-		in.Details = allDetails
-	}
-	r, err := s.RerunMany(ctx, f, in)
+	many, err := s.RerunMany(ctx, f, o.many.resume)
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.plan && o.format != output.AsTable:
-		return output.WriteData(a.Out, o.format, r)
-	case o.plan:
-		showManyPlan(a, r)
-	case r.Execution == "":
+	in := api.RerunRequest{From: o.from, Definition: o.definition}
+	if o.plan {
+		return planMany(ctx, a, many, in, o)
+	}
+	if len(many.Executions) == 0 {
 		a.Say("nothing is selected")
-	default:
-		fmt.Fprintln(a.Out, r.Execution)
-		a.Say("it runs %s again, %d at a time", output.Plural(r.Selected, "execution", "executions"), o.many.atOnce)
-		if !o.wait {
-			app.SayLeft(a, s, r.Execution)
-		}
-	}
-	if r.SearchedTo != nil {
-		a.Say("executions older than %s were not looked at; for those, add --until %[1]s", r.SearchedTo.UTC().Format(time.RFC3339Nano))
-	}
-	if o.plan || !o.wait || r.Execution == "" {
 		return nil
 	}
-	x, err := s.Get(ctx, r.Execution)
-	if err != nil {
-		return err
+	all := len(many.Executions)
+	a.Say("%s to run again, %d at a time; after an interruption repeat the command with --resume %s",
+		output.Plural(all, "execution", "executions"), o.many.atOnce, many.ID)
+	refused, ends, ended := refusals{}, map[api.Status]int{}, 0
+	for r, err := range many.Run(ctx, in, o.many.atOnce) {
+		if err != nil {
+			a.Say("%d of %d reruns have ended; repeat the command with --resume %s to continue", ended, all, many.ID)
+			return err
+		}
+		ended++
+		if r.Refused != nil {
+			refused.add(&r)
+			continue
+		}
+		ends[r.New.Status]++
+		output.Printf(a.Out, "%d of %d: %s again as %s, %s\n", ended, all, r.Of, r.New.ID, r.New.Status)
 	}
-	return submit.Watch(ctx, a, s, x, output.AsTable)
+	refused.show(a)
+	if n := all - ends[api.Completed]; n > 0 {
+		return fmt.Errorf("%d of %s did not complete, %d of these because the rerun was refused", n, output.Plural(all, "rerun", "reruns"), refused.count())
+	}
+	return nil
 }
 
-// showManyPlan says what running many executions again would do.
-func showManyPlan(a *app.App, r *api.RerunMany) {
-	if len(r.Planned) > 0 {
-		t := &output.Table{}
-		t.Row("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
-		for i := range r.Planned {
-			p := &r.Planned[i]
-			action, why := p.Action, ""
-			if p.Version > 0 {
-				action = fmt.Sprintf("%s@%d", p.Action, p.Version)
-			}
-			if p.Problem != nil {
-				why = p.Problem.Detail
-			}
-			t.Row(p.ID, action, output.Count(p.Reused), output.Count(p.Runs), why)
+// shownPlans is how many plans a table has; programs get all.
+const shownPlans = 50
+
+// manyPlan is the plan of many reruns.
+type manyPlan struct {
+	Selected int         `json:"selected"`
+	Refused  int         `json:"refused"`
+	Reused   int         `json:"reused"`
+	Runs     int         `json:"runs"` // at least
+	Planned  []planOfOne `json:"planned"`
+}
+
+type planOfOne struct {
+	ID      string       `json:"id"`
+	Action  string       `json:"action,omitempty"`
+	Version int          `json:"version,omitempty"`
+	Reused  int          `json:"reused,omitempty"`
+	Runs    int          `json:"runs,omitempty"` // at least
+	Problem *api.Problem `json:"problem,omitempty"`
+}
+
+// planMany says what running many executions again would do.
+func planMany(ctx context.Context, a *app.App, many *client.ManyReruns, in api.RerunRequest, o *rerunOptions) error {
+	refused, plans := refusals{}, map[string]planOfOne{}
+	sum := manyPlan{Selected: len(many.Executions), Planned: []planOfOne{}}
+	for r, err := range many.Plan(ctx, in, o.many.atOnce) {
+		if err != nil {
+			return err
 		}
+		p := planOfOne{ID: r.Of, Problem: r.Refused}
+		if r.Refused != nil {
+			refused.add(&r)
+		} else {
+			p.Action, p.Version, p.Reused, p.Runs = r.Plan.Action, r.Plan.Version, r.Plan.Reused, leastRuns(r.Plan)
+		}
+		plans[r.Of] = p
+		sum.Reused, sum.Runs = sum.Reused+p.Reused, sum.Runs+p.Runs
+	}
+	sum.Refused = refused.count()
+	for _, id := range many.Executions {
+		sum.Planned = append(sum.Planned, plans[id])
+	}
+	if o.format != output.AsTable {
+		return output.WriteData(a.Out, o.format, sum)
+	}
+	t := &output.Table{}
+	t.Row("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
+	for _, p := range sum.Planned[:min(len(sum.Planned), shownPlans)] {
+		action, why := p.Action, ""
+		if p.Version > 0 {
+			action = fmt.Sprintf("%s@%d", p.Action, p.Version)
+		}
+		if p.Problem != nil {
+			why = p.Problem.Detail
+		}
+		t.Row(p.ID, action, output.Count(p.Reused), output.Count(p.Runs), why)
+	}
+	if len(sum.Planned) > 0 {
 		t.Write(a.Out)
 		fmt.Fprintln(a.Out)
 	}
-	for _, why := range r.Refusals {
-		output.Printf(a.Out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
+	refused.show(a)
+	output.Printf(a.Out, "%s selected, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
+		output.Plural(sum.Selected, "execution is", "executions are"), sum.Selected-sum.Refused, sum.Refused, output.Plural(sum.Reused, "outcome", "outcomes"), sum.Runs)
+	return nil
+}
+
+// leastRuns is how many executions a rerun runs at least, by its plan.
+func leastRuns(p *api.RerunPlan) (n int) {
+	if len(p.Tasks) == 0 {
+		return 1
 	}
-	first := ""
-	if r.Selected > r.Counted {
-		first = fmt.Sprintf("; of the first %d, for which there was time", r.Counted)
+	for i := range p.Tasks {
+		n += p.Tasks[i].Runs
 	}
-	output.Printf(a.Out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
-		output.Plural(r.Selected, "execution is", "executions are"), first, r.Counted-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
+	for i := range p.Within {
+		for j := range p.Within[i].Tasks {
+			n += p.Within[i].Tasks[j].Runs
+		}
+	}
+	return n
+}
+
+// refusals has, by reason, the executions that cannot run again.
+type refusals map[string][]string
+
+func (r refusals) add(b *client.BulkRerun) { r[b.Refused.Detail] = append(r[b.Refused.Detail], b.Of) }
+
+func (r refusals) count() (n int) {
+	for _, ids := range r {
+		n += len(ids)
+	}
+	return n
+}
+
+// show says each reason once, the most frequent first.
+func (r refusals) show(a *app.App) {
+	for _, why := range slices.SortedFunc(maps.Keys(r), func(x, y string) int {
+		return cmp.Or(cmp.Compare(len(r[y]), len(r[x])), cmp.Compare(x, y))
+	}) {
+		output.Printf(a.Out, "refused: %s, as %s: %s\n", output.Plural(len(r[why]), "execution", "executions"), r[why][0], why)
+	}
 }

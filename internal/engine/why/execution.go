@@ -109,8 +109,6 @@ type Explainer struct {
 type Engine interface {
 	// Paused are the pauses that hold now.
 	Paused(ctx context.Context) ([]store.Pause, error)
-	// Carried says what an execution of kind rerun runs again, and which rerun has been submitted for it; zero: none yet.
-	Carried(ctx context.Context, x *flow.Execution) (of, again flow.ID, err error)
 }
 
 // Execution says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
@@ -144,8 +142,6 @@ func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) 
 	case x.Kind == flow.KindSleep:
 		w.Until = x.WakeAt
 		w.Summary = fmt.Sprintf("sleeping until %s", Clock(x.WakeAt))
-	case x.Kind == flow.KindRerun:
-		err = e.rerunning(ctx, x, &w)
 	case x.Kind == flow.KindAsk:
 		err = e.asking(ctx, x, &w)
 	case x.Kind == flow.KindWait:

@@ -103,17 +103,3 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) 
 
 // countedSignals is up to how many signals an answer counts.
 const countedSignals = 100
-
-// rerunning says what an execution of kind rerun waits for.
-func (e *Explainer) rerunning(ctx context.Context, x *flow.Execution, w *Answer) error {
-	of, again, err := e.Engine.Carried(ctx, x)
-	if err != nil {
-		return err
-	}
-	w.Summary = fmt.Sprintf("about to run %s again", of)
-	if !again.IsZero() {
-		w.Summary = fmt.Sprintf("waiting for %s, which runs %s again", again, of)
-		w.Unblock = append(w.Unblock, lookAt("it ends", again))
-	}
-	return nil
-}

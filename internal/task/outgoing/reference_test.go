@@ -48,7 +48,6 @@ var outputsByKind = map[flow.Kind]any{
 	flow.KindWorkflow:  "The output is what `outputs` of the workflow gives, else null.",
 	flow.KindSleep:     "The output is null.",
 	flow.KindWait:      "The output is the signal that was taken, as `signal` in a rule ([automation.md](automation.md)); null where none came and `on_timeout` is null.",
-	flow.KindRerun:     "The output has `execution` (string, the id of the execution that was started) and `status` (string, in which it ended; absent where it is gone).",
 }
 
 func reference(t *testing.T) string {
