@@ -18,7 +18,7 @@ TARGET = HERE / "src" / "pawl" / "api.py"
 # What the client hands out; the types in their fields follow.
 ROOTS = (
     "BatchResult CodeResult Counts Defined Emitted EventPage Execution ExecutionPage Inquiry InquiryPage LogPage Outcome OutcomesEnd "
-    "RerunPlan Tasks Why"
+    "RerunPlan Scores Tasks Why"
 ).split()
 
 HEAD = '''"""The answers of the API. Written by scripts/generate_types.py from the server's OpenAPI document: do not edit.

@@ -66,6 +66,38 @@ def test_cases(client):
     assert r.details.summary.passed == 1
 
 
+def test_cases_are_uploaded_once_and_named(client):
+    tests = [("1 2", "3"), {"name": "bytes", "stdin": b"4 5", "expect": b"9"}, ("0 " * 50_000, "0")]
+    name = client.upload_cases(tests)
+    assert name == client.upload_cases(iter(tests))
+    right, wrong = "print(sum(map(int, input().split())))", "print(3)"
+    for cases in (name, {"set": name}):
+        assert [c.verdict for c in client.evaluate(right, cases=cases).cases] == ["ok"] * 3
+    assert {r.item: r.passed for r in client.map([right, wrong], cases=name)} == {right: True, wrong: False}
+
+
+def test_interactor(client):
+    judge = "import sys, secret\nprint(open(sys.argv[1]).read(), flush=True)\nsys.exit(0 if input() == secret.of(2) else 'not the double')"
+    compare = {
+        "interactor": {"language": "python", "source": judge, "files": {"secret.py": b"def of(n): return str(7 * n)\n"}, "limits": {"wall": 5}}
+    }
+    r = client.evaluate("print(int(input()) * 2)", cases=[("7", None)], compare=compare)
+    assert [(t.by, t.text) for t in r.cases[0].transcript] == [("interactor", "7\n"), ("program", "14\n")]
+    assert r.passed
+    r = client.evaluate("print(input())", cases=[{"stdin": "7"}], compare=compare)
+    assert (r.verdict, r.cases[0].message) == ("wrong_answer", "not the double")
+
+
+def test_scores(client):
+    for model, task, source in [("a", "1", "1"), ("a", "1", "1/0"), ("b", "1", "1"), ("b", "2", "1")]:
+        client.evaluate(source, labels={"test": "scores", "model": model, "task": task})
+    (everything,) = client.scores({"test": "scores"}, k=[1]).groups
+    assert (everything.judged, everything.passed, everything.accuracy, everything.tasks) == (4, 3, 0.75, 2)
+    groups = {g.labels["model"]: g for g in client.scores({"test": "scores"}, by=["model"], k=(1, 2)).groups}
+    assert [(p.k, p.value) for p in groups["a"].pass_at] == [(1, 0.5), (2, 1.0)]
+    assert [(p.k, p.value) for p in groups["b"].pass_at] == [(1, 1.0)]
+
+
 def test_a_broken_checker_is_never_a_zero(client):
     checker = {"checker": {"language": "python", "source": "raise SystemExit(7)"}}
     with pytest.raises(pawl.InfraError) as e:

@@ -38,7 +38,8 @@ from .result import Result
 from .version import __version__
 
 _VERBS = (
-    "answer apply cancel count emit evaluate events file get kill list logs map read_log rerun retry run submit submit_evaluation upload wait why"
+    "answer apply cancel count emit evaluate events file get kill list logs map read_log rerun retry run scores "
+    "submit submit_evaluation upload upload_cases wait why"
 ).split()
 
 __all__ = [
@@ -78,9 +79,11 @@ __all__ = [
     "retry",
     "rewards",
     "run",
+    "scores",
     "submit",
     "submit_evaluation",
     "upload",
+    "upload_cases",
     "wait",
     "why",
 ]  # fmt: skip
@@ -103,8 +106,8 @@ if TYPE_CHECKING:
     answer, apply, cancel, count, emit = _typed.answer, _typed.apply, _typed.cancel, _typed.count, _typed.emit
     evaluate, events, file, get, kill = _typed.evaluate, _typed.events, _typed.file, _typed.get, _typed.kill
     list, logs, map, read_log, rerun = _typed.list, _typed.logs, _typed.map, _typed.read_log, _typed.rerun
-    retry, run, submit, submit_evaluation = _typed.retry, _typed.run, _typed.submit, _typed.submit_evaluation
-    upload, wait, why = _typed.upload, _typed.wait, _typed.why
+    retry, run, scores, submit, submit_evaluation = _typed.retry, _typed.run, _typed.scores, _typed.submit, _typed.submit_evaluation
+    upload, upload_cases, wait, why = _typed.upload, _typed.upload_cases, _typed.wait, _typed.why
 else:
 
     def _verb(name: str) -> Any:

@@ -18,6 +18,7 @@ from .client import ABANDON, Client, Settings
 from .errors import InfraError, InvalidRequest, PawlError
 from .local import Joined, join
 from .mapping import DEFAULT_WINDOW, Mapped
+from .request import kept
 from .result import Result
 
 T = TypeVar("T")
@@ -326,7 +327,7 @@ class AsyncClient:
         *,
         language: str = "python",
         stdin: str | bytes | Path | None = None,
-        cases: Iterable[Any] | None = None,
+        cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         files: Mapping[str, str | bytes | Path] | None = None,
         args: Iterable[str] | None = None,
@@ -351,14 +352,14 @@ class AsyncClient:
         *,
         program: Callable[[Any], str | Mapping[str, Any]] | None = None,
         language: str = "python",
-        cases: Iterable[Any] | None = None,
+        cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         run: str = "",
         window: int = DEFAULT_WINDOW,
         **options: Any,
     ) -> AsyncIterator[Result | InfraError | InvalidRequest]:
-        shared = dict(language=language, cases=None if cases is None else list(cases), limits=limits, labels=labels, **options)
+        shared = dict(language=language, cases=kept(cases), limits=limits, labels=labels, **options)
         return self._map(Mapped(programs, program, shared, run, window, self._uploads.upload))
 
     async def _map(self, mapped: Mapped) -> AsyncIterator[Any]:
@@ -391,6 +392,9 @@ class AsyncClient:
 
     async def count(self, labels: Mapping[str, str], *, evaluations: bool = False) -> api.Counts:
         return await self._do(verbs.count(labels, evaluations))
+
+    async def scores(self, labels: Mapping[str, str], *, by: Iterable[str] = (), task: str = "task", k: Iterable[int] = (1, 10, 100)) -> api.Scores:
+        return await self._do(verbs.scores(labels, by, task, k))
 
     def logs(self, id: str, *, follow: bool = False, stream: str | None = None, attempt: int | None = None) -> AsyncIterator[api.LogChunk]:
         parameters = {"stream": stream, "attempt": attempt}
@@ -435,6 +439,9 @@ class AsyncClient:
 
     async def upload(self, content: bytes | Path) -> str:
         return await self._do(verbs.upload(content, self._uploads.upload))
+
+    async def upload_cases(self, cases: Iterable[Any]) -> str:
+        return await self._do(verbs.upload_cases(cases, self._uploads.upload))
 
 
 for _name, _method in vars(AsyncClient).items():

@@ -977,6 +977,19 @@ class OutcomesEnd:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PassAt:
+    """An object of the API.
+
+    Attributes:
+        k: Number of programs per task
+        value: Unbiased estimate, 0 to 1
+    """
+
+    k: int
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """An object of the API.
 
@@ -1169,6 +1182,48 @@ class Retry:
     max_attempts: int | None = None
     max_delay: str | None = None
     on: list[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """An object of the API.
+
+    Attributes:
+        accuracy: passed / judged; 0 if nothing was judged
+        judged: Evaluations with a verdict about the program
+        passed: Those with the verdict ok
+        verdicts: Ended evaluations by verdict
+        labels: Values of the labels in by; a label that the evaluations do not have is absent
+        pass_at: Estimates of pass@k; a k is absent if a task has fewer judged evaluations
+        tasks: Number of values of the label that names the task
+        unjudged: Evaluations that ended without a verdict about the program; counted nowhere else
+        untasked: Judged evaluations without that label; they are not part of pass_at
+    """
+
+    accuracy: float
+    judged: int
+    passed: int
+    verdicts: dict[str, int]
+    labels: dict[str, str] | None = None
+    pass_at: list[PassAt] | None = None
+    tasks: int | None = None
+    unjudged: int | None = None
+    untasked: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """An object of the API.
+
+    Attributes:
+        groups: One for each combination of values of the labels in by; without by one for all
+        more: At least 100,000 have ended: only the first of them were counted
+        open: Some evaluations with the label have not ended; they are not counted
+    """
+
+    groups: list[Score]
+    more: bool | None = None
+    open: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

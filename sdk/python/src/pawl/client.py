@@ -21,6 +21,7 @@ from .call import STREAM_SILENCE, Broken, Call, Emit, Open, Pause, Refused, Retr
 from .errors import InfraError, InvalidRequest, PawlError, invalid
 from .local import Joined, join, state_directory
 from .mapping import DEFAULT_WINDOW, Mapped
+from .request import kept
 from .result import Result
 from .version import __version__
 
@@ -401,7 +402,7 @@ class Client:
         *,
         language: str = "python",
         stdin: str | bytes | Path | None = None,
-        cases: Iterable[Any] | None = None,
+        cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         files: Mapping[str, str | bytes | Path] | None = None,
         args: Iterable[str] | None = None,
@@ -416,13 +417,16 @@ class Client:
             source: Its text, or its file as ``pathlib.Path``.
             language: As in ``pawl languages``.
             stdin: What it reads: text, bytes, or a file as ``pathlib.Path``. From 64 KiB on it is uploaded first, once.
-            cases: Many inputs instead of one, each ``(stdin, expect)`` or a dict of the API: at most 1,000.
+            cases: Many inputs instead of one, each ``(stdin, expect)`` or a dict of the API, such as
+                ``{"call": {"function": "add", "args": [1, 2], "expect": 3}}``: at most 1,000. Or the name that :meth:`upload_cases`
+                has returned.
             limits: ``wall`` and ``cpu`` in seconds (or ``"500ms"``), ``memory``, ``output`` and ``disk`` in bytes (or
                 ``"256MB"``), ``pids``, ``cpus``.
             files: Contents by name, put into its working directory.
             args: Arguments after the program's name.
             env: Environment variables.
-            compare: ``exact``, ``trimmed`` (the default), ``tokens``, ``numeric``, or a dict with a checker.
+            compare: ``exact``, ``trimmed`` (the default), ``tokens``, ``numeric``, or a dict: with tolerances, with a ``checker``,
+                or with an ``interactor``, a program that talks with this one, as ``{"interactor": {"language": "python", "source": …}}``.
             labels: By which lists, counts and waits select it.
             **options: Any other field of ``POST /api/v1/evaluations``, such as ``retry={"max_attempts": 3}``, ``queue``,
                 ``priority``, ``collect``, ``std``, ``flags``, ``cache``, ``idempotency_key``.
@@ -454,7 +458,7 @@ class Client:
         *,
         program: Callable[[Any], str | Mapping[str, Any]] | None = None,
         language: str = "python",
-        cases: Iterable[Any] | None = None,
+        cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
         run: str = "",
@@ -488,7 +492,7 @@ class Client:
             0 True
             1 False
         """
-        shared = dict(language=language, cases=None if cases is None else list(cases), limits=limits, labels=labels, **options)
+        shared = dict(language=language, cases=kept(cases), limits=limits, labels=labels, **options)
         return self._map(Mapped(programs, program, shared, run, window, self._uploads.upload))
 
     def _map(self, mapped: Mapped) -> Iterator[Any]:
@@ -576,6 +580,20 @@ class Client:
     def count(self, labels: Mapping[str, str], *, evaluations: bool = False) -> api.Counts:
         """How many executions with a label there are, by status and verdict."""
         return self._do(verbs.count(labels, evaluations))
+
+    def scores(self, labels: Mapping[str, str], *, by: Iterable[str] = (), task: str = "task", k: Iterable[int] = (1, 10, 100)) -> api.Scores:
+        """Accuracy and pass@k of the evaluations with a label that have ended.
+
+        Args:
+            labels: The one label, as ``{"run": "17"}``.
+            by: Labels by whose values they are grouped, up to four, as ``["model"]``. Without it there is one group.
+            task: The label that names the task which a program is for.
+            k: Of pass@k, up to 20 numbers from 1 to 10,000. One for which a task has too few programs is absent.
+
+        Example:
+            >>> [(g.labels, g.accuracy) for g in client.scores({"run": "17"}, by=["model"]).groups]
+        """
+        return self._do(verbs.scores(labels, by, task, k))
 
     def logs(self, id: str, *, follow: bool = False, stream: str | None = None, attempt: int | None = None) -> Iterator[api.LogChunk]:
         """Walks through what an execution wrote.
@@ -686,3 +704,16 @@ class Client:
         Contents of 64 KiB and more of :meth:`evaluate` and :meth:`map` are uploaded without this call.
         """
         return self._do(verbs.upload(content, self._uploads.upload))
+
+    def upload_cases(self, cases: Iterable[Any]) -> str:
+        """Sends a list of cases ahead, and returns its name, ``sha256:…``, which :meth:`evaluate` and :meth:`map` take as ``cases``.
+
+        Samples of one problem then share one copy of its tests: up to 1,000 cases and 32 MiB. It is kept for a day, and as long as an
+        execution names it.
+
+        Example:
+            >>> tests = client.upload_cases([("1 2", "3"), ("4 5", "9")])
+            >>> client.evaluate("print(sum(map(int, input().split())))", cases=tests).passed
+            True
+        """
+        return self._do(verbs.upload_cases(cases, self._uploads.upload))

@@ -28,7 +28,7 @@ def is_text(data: bytes) -> bool:
     return b"\0" not in data
 
 
-def _content(place: str, value: Any, upload: Upload) -> Generator[Call, Any, Any]:
+def _content(place: str, value: Any, upload: Upload | None) -> Generator[Call, Any, Any]:
     if isinstance(value, Path):
         try:
             value = value.read_bytes()
@@ -42,7 +42,7 @@ def _content(place: str, value: Any, upload: Upload) -> Generator[Call, Any, Any
         except UnicodeEncodeError:
             return value  # refused with its place when the request is encoded
     if isinstance(value, bytes):
-        if len(value) > UPLOAD_FROM:
+        if upload is not None and len(value) > UPLOAD_FROM:
             return {"blob": (yield from upload(value))}
         return value.decode() if is_text(value) else {"base64": base64.b64encode(value).decode()}
     if value is None or isinstance(value, (str, Mapping)):
@@ -59,7 +59,7 @@ def _files(place: str, files: Any, upload: Upload) -> Generator[Call, Any, Any]:
     return out
 
 
-def _case(place: str, case: Any, upload: Upload) -> Generator[Call, Any, Any]:
+def _case(place: str, case: Any, upload: Upload | None) -> Generator[Call, Any, Any]:
     if isinstance(case, (tuple, list)):
         if len(case) != 2:
             raise invalid(place, case, f"a case has {len(case)} parts", "give (stdin, expect), or a dict")
@@ -77,6 +77,21 @@ def _case(place: str, case: Any, upload: Upload) -> Generator[Call, Any, Any]:
     if "limits" in out:
         out["limits"] = plain(out["limits"], f"{place}.limits")
     return out
+
+
+def cases(value: Any, upload: Upload | None) -> Generator[Call, Any, list[Any]]:
+    """A list of cases as the API has it. Without upload all contents are in it, as in a set, which names no other uploads."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise invalid("cases", value, f"cases are not a {type(value).__name__}", 'give a list, as [("1 2", "3")], or the name of a set, "sha256:…"')
+    out = []
+    for i, case in enumerate(value):
+        out.append((yield from _case(f"cases[{i}]", case, upload)))
+    return out
+
+
+def kept(cases: Any) -> Any:
+    """Cases that several programs are given: what can be read once, such as a generator, is read."""
+    return list(cases) if isinstance(cases, Iterable) and not isinstance(cases, (str, bytes, Mapping)) else cases
 
 
 def plain(value: Any, place: str) -> Any:
@@ -116,12 +131,10 @@ def evaluation(fields: Mapping[str, Any], upload: Upload) -> Generator[Call, Any
         elif name == "files":
             out[name] = yield from _files(name, value, upload)
         elif name == "cases":
-            if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-                raise invalid(name, value, f"cases are not a {type(value).__name__}", 'give a list, as [("1 2", "3")]')
-            cases = []
-            for i, case in enumerate(value):
-                cases.append((yield from _case(f"cases[{i}]", case, upload)))
-            out[name] = cases
+            if isinstance(value, str) and value.startswith("sha256:"):
+                value = {"set": value}
+            named = isinstance(value, Mapping) and "set" in value
+            out[name] = plain(value, name) if named else (yield from cases(value, upload))
         elif name == "compare" and isinstance(value, Mapping):
             out[name] = {**plain(value, name)}
             for judge in ("checker", "interactor"):

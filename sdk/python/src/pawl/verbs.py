@@ -15,7 +15,7 @@ from . import api
 from .call import MAX_WAIT, Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query
 from .decode import decode
 from .errors import ExecutionFailed, InfraError, invalid
-from .request import Upload, content_name, evaluation, plain
+from .request import Upload, cases, content_name, evaluation, plain
 from .result import Result, result_of
 
 T = TypeVar("T")
@@ -58,6 +58,11 @@ def upload(content: bytes | Path, keep: Upload) -> Plan[str]:
     if not isinstance(content, (bytes, bytearray)):
         raise invalid("content", content, f"a content is not a {type(content).__name__}", "give bytes, or its file as pathlib.Path")
     return (yield from keep(bytes(content)))
+
+
+def upload_cases(given: Iterable[Any], keep: Upload) -> Plan[str]:
+    listed = yield from cases(given, None)
+    return (yield from keep(encode(listed)))
 
 
 def upload_file(path: Path) -> Plan[str]:
@@ -206,6 +211,15 @@ def answer(inquiry: str, value: Any, by: str, note: str, groups: Iterable[str]) 
 def count(label: Mapping[str, str], evaluations: bool) -> Plan[api.Counts]:
     noun = "evaluations" if evaluations else "executions"
     return decode(api.Counts, (yield Call("GET", query(f"/api/v1/{noun}:count", label=labels(label)))))
+
+
+def scores(label: Mapping[str, str], by: Iterable[str], task: str, k: Iterable[int]) -> Plan[api.Scores]:
+    if len(named := labels(label)) != 1:
+        raise invalid("labels", label, f"it has {len(named)} labels", 'give one, as {"run": "17"}; by groups by others')
+    if isinstance(by, str):
+        raise invalid("by", by, "it is one text", f"give a list, as [{by!r}]")
+    path = query("/api/v1/evaluations:scores", label=named, by=[*by], task=task, k=[*k])
+    return decode(api.Scores, (yield Call("GET", path)))
 
 
 def file(id: str, path: str) -> Plan[bytes]:
