@@ -34,7 +34,7 @@ func TestStatesDocIsDrawnFromTheTables(t *testing.T) {
 
 // inquiryMeanings say when an inquiry is in a state.
 var inquiryMeanings = map[InquiryState]string{
-	InquiryOpen: "people may answer", InquiryAnswered: "a person has answered; it stays so", InquiryExpired: "nobody answered in time; with a default that is the answer",
+	InquiryOpen: "people may answer", InquiryAnswered: "a person has answered; it stays so", InquiryExpired: "no answer came in time; a default becomes the answer",
 	InquiryWithdrawn: "its execution was cancelled or timed out before",
 }
 
@@ -44,7 +44,8 @@ func drawStates() string {
 
 Drawn from the tables in ` + "`internal/flow/moves.go`" + ` by ` + "`go test ./internal/flow -update`" + `; a test fails when the two differ.
 
-An execution's position is its attempt and its stage, and it only grows. The stage moves by these events:
+This page is for people who read histories of executions (` + "`pawl events ID`" + `): every move that an execution can make. For example, an execution that waits in its queue is
+` + "`scheduled`" + `, and becomes ` + "`provisioning`" + ` when a worker has it. An execution's position is its attempt and its stage, and it only increases. The stage moves by these events:
 
 | event | from | to | why |
 |---|---|---|---|
@@ -87,7 +88,7 @@ An execution's position is its attempt and its stage, and it only grows. The sta
 	b.WriteString(`
 A failed or timed-out attempt that is tried again is followed, in the same commit, by ` + "`requested`" + ` of the next attempt; so an
 execution has ended exactly when a terminal event is the last of its history. ` + "`lost`" + ` is likewise followed by ` + "`requested`" + `,
-` + "`failed`" + `, or what had been ordered.
+` + "`failed`" + `, or the ordered end.
 
 An execution is in one place at a time:
 
@@ -102,7 +103,7 @@ An execution is in one place at a time:
 The engine runs workflows, sleeps, questions (` + "`ask`" + `) and waits itself: they go from requested to running in one step, and are held
 without an owner.
 
-A question is an inquiry with a state of its own. It is open exactly while its execution is held:
+A question is an inquiry, which has a state too. It is open exactly while its execution is held:
 
 | state | when |
 |---|---|
