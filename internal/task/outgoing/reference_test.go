@@ -45,18 +45,18 @@ var outputsByKind = map[flow.Kind]any{
 	flow.KindInput:     "The output is the payload.",
 	flow.KindOutput:    "The output is the payload.",
 	flow.KindNoop:      "The output is the payload.",
-	flow.KindWorkflow:  "The output is what `outputs` of the workflow gives, else null.",
+	flow.KindWorkflow:  "The output is the value of `outputs` of the workflow, or null.",
 	flow.KindSleep:     "The output is null.",
-	flow.KindWait:      "The output is the signal that was taken, as `signal` in a rule ([automation.md](automation.md)); null where none came and `on_timeout` is null.",
+	flow.KindWait:      "The output is the signal that was taken, as `signal` in a rule ([automation.md](automation.md)); null if none came and `on_timeout` is null.",
 }
 
 func reference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# Outputs and error codes
 
-What executions of each built-in kind end with: fields of ` + "`tasks.NAME.output`" + `, with their types and units, and the codes of ` + "`tasks.NAME.error.code`" + `.
-A test writes this page from the code. Fields marked *optional* are absent where they say nothing: ` + "`default(x, y)`" + ` gives y then. Of a task that failed the output is there as well
-where the kind has one, as of code with an exit code other than 0. Custom handlers have outputs and codes of their own.
+This page is for people who write [workflows](workflows.md). It lists the output of each built-in kind of execution, ` + "`tasks.NAME.output`" + `, with types and units, and the codes of ` + "`tasks.NAME.error.code`" + `.
+For example, ` + "`tasks.build.output.exit_code`" + ` is the exit code of a task ` + "`build`" + ` of kind ` + "`code`" + `. A test writes this page from the code. Fields marked *optional* may be absent:
+` + "`default(x, y)`" + ` then gives y. A failed task has an output too if its kind has one, for example code with an exit code other than 0. Custom handlers have their own outputs and codes.
 
 ## Outputs
 `)
@@ -89,8 +89,8 @@ where the kind has one, as of code with an exit code other than 0. Custom handle
 	b.WriteString(`
 ## Error codes
 
-The last column says what ` + "`retry`" + ` does: *on* means that the code may stand in ` + "`retry.on`" + `, and without ` + "`on`" + ` is tried again as every failure is; *never* that nothing is tried
-again after it, so that ` + "`retry.on`" + ` refuses it; *always* that it is tried again whatever ` + "`on`" + ` has, as long as there are attempts.
+The last column is about ` + "`retry`" + `. *on*: the code may be in ` + "`retry.on`" + `, and without ` + "`on`" + ` it is retried. *never*: it is not retried, and ` + "`retry.on`" + ` refuses it.
+*always*: it is retried, even if ` + "`on`" + ` does not have it, as long as attempts are left.
 
 | code | of | ends as | meaning | retry |
 |---|---|---|---|---|
