@@ -13,6 +13,9 @@ var (
 	// A clause in the place of a noun: "what is due", "whoever holds it". The noun is shorter: "due work", "the holder".
 	freeRelative = regexp.MustCompile(`(?i)\b(?:(?:what|whatever) (?:is|are|was|were|has|have|had|follows|comes|came|runs|ran|waits|stands|goes|` +
 		`began|begins|ended|ends|remains|lies|belongs|fails|failed)|whoever|nobody|somebody|whom)\b`)
+	// Phrases that a colleague would not say: "the server goes on" for continues, "at once" for immediately or in parallel.
+	unspoken = regexp.MustCompile(`(?i)\b(?:beside|go(?:es)? on|at once|by (?:itself|themselves)|none of (?:it|them)|is said|of (?:its|their) own|` +
+		`at the most|says? otherwise)\b`)
 	example = regexp.MustCompile(`(?i)\b(?:for example|e\.g\.|such as)\b`)
 	word    = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
 
@@ -48,30 +51,38 @@ func proses(t *testing.T, expr *regexp.Regexp, patterns ...string) string {
 }
 
 // Texts that strangers read use nouns for components, and give examples. A text over its bar is rewritten. Decisions keep the words of their
-// day; their bar is where they stood on 2026-11-28, so that new ones are written as the other documents are.
+// day; their bars are a little above where they stood on 2026-11-28 (39.7 and 60.7), so that new ones are written as the other documents are.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		text      string
 		relatives float64 // at most, in 10,000 words
+		unspoken  float64 // at most
 		examples  float64 // at least
 	}{
-		{"the API's fields", proses(t, docTag, "../api/*.go"), 5, 5},
-		{"the commands' help", proses(t, quoted, "../internal/cli/*.go", "../internal/cli/*/*.go"), 5, 5},
-		{"start.md", proses(t, nil, "../docs/start.md"), 5, 5},
-		{"README.md", proses(t, nil, "../README.md"), 5, 0},
-		{"all documents", proses(t, nil, "../docs/*.md"), 5, 5},
-		{"decisions", proses(t, nil, "../docs/decisions/*.md"), 40, 0},
+		{"the API's fields", proses(t, docTag, "../api/*.go"), 5, 6, 5},
+		{"the commands' help", proses(t, quoted, "../internal/cli/*.go", "../internal/cli/*/*.go"), 5, 5, 5},
+		{"start.md", proses(t, nil, "../docs/start.md"), 5, 5, 5},
+		{"README.md", proses(t, nil, "../README.md"), 5, 5, 0},
+		{"all documents", proses(t, nil, "../docs/*.md"), 5, 5, 5},
+		{"decisions", proses(t, nil, "../docs/decisions/*.md"), 42, 62, 0},
 	} {
 		words := float64(len(word.FindAllString(c.text, -1)))
 		found := freeRelative.FindAllStringIndex(c.text, -1)
+		said := unspoken.FindAllStringIndex(c.text, -1)
 		relatives, examples := float64(len(found))/words*1e4, float64(len(example.FindAllString(c.text, -1)))/words*1e4
-		t.Logf("%s: %.0f words, free relatives %.1f, examples %.1f", c.name, words, relatives, examples)
+		unsaid := float64(len(said)) / words * 1e4
+		t.Logf("%s: %.0f words, free relatives %.1f, unspoken %.1f, examples %.1f", c.name, words, relatives, unsaid, examples)
 		if relatives > c.relatives {
 			at := found[len(found)-1]
 			t.Errorf("%s: %.1f clauses such as %q stand for nouns in 10,000 words; at most %.0f may: name the thing instead",
 				c.name, relatives, c.text[max(0, at[0]-30):min(len(c.text), at[1]+30)], c.relatives)
+		}
+		if unsaid > c.unspoken {
+			at := said[len(said)-1]
+			t.Errorf("%s: %.1f phrases such as %q in 10,000 words are not spoken English; at most %.0f may be",
+				c.name, unsaid, c.text[max(0, at[0]-30):min(len(c.text), at[1]+30)], c.unspoken)
 		}
 		if examples < c.examples {
 			t.Errorf("%s: %.1f examples in 10,000 words; at least %.0f are wanted", c.name, examples, c.examples)

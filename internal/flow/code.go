@@ -55,7 +55,7 @@ var errorCodes = []ErrorCode{
 	{CodeWorkerLost, nil, Failed, RetryAlways, "The worker died or was cut off; without a policy there are 3 attempts"},
 	{CodeInfraError, nil, Failed, RetryOn, "The host could not run it, or took it away. An attempt that a host took away (a lost or preempted node) is tried again up to 10 times without a policy"},
 	{CodeInvalidInput, nil, Failed, RetryNever, "The payload or the input does not fit the kind or the definition"},
-	{CodeHandlerError, nil, Failed, RetryOn, "The handler gave an error without a code of its own, or panicked"},
+	{CodeHandlerError, nil, Failed, RetryOn, "The handler returned an error without a code, or panicked"},
 	{CodeInternal, nil, Failed, RetryOn, "A defect of Pawl, or a limit that was not reported earlier"},
 	{CodeCancelled, nil, Cancelled, RetryNever, "It was cancelled by a person, or because its workflow ends"},
 	{CodeKeyFull, nil, Cancelled, RetryNever, "Its concurrency key was full, and when_full is cancel_new"},
@@ -63,7 +63,7 @@ var errorCodes = []ErrorCode{
 	{CodeRateExceeded, nil, Cancelled, RetryNever, "The rate of its key was used up, and over is drop"},
 
 	{CodeNonzeroExit, programs, Failed, RetryOn, "The program ended with an exit code other than 0; exit:N names one"},
-	{"signal", programs, Failed, RetryOn, "The program died of a signal of its own making, such as SIGSEGV"},
+	{"signal", programs, Failed, RetryOn, "The program died of a signal that it caused, such as SIGSEGV"},
 	{"cpu_timeout", programs, TimedOut, RetryOn, "The program used more CPU time than limits.cpu"},
 	{"oom", programs, Failed, RetryOn, "The program ran out of memory: limits.memory"},
 	{"output_limit", programs, Failed, RetryOn, "The program wrote more than limits.output"},

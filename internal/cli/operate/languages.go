@@ -25,7 +25,7 @@ The configuration file can add languages, which the workers of this machine then
       aliases: [lua5.4]            # other names
       extensions: [lua]            # of sources
       file: main.lua               # what the source is called; main.EXTENSION by default
-      files: {prelude.lua: "…"}    # placed beside it
+      files: {prelude.lua: "…"}    # placed next to it
       tools: [lua5.4, lua]         # the first that PATH finds is {tool}
       version: ["{tool}", "-v"]    # asks for the version
       install: "install lua (Debian: apt install lua5.4)"
@@ -35,7 +35,7 @@ The configuration file can add languages, which the workers of this machine then
       uncaught: "^lua: "           # a line of stderr that tells an uncaught error from a checker's exit code 1
       message: ["^lua: (.*)"]      # what stderr says of the error that ended a program; groups are joined by ": "
       out_of_memory: "not enough memory"   # a line of stderr for which the verdict is oom
-      mounts: [/opt/lua]           # of this machine, read-only, beside the tool's own directory
+      mounts: [/opt/lua]           # of this machine, read-only, in addition to the tool's directory
       env: {LUA_PATH: "./?.lua"}
       limits: {wall: 10s, memory: 128MB}
       compile_limits: {}

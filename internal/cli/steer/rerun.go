@@ -41,7 +41,7 @@ tasks that failed, timed out, were cancelled or did not start run again, and so 
 prints what would be reused, what would run, and why, and changes nothing.
 
 With flags that select executions, all ended executions that did not complete are rerun, a few at a time. The
-command stays until the last rerun has ended. After an interruption, reruns in progress go on; the same command
+command stays until the last rerun has ended. After an interruption, reruns in progress continue; the same command
 with --resume and the ID that it printed continues with the rest, and reruns nothing twice.`,
 		Example: `  pawl rerun ex_… --plan
   pawl rerun ex_… --wait                              stay until it has ended

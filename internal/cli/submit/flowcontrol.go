@@ -30,7 +30,7 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.fairBy, "fair-by", "", "with --concurrency: fairness group; groups that wait for the key are served in turn")
 	f.IntVar(&o.weight, "weight", 0, "with --fair-by: share of this group compared with others (default 1)")
 	f.StringVar(&o.rate, "rate", "", "key and how often executions with it may begin, for example mails=6/1m; replaces the action's own")
-	f.IntVar(&o.burst, "burst", 0, "with --rate: starts allowed at once after a quiet time (default 1)")
+	f.IntVar(&o.burst, "burst", 0, "with --rate: starts allowed together after a quiet time (default 1)")
 	f.StringVar(&o.at, "at", "", "earliest start, for example 2026-11-02T10:00:00Z")
 	app.DurationVar(f, &o.in, "in", "delay before the start")
 	f.StringVar(&o.over, "over", "", "with --rate, above the limit: delay (the default), or drop")

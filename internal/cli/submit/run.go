@@ -70,7 +70,7 @@ directory continues it.`,
 	f.StringArrayVar(&o.Set, "set", nil,
 		"one field of the input, for example limit=5 or user.name=ada; the value is read as JSON, else as text")
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
-	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, in addition to those of the action; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's ID and return without waiting")
 	f.BoolVar(&o.dry, "dry-run", false, "registered actions only: "+dryRunHelp)
 	f.StringVar(&o.queue, "queue", "", "queue, in place of the action's own")
