@@ -2,34 +2,29 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of lines,
 // notes of what was put aside, cached outcomes that have expired, and ticks that are older than retention. It does so
 // once a minute, and less often while there are none.
 func (e *Engine) sweepOutdated(ctx context.Context) {
-	rest := newTidying(purgeEvery, tidyAtMost)
-	for pause := rest.least; ; {
-		if !sleep(ctx, e.jittered(pause), nil) {
-			return
-		}
-		some := false
-		old := func(of store.Outdated) func(context.Context) (int, error) {
-			return func(ctx context.Context) (int, error) { return e.dropOld(ctx, of) }
-		}
-		for _, drop := range []func(context.Context) (int, error){old(store.OldMeters), e.dropLocks, old(store.OldShares), old(store.OldAsides), e.dropKept, old(store.OldTicks)} {
-			dropped, err := drop(ctx)
-			if err != nil && ctx.Err() == nil {
-				e.opts.Log.Error("removing what is left of rates, windows, lines, asides, kept outcomes and ticks failed; it will be tried again", telemetry.Err, err)
-			}
-			some = some || dropped > 0 || err != nil
-		}
-		pause = rest.next(some)
+	old := func(of store.Outdated) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) { return e.dropOld(ctx, of) }
 	}
+	drops := []func(context.Context) (int, error){
+		old(store.OldMeters), e.dropLocks, old(store.OldShares), old(store.OldAsides), e.dropKept, old(store.OldTicks),
+	}
+	e.tidy(ctx, "removing what is left of rates, windows, lines, asides, kept outcomes and ticks", func(ctx context.Context) (all int, err error) {
+		for _, drop := range drops {
+			dropped, failed := drop(ctx)
+			all, err = all+dropped, errors.Join(err, failed)
+		}
+		return all, err
+	})
 }
 
 // dropLocks deletes the locks of meters and windows that are gone. It does not tell how many: those of meters go with them.

@@ -158,15 +158,5 @@ func (e *Engine) sweepUploads(ctx context.Context) {
 	if e.opts.Blobs == nil {
 		return
 	}
-	rest := newTidying(purgeEvery, tidyAtMost)
-	for pause := rest.least; ; {
-		if !sleep(ctx, e.jittered(pause), nil) {
-			return
-		}
-		dropped, err := e.uploads.Drop(ctx)
-		if err != nil && ctx.Err() == nil {
-			e.opts.Log.Warn("removing old uploads failed; it will be tried again", telemetry.Err, err)
-		}
-		pause = rest.next(dropped > 0 || err != nil)
-	}
+	e.tidy(ctx, "removing old uploads", e.uploads.Drop)
 }

@@ -24,24 +24,17 @@ const triggersAtOnce = 500
 func (e *Engine) sweepSignals(ctx context.Context) {
 	var keep time.Duration
 	var rest *tidying
-	for {
+	e.repeat(ctx, "removing old signals", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
 		if shortest := e.shortestKeep(); rest == nil || shortest != keep {
 			keep, rest = shortest, newTidying(purgePause(shortest), min(tidyAtMost, shortest/purgePart))
 		}
 		dropped, err := e.dropSignals(ctx)
-		pause := e.jittered(rest.next(dropped > 0))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			e.opts.Log.Error("removing old signals failed; it will be tried again", telemetry.Err, err)
-		case dropped > 0:
-			pause = signalsRest
+		if dropped > 0 {
+			rest.next(true)
+			return signalsRest, err
 		}
-		if !sleep(ctx, pause, nil) {
-			return
-		}
-	}
+		return e.jittered(rest.next(false)), err
+	})
 }
 
 // keepOf is how long the signals of a trigger are kept; 0: for ever, as those are of which this server cannot read how long.

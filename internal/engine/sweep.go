@@ -232,17 +232,12 @@ func passedBefore(d *flow.Draft, at time.Time) bool {
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
 func (e *Engine) sweepBlobs(ctx context.Context) {
 	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
-	if !ok {
+	if !ok || !sleep(ctx, e.jittered(purgeEvery), nil) {
 		return
 	}
-	for {
-		if !sleep(ctx, e.jittered(purgeEvery), nil) {
-			return
-		}
-		if err := sweeper.Sweep(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Warn("sweeping blobs failed; it will be tried again", telemetry.Err, err)
-		}
-	}
+	e.repeat(ctx, "sweeping blobs", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
+		return e.jittered(purgeEvery), sweeper.Sweep(ctx)
+	})
 }
 
 // sleep waits for d, or until wake says that there is something to do (nil: nothing does). It returns false if ctx has ended before.

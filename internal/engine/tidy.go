@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // tidyAtMost bounds the pause of a loop that removes rows which have expired or are not referred to any more.
 const tidyAtMost = 5 * time.Minute
@@ -18,4 +21,17 @@ func (p *tidying) next(removed bool) time.Duration {
 		p.pause = min(2*p.pause, p.most)
 	}
 	return p.pause
+}
+
+// tidy removes what has expired or is not referred to any more, until ctx ends. drop returns how many rows it has removed. The first round
+// comes after a pause.
+func (e *Engine) tidy(ctx context.Context, what string, drop func(context.Context) (int, error)) {
+	rest := newTidying(purgeEvery, tidyAtMost)
+	if !sleep(ctx, e.jittered(rest.least), nil) {
+		return
+	}
+	e.repeat(ctx, what, purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
+		dropped, err := drop(ctx)
+		return e.jittered(rest.next(dropped > 0 || err != nil)), err
+	})
 }

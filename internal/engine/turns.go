@@ -143,10 +143,3 @@ func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, er
 	}
 	return err
 }
-
-// taken is how many turns were taken.
-func (l *line[K, T]) taken() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turns
-}

@@ -159,3 +159,10 @@ func TestCostlyWindowsTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// taken is how many turns were taken.
+func (l *line[K, T]) taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turns
+}

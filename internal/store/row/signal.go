@@ -16,14 +16,6 @@ func SignalDetail(d *flow.SignalDetail) string {
 	return string(b)
 }
 
-// SignalBody is the stored form of a signal's body; nil if it has none.
-func SignalBody(s *flow.Signal) []byte {
-	if s.Body == ([32]byte{}) {
-		return nil
-	}
-	return s.Body[:]
-}
-
 // DecodeSignalDetail decodes the output of SignalDetail into a signal; an error becomes the signal's Damage.
 func DecodeSignalDetail(s *flow.Signal, text []byte) {
 	if err := json.Unmarshal(text, &s.SignalDetail); err != nil {
