@@ -254,7 +254,9 @@ func TestCollectFromArchive(t *testing.T) {
 	n := newRun(r, spec)
 	n.spec.Limits = n.spec.Limits.Or(runtime.DefaultLimits())
 	n.where.Do(func() {}) // the volume is not looked for
-	r.idle.Add(1)
+	if err := r.runs.Add(n); err != nil {
+		t.Fatal(err)
+	}
 	if err := n.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

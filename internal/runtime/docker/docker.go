@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
 // Name is what users call this backend.
@@ -48,15 +49,13 @@ type Runtime struct {
 	engine  *client.Client
 	owner   string // of this process's containers; see owner.go
 
-	mu     sync.Mutex
-	facts  *facts // of the engine, once it has answered
-	runs   map[*run]struct{}
-	heirs  heirs
-	closed bool
-	idle   sync.WaitGroup
-	life   context.Context // ends with Close
-	stop   context.CancelFunc
-	tidy   sync.WaitGroup
+	mu    sync.Mutex
+	facts *facts // of the engine, once it has answered
+	heirs heirs
+	runs  runs.Set[*run]
+	life  context.Context // ends with Close
+	stop  context.CancelFunc
+	tidy  sync.WaitGroup
 }
 
 // facts are what an engine says of itself.
@@ -83,7 +82,7 @@ func New(o Options) (runtime.Runtime, error) {
 		o.Pull = runtime.PullMissing
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Runtime{options: o, engine: engine, owner: self(), runs: make(map[*run]struct{}), life: ctx, stop: stop}
+	r := &Runtime{options: o, engine: engine, owner: self(), life: ctx, stop: stop}
 	r.tidy.Go(func() { r.sweepAgain(ctx) })
 	return r, nil
 }
@@ -99,23 +98,14 @@ func (r *Runtime) Imaged() {}
 
 // Close kills every run and waits for it.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if !r.runs.Close() {
 		return nil
 	}
-	r.closed = true
-	for run := range r.runs {
-		run.Kill("the runtime is closing")
-	}
-	r.mu.Unlock()
-	r.idle.Wait()
+	r.runs.Wait()
 	r.stop()
 	r.tidy.Wait()
 	return r.engine.Close()
 }
-
-var errClosed = errors.New("runtime is closed")
 
 // Start creates a container and begins it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
@@ -137,26 +127,14 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 
 func (r *Runtime) begin(ctx context.Context, spec runtime.Spec, begin func(*run, context.Context) error) (runtime.Run, error) {
 	n := newRun(r, spec)
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return nil, fmt.Errorf("start %s: %w", spec.Name, errClosed)
+	if err := r.runs.Add(n); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	r.runs[n] = struct{}{}
-	r.idle.Add(1)
-	r.mu.Unlock()
 	if err := begin(n, ctx); err != nil {
-		r.unregister(n)
+		r.runs.Remove(n)
 		return nil, err
 	}
 	return n, nil
-}
-
-func (r *Runtime) unregister(n *run) {
-	r.mu.Lock()
-	delete(r.runs, n)
-	r.mu.Unlock()
-	r.idle.Done()
 }
 
 // known returns the engine's facts. The first caller that gets an answer also sweeps up after the dead.

@@ -111,7 +111,7 @@ func (r *Runtime) left(ctx context.Context) ([]container.Summary, error) {
 func (r *Runtime) Settle(kept []runtime.Labels) {
 	r.mu.Lock()
 	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
-	known := r.facts != nil && !r.closed
+	known := r.facts != nil && !r.runs.Closed()
 	r.mu.Unlock()
 	if known { // or the first to ask the engine sweeps
 		r.tidy.Go(func() {

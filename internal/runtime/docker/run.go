@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
@@ -109,7 +110,7 @@ func (n *run) start(ctx context.Context) (err error) {
 			err = errors.Join(err, gone)
 		}
 		if _, ended := n.ended.Get(); ended && ctx.Err() == nil {
-			err = fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
+			err = fmt.Errorf("start %s: %w", n.spec.Name, runs.ErrClosed)
 		}
 	}()
 	if err := n.create(begun); err != nil {
@@ -177,7 +178,7 @@ const (
 
 // supervise sees the run through to its end.
 func (n *run) supervise(stop func()) {
-	defer n.runtime.unregister(n)
+	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
 	defer n.forget()
 	defer stop()

@@ -10,7 +10,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/registry"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
 // Name is what users call this backend.
@@ -71,13 +71,11 @@ type Runtime struct {
 	watcher    *watcher
 	pace       pace
 
-	mu     sync.Mutex
-	runs   map[*run]struct{}
-	heirs  heirs
-	closed bool
-	idle   sync.WaitGroup
-	stop   context.CancelFunc // of what goes on until Close
-	tidy   sync.WaitGroup
+	mu    sync.Mutex
+	heirs heirs
+	runs  runs.Set[*run]
+	stop  context.CancelFunc // of what goes on until Close
+	tidy  sync.WaitGroup
 }
 
 // defaultOrphanAfter is how long a run goes on without its worker unless the options say otherwise.
@@ -116,7 +114,7 @@ func New(o Options) (*Runtime, error) {
 		o.OrphanAfter = defaultOrphanAfter
 	}
 	open, stop := context.WithCancel(context.Background())
-	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
+	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), stop: stop}
 	r.owner, r.pullWithin, r.settled = r.life, pullWithin, settled
 	if o.Worker != "" { // a label takes no path
 		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
@@ -138,23 +136,14 @@ func (r *Runtime) Imaged() {}
 
 // Close kills every run, waits for it, and until the last pods have been deleted.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if !r.runs.Close() {
 		return nil
 	}
-	r.closed = true
-	for run := range r.runs {
-		run.Kill("the runtime is closing")
-	}
-	r.mu.Unlock()
-	r.idle.Wait()
+	r.runs.Wait()
 	r.stop()
 	r.tidy.Wait()
 	return nil
 }
-
-var errClosed = errors.New("runtime is closed")
 
 // Start creates a pod and has it begin.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
@@ -179,24 +168,12 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 }
 
 func (r *Runtime) begin(n *run, begin func() error) (runtime.Run, error) {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return nil, fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
+	if err := r.runs.Add(n); err != nil {
+		return nil, fmt.Errorf("start %s: %w", n.spec.Name, err)
 	}
-	r.runs[n] = struct{}{}
-	r.idle.Add(1)
-	r.mu.Unlock()
 	if err := begin(); err != nil {
-		r.unregister(n)
+		r.runs.Remove(n)
 		return nil, err
 	}
 	return n, nil
-}
-
-func (r *Runtime) unregister(n *run) {
-	r.mu.Lock()
-	delete(r.runs, n)
-	r.mu.Unlock()
-	r.idle.Done()
 }

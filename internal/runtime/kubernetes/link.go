@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
 // link is one stream to a run's keeper. It may break off at any time, which says nothing about the run.
@@ -63,7 +64,7 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 	var takeErr error
 	taken.Go(func() {
 		takeErr = l.receive(out, take)
-		_ = out.CloseWithError(errClosed)
+		_ = out.CloseWithError(runs.ErrClosed)
 		cancel()
 	})
 	go func() {
@@ -75,7 +76,7 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 			err = fmt.Errorf("%w: %s", err, text)
 		}
 		_ = from.Close() // what has come is taken first
-		_ = in.CloseWithError(errClosed)
+		_ = in.CloseWithError(runs.ErrClosed)
 		taken.Wait()
 		cancel()
 		if takeErr != nil {

@@ -128,7 +128,7 @@ func (r *Runtime) Settle(kept []runtime.Labels) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
-	if !r.closed && r.options.Worker != "" {
+	if !r.runs.Closed() && r.options.Worker != "" {
 		r.tidy.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 			defer cancel()

@@ -218,7 +218,7 @@ var errInfra = errors.New("kubernetes")
 
 // supervise sees the run through to its end.
 func (n *run) supervise() {
-	defer n.runtime.unregister(n)
+	defer n.runtime.runs.Remove(n)
 	defer n.runtime.watcher.drop(n.name)
 	err := n.await(func(s wire.State) bool { return s.Phase == wire.Exited })
 	if err != nil && !errors.Is(err, errOOM) {

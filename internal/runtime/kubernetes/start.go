@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
 const (
@@ -68,7 +69,7 @@ func (n *run) start(ctx context.Context) (err error) {
 		}
 		switch _, ended := n.ended.Get(); {
 		case ended && ctx.Err() == nil:
-			err = fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
+			err = fmt.Errorf("start %s: %w", n.spec.Name, runs.ErrClosed)
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			err = fmt.Errorf("%w: kubernetes: pod %s did not start within %v", runtime.ErrUnavailable, n.name, time.Since(entered).Round(time.Second))
 			if n.waiting != "" {

@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
@@ -38,11 +40,8 @@ type Runtime struct {
 	// base is made by the first run: most servers never have one.
 	base func() (*base, error)
 
-	mu     sync.Mutex
-	runs   map[*run]struct{}
-	closed bool
-	used   bool // a run has been asked for
-	idle   sync.WaitGroup
+	runs runs.Set[*run]
+	used atomic.Bool // a run has been asked for
 }
 
 // New returns a runtime that isolates nothing.
@@ -50,7 +49,6 @@ func New(o Options) (runtime.Runtime, error) {
 	return &Runtime{
 		base:   sync.OnceValues(func() (*base, error) { return makeBase(o.Dir) }),
 		thread: spawn.NewThread(),
-		runs:   make(map[*run]struct{}),
 	}, nil
 }
 
@@ -71,19 +69,12 @@ func (r *Runtime) Diagnose(context.Context) []runtime.Finding {
 
 // Close kills every run and waits for it.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if !r.runs.Close() {
 		return nil
 	}
-	r.closed = true
-	for run := range r.runs {
-		run.Kill("the runtime is closing")
-	}
-	r.mu.Unlock()
-	r.idle.Wait()
+	r.runs.Wait()
 	r.thread.Close()
-	if !r.used {
+	if !r.used.Load() {
 		return nil
 	}
 	b, err := r.base()
@@ -103,27 +94,15 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	}
 	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	n := &run{runtime: r, spec: spec, done: make(chan struct{})}
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return nil, fmt.Errorf("start %s: runtime is closed", spec.Argv[0])
+	if err := r.runs.Add(n); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
-	r.runs[n] = struct{}{}
-	r.used = true
-	r.idle.Add(1)
-	r.mu.Unlock()
+	r.used.Store(true)
 	if err := n.start(); err != nil {
-		r.unregister(n)
+		r.runs.Remove(n)
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	return n, nil
-}
-
-func (r *Runtime) unregister(n *run) {
-	r.mu.Lock()
-	delete(r.runs, n)
-	r.mu.Unlock()
-	r.idle.Done()
 }
 
 // placeFiles writes the inputs beneath dir.

@@ -173,7 +173,7 @@ const drainGrace = time.Second
 
 // supervise sees the run through to its end.
 func (n *run) supervise() {
-	defer n.runtime.unregister(n)
+	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
 	limits := n.spec.Limits
 	wall := time.AfterFunc(limits.EndWall()-time.Since(n.started), func() { n.end(verdict.Wall(limits)) })

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
 // trusted names the way out for people who do not need isolation.
@@ -24,7 +25,7 @@ func explainClone(err error) error {
 // cloneCure knows the switches by which distributions and containers forbid user namespaces.
 func cloneCure(err error) string {
 	switch {
-	case errors.Is(err, errClosed):
+	case errors.Is(err, runs.ErrClosed):
 		return "start before closing"
 	case errors.Is(err, unix.EAGAIN):
 		return "too many processes: raise the process limit (ulimit -u) or run fewer at once"

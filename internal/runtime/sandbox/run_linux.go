@@ -102,7 +102,7 @@ var endedWithInit = verdict.Ending{Verdict: runtime.InfraError, Reason: "the san
 
 // supervise sees the run through to its end.
 func (n *run) supervise() {
-	defer n.runtime.unregister(n)
+	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
 	defer n.pinned.release()
 	defer func() {
@@ -213,7 +213,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 
 // abandon takes back a start that has failed.
 func (n *run) abandon() {
-	defer n.runtime.unregister(n)
+	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
 	n.ended.Set(verdict.Ending{Verdict: runtime.InfraError, Reason: "the start failed"})
 	close(n.ready)

@@ -3,21 +3,17 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/runs"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
-
-// errClosed is returned by a start after Close.
-var errClosed = errors.New("runtime is closed")
 
 // Runtime is the Linux sandbox. It is safe for concurrent use.
 type Runtime struct {
@@ -32,10 +28,7 @@ type Runtime struct {
 	pool       *pool       // nil: every start builds its sandbox
 	processors *processors // nil: runs are not pinned
 
-	mu     sync.Mutex
-	runs   map[*run]struct{}
-	closed bool
-	idle   sync.WaitGroup // the runs, their starts and those of their bases
+	runs runs.Set[*run] // and the starts of bases
 
 	based, baseless atomic.Bool // a base has been tried out with success; cannot be had
 }
@@ -43,10 +36,7 @@ type Runtime struct {
 // New prepares the sandbox: it looks for cgroups, compiles the filter and sweeps up what dead processes of Pawl left in
 // the cgroup tree. That the host can isolate is found out by Start and by Diagnose.
 func New(o Options) (runtime.Runtime, error) {
-	r := &Runtime{
-		privileged: os.Geteuid() == 0,
-		runs:       make(map[*run]struct{}),
-	}
+	r := &Runtime{privileged: os.Geteuid() == 0}
 	var err error
 	if r.ids, err = findHostIDs(r.privileged); err != nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
@@ -106,18 +96,11 @@ func (r *Runtime) Held() []string { return r.pool.held() }
 
 // Close kills every run, waits until nothing is left of them and of the pool and releases the forking thread.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if !r.runs.Close() {
 		return nil
 	}
-	r.closed = true
-	for run := range r.runs {
-		run.Kill("the runtime is closing")
-	}
-	r.mu.Unlock()
 	r.pool.close()
-	r.idle.Wait()
+	r.runs.Wait()
 	r.zygote.close()
 	r.thread.Close()
 	r.self.close()
@@ -153,27 +136,6 @@ func (r *Runtime) startIn(ctx context.Context, spec runtime.Spec, s *series) (ru
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	return started, nil
-}
-
-// register admits a run, or without one the making of a base, unless the runtime is closed.
-func (r *Runtime) register(run *run) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return errClosed
-	}
-	if run != nil {
-		r.runs[run] = struct{}{}
-	}
-	r.idle.Add(1)
-	return nil
-}
-
-func (r *Runtime) unregister(run *run) {
-	r.mu.Lock()
-	delete(r.runs, run)
-	r.mu.Unlock()
-	r.idle.Done()
 }
 
 // hostIDs hands out the ids that programs have on the host.

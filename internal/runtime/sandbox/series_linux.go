@@ -85,10 +85,11 @@ func (r *Runtime) buildBase(ctx context.Context, mounts []runtime.Mount) (_ *bas
 	if r.baseless.Load() {
 		return nil, errNoBase
 	}
-	if err := r.register(nil); err != nil {
+	release, err := r.runs.Hold()
+	if err != nil {
 		return nil, err
 	}
-	defer r.idle.Done()
+	defer release()
 	made := &base{mounts: mounts}
 	if err := r.raiseBase(ctx, made); err != nil {
 		return nil, err

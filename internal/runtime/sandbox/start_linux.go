@@ -45,7 +45,7 @@ const refillAfter = 20 * time.Millisecond
 // assign gives a sandbox, which is built if it has not been, its run. The box is the run's from here on.
 func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err error) {
 	n := newRun(b, d)
-	if err := r.register(n); err != nil {
+	if err := r.runs.Add(n); err != nil {
 		n.discard()
 		return nil, err
 	}
