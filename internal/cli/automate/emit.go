@@ -81,8 +81,7 @@ func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	if err != nil {
 		return nil, nil, err
 	}
-	t := output.Listing(l.Format, 6)
-	t.Row("ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT", "STATE", "DATA")
+	t := output.Listing(l.Format, 6, "ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT", "STATE", "DATA")
 	for i := range all {
 		s := &all[i]
 		t.Row(s.ID, s.Trigger, s.Subject, s.Key, s.Source, output.Ago(s.At), s.State, string(s.Data))

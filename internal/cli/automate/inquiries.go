@@ -241,8 +241,7 @@ func ListInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing
 	if err != nil {
 		return nil, nil, err
 	}
-	t := output.Listing(l.Format, 6)
-	t.Row("ID", "STATE", "TITLE", "FOR", "ASKED", "DUE", "EXECUTION", "WORKFLOW", "PURPOSE", "ANSWER", "BY")
+	t := output.Listing(l.Format, 6, "ID", "STATE", "TITLE", "FOR", "ASKED", "DUE", "EXECUTION", "WORKFLOW", "PURPOSE", "ANSWER", "BY")
 	for k := range all {
 		i := &all[k]
 		answer, by := "", ""

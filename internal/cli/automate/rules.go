@@ -68,8 +68,7 @@ func rulesResume(a *app.App) *cobra.Command {
 func ListRules(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Rules(ctx)
 	all = append([]api.Rule{}, all...) // in JSON an empty list, not null
-	t := &output.Table{}
-	t.Row("NAME", "VERSION", "ON", "IF", "ACTION", "STATE")
+	t := output.Titled("NAME", "VERSION", "ON", "IF", "ACTION", "STATE")
 	for i := range all {
 		r := &all[i]
 		state := "on"
@@ -89,8 +88,7 @@ func ListEnforcements(ctx context.Context, _ *app.App, c *client.Client, l *list
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	t.Row("SIGNAL", "RULE", "STATE", "EXECUTION", "AT", "REASON")
+	t := output.Titled("SIGNAL", "RULE", "STATE", "EXECUTION", "AT", "REASON")
 	for i := range all {
 		e := &all[i]
 		t.Row(e.Signal, fmt.Sprintf("%s@%d", e.Rule, e.Version), e.State, e.Execution, output.Ago(e.At), output.Reason(e.Reason))

@@ -30,8 +30,7 @@ func ListWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := output.Listing(l.Format, 5)
-	t.Row("NAME", "PATH", "SCHEME", "TRIGGER", "STATE", "VERSION", "CREATED")
+	t := output.Listing(l.Format, 5, "NAME", "PATH", "SCHEME", "TRIGGER", "STATE", "VERSION", "CREATED")
 	for i := range all {
 		w := &all[i]
 		state := "on"

@@ -150,8 +150,7 @@ func showState(a *app.App, s *api.ReplayState) {
 		return
 	}
 	fmt.Fprintln(a.Out)
-	t := &output.Table{}
-	t.Row("TASK", "DECIDED", "STARTED", "OPEN", "COMPLETED", "FAILED", "CANCELLED", "TIMED OUT")
+	t := output.Titled("TASK", "DECIDED", "STARTED", "OPEN", "COMPLETED", "FAILED", "CANCELLED", "TIMED OUT")
 	for i := range s.Tasks {
 		k := &s.Tasks[i]
 		t.Row(k.Task, k.Mark, output.Count(k.Started), output.Count(k.Open), output.Count(k.Completed), output.Count(k.Failed), output.Count(k.Cancelled), output.Count(k.TimedOut))

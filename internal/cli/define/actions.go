@@ -20,8 +20,7 @@ func ListActions(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	t.Row("NAME", "VERSION", "KIND", "CREATED", "STATE")
+	t := output.Titled("NAME", "VERSION", "KIND", "CREATED", "STATE")
 	for _, d := range all {
 		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt), stoppedText(&d))
 	}
@@ -41,8 +40,7 @@ func ListVersions(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	t.Row("VERSION", "KIND", "CREATED", "ALIASES")
+	t := output.Titled("VERSION", "KIND", "CREATED", "ALIASES")
 	for _, d := range all {
 		t.Row(fmt.Sprintf("%s@%d", d.Name, d.Version), d.Kind, output.Ago(d.CreatedAt), aliasesText(aliases, d.Version))
 	}

@@ -145,8 +145,7 @@ func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias st
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, all)
 	}
-	t := &output.Table{}
-	t.Row("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
+	t := output.Titled("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
 	for i := range all {
 		m := &all[i]
 		to := targetsText(m.To)

@@ -193,8 +193,7 @@ func verdictOf(a, b *versionFigures) string {
 }
 
 func (c *versionComparison) write(a *app.App) {
-	t := &output.Table{}
-	t.Row("VERSION", "EXECUTIONS", "COMPLETED", "FAILED", "CANCELLED", "OPEN", "FAILURE RATE (95%)", "P50", "P99")
+	t := output.Titled("VERSION", "EXECUTIONS", "COMPLETED", "FAILED", "CANCELLED", "OPEN", "FAILURE RATE (95%)", "P50", "P99")
 	seconds := func(s float64) string {
 		if s == 0 {
 			return "-"

@@ -131,8 +131,7 @@ func ResumeCommand(a *app.App) *cobra.Command {
 }
 
 func ListPauses(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
-	t := &output.Table{}
-	t.Row("KIND", "NAME", "STATE", "AT", "UNTIL", "BY", "REASON")
+	t := output.Titled("KIND", "NAME", "STATE", "AT", "UNTIL", "BY", "REASON")
 	all := []api.Pause{}
 	var err error
 	if l.History {

@@ -17,8 +17,7 @@ func listActivity(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &output.Table{}
-	t.Row("MINUTE", "SUBMITTED", "CLAIMED", string(api.Completed), string(api.Failed), string(api.TimedOut), string(api.Cancelled))
+	t := output.Titled("MINUTE", "SUBMITTED", "CLAIMED", string(api.Completed), string(api.Failed), string(api.TimedOut), string(api.Cancelled))
 	for i := range a.Steps {
 		s := &a.Steps[i]
 		t.Row(s.At.Local().Format("15:04"), output.Count(int(s.Submitted)), output.Count(int(s.Claimed)), output.Count(int(s.Completed)), output.Count(int(s.Failed)), output.Count(int(s.TimedOut)), output.Count(int(s.Cancelled)))

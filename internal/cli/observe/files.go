@@ -66,8 +66,7 @@ func listFiles(a *app.App, x *api.Execution, f output.Format) error {
 		a.Say("%s left no file: what --collect names is kept (collect in a definition)", x.ID)
 		return nil
 	}
-	t := &output.Table{}
-	t.Row("FILE", "SIZE", "MODE")
+	t := output.Titled("FILE", "SIZE", "MODE")
 	for _, file := range files {
 		t.Row(file.Path, output.Bytes(file.Size), file.Mode)
 	}

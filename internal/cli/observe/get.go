@@ -333,8 +333,7 @@ func casesText(x *api.Execution, all bool) (passed, rest string) {
 }
 
 func executionTable(all []api.Execution, f output.Format) *output.Table {
-	t := output.Listing(f, 7)
-	t.Row("ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR", "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
+	t := output.Listing(f, 7, "ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR", "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
 	for i := range all {
 		x := &all[i]
 		code, task := "", ""
@@ -353,8 +352,7 @@ func executionTable(all []api.Execution, f output.Format) *output.Table {
 func listQueues(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Queues(ctx)
 	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
-	t := &output.Table{}
-	t.Row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS", "STATE")
+	t := output.Titled("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS", "STATE")
 	for _, q := range all {
 		name := q.Queue
 		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
@@ -376,8 +374,7 @@ func handlerText(name string) string {
 func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Keys(ctx)
 	all = append([]api.Key{}, all...) // in JSON an empty list, not null
-	t := &output.Table{}
-	t.Row("KEY", "HOLDERS", "WAITING")
+	t := output.Titled("KEY", "HOLDERS", "WAITING")
 	for _, k := range all {
 		t.Row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
 	}

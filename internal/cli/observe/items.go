@@ -30,8 +30,7 @@ func describeItems(ctx context.Context, a *app.App, s *app.Session, id, task str
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, whole)
 	}
-	t := &output.Table{}
-	t.Row("INDEX", "STATUS", "ATTEMPT", "WAITED", "RAN", "ID")
+	t := output.Titled("INDEX", "STATUS", "ATTEMPT", "WAITED", "RAN", "ID")
 	for i := range whole.Items {
 		it := &whole.Items[i]
 		t.Row(fmt.Sprint(it.Index), string(it.Status), fmt.Sprint(it.Attempt), milliseconds(&it.CreatedMS, it.StartedMS), milliseconds(it.StartedMS, it.FinishedMS), it.ID)

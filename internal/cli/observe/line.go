@@ -85,8 +85,7 @@ func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 		return lost, t, err
 	}
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
-	t := output.Listing(l.Format, 8)
-	t.Row("SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE", "KINDS", "LEASE UNTIL", "EXECUTIONS")
+	t := output.Listing(l.Format, 8, "SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE", "KINDS", "LEASE UNTIL", "EXECUTIONS")
 	for i := range all {
 		w := &all[i]
 		var ids []string

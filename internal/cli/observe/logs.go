@@ -130,8 +130,7 @@ func sumLogs(ctx context.Context, a *app.App, c *client.Client, id string, attem
 	if f == output.AsJSON {
 		return output.WriteData(a.Out, f, all)
 	}
-	t := &output.Table{}
-	t.Row("ATTEMPT", "STREAM", "BYTES", "FIRST", "LAST")
+	t := output.Titled("ATTEMPT", "STREAM", "BYTES", "FIRST", "LAST")
 	for i := range all.Streams {
 		s := &all.Streams[i]
 		t.Row(strconv.Itoa(s.Attempt), s.Stream, strconv.FormatInt(s.Bytes, 10), stamp(s.FirstAt), stamp(s.LastAt))

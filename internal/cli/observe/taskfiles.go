@@ -32,8 +32,7 @@ func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 		a.Say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
 		return nil
 	}
-	t := &output.Table{}
-	t.Row("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
+	t := output.Titled("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
 	for _, file := range files {
 		t.Row(file.Task, file.Execution, file.Path, output.Bytes(file.Size), file.Mode)
 	}

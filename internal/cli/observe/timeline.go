@@ -29,8 +29,7 @@ func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string
 		}
 		return cmp.Or(cmp.Compare(x.Worker, y.Worker), x.ClaimedAt.Compare(y.ClaimedAt))
 	})
-	t := &output.Table{}
-	t.Row("WORKER", "TASK", "ATTEMPT", "STATUS", "CLAIMED", "WAITED", "HELD", "ID")
+	t := output.Titled("WORKER", "TASK", "ATTEMPT", "STATUS", "CLAIMED", "WAITED", "HELD", "ID")
 	for i := range all {
 		x := &all[i]
 		task, state := x.Task, string(x.Status)

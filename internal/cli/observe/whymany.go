@@ -27,8 +27,7 @@ func whyMany(ctx context.Context, a *app.App, s *app.Session, ids []string, f ou
 	if f != output.AsTable {
 		return output.WriteData(a.Out, f, all)
 	}
-	t := &output.Table{}
-	t.Row("ID", "STATUS", "WAITS FOR", "SUMMARY")
+	t := output.Titled("ID", "STATUS", "WAITS FOR", "SUMMARY")
 	for i, e := range all {
 		if e.Problem != nil {
 			t.Row(ids[i], "-", "-", e.Problem.Detail)

@@ -50,8 +50,7 @@ The configuration file can add languages, which the workers of this machine then
 			if f != output.AsTable {
 				return output.WriteData(a.Out, f, found)
 			}
-			t := &output.Table{}
-			t.Row("LANGUAGE", "HERE", "VERSION", "TOOL")
+			t := output.Titled("LANGUAGE", "HERE", "VERSION", "TOOL")
 			for _, l := range found {
 				if l.Found {
 					t.Row(l.Language, "yes", l.Version, l.Tool)

@@ -54,8 +54,7 @@ func migrations(ctx context.Context, a *app.App, up bool) error {
 	if err != nil {
 		return instance.Refused(err)
 	}
-	t := &output.Table{}
-	t.Row("VERSION", "NAME", "APPLIED")
+	t := output.Titled("VERSION", "NAME", "APPLIED")
 	for _, m := range all {
 		applied := "not yet"
 		if !m.AppliedAt.IsZero() {

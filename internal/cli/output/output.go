@@ -78,15 +78,24 @@ type Table struct {
 	columns int // the first so many are shown; 0: all
 }
 
-// Listing is a table of which only -o wide shows more than the first columns.
-func Listing(f Format, columns int) *Table {
+// Titled is a table with the titles of its columns.
+func Titled(titles ...string) *Table {
+	t := &Table{}
+	t.Row(titles...)
+	return t
+}
+
+// Listing is a table with titles of which only -o wide shows more than the first columns.
+func Listing(f Format, columns int, titles ...string) *Table {
 	if f == AsWide {
 		columns = 0
 	}
-	return &Table{columns: columns}
+	t := &Table{columns: columns}
+	t.Row(titles...)
+	return t
 }
 
-// Row adds a row; the first is the heading.
+// Row adds a row.
 func (t *Table) Row(cells ...string) {
 	if t.columns > 0 {
 		cells = cells[:t.columns]

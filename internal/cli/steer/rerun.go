@@ -193,8 +193,7 @@ func showPlan(a *app.App, p *api.RerunPlan) {
 		output.Printf(a.Out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
 		return
 	}
-	t := &output.Table{}
-	t.Row("TASK", "DECISION", "REUSED", "RUNS", "WHY")
+	t := output.Titled("TASK", "DECISION", "REUSED", "RUNS", "WHY")
 	planRows(t, "", p.Tasks)
 	for i := range p.Within {
 		planRows(t, p.Within[i].Path+"/", p.Within[i].Tasks)

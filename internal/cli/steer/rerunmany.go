@@ -117,8 +117,7 @@ func planMany(ctx context.Context, a *app.App, many *client.ManyReruns, in api.R
 	if o.format != output.AsTable {
 		return output.WriteData(a.Out, o.format, sum)
 	}
-	t := &output.Table{}
-	t.Row("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
+	t := output.Titled("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
 	for _, p := range sum.Planned[:min(len(sum.Planned), shownPlans)] {
 		action, why := p.Action, ""
 		if p.Version > 0 {

@@ -283,8 +283,7 @@ func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q
 
 // writeCases shows how each case ended, and the first difference.
 func writeCases(a *app.App, r *api.CodeResult) {
-	t := &output.Table{}
-	t.Row("CASE", "VERDICT", "TIME", "MEMORY", "")
+	t := output.Titled("CASE", "VERDICT", "TIME", "MEMORY", "")
 	var differs, talked *api.CaseResult // the first that did not pass
 	for i, c := range r.Cases {
 		if c.Verdict == api.Skipped {
