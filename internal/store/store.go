@@ -210,7 +210,8 @@ type Lines interface {
 }
 
 // Expecter is implemented by the Tx of a store that needs network round trips. It is told what the transaction will probably
-// ask, and fetches that together with the next statement that needs an answer. A wrong expectation only costs time.
+// ask, and fetches that together with the next statement that needs an answer. A wrong expectation only costs time. On PostgreSQL a no-op
+// takes 4.0 round trips with it and 6.0 without, a workflow of three steps 8.2 and 20.5 (e2e/counted): 12 ms more where a trip takes 1 ms.
 type Expecter interface {
 	// ExpectEmpty says that Take may be called for queues that are probably empty.
 	ExpectEmpty(queues []string)
