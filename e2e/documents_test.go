@@ -60,3 +60,57 @@ func hasSuffix(files []string, end string) bool {
 	}
 	return false
 }
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```.*?```")
+	heading   = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	linkTo    = regexp.MustCompile(`\]\(([^)\s#:]*)(?:#([^)\s]*))?\)`) // without a scheme
+	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are those that a page makes of a document's headings: lower case, with dashes for spaces, without punctuation.
+func anchors(document string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(document, ""), -1) {
+		all[strings.ReplaceAll(strings.ToLower(noAnchor.ReplaceAllString(m[1], "")), " ", "-")] = true
+	}
+	return all
+}
+
+// The documents link to files and headings that exist.
+func TestDocumentsLinkToHeadings(t *testing.T) {
+	t.Parallel()
+	var documents []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/decisions/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d documents, %v", pattern, len(found), err)
+		}
+		documents = append(documents, found...)
+	}
+	links := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range linkTo.FindAllStringSubmatch(codeBlock.ReplaceAllString(string(text), ""), -1) {
+			links++
+			to := document
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(document), m[1])
+			}
+			target, err := os.ReadFile(to)
+			if info, missing := os.Stat(to); missing != nil || err != nil && !info.IsDir() {
+				t.Errorf("%s links to %s, which is not there", document, m[1])
+				continue
+			}
+			if m[2] != "" && !anchors(string(target))[m[2]] {
+				t.Errorf("%s links to %s#%s: there is no such heading", document, m[1], m[2])
+			}
+		}
+	}
+	if links < 200 {
+		t.Errorf("only %d links were found", links)
+	}
+}
