@@ -256,7 +256,9 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 type Languages struct {
 	set      language.Set
 	profiles map[string]*Profile
-	added    []string // with all their names
+	added    []string   // with all their names
+	found    []string   // those of recipes whose tools are here
+	dormant  []*Profile // recipes without their tools
 }
 
 // BuiltInLanguages are the profiles that are part of Pawl.
@@ -286,8 +288,11 @@ func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 		if p.Like != "" {
 			base, ok := BuiltInLanguages().Profile(p.Like)
 			if !ok {
+				base = recipe(strings.ToLower(p.Like))
+			}
+			if base == nil {
 				faults = append(faults, api.FieldError{Path: p.Name + ".like", Value: p.Like, Message: fmt.Sprintf("there is no built-in language %q", p.Like),
-					Fix: "one of " + strings.Join(language.BuiltIn().Names(), ", ")})
+					Fix: "one of " + strings.Join(language.BuiltIn().Names(), ", ") + ", or of the recipes that pawl languages shows"})
 				continue
 			}
 			p.inherit(base)
@@ -315,7 +320,10 @@ func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 }
 
 // Added lists, by all their names, the languages that are not built in.
-func (l *Languages) Added() []string { return l.added }
+func (l *Languages) Added() []string { return slices.Concat(l.added, l.found) }
+
+// Configured lists those of them that the configuration has: the others are there for the sake of a tool of this host.
+func (l *Languages) Configured() []string { return l.added }
 
 // Set is the languages' names.
 func (l *Languages) Set() language.Set { return l.set }

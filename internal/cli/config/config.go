@@ -103,7 +103,7 @@ type Config struct {
 	Source map[string]string // where a value comes from, for people
 	file   string            // the file that was read, if any
 
-	Languages *task.Languages // the built-in profiles and the file's
+	Languages *task.Languages // the built-in profiles, the file's, and the recipes whose tools are here
 	profiles  *yaml.Node      // the file's, as they stand there; nil: none
 }
 
@@ -194,6 +194,7 @@ func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 	if err := c.readFile(flags, getenv); err != nil {
 		return c, err
 	}
+	c.Languages = c.Languages.WithRecipes()
 	overlay()
 	for _, s := range Settings {
 		if s.check == nil {

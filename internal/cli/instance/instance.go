@@ -113,7 +113,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
-		Queues: ro.Config.List("queues"), Validate: r.operator().Validate, Needs: payload.Needs, Languages: ro.Config.Languages.Added(),
+		Queues: ro.Config.List("queues"), Validate: r.operator().Validate, Needs: payload.Needs, Languages: languagesOf(ro),
 		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut, Crashes: r.crashes,
 	})
 	if err != nil {
@@ -143,6 +143,15 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		}
 	}
 	return r, nil
+}
+
+// languagesOf are the languages beyond the built-in ones that are known before any worker has come. A tool that this host has is of use
+// only where work is done here.
+func languagesOf(ro Options) []string {
+	if ro.Works {
+		return ro.Config.Languages.Added()
+	}
+	return ro.Config.Languages.Configured()
 }
 
 // operator is what submissions are checked against.

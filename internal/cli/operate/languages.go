@@ -16,7 +16,8 @@ func LanguagesCommand(a *app.App) *cobra.Command {
 		Use:   "languages",
 		Short: "List the languages for evaluations, and which of them this machine has",
 		Long: `List the languages that code can be written in, and look for their tools. With -o yaml each is printed with its
-whole profile: how programs are built and run, what they can see, and their default limits.
+whole profile: how programs are built and run, what they can see, and their default limits. Languages beyond the
+built-in ones (C#, Haskell, Julia, Kotlin, Lean, Lua, Perl, PHP, R, Scala, SQL, Swift) are there where their tool is.
 
 The configuration file can add languages, which the workers of this machine then also offer to their server:
 
@@ -79,7 +80,7 @@ type languageFound struct {
 
 func languages(ctx context.Context, a *app.App) []languageFound {
 	var all []languageFound
-	for _, l := range task.Look(ctx, a.Config.Languages.Profiles()...) {
+	for _, l := range task.Look(ctx, append(a.Config.Languages.Profiles(), a.Config.Languages.Dormant()...)...) {
 		say, fix := l.Lacks()
 		all = append(all, languageFound{l.Profile.Name, l.Err == nil, l.Tool, l.Version, say, fix, l.Profile})
 	}

@@ -253,6 +253,9 @@ func languageOf(a *app.App, given, file string, program []byte) (string, error) 
 			return strings.ToLower(given), nil // the server knows what its workers have
 		}
 		if !ok {
+			if lacks := a.Config.Languages.Install(given); lacks != "" {
+				return "", exit.Usagef("--language %s: %s", given, lacks)
+			}
 			if near := problem.Nearest(given, set.All()); near != "" {
 				return "", exit.Usagef("--language %q: %s", given, near)
 			}
@@ -272,6 +275,9 @@ func languageOf(a *app.App, given, file string, program []byte) (string, error) 
 				return name, nil
 			}
 		}
+	}
+	if lacks := a.Config.Languages.Install(strings.TrimPrefix(filepath.Ext(file), ".")); lacks != "" {
+		return "", exit.Usagef("%s: %s", file, lacks)
 	}
 	return "", exit.Usagef("the language of %s cannot be told: give --language, one of %s", file, known)
 }
