@@ -321,12 +321,12 @@ func read(dir, file string) []byte {
 		return nil
 	}
 	defer unix.Close(fd)
-	buffer := make([]byte, 4096)
-	n, err := unix.Read(fd, buffer)
+	var buffer [4096]byte
+	n, err := unix.Read(fd, buffer[:])
 	if err != nil {
 		return nil
 	}
-	return buffer[:n]
+	return bytes.Clone(buffer[:n])
 }
 
 // number reads a control file that holds a single number; 0 when it cannot.

@@ -32,7 +32,6 @@ func serve(plan *Plan, birth Birth) *failure {
 	if f := receive(cfg.decode, syscall.Read); f != nil {
 		return f
 	}
-	defaultSignals()
 	if !birth.Network {
 		if err := raiseLoopback(); err != nil {
 			return failed("set up the loopback device", "lo", err)

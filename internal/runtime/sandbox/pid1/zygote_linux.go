@@ -41,6 +41,7 @@ func leaveZygote() {
 	}
 	// First, and without Go's check of the stack, where an inherited lock would show: a child that stands still dies with the host too.
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
+	defaultSignals()
 	z := &zygote{plan: plan, answer: answer, home: home}
 	syscall.Write(ControlFD, (&Born{PID: int64(syscall.Getpid())}).put(z.answer))
 	for z.receive() {
