@@ -197,7 +197,7 @@ func (t *transaction) postponeContended(lines []string) []string {
 func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {
-		if t.budget.spent() {
+		if t.budget.Spent() {
 			t.keys.postponed = append(t.keys.postponed, name)
 			break
 		}
@@ -205,7 +205,7 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 		if err != nil || len(xs) == 0 {
 			return admitted, err
 		}
-		n := min(admission.Admissible(k.use.Holders, k.use.Waiting, xs[0].KeyLimit), t.budget.rows)
+		n := min(admission.Admissible(k.use.Holders, k.use.Waiting, xs[0].KeyLimit), t.budget.Rows)
 		if n == 0 {
 			break
 		}
@@ -240,7 +240,7 @@ func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Exec
 	if err := t.prepareBegin(ctx, ds); err != nil {
 		return err
 	}
-	t.budget.spend(len(ds), 0)
+	t.budget.Spend(len(ds), 0)
 	for _, d := range ds {
 		k.use.Waiting--
 		if err := t.tookTurn(ctx, d.Execution, k.use.Waiting); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -31,7 +32,7 @@ func (t *transaction) advance(ctx context.Context) error {
 		if w == nil || w.Place != flow.Held || w.Kind != flow.KindWorkflow {
 			continue
 		}
-		if t.postpones && !own[id] || t.budget.spent() {
+		if t.postpones && !own[id] || t.budget.Spent() {
 			err = t.postpone(w, locked[id])
 		} else {
 			err = t.advanceOne(ctx, w, locked[id])
@@ -65,7 +66,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	switch {
 	case err == nil:
 		err = t.takeStep(ctx, &step{t: t, w: w, def: def.Workflow.For(&w.Request), outputs: map[int]orchestration.Output{}}, l)
-	case !batchAtFault(err):
+	case !fault.OfBatch(err):
 		err = fmt.Errorf("load its definition: %w", err)
 	case w.State.Cancel != nil:
 		err = t.endUndefined(ctx, w)

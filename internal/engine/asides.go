@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -47,13 +48,10 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	case err == nil:
 		e.counters.aside.Add(1)
 		log.Error("a signal or a wait was put aside: a decision about it was refused", "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
-	case willFailAgain(err):
+	case fault.Lasting(err):
 		e.counters.skipped.Add(1)
 		log.Error("a signal or a wait can neither be decided about nor be put aside; it will be tried again", telemetry.Err, errors.Join(why, err))
 		return false, nil
 	}
 	return err == nil, err
 }
-
-// damaged is the error of a row that cannot be decoded.
-func damaged(why string) error { return errors.New(why) }

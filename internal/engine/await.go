@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -87,7 +88,7 @@ func (t *transaction) writeWaits(context.Context) error {
 // tellMeetings wakes what brings waits and signals together where a committed transaction has some for it.
 func (e *Engine) tellMeetings(t *transaction) {
 	if t.waits.begun || len(t.waits.unmet) > 0 {
-		signal(e.meetings)
+		loop.Wake(e.meetings)
 	}
 }
 

@@ -154,15 +154,15 @@ func (e *Engine) lookAtBackfilled(ctx context.Context, out *Backfilled) error {
 func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*plannedStart, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
-	left := budget{most, e.budget.bytes, e.budget.work}
+	left := e.budget.WithRows(most)
 	for ; comes && at.Before(b.To); at, comes = d.Schedule.Next(at) {
-		if left.spent() {
+		if left.Spent() {
 			return starts, at, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, next, err // the caller has gone
 		}
-		left.spend(1, 0)
+		left.Spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
 		if b.Dry && len(starts) > 0 { // the first shows what all of them are refused for, and what their key does
 			starts = append(starts, &plannedStart{fire: fire})
@@ -170,7 +170,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		}
 		w := definition.WorkWithin(definition.SharedWork)
 		s := e.planStart(ctx, d, fire, previous, w)
-		left.compute(w.Done)
+		left.Compute(w.Done)
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}
@@ -178,7 +178,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
 		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})
-		left.spend(0, s.request.PayloadSize())
+		left.Spend(0, s.request.PayloadSize())
 		if b.Dry {
 			s.id = flow.ID{}
 		}

@@ -90,7 +90,7 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	if len(hashes) == 0 {
 		return nil
 	}
-	found, err := s.t.tx.Kept(ctx, hashes, s.t.now, int64(max(0, s.t.budget.bytes)))
+	found, err := s.t.tx.Kept(ctx, hashes, s.t.now, int64(max(0, s.t.budget.Bytes)))
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 		}
 		if k, is := found[r.Cache.Hash]; is && s.t.now.Sub(k.At) < r.Cache.TTL {
 			all[i].kept, r.ReusedOf = &k, k.Origin
-			s.t.budget.spend(0, len(k.Output))
+			s.t.budget.Spend(0, len(k.Output))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 )
@@ -223,7 +224,7 @@ func (e *Engine) expected() (session flow.ID, queues []string) {
 
 // deliver answers the claimers of a batch after its commit. A claimer without work waits on. When the commit failed, a
 // claimer gets err if the batch had no requests, or if any other batch would fail as well, because the database does
-// not answer; where the requests were at fault (batchAtFault) it waits on. queueClock is the count of queueHints when
+// not answer; where the requests were at fault (fault.OfBatch) it waits on. queueClock is the count of queueHints when
 // the transaction began: what it did not find in a queue may have come since.
 func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueClock uint64, err error) {
 	e.mu.Lock()
@@ -248,7 +249,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			}
 		}
 		switch {
-		case err != nil && (requests == 0 || !batchAtFault(err)):
+		case err != nil && (requests == 0 || !fault.OfBatch(err)):
 			k.answer(nil, err)
 		case a.refused != nil:
 			k.answer(nil, a.refused)

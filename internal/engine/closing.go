@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -34,8 +35,8 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	if k == nil {
 		return false, e.dropEmpty(ctx, w)
 	}
-	key := costlyKey(k.rule.Name, k.rule.Version)
-	if !turn && e.rules.costly.has(key) {
+	key := loop.Key(k.rule.Name, k.rule.Version)
+	if !turn && e.rules.costly.Has(key) {
 		return false, errCostly
 	}
 	work := definition.WorkWithin(definition.QuickWork)
@@ -70,7 +71,7 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 		return false, err
 	}
 	if !turn && work.Exceeded() {
-		e.rules.costly.add(key)
+		e.rules.costly.Add(key)
 		return false, errCostly
 	}
 	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
@@ -187,7 +188,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 			k.all = k.all[:n] // it fails by itself, as the first of the rest
 		}
 		if len(k.all) == 0 {
-			return nil, damaged(held[0].Damage)
+			return nil, fault.Damaged(held[0].Damage)
 		}
 		k.leading = &k.all[0]
 		return k, nil
@@ -211,7 +212,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	}
 	s, err := e.opts.Store.Signal(ctx, lead.Signal)
 	if err == nil && s.Damage != "" {
-		err = damaged(s.Damage)
+		err = fault.Damaged(s.Damage)
 	}
 	k.leading = &s
 	return k, err
@@ -229,7 +230,7 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 		k.leading = &k.part[0]
 	}
 	if k.leading.Damage != "" {
-		return damaged(k.leading.Damage)
+		return fault.Damaged(k.leading.Damage)
 	}
 	of, err := e.heldBy(ctx, k.window, k.leading.Number)
 	if err != nil {

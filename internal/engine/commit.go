@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -55,7 +56,7 @@ func (e *Engine) enqueue(ops ...op) error {
 	return nil
 }
 
-func (e *Engine) wakeCommitter() { signal(e.signal) }
+func (e *Engine) wakeCommitter() { loop.Wake(e.signal) }
 
 // commitLoop writes: one batch after another, each in its transaction. There may be several such loops; what a caller
 // has been answered is in the store before any of them reads it. It ends when ctx has ended and nothing is pending.
@@ -125,7 +126,7 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	return b, nil
 }
 
-// commit runs one batch as one transaction. A batch that fails for what its requests write (batchAtFault) is halved until the bad request
+// commit runs one batch as one transaction. A batch that fails for what its requests write (fault.OfBatch) is halved until the bad request
 // stands alone: its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A
 // conflict while requests are decided splits a batch of plain calls (commitSplit). Any other conflict runs the transaction again, ten times
 // at the most (store.Repeat), and then halves the batch.
@@ -139,7 +140,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 		e.commitSplit(ctx, s, claimers)
 		return
 	}
-	if err != nil && batchAtFault(err) && len(ops) > 0 {
+	if err != nil && fault.OfBatch(err) && len(ops) > 0 {
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
@@ -147,7 +148,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 			e.commit(ctx, ops[half:], claimers, of)
 			return
 		}
-		if willFailAgain(err) {
+		if fault.Lasting(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
 			t, queueClock, err = e.transact(ctx, ops, claimers, of, true)
 		}
@@ -205,9 +206,9 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
 		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !areFollowUps(ops)
-		decides, work := time.Now(), t.budget.work
+		decides, work := time.Now(), t.budget.Work
 		err = t.run(ctx, ops)
-		e.counters.computed.raise(int64(work - t.budget.work))
+		e.counters.computed.raise(int64(work - t.budget.Work))
 		e.noteSlow(t, ops, time.Since(decides))
 		if err != nil {
 			return t.split(ops, of, err)
@@ -218,7 +219,7 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 	if t != nil {
 		e.followed.giveBack(t.workflows.progress, err == nil)
 		if areFollowUps(ops) {
-			e.pace.took(time.Since(began), t.budget.spent())
+			e.pace.took(time.Since(began), t.budget.Spent())
 		}
 	}
 	return t, queueClock, err
@@ -245,13 +246,6 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 		}
 		return e.opts.Store.Update(ctx, decide)
 	})
-}
-
-// batchAtFault reports whether a transaction failed for what it was to write: the rules or the store refuse it, it
-// panicked, or its rows have changed (store.ErrConflict). Then other requests can be committed. False: the database
-// does not answer, the caller has given up, or the engine is full or ending, and other requests would fail as well.
-func batchAtFault(err error) bool {
-	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !fault.Passing(err)
 }
 
 // outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again,

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -56,14 +57,14 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 	}
 	left := e.budget
 	for _, r := range asked.Rules {
-		key := costlyKey(r.Name, r.Version)
+		key := loop.Key(r.Name, r.Version)
 		switch {
 		case a.except[r.Name] || r.Name <= a.after:
 			continue
-		case !a.turn && e.rules.costly.has(key):
+		case !a.turn && e.rules.costly.Has(key):
 			m.more = true
 			continue
-		case left.spent():
+		case left.Spent():
 			m.more = true
 			return m, nil
 		}
@@ -77,9 +78,9 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 			return m, err
 		}
 		m.work += w.Done
-		left.compute(w.Done)
+		left.Compute(w.Done)
 		if !a.turn && w.Exceeded() {
-			e.rules.costly.add(key)
+			e.rules.costly.Add(key)
 			m.more = true
 			continue
 		}
@@ -92,7 +93,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if x.verdict.State == flow.EnforcementRefused {
 			x.start, x.once = nil, nil
 		}
-		left.spend(1, x.size()-enforcingSize)
+		left.Spend(1, x.size()-enforcingSize)
 		m.all = append(m.all, x)
 	}
 	return m, nil
@@ -118,7 +119,7 @@ func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation
 
 // beginRule notes that a rule is evaluated.
 func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
-	return e.opts.Crashes.Begin("rule", costlyKey(r.Name, r.Version), r.Name)
+	return e.opts.Crashes.Begin("rule", loop.Key(r.Name, r.Version), r.Name)
 }
 
 // enforcing makes the request of what a verdict starts. w counts and bounds the work.
@@ -144,7 +145,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	k := &plannedStart{id: e.opts.NewID()}
 	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
 		var refused *fault.Invalid
-		if !errors.As(k.err, &refused) && !batchAtFault(k.err) {
+		if !errors.As(k.err, &refused) && !fault.OfBatch(k.err) {
 			return nil, k.err
 		}
 		x.fail(k.err)

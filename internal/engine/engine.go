@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/crashloop"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
@@ -113,8 +114,8 @@ type Engine struct {
 
 	distributions distributions
 
-	budget budget // of each transaction, at most
-	pace   pace   // what part of it a transaction may use now
+	budget txn.Budget // of each transaction, at most
+	pace   pace       // what part of it a transaction may use now
 
 	mu       sync.Mutex // guards batcher, claimers and closed
 	batcher  batcher
@@ -132,10 +133,10 @@ type Engine struct {
 }
 
 // ErrClosed means that the engine has been told to stop.
-var ErrClosed = errors.New("engine is stopping")
+var ErrClosed = fault.ErrClosed
 
 // ErrOverloaded means that more is pending than can be committed soon; try again later.
-var ErrOverloaded = errors.New("overloaded: too many requests are pending")
+var ErrOverloaded = fault.ErrOverloaded
 
 // Bounds of a lease.
 const (
@@ -167,7 +168,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts:          o,
-		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes), work: budgetWork},
+		budget:        txn.Budget{Rows: cmp.Or(o.Rows, budgetRows), Bytes: cmp.Or(o.Bytes, budgetBytes), Work: budgetWork},
 		handedTasks:   handedTasks{of: map[flow.ID]store.WorkflowAttempt{}},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),

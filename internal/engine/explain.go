@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -35,7 +36,7 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []
 		return nil, nil, err
 	}
 	all, err = e.whySignal(ctx, &s, rule)
-	if err != nil && willFailAgain(err) && len(aside) > 0 {
+	if err != nil && fault.Lasting(err) && len(aside) > 0 {
 		return nil, aside, nil // what keeps rules from being asked keeps them from being explained
 	}
 	return all, aside, err

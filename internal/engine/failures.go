@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -42,7 +43,7 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 			switch {
 			case errors.Is(err, store.ErrNotFound): // retention has removed it, and all before it
 				return failed, nil
-			case err != nil && batchAtFault(err): // a row that cannot be read: it is neither counted nor in the way
+			case err != nil && fault.OfBatch(err): // a row that cannot be read: it is neither counted nor in the way
 			case err != nil:
 				return 0, fmt.Errorf("count failures of schedule %s: %w", k.Name, err)
 			case x.Stage == flow.Completed:

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -53,7 +54,7 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 		f.d, f.bad = e.schedule(ctx, k.Name, k.Version)
 	}
 	if f.bad != nil {
-		if !batchAtFault(f.bad) {
+		if !fault.OfBatch(f.bad) {
 			return nil, f.bad
 		}
 		return f, nil
@@ -69,8 +70,8 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 // nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes. Without a turn the error is errCostly where
 // one of them takes long. A schedule that has ended the process again and again pauses itself.
 func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
-	key := costlyKey(f.d.Name, f.was.Version)
-	if !turn && e.schedules.costly.has(key) {
+	key := loop.Key(f.d.Name, f.was.Version)
+	if !turn && e.schedules.costly.Has(key) {
 		return errCostly
 	}
 	done, err := e.opts.Crashes.Begin("schedule", key, f.d.Name)
@@ -79,25 +80,25 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 		return nil
 	}
 	defer done()
-	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes, e.budget.work}
-	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
+	last, left := f.was.Last, e.budget.WithRows(startsAtOnce)
+	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !left.Spent(); f.rest = f.rest[1:] {
 		w := definition.WorkWithin(definition.QuickWork)
 		if turn {
 			w = definition.WorkWithin(definition.SharedWork)
 		}
 		s := e.planStart(ctx, f.d, f.rest[0], last, w)
 		if !turn && w.Exceeded() {
-			e.schedules.costly.add(key)
+			e.schedules.costly.Add(key)
 			return errCostly
 		}
 		f.work += w.Done
-		left.compute(w.Done)
+		left.Compute(w.Done)
 		var refused *fault.Invalid
-		if s.err != nil && !errors.As(s.err, &refused) && !batchAtFault(s.err) {
+		if s.err != nil && !errors.As(s.err, &refused) && !fault.OfBatch(s.err) {
 			return s.err
 		}
 		f.starts, last = append(f.starts, s), f.rest[0].Nominal
-		left.spend(1, s.request.PayloadSize())
+		left.Spend(1, s.request.PayloadSize())
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -60,6 +61,6 @@ func (t *transaction) pauseGone(ctx context.Context) error {
 // rereadPaused has the rules read again of which a committed transaction may have paused some.
 func (e *Engine) rereadPaused(t *transaction) {
 	if len(t.effects.receiversGone) > 0 {
-		signal(e.rules.reread)
+		loop.Wake(e.rules.reread)
 	}
 }

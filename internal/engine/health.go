@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
-	if !batchAtFault(err) {
+	if !fault.OfBatch(err) {
 		h.failures.Add(1)
 		h.lastFailure.Store(&storeFailure{err, time.Now()})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -30,15 +31,15 @@ func newLook(w flow.Wait) *waitResult {
 }
 
 // find lets a wait look at signals within the budget. What it cannot take at all is noted in the look; the error is one of the store alone.
-func (e *Engine) find(ctx context.Context, l *waitResult, left *budget) error {
+func (e *Engine) find(ctx context.Context, l *waitResult, left *txn.Budget) error {
 	err := e.opts.Crashes.Refuses(waitKind, l.wait.Execution.String())
 	switch {
 	case l.wait.Damage != "":
-		err = damaged(l.wait.Damage)
+		err = fault.Damaged(l.wait.Damage)
 	case err == nil:
 		err = e.findFitting(ctx, l, left)
 	}
-	if err != nil && willFailAgain(err) {
+	if err != nil && fault.Lasting(err) {
 		l.refused = err
 		return nil
 	}
@@ -64,7 +65,7 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 				return nil, err
 			}
 		case l.unfinished:
-			e.meets.line.add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			e.meets.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
 		case !l.wait.Looked || len(l.fitting) > 0:
 			found = append(found, l)
 		}
@@ -72,11 +73,11 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 	if len(found) == 0 {
 		return aside, nil
 	}
-	if err := e.giveSignals(ctx, found); err == nil || !willFailAgain(err) {
+	if err := e.giveSignals(ctx, found); err == nil || !fault.Lasting(err) {
 		return aside, err
 	}
 	for _, l := range found {
-		if err := e.giveSignals(ctx, []*waitResult{l}); err != nil && willFailAgain(err) {
+		if err := e.giveSignals(ctx, []*waitResult{l}); err != nil && fault.Lasting(err) {
 			if err := leave(&l.wait, err); err != nil {
 				return nil, err
 			}
@@ -88,7 +89,7 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 }
 
 // findFitting reads signals on until some fit, there are no more, or the budget is spent.
-func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *budget) (err error) {
+func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *txn.Budget) (err error) {
 	defer fault.Recovered(&err)
 	for l.fitting, l.unfinished = nil, false; ; {
 		page, err := e.opts.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
@@ -109,7 +110,7 @@ func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *budget) (
 			switch {
 			case len(l.fitting) == fittingAtMost:
 				return nil
-			case left.spent():
+			case left.Spent():
 				l.unfinished = len(l.fitting) == 0
 				return nil
 			}
@@ -169,7 +170,7 @@ func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 			return err
 		}
 		if l.unfinished {
-			e.meets.line.add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			e.meets.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
 			continue
 		}
 		again = append(again, l)
@@ -229,19 +230,19 @@ func (e *Engine) lookSome(ctx context.Context, after flow.ID) (last flow.ID, res
 	last, rest = after, len(unlooked) == meetingsAtOnce
 	left := e.budget
 	for i := range unlooked {
-		if left.spent() {
+		if left.Spent() {
 			rest = true
 			break
 		}
 		w := unlooked[i]
-		if last = w.Execution; e.meets.line.has(meeting{store.AsideLooking, last}) {
+		if last = w.Execution; e.meets.line.Has(meeting{store.AsideLooking, last}) {
 			continue
 		}
 		l, own := newLook(w), e.budget
 		if err := e.find(ctx, l, &own); err != nil {
 			return last, rest, err
 		}
-		left.compute(e.budget.work - own.work)
+		left.Compute(e.budget.Work - own.Work)
 		some = append(some, l)
 	}
 	_, err = e.lookAll(ctx, some)
@@ -250,11 +251,11 @@ func (e *Engine) lookSome(ctx context.Context, after flow.ID) (last flow.ID, res
 
 // fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
 // longer than a first look may.
-func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *budget, turn bool) (fits, asked bool) {
+func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) (fits, asked bool) {
 	if w.Damage != "" {
 		return true, true
 	}
-	if !turn && e.meets.costly.has(w.Execution.String()) {
+	if !turn && e.meets.costly.Has(w.Execution.String()) {
 		return false, false
 	}
 	work := definition.WorkWithin(definition.QuickWork)
@@ -268,10 +269,10 @@ func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *budget, turn bool) (fi
 	defer done()
 	fits, err = e.awaited.Fits(w, s, work)
 	if w.If != "" {
-		left.compute(work.Done + fixedWork + (len(s.Data)+len(w.Vars))/decodedPerOperation)
+		left.Compute(work.Done + fixedWork + (len(s.Data)+len(w.Vars))/decodedPerOperation)
 	}
 	if !turn && work.Exceeded() {
-		e.meets.costly.add(w.Execution.String())
+		e.meets.costly.Add(w.Execution.String())
 		return false, false
 	}
 	return err == nil && fits, true

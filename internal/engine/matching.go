@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -83,9 +84,9 @@ func (t *transaction) recordEnd(ctx context.Context, d *flow.Draft, generation i
 // matchSignals asks the rules about signals that were kept as new: at once about those of this replica, and when watchPending tells about
 // those of servers that have ended meanwhile.
 func (e *Engine) matchSignals(ctx context.Context) {
-	e.repeat(ctx, "asking the rules about new signals", newAgain, e.rules.wake, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "asking the rules about new signals", newAgain, e.rules.wake, func(ctx context.Context) (time.Duration, error) {
 		more, err := e.matchNew(ctx)
-		return e.jittered(idleUnless(more)), err
+		return e.jittered(loop.IdleUnless(more)), err
 	})
 }
 
@@ -105,8 +106,8 @@ func (m *matching) bytes() (n int) {
 // matchNew asks the rules about some of the signals that are new, takes one turn of those that wait for costly rules, and reports whether
 // there may be more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
-	waiting := e.rules.line.len() > 0
-	err = e.rules.looked.look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
+	waiting := e.rules.line.Len() > 0
+	err = e.rules.looked.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
 		last, handled, err := e.matchSome(ctx, after)
 		more = more || handled > 0 || waiting && last != after
 		return last, last != after, err
@@ -127,18 +128,18 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 		return last, 0, err
 	}
 	var all []*matching
-	for i, left := 0, (budget{newStarts, e.budget.bytes, e.budget.work}); i < len(found) && !left.spent(); i++ {
+	for i, left := 0, e.budget.WithRows(newStarts); i < len(found) && !left.Spent(); i++ {
 		last = store.PlaceOf(&found[i])
-		if e.rules.line.has(found[i].ID) {
+		if e.rules.line.Has(found[i].ID) {
 			continue
 		}
 		m, err := e.askRules(ctx, &found[i], ruleChoice{})
 		switch {
 		case err == nil:
 			all = append(all, m)
-			left.spend(len(m.all), m.bytes())
-			left.compute(m.work + len(found[i].Data)/decodedPerOperation)
-		case !willFailAgain(err):
+			left.Spend(len(m.all), m.bytes())
+			left.Compute(m.work + len(found[i].Data)/decodedPerOperation)
+		case !fault.Lasting(err):
 			return last, handled, err
 		default:
 			aside, err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err)
@@ -153,7 +154,7 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 	n, err := e.commitMatches(ctx, all)
 	for _, m := range all {
 		if m.more && err == nil {
-			e.rules.line.add(m.signal.ID, "")
+			e.rules.line.Add(m.signal.ID, "")
 		}
 	}
 	return last, handled + n, err
@@ -165,13 +166,13 @@ const decodedPerOperation = 5
 // matchTurn asks costly rules about the signal whose turn it is: as many as the budget of a transaction allows, and one at least. It
 // reports whether a signal had a turn.
 func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
-	id, after, waits := e.rules.line.take()
+	id, after, waits := e.rules.line.Take()
 	if !waits {
 		return false, nil
 	}
 	s, err := e.opts.Store.Signal(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && s.State != flow.SignalNew {
-		e.rules.line.drop(id) // another server has matched it, or retention has removed it
+		e.rules.line.Drop(id) // another server has matched it, or retention has removed it
 		return true, nil
 	}
 	var m *matching
@@ -183,14 +184,14 @@ func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
 	}
 	switch {
 	case err == nil && m.more:
-		e.rules.line.turned(id, m.last)
+		e.rules.line.Turned(id, m.last)
 	case err == nil:
-		e.rules.line.drop(id)
-	case willFailAgain(err):
-		e.rules.line.drop(id)
+		e.rules.line.Drop(id)
+	case fault.Lasting(err):
+		e.rules.line.Drop(id)
 		_, err = e.leaveAside(ctx, store.AsideMatching, id, err)
 	default:
-		e.rules.line.turned(id, after)
+		e.rules.line.Turned(id, after)
 	}
 	return true, err
 }
@@ -200,7 +201,7 @@ func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m 
 	defer fault.Recovered(&err)
 	m = &matching{signal: *s}
 	if s.Damage != "" {
-		return nil, damaged(s.Damage)
+		return nil, fault.Damaged(s.Damage)
 	}
 	if s.Replayed {
 		return m, nil
@@ -256,7 +257,7 @@ func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error
 	case err == nil:
 		e.counters.enforced(c.done)
 		return c.signals, nil
-	case !willFailAgain(err):
+	case !fault.Lasting(err):
 		return 0, err
 	case len(all) == 1:
 		e.opts.Log.Error("a signal cannot be enforced: its rules have failed", telemetry.Signal, all[0].signal.ID.Text(flow.SignalPrefix), telemetry.Err, err)

@@ -7,24 +7,26 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // meetWaits brings signals and waits together: those that this replica has committed at once, and those that others have left.
 func (e *Engine) meetWaits(ctx context.Context) {
-	e.repeat(ctx, "looking for waits that new signals fit", meetAgain, e.meetings, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "looking for waits that new signals fit", meetAgain, e.meetings, func(ctx context.Context) (time.Duration, error) {
 		more, err := e.meet(ctx)
-		return idleUnless(more), err
+		return loop.IdleUnless(more), err
 	})
 }
 
 // meetings is what the loop knows of waits and signals that take long.
 type meetings struct {
-	costly   costly // executions that wait, by the texts of their ids
-	line     line[meeting, meetingTurn]
-	unlooked cursor[flow.ID]
-	unmet    cursor[int64]
+	costly   loop.Costly // executions that wait, by the texts of their ids
+	line     loop.Line[meeting, meetingTurn]
+	unlooked loop.Cursor[flow.ID]
+	unmet    loop.Cursor[int64]
 }
 
 // meeting is what waits for its turn: a wait that looks at the signals there are (AsideLooking), or a signal that meets open waits
@@ -44,8 +46,8 @@ type meetingTurn struct {
 // more to do. What is refused, or cannot be read, is put aside.
 func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 	k := &e.meets
-	waiting := k.line.len() > 0
-	err = k.unlooked.look(waiting, func(after flow.ID) (last flow.ID, some bool, err error) {
+	waiting := k.line.Len() > 0
+	err = k.unlooked.Look(waiting, func(after flow.ID) (last flow.ID, some bool, err error) {
 		last, rest, err := e.lookSome(ctx, after)
 		more = more || rest || waiting && last != after
 		return last, last != after, err
@@ -53,7 +55,7 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = k.unmet.look(waiting, func(after int64) (last int64, some bool, err error) {
+	err = k.unmet.Look(waiting, func(after int64) (last int64, some bool, err error) {
 		last, met, err := e.meetSome(ctx, after)
 		more = more || met > 0 || waiting && last != after
 		return last, last != after, err
@@ -74,19 +76,19 @@ func (e *Engine) meetSome(ctx context.Context, after int64) (last int64, met int
 	var done []int64
 	last = after
 	left := e.budget
-	for i := 0; i < len(unmet) && !left.spent(); i++ {
+	for i := 0; i < len(unmet) && !left.Spent(); i++ {
 		s, own := &unmet[i], e.budget
 		key := meeting{store.AsideMeeting, s.ID}
-		if last = s.Number; e.meets.line.has(key) {
+		if last = s.Number; e.meets.line.Has(key) {
 			continue
 		}
 		_, met, err := e.meetOrLeave(ctx, s, flow.ID{}, &own, false)
-		left.compute(e.budget.work - own.work)
+		left.Compute(e.budget.Work - own.Work)
 		switch {
 		case err != nil:
 			return last, 0, err
 		case met == metSome:
-			e.meets.line.add(key, meetingTurn{})
+			e.meets.line.Add(key, meetingTurn{})
 		case met == metAll:
 			done = append(done, s.Number)
 		}
@@ -104,13 +106,13 @@ const (
 )
 
 // meetOrLeave is meetSignal, which puts aside a signal that is refused, or cannot be read. The error is one of the store alone.
-func (e *Engine) meetOrLeave(ctx context.Context, s *flow.Signal, after flow.ID, left *budget, turn bool) (last flow.ID, met metWaits, err error) {
+func (e *Engine) meetOrLeave(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, met metWaits, err error) {
 	rest := false
-	if err = damaged(s.Damage); s.Damage == "" {
+	if err = fault.Damaged(s.Damage); s.Damage == "" {
 		last, rest, err = e.meetSignal(ctx, s, after, left, turn)
 	}
 	switch {
-	case err != nil && willFailAgain(err):
+	case err != nil && fault.Lasting(err):
 		_, err = e.leaveAside(ctx, store.AsideMeeting, s.ID, err)
 		return last, metNone, err
 	case rest:
@@ -133,7 +135,7 @@ func (e *Engine) noteMet(ctx context.Context, met []int64) error {
 // meetTurn takes one turn of the line, within the budget of a transaction, and reports whether anything had a turn.
 func (e *Engine) meetTurn(ctx context.Context) (bool, error) {
 	k := &e.meets
-	key, sofar, waits := k.line.take()
+	key, sofar, waits := k.line.Take()
 	if !waits {
 		return false, nil
 	}
@@ -143,11 +145,11 @@ func (e *Engine) meetTurn(ctx context.Context) (bool, error) {
 		err = nil
 		fallthrough
 	case err == nil && !rest:
-		k.line.drop(key)
+		k.line.Drop(key)
 	case err == nil:
-		k.line.turned(key, next)
+		k.line.Turned(key, next)
 	default:
-		k.line.turned(key, sofar)
+		k.line.Turned(key, sofar)
 	}
 	return true, err
 }
@@ -185,7 +187,7 @@ func (e *Engine) takeTurn(ctx context.Context, key meeting, sofar meetingTurn) (
 // one. Where one of them was put aside the error says why, so that the signal is put aside as well: a wait that has looked before is found
 // by its signals alone. rest says that there are waits to ask yet: costly ones without a turn, or those behind last where the budget is
 // spent.
-func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *budget, turn bool) (last flow.ID, rest bool, err error) {
+func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, rest bool, err error) {
 	defer fault.Recovered(&err)
 	var aside error
 	last = after
@@ -196,7 +198,7 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, 
 		}
 		var fitting []*waitResult
 		n := 0
-		for ; n < len(open) && (n == 0 || !left.spent()); n++ {
+		for ; n < len(open) && (n == 0 || !left.Spent()); n++ {
 			w := &open[n]
 			last = w.Execution
 			fits, asked := e.fits(w, s, left, turn)

@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/txn"
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // newModules are in the order in which each hook calls them. Three places matter: lines are served before workflows take steps, since a
@@ -95,33 +93,4 @@ func (e *Engine) Loops() []func(context.Context) {
 		all = append(all, e.modules[i].Loops...)
 	}
 	return all
-}
-
-// pass is one pass of a loop. It returns the pause until the next one.
-type pass = func(context.Context) (pause time.Duration, err error)
-
-// repeat makes passes until ctx ends. wake ends a pause early (nil: nothing does). After an error, which is logged as one of what, the
-// pause is again.
-func (e *Engine) repeat(ctx context.Context, what string, again time.Duration, wake <-chan struct{}, next pass) {
-	for {
-		pause, err := next(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			pause = again
-			e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
-		}
-		if pause > 0 && !sleep(ctx, pause, wake) {
-			return
-		}
-	}
-}
-
-// idleUnless is the pause of a loop that other commits wake, unless there is more to do.
-func idleUnless(more bool) time.Duration {
-	if more {
-		return 0
-	}
-	return idleAtMost
 }

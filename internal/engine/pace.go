@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/engine/txn"
 )
 
 // pace is the share of its budget that each transaction may use now. It is measured by transactions of follow-ups,
@@ -24,13 +26,13 @@ const (
 )
 
 // of is what a transaction may use of a budget.
-func (p *pace) of(b budget) budget {
+func (p *pace) of(b txn.Budget) txn.Budget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.share == 0 {
 		return b
 	}
-	return budget{max(1, int(p.share*float64(b.rows))), max(1, int(p.share*float64(b.bytes))), max(1, int(p.share*float64(b.work)))}
+	return txn.Budget{Rows: max(1, int(p.share*float64(b.Rows))), Bytes: max(1, int(p.share*float64(b.Bytes))), Work: max(1, int(p.share*float64(b.Work)))}
 }
 
 // took takes in how long the transaction of follow-ups was under way, and whether it used its budget.

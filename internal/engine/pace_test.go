@@ -3,12 +3,14 @@ package engine
 import (
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/engine/txn"
 )
 
 // Follow-ups that take long are followed by smaller ones, and by larger ones again once they are quick.
 func TestPaceOfFollowUps(t *testing.T) {
 	t.Parallel()
-	full := budget{rows: 1000, bytes: 4000, work: 2000}
+	full := txn.Budget{Rows: 1000, Bytes: 4000, Work: 2000}
 	for _, c := range []struct {
 		name  string
 		took  []time.Duration
@@ -29,11 +31,11 @@ func TestPaceOfFollowUps(t *testing.T) {
 		for _, d := range c.took {
 			p.took(d, c.spent)
 		}
-		if got := p.of(full); got.rows != c.rows || got.bytes != 4*c.rows {
+		if got := p.of(full); got.Rows != c.rows || got.Bytes != 4*c.rows {
 			t.Errorf("after %s a transaction may use %+v, not %d rows", c.name, got, c.rows)
 		}
 	}
-	if got := (&pace{share: leastShare}).of(budget{3, 3, 3}); got != (budget{1, 1, 1}) {
+	if got := (&pace{share: leastShare}).of(txn.Budget{Rows: 3, Bytes: 3, Work: 3}); got != (txn.Budget{Rows: 1, Bytes: 1, Work: 1}) {
 		t.Errorf("of a budget of 3 rows %+v are left: a transaction must get on", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -79,12 +80,12 @@ func TestPanicsInLoops(t *testing.T) {
 	}
 	aside := r.e.Stats().PutAside
 	r.clock.move(0, 61*time.Minute, 0)
-	signal(r.e.rules.windowOpened)
+	loop.Wake(r.e.rules.windowOpened)
 	r.within(patience, "the neighbour was not closed", func() bool { return r.enforced(held["a"]) == "w ran" })
 	r.within(patience, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
 	s.on.Store(false)
 	r.clock.move(0, 2*windowsAside, 0)
-	signal(r.e.rules.windowOpened)
+	loop.Wake(r.e.rules.windowOpened)
 	r.within(patience, "the window was not closed", func() bool { return strings.HasSuffix(r.enforced(held["startling"]), " ran") })
 	r.asideOver(store.AsideMatching, ids[0])
 	r.e.rules.wakeMatching()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -135,7 +136,7 @@ func (e *Engine) announceResume(t *transaction) {
 // It also looks when watchPending says so, every 15 s, for the database's clock may have been set, and a server that
 // has ended a pause may have died before it put anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(idleAtMost)); e.putBackResumed(ctx) {
+	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(loop.IdleAtMost)); e.putBackResumed(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}

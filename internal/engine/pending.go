@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -15,8 +16,6 @@ import (
 const (
 	// pendingEvery is the time between two looks, unless a sixth of a lease is shorter.
 	pendingEvery = 5 * time.Second
-	// idleAtMost bounds the wait of a loop that is told when there is something to do.
-	idleAtMost = time.Hour
 	// pausesRounds and linesRounds are how many looks go by until paused actions, and the lines of keys, are looked through.
 	pausesRounds = 3
 	linesRounds  = 2
@@ -41,7 +40,7 @@ func (e *Engine) watchPending(ctx context.Context) {
 			e.opts.Log.Warn("looking for what is to be done failed: each loop looks for itself", telemetry.Err, err)
 		}
 		e.wakeLoops(&f, round)
-		if !sleep(ctx, e.jittered(min(pendingEvery, e.opts.Lease/6)), nil) {
+		if !loop.Sleep(ctx, e.jittered(min(pendingEvery, e.opts.Lease/6)), nil) {
 			return
 		}
 	}
@@ -65,10 +64,10 @@ func (e *Engine) wakeLoops(f *found, round int) {
 		e.rules.wakeMatching()
 	}
 	if f.unknown || f.Meetings {
-		signal(e.meetings)
+		loop.Wake(e.meetings)
 	}
 	if soon(f.Window) {
-		signal(e.rules.windowOpened)
+		loop.Wake(e.rules.windowOpened)
 	}
 	if soon(f.Schedule) {
 		e.schedules.changed()
@@ -77,7 +76,7 @@ func (e *Engine) wakeLoops(f *found, round int) {
 		e.dueAt(time.Now().Add(f.Wake.Sub(f.Now)))
 	}
 	if !e.rules.knownAt(f) {
-		signal(e.rules.reread)
+		loop.Wake(e.rules.reread)
 	}
 	select {
 	case <-e.found: // takes an older result out: sweepSessions is still busy with one before it
@@ -85,7 +84,7 @@ func (e *Engine) wakeLoops(f *found, round int) {
 	}
 	e.found <- *f
 	if round%linesRounds == 0 {
-		signal(e.lines)
+		loop.Wake(e.lines)
 	}
 	if round%pausesRounds == 0 {
 		// A millisecond after dueAt of above. At the same instant the sweep and watchPauses would each hand a request to the committer, in an

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -26,13 +28,6 @@ import (
 //	 4. a workflow whose advanceOp fails all the same is ended as failed by a stuckOp, which says why
 //	 5. what cannot even be ended is put aside, and tried again later and later
 
-// budget is what one transaction may do beyond its requests.
-type budget struct {
-	rows  int // executions that are created, admitted or ended
-	bytes int // of what they are handed
-	work  int // operations of users' expressions (definition.Work)
-}
-
 // A transaction creates, admits and ends so many executions beyond those of its requests, which takes 10 to 30 ms, with about
 // so many bytes of input.
 const (
@@ -46,13 +41,13 @@ const (
 )
 
 // budgetOf is what the transaction of some requests may do beyond them, now.
-func (e *Engine) budgetOf(ops []op) budget {
+func (e *Engine) budgetOf(ops []op) txn.Budget {
 	b := e.pace.of(e.budget)
 	if len(ops) > 0 && !areFollowUps(ops) {
-		b.rows = min(b.rows, callersRows)
+		b.Rows = min(b.Rows, callersRows)
 		for _, o := range ops {
 			if !namesNoExecution(o) {
-				b.rows = min(b.rows+1, e.budget.rows)
+				b.Rows = min(b.Rows+1, e.budget.Rows)
 			}
 		}
 	}
@@ -61,12 +56,6 @@ func (e *Engine) budgetOf(ops []op) budget {
 
 // areFollowUps reports whether a batch is of follow-ups: no batch has both.
 func areFollowUps(ops []op) bool { return len(ops) > 0 && ops[0].class() == classFollowUp }
-
-func (b *budget) spend(rows, bytes int) { b.rows, b.bytes = b.rows-rows, b.bytes-bytes }
-
-func (b *budget) compute(operations int) { b.work -= operations }
-
-func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 || b.work <= 0 }
 
 // goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
 const goOnLeast = 5 * time.Second
@@ -214,7 +203,7 @@ func (o *advanceOp) size() int                                  { return 0 }
 func (o *advanceOp) class() class                               { return classFollowUp }
 func (o *advanceOp) executions() []flow.ID                      { return []flow.ID{o.id} }
 func (o *advanceOp) done(err error) {
-	if err != nil && willFailAgain(err) {
+	if err != nil && fault.Lasting(err) {
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: err})
 	}
 }
@@ -240,7 +229,7 @@ func (o *lineOp) executions() []flow.ID { return nil }
 func (o *lineOp) want(t *transaction) {
 	t.keys.of(o.key).lineDue = true
 	if o.mode == headOfLine {
-		t.budget.rows = 1
+		t.budget.Rows = 1
 	}
 }
 
@@ -263,7 +252,7 @@ func (o *lineOp) decide(ctx context.Context, t *transaction) error {
 
 func (o *lineOp) done(err error) {
 	switch {
-	case err == nil || !willFailAgain(err):
+	case err == nil || !fault.Lasting(err):
 	case o.mode < withoutHead:
 		o.e.followUp(&lineOp{e: o.e, key: o.key, mode: o.mode + 1})
 	default:
@@ -310,7 +299,7 @@ func (o *stuckOp) done(err error) {
 	switch {
 	case err == nil:
 		log.Error("the next step of a workflow was refused: the workflow is ended or put aside", telemetry.Err, o.why)
-	case !willFailAgain(err):
+	case !fault.Lasting(err):
 	case !o.aside:
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: errors.Join(o.why, err), aside: true})
 	default:
@@ -318,10 +307,6 @@ func (o *stuckOp) done(err error) {
 		log.Error("a workflow can neither go on nor be put aside; it will be tried again", telemetry.Err, err)
 	}
 }
-
-// willFailAgain reports whether the rules or the store refuse what a transaction was to write, so that the same fails again. It is
-// batchAtFault without conflicts, which another try may not meet.
-func willFailAgain(err error) bool { return batchAtFault(err) && !errors.Is(err, store.ErrConflict) }
 
 // putAside leaves an execution alone for a while, because a decision about it was refused.
 func (t *transaction) putAside(d *flow.Draft, why error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -41,7 +42,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 		return
 	}
 	p := newPurger(e, e.opts.Retention)
-	e.repeat(ctx, "removing old executions", purgePause(e.opts.Retention), nil, p.next)
+	loop.Repeat(ctx, e.opts.Log, "removing old executions", purgePause(e.opts.Retention), nil, p.next)
 }
 
 // purgePause is the pause between two walks of a retention.
@@ -108,7 +109,7 @@ func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 	}
 	began := time.Now()
 	err := p.removeRows(ctx, ids)
-	if err != nil && batchAtFault(err) {
+	if err != nil && fault.OfBatch(err) {
 		return p.removeEach(ctx, ids, err)
 	}
 	switch p.took = time.Since(began); {
@@ -145,7 +146,7 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 		if err == nil {
 			continue
 		}
-		if !batchAtFault(err) || ctx.Err() != nil {
+		if !fault.OfBatch(err) || ctx.Err() != nil {
 			return err
 		}
 		p.e.passOver(id, "an old execution cannot be removed: it stays", err)

@@ -48,7 +48,7 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	for i, o := range all {
 		switch {
 		case o.err == nil:
-		case !batchAtFault(o.err), errors.Is(o.err, store.ErrConflict):
+		case !fault.OfBatch(o.err), errors.Is(o.err, store.ErrConflict):
 			// It may be recorded yet, or the next time.
 			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
 		default:
@@ -154,7 +154,7 @@ func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 		}
 		return nil
 	})
-	if err != nil && willFailAgain(err) {
+	if err != nil && fault.Lasting(err) {
 		e.opts.Log.Error("an attempt whose report cannot be stored cannot be taken back", telemetry.Execution, id, telemetry.Err, err)
 		return nil
 	}

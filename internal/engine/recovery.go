@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -113,7 +115,7 @@ func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 		return false
 	}
 	e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
-	return !batchAtFault(err)
+	return !fault.OfBatch(err)
 }
 
 // recoverExpired recovers the executions of sessions whose leases have run out.
@@ -123,7 +125,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		if !more || err != nil {
 			return err
 		}
-		if !sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
+		if !loop.Sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
 			return ctx.Err()
 		}
 	}
@@ -156,7 +158,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 			e.lostSessions.note(s, len(taken), time.Now())
 		}
 		switch {
-		case err != nil && willFailAgain(err): // the session's own row, or its end
+		case err != nil && fault.Lasting(err): // the session's own row, or its end
 			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)
 			e.unrecovered.Add(1)
 		case err != nil:
@@ -239,12 +241,12 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 // refused.
 func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 	err := e.recoverLateTogether(ctx, ids)
-	if err == nil || !willFailAgain(err) {
+	if err == nil || !fault.Lasting(err) {
 		return err
 	}
 	for _, id := range ids {
 		err := e.recoverLateTogether(ctx, []flow.ID{id})
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			e.passOver(id, "a hand-off that never arrived cannot be taken back; it will be tried again", err)
 		} else if err != nil {
 			return err
@@ -284,7 +286,7 @@ func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide fun
 	for after := (flow.ID{}); ; {
 		unreadable := e.opts.Store.Unreadable()
 		ids, err := e.recoverPage(ctx, session, after, left+unreadable == 0, decide)
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			var n int
 			ids, n, err = e.recoverEach(ctx, session, after, decide)
 			left += n
@@ -293,7 +295,7 @@ func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide fun
 			return left + unreadable, err
 		}
 		after = ids[len(ids)-1]
-		if !sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
+		if !loop.Sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
 			return left, ctx.Err()
 		}
 	}
@@ -340,7 +342,7 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide
 			}
 			return nil
 		})
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			e.passOver(id, "what a lost session held cannot be taken back; it will be tried again", err)
 			left++
 		} else if err != nil {

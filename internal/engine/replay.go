@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -129,7 +130,7 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 	var windows pastWindows
 	p.More, err = e.walkPast(ctx, r, since, spent, func(s *flow.Signal) error {
 		x, err := e.evaluateAlone(ctx, r, s, spent)
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			p.Signals++
 			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
 			return nil
@@ -170,7 +171,7 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 		return nil, nil
 	}
 	if s.Damage != "" {
-		return nil, damaged(s.Damage)
+		return nil, fault.Damaged(s.Damage)
 	}
 	w := definition.WorkWithin(definition.SharedWork)
 	defer func() { spent.Done += w.Done }()
@@ -234,8 +235,8 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *Past) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*enforcing{}
-	for left := (budget{replayAtOnce, e.budget.bytes, e.budget.work}); n < len(all) && !left.spent(); n++ {
-		left.spend(1, 0)
+	for left := e.budget.WithRows(replayAtOnce); n < len(all) && !left.Spent(); n++ {
+		left.Spend(1, 0)
 		s, err := e.opts.Store.Signal(ctx, all[n].ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // retention has removed it meanwhile
@@ -252,7 +253,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			continue
 		}
 		x, err := e.evaluate(ctx, r, &s, &definition.Work{})
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
 			continue
 		}
@@ -260,7 +261,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			return 0, err
 		}
 		if x != nil {
-			left.spend(0, x.size()+len(s.Data))
+			left.Spend(0, x.size()+len(s.Data))
 			signals, xs[s.Number] = append(signals, s), []*enforcing{x}
 		}
 	}
@@ -285,7 +286,7 @@ func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[
 	x := xs[signals[0].Number][0]
 	switch {
 	case err == nil:
-	case !willFailAgain(err):
+	case !fault.Lasting(err):
 		return err
 	case len(signals) > 1:
 		for i := range signals {

@@ -72,7 +72,7 @@ type enforceRetry struct {
 // evaluateRetry is evaluate for a rule that has started nothing for the signal. A rule that makes nothing of it now is an *Invalid.
 func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
 	if s.Damage != "" {
-		return nil, damaged(s.Damage)
+		return nil, fault.Damaged(s.Damage)
 	}
 	why, err := automation.Explain(r, s)
 	if err != nil {

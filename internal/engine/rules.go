@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -51,10 +52,10 @@ type rules struct {
 	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
 	storms storms
-	costly costly                          // rules
-	line   line[flow.ID, string]           // signals, with the rule that was asked last
-	looked cursor[store.SignalPlace]       // of the new signals
-	closes line[store.WindowKey, struct{}] // windows of costly rules
+	costly loop.Costly                          // rules
+	line   loop.Line[flow.ID, string]           // signals, with the rule that was asked last
+	looked loop.Cursor[store.SignalPlace]       // of the new signals
+	closes loop.Line[store.WindowKey, struct{}] // windows of costly rules
 	chains chains
 }
 
@@ -63,7 +64,7 @@ func newRules() *rules {
 }
 
 // wakeMatching wakes the loop that asks the rules about new signals.
-func (r *rules) wakeMatching() { signal(r.wake) }
+func (r *rules) wakeMatching() { loop.Wake(r.wake) }
 
 // rulesInForce are the rules as they were at most latestFor ago.
 func (e *Engine) rulesInForce(ctx context.Context) (*automation.Set, error) {
@@ -173,7 +174,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 	unread := map[string]bool{}
 	for _, k := range all {
 		d, err := e.ruleDocument(ctx, k.Name, k.Version)
-		if err != nil && !batchAtFault(err) {
+		if err != nil && !fault.OfBatch(err) {
 			return nil, err
 		}
 		switch {

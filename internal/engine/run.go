@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -20,8 +22,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	var wg sync.WaitGroup
-	for _, loop := range e.Loops() {
-		wg.Go(func() { loop(ctx) })
+	for _, run := range e.Loops() {
+		wg.Go(func() { run(ctx) })
 	}
 	wg.Wait()
 	return nil
@@ -31,11 +33,11 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) startWhenStoreAnswers(ctx context.Context) error {
 	for {
 		err := e.Start(ctx)
-		if err == nil || batchAtFault(err) {
+		if err == nil || fault.OfBatch(err) {
 			return err
 		}
 		e.opts.Log.Warn("the engine waits for its store", telemetry.Err, err)
-		if !sleep(ctx, e.jittered(beginAgain), nil) {
+		if !loop.Sleep(ctx, e.jittered(beginAgain), nil) {
 			return ctx.Err()
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -37,8 +38,8 @@ type schedules struct {
 	all  map[string]*definition.Definition // "name@version"
 	wake chan struct{}                     // capacity 1: a schedule may be due earlier than was known
 
-	costly costly                // versions of schedules
-	line   line[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
+	costly loop.Costly                // versions of schedules
+	line   loop.Line[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
 }
 
 func newSchedules() *schedules {
@@ -46,7 +47,7 @@ func newSchedules() *schedules {
 }
 
 // changed lets the loop look again.
-func (s *schedules) changed() { signal(s.wake) }
+func (s *schedules) changed() { loop.Wake(s.wake) }
 
 // schedule loads a version of a schedule's document; 0 is the latest.
 func (e *Engine) schedule(ctx context.Context, name string, version int) (*definition.Definition, error) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -103,7 +105,7 @@ func (c *sessionCache) order(id flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.known[id]; s != nil {
-		signal(s.orders)
+		loop.Wake(s.orders)
 	}
 }
 
@@ -112,7 +114,7 @@ func (c *sessionCache) orderAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.known {
-		signal(s.orders)
+		loop.Wake(s.orders)
 	}
 }
 
@@ -340,7 +342,7 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 		}
 	}
 	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
-		if batchAtFault(err) {
+		if fault.OfBatch(err) {
 			return fmt.Errorf("%w: %w: store logs: %w", handoff.ErrUnavailable, handoff.ErrBadCall, err)
 		}
 		return sessionError(fmt.Errorf("store logs: %w", err))

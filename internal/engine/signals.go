@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -24,7 +26,7 @@ const triggersAtOnce = 500
 func (e *Engine) sweepSignals(ctx context.Context) {
 	var keep time.Duration
 	var rest *tidying
-	e.repeat(ctx, "removing old signals", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "removing old signals", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
 		if shortest := e.shortestKeep(); rest == nil || shortest != keep {
 			keep, rest = shortest, newTidying(purgePause(shortest), min(tidyAtMost, shortest/purgePart))
 		}
@@ -110,7 +112,7 @@ func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(tr
 		n, err := e.dropOf(ctx, trigger, before(trigger))
 		dropped += n
 		switch {
-		case err != nil && willFailAgain(err): // the signals of the other triggers go
+		case err != nil && fault.Lasting(err): // the signals of the other triggers go
 			e.counters.skipped.Add(1)
 			e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", trigger, telemetry.Err, err)
 			continue
@@ -120,7 +122,7 @@ func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(tr
 			continue
 		}
 		more = append(more, trigger)
-		if !sleep(ctx, signalsRest, nil) {
+		if !loop.Sleep(ctx, signalsRest, nil) {
 			return dropped, nil, ctx.Err()
 		}
 	}

@@ -100,7 +100,7 @@ func (s *step) decide(ctx context.Context) (err error) {
 	}
 	kids := s.maker()
 	facts.Prepare = func(c *orchestration.Child) int { return s.prepare(ctx, &kids, c) }
-	rows, bytes, work := s.t.budget.rows, s.t.budget.bytes, s.t.budget.work
+	rows, bytes, work := s.t.budget.Rows, s.t.budget.Bytes, s.t.budget.Work
 	for {
 		next := s.p.tracker.Next()
 		if next.Empty() {
@@ -279,8 +279,8 @@ func (s *step) carryOut(ctx context.Context) error {
 			return err
 		}
 	}
-	s.t.budget.spend(len(s.plan.Children), s.payloadBytes())
-	s.t.budget.compute(s.plan.Work)
+	s.t.budget.Spend(len(s.plan.Children), s.payloadBytes())
+	s.t.budget.Compute(s.plan.Work)
 	if s.plan.Work > s.t.costliest.work {
 		s.t.costliest = costliest{s.def.Name, s.plan.Work}
 	}
@@ -350,7 +350,7 @@ func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool, all *b
 func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, unheld bool, code, reason string) (all bool, err error) {
 	reason = flow.Clipped(reason, handedDownLimit)
 	for {
-		most := min(endsAtOnce, t.budget.rows)
+		most := min(endsAtOnce, t.budget.Rows)
 		if most <= 0 {
 			return false, nil
 		}
@@ -361,7 +361,7 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		if err := t.load(ctx, ids); err != nil {
 			return false, err
 		}
-		t.budget.spend(len(ids), 0)
+		t.budget.Spend(len(ids), 0)
 		ended := 0
 		for _, id := range ids {
 			d := t.draft(id)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -50,7 +52,7 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", telemetry.Err, err)
 		}
-		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, idleAtMost))) {
+		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, loop.IdleAtMost))) {
 			return
 		}
 	}
@@ -90,7 +92,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			if err != nil {
 				return 0, fmt.Errorf("find due executions: %w", err)
 			}
-			next := idleAtMost
+			next := loop.IdleAtMost
 			switch {
 			case len(xs) == dueBatch:
 				next = 0
@@ -99,7 +101,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			}
 			return next, t.decideAllDue(ctx, t.adopt(xs))
 		})
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			return e.decideDueEach(ctx)
 		}
 		if err != nil {
@@ -131,7 +133,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 			}
 			return nil
 		})
-		if err != nil && willFailAgain(err) {
+		if err != nil && fault.Lasting(err) {
 			err = e.setAside(ctx, id, err)
 		}
 		if err != nil {
@@ -149,7 +151,7 @@ func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
 		}
 		return nil
 	})
-	if err != nil && willFailAgain(err) {
+	if err != nil && fault.Lasting(err) {
 		e.passOver(id, "an execution can neither be decided about nor be put aside", err)
 		return nil
 	}
@@ -232,26 +234,12 @@ func passedBefore(d *flow.Draft, at time.Time) bool {
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
 func (e *Engine) sweepBlobs(ctx context.Context) {
 	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
-	if !ok || !sleep(ctx, e.jittered(purgeEvery), nil) {
+	if !ok || !loop.Sleep(ctx, e.jittered(purgeEvery), nil) {
 		return
 	}
-	e.repeat(ctx, "sweeping blobs", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "sweeping blobs", purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
 		return e.jittered(purgeEvery), sweeper.Sweep(ctx)
 	})
-}
-
-// sleep waits for d, or until wake says that there is something to do (nil: nothing does). It returns false if ctx has ended before.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-wake:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // now asks the database's clock.

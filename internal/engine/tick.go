@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -40,9 +41,9 @@ type tickClock struct {
 // twice is the key of its tick. The server that changes a schedule looks at once, the others when watchPending tells them.
 func (e *Engine) sweepSchedules(ctx context.Context) {
 	var clock tickClock
-	e.repeat(ctx, "firing schedules", schedulesAgain, e.schedules.wake, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "firing schedules", schedulesAgain, e.schedules.wake, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.fireDue(ctx, &clock)
-		return min(max(pause, time.Millisecond), idleAtMost), err
+		return min(max(pause, time.Millisecond), loop.IdleAtMost), err
 	})
 }
 
@@ -51,22 +52,22 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, error) {
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
-		if err != nil || next.IsZero() && e.schedules.line.len() == 0 {
-			return idleAtMost, err
+		if err != nil || next.IsZero() && e.schedules.line.Len() == 0 {
+			return loop.IdleAtMost, err
 		}
-		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) && e.schedules.line.len() == 0 {
+		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) && e.schedules.line.Len() == 0 {
 			return next.Sub(about), nil
 		}
 		now, err := e.now(ctx)
 		if err != nil {
-			return idleAtMost, err
+			return loop.IdleAtMost, err
 		}
 		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
-		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce+e.schedules.line.len())
+		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce+e.schedules.line.Len())
 		if err != nil {
-			return idleAtMost, err
+			return loop.IdleAtMost, err
 		}
-		fresh := slices.DeleteFunc(slices.Clone(due), func(k store.Schedule) bool { return e.schedules.line.has(k.Name) })
+		fresh := slices.DeleteFunc(slices.Clone(due), func(k store.Schedule) bool { return e.schedules.line.Has(k.Name) })
 		all, err := e.fireParts(ctx, fresh, now)
 		turned := false
 		if err == nil {
@@ -82,17 +83,17 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 // servers leave a schedule of which ticks are left alone for restAgain; after that, as after the end of this server, they count anew how
 // many ticks it catches up with.
 func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
-	name, f, waits := e.schedules.line.take()
+	name, f, waits := e.schedules.line.Take()
 	if !waits {
 		return false, nil
 	}
 	f, err := e.planTurn(ctx, name, f, now)
 	if err != nil || f == nil {
-		e.schedules.line.drop(name)
+		e.schedules.line.Drop(name)
 		return true, err
 	}
 	if _, err := e.fire(ctx, []*firing{f}); err != nil {
-		e.schedules.line.drop(name)
+		e.schedules.line.Drop(name)
 		return true, err
 	}
 	e.schedules.goOn(f)
@@ -103,9 +104,9 @@ func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
 // that its schedule is put off to.
 func (s *schedules) goOn(f *firing) {
 	if f.done && f.bad == nil && len(f.rest) > 0 {
-		s.line.turned(f.was.Name, f)
+		s.line.Turned(f.was.Name, f)
 	} else {
-		s.line.drop(f.was.Name)
+		s.line.Drop(f.was.Name)
 	}
 }
 
@@ -156,17 +157,17 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 		return false, err
 	}
 	all := make([]*firing, 0, len(due))
-	for i, left := 0, (budget{startsAtOnce, e.budget.bytes, e.budget.work}); i < len(due) && !left.spent(); i++ {
+	for i, left := 0, e.budget.WithRows(startsAtOnce); i < len(due) && !left.Spent(); i++ {
 		f, err := e.plan(ctx, due[i], documents[due[i].Name], now, false)
 		if errors.Is(err, errCostly) {
-			e.schedules.line.add(due[i].Name, nil)
+			e.schedules.line.Add(due[i].Name, nil)
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		left.spend(len(f.starts), f.bytes())
-		left.compute(f.work)
+		left.Spend(len(f.starts), f.bytes())
+		left.Compute(f.work)
 		all = append(all, f)
 	}
 	if len(all) == 0 {
@@ -224,7 +225,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		n.mark(all)
 		e.noteFired(&n)
 		return n.schedules, nil
-	case !willFailAgain(err):
+	case !fault.Lasting(err):
 		return 0, err
 	case len(all) == 1 && all[0].bad == nil:
 		all[0].bad = err
@@ -236,7 +237,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	var failed []error
 	for _, f := range all {
 		n, err := e.fire(ctx, []*firing{f})
-		if err != nil && !willFailAgain(err) {
+		if err != nil && !fault.Lasting(err) {
 			return decided, err
 		}
 		decided, failed = decided+n, append(failed, err)

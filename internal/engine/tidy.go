@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/engine/loop"
 )
 
 // tidyAtMost bounds the pause of a loop that removes rows which have expired or are not referred to any more.
@@ -27,10 +29,10 @@ func (p *tidying) next(removed bool) time.Duration {
 // comes after a pause.
 func (e *Engine) tidy(ctx context.Context, what string, drop func(context.Context) (int, error)) {
 	rest := newTidying(purgeEvery, tidyAtMost)
-	if !sleep(ctx, e.jittered(rest.least), nil) {
+	if !loop.Sleep(ctx, e.jittered(rest.least), nil) {
 		return
 	}
-	e.repeat(ctx, what, purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, what, purgeEvery, nil, func(ctx context.Context) (time.Duration, error) {
 		dropped, err := drop(ctx)
 		return e.jittered(rest.next(dropped > 0 || err != nil)), err
 	})

@@ -47,7 +47,7 @@ type transaction struct {
 	parts     txn.Parts
 	costliest costliest
 
-	budget    budget
+	budget    txn.Budget
 	deferred  func(*flow.Draft) bool // by the write that is under way: see flushExcept
 	postpones bool                   // what follows from the requests is left to later transactions
 	requested requestedWork          // what the requests themselves ask for, where what follows is postponed

@@ -35,19 +35,19 @@ func TestCostlyWaitsTakeTurns(t *testing.T) {
 		for i := range n {
 			r.say("paid", "a", fmt.Sprintf(`{"n":%d}`, n-1-i))
 		}
-		r.within(patience, "nothing takes turns", func() bool { return r.e.meets.line.taken() > 0 })
+		r.within(patience, "nothing takes turns", func() bool { return r.e.meets.line.Taken() > 0 })
 		for _, subject := range []string{"a", "b"} {
 			id := r.waiting(fmt.Sprintf(`{"signal":"paid","subject":%q,"if":"signal.data.n == 1000"}`, subject))
 			r.say("paid", subject, `{"n":1000}`)
-			before := r.e.meets.line.taken()
+			before := r.e.meets.line.Taken()
 			if r.took(id) != 1000 {
 				r.Error("it took another signal")
 			}
-			if turns := r.e.meets.line.taken() - before; turns > fewTurns {
+			if turns := r.e.meets.line.Taken() - before; turns > fewTurns {
 				r.Errorf("a wait about %q met its signal after %d turns of others", subject, turns)
 			}
 		}
-		if r.e.meets.line.len() == 0 {
+		if r.e.meets.line.Len() == 0 {
 			r.Fatal("the costly waits were done before the others came: they need more work")
 		}
 		for _, id := range bad[:3] {
@@ -80,18 +80,18 @@ func TestCostlyRulesTakeTurns(t *testing.T) {
 		for range 4 {
 			bad = append(bad, r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{}`)}).Signal)
 		}
-		r.within(patience, "nothing takes turns", func() bool { return r.e.rules.line.taken() > 0 })
+		r.within(patience, "nothing takes turns", func() bool { return r.e.rules.line.Taken() > 0 })
 		for _, trigger := range []string{"t", "u"} {
-			before := r.e.rules.line.taken()
+			before := r.e.rules.line.Taken()
 			id := r.emit(Emission{Trigger: trigger, Data: json.RawMessage(`{}`)}).Signal
 			r.within(patience, "the rule did not fire", func() bool {
 				return strings.Contains(r.enforced(id), "same ran") || strings.Contains(r.enforced(id), "z ran")
 			})
-			if turns := r.e.rules.line.taken() - before; turns > fewTurns {
+			if turns := r.e.rules.line.Taken() - before; turns > fewTurns {
 				r.Errorf("a rule on %s fired after %d turns of others", trigger, turns)
 			}
 		}
-		if r.e.rules.line.len() == 0 {
+		if r.e.rules.line.Len() == 0 {
 			r.Fatal("the costly rules were done before the others came: they need more work")
 		}
 		r.within(time.Minute, "the costly rules did not fire", func() bool { return r.signal(bad[0]).State == flow.SignalMatched })
@@ -120,13 +120,13 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 	r.clock.move(0, time.Hour+time.Second, 0)
 	r.e.schedules.changed()
 	r.within(patience, "the schedule did not tick", func() bool { return len(r.ticks("z")) > 0 })
-	if turns := r.e.schedules.line.taken(); turns > fewTurns {
+	if turns := r.e.schedules.line.Taken(); turns > fewTurns {
 		t.Errorf("it ticked after %d turns of others", turns)
 	}
 	for i := range 30 {
 		r.within(time.Minute, "a costly schedule did not tick", func() bool { return len(r.ticks(fmt.Sprintf("a%d", i))) > 0 })
 	}
-	if turns := r.e.schedules.line.taken(); turns < 30 {
+	if turns := r.e.schedules.line.Taken(); turns < 30 {
 		t.Errorf("%d schedules took turns, want all 30", turns)
 	}
 }
@@ -146,23 +146,16 @@ func TestCostlyWindowsTakeTurns(t *testing.T) {
 		for i := range 30 {
 			bad = append(bad, pair("t", fmt.Sprint(i)))
 		}
-		before := r.e.rules.closes.taken()
+		before := r.e.rules.closes.Taken()
 		good := pair("u", "a")
 		r.within(patience, "the window did not close", func() bool {
 			return strings.Contains(r.enforced(good), "z ran") || strings.Contains(r.enforced(good), "z folded")
 		})
-		if turns := r.e.rules.closes.taken() - before; turns > fewTurns {
+		if turns := r.e.rules.closes.Taken() - before; turns > fewTurns {
 			r.Errorf("it closed after %d turns of others", turns)
 		}
 		for _, id := range bad {
 			r.within(time.Minute, "a costly window did not close", func() bool { return !strings.Contains(r.enforced(id), "held") })
 		}
 	})
-}
-
-// taken is how many turns were taken.
-func (l *line[K, T]) taken() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turns
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -86,7 +87,7 @@ func (b *watchers) wakeAll() {
 // signalAll is wakeAll for a caller that holds b.mu.
 func (b *watchers) signalAll() {
 	for c := range b.all {
-		signal(c)
+		loop.Wake(c)
 	}
 }
 
@@ -149,15 +150,7 @@ func (b *watchers) logged(chunks []flow.LogChunk) {
 func (b *watchers) wake(id flow.ID, ended bool) {
 	for w := range b.one[id] {
 		if ended || !w.end {
-			signal(w.changed)
+			loop.Wake(w.changed)
 		}
-	}
-}
-
-// signal puts a value into a channel of capacity 1, unless there is one already.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -56,7 +57,7 @@ func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definit
 // tellWindows wakes what closes windows where one may close earlier than was known.
 func (e *Engine) tellWindows(t *transaction) {
 	if t.effects.windowOpened {
-		signal(e.rules.windowOpened)
+		loop.Wake(e.rules.windowOpened)
 	}
 }
 
@@ -78,9 +79,9 @@ func (t *transaction) writeWindows(context.Context) error {
 // closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
 // looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
 func (e *Engine) closeWindows(ctx context.Context) {
-	e.repeat(ctx, "closing the windows of rules", windowsAgain, e.rules.windowOpened, func(ctx context.Context) (time.Duration, error) {
+	loop.Repeat(ctx, e.opts.Log, "closing the windows of rules", windowsAgain, e.rules.windowOpened, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.closeDue(ctx)
-		return min(max(pause, time.Millisecond), idleAtMost), err
+		return min(max(pause, time.Millisecond), loop.IdleAtMost), err
 	})
 }
 
@@ -89,41 +90,41 @@ func (e *Engine) closeWindows(ctx context.Context) {
 func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	_, next, err := e.opts.Store.DueWindows(ctx, time.Time{}, 1)
 	if err != nil || next.IsZero() {
-		return idleAtMost, err
+		return loop.IdleAtMost, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {
-		return idleAtMost, err
+		return loop.IdleAtMost, err
 	}
 	if next.After(now) {
 		return next.Sub(now), nil
 	}
 	// Windows that wait for their turns stay due, and are the first ones.
-	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce+e.rules.closes.len())
+	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce+e.rules.closes.Len())
 	if err != nil {
-		return idleAtMost, err
+		return loop.IdleAtMost, err
 	}
 	pause := windowsRaced
 	left := e.budget
 	for _, w := range due {
-		if e.rules.closes.has(w.WindowKey) {
+		if e.rules.closes.Has(w.WindowKey) {
 			continue
 		}
-		if left.spent() {
+		if left.Spent() {
 			pause = 0
 			break
 		}
-		left.compute(definition.QuickWork + int(w.Bytes)/decodedPerOperation)
+		left.Compute(definition.QuickWork + int(w.Bytes)/decodedPerOperation)
 		closed, err := e.closeOrLeave(ctx, w, false)
 		if err != nil {
-			return idleAtMost, err
+			return loop.IdleAtMost, err
 		}
 		if closed {
 			pause = 0
 		}
 	}
-	if key, _, waits := e.rules.closes.take(); waits {
-		e.rules.closes.drop(key)
+	if key, _, waits := e.rules.closes.Take(); waits {
+		e.rules.closes.Drop(key)
 		pause = 0
 		if n := slices.IndexFunc(due, func(w store.Window) bool { return w.WindowKey == key }); n >= 0 { // else another server has closed it
 			_, err = e.closeOrLeave(ctx, due[n], true)
@@ -141,12 +142,12 @@ func (e *Engine) closeOrLeave(ctx context.Context, w store.Window, turn bool) (c
 	closed, err = e.closeWindow(ctx, w, turn)
 	switch {
 	case errors.Is(err, errCostly):
-		e.rules.closes.add(w.WindowKey, struct{}{})
+		e.rules.closes.Add(w.WindowKey, struct{}{})
 		return false, nil
 	case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
 		err = e.leaveWindow(ctx, w, err)
-	case err != nil && willFailAgain(err):
-		if closed, err = e.failWindow(ctx, w, err); err != nil && willFailAgain(err) {
+	case err != nil && fault.Lasting(err):
+		if closed, err = e.failWindow(ctx, w, err); err != nil && fault.Lasting(err) {
 			err = e.leaveWindow(ctx, w, err)
 		}
 	}
@@ -187,7 +188,7 @@ func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) err
 	case err == nil:
 		e.counters.aside.Add(1)
 		log.Error("a window was put aside: neither its closing nor its failure is taken", "pause", windowsAside, telemetry.Err, why)
-	case willFailAgain(err):
+	case fault.Lasting(err):
 		e.counters.skipped.Add(1)
 		log.Error("a window can neither be closed nor be put aside; it will be tried again", telemetry.Err, err)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -51,14 +52,14 @@ func TestWindowOfALaterVersion(t *testing.T) {
 	s.rewrite(r, "rule:d")
 	aside := r.e.Stats().PutAside
 	r.clock.move(0, 61*time.Minute, 0)
-	signal(r.e.rules.windowOpened)
+	loop.Wake(r.e.rules.windowOpened)
 	r.within(patience, "the window was not put aside", func() bool { return r.e.Stats().PutAside > aside })
 	if got := r.enforced(id); got != "d held" {
 		r.Error(got)
 	}
 	s.rewrite(r, "")
 	r.clock.move(0, 2*windowsAside, 0)
-	signal(r.e.rules.windowOpened)
+	loop.Wake(r.e.rules.windowOpened)
 	r.within(patience, "the window was not closed", func() bool { return r.enforced(id) == "d ran" })
 }
 
@@ -99,7 +100,7 @@ func TestEmptyWindow(t *testing.T) {
 			}); err != nil {
 				r.Fatal(err)
 			}
-			signal(r.e.rules.windowOpened)
+			loop.Wake(r.e.rules.windowOpened)
 			r.within(patience, "the window is still there", func() bool {
 				_, err := r.store.Window(r.ctx, key)
 				return errors.Is(err, store.ErrNotFound)
@@ -124,7 +125,7 @@ func TestWindowsOfDamagedSignals(t *testing.T) {
 	r.clock.move(0, 61*time.Minute, 0)
 	for i, want := range []string{"b ran, d ran", "b failed action, d failed action", "b ran, d ran"} {
 		r.within(patience, "a signal is still held", func() bool {
-			signal(r.e.rules.windowOpened)
+			loop.Wake(r.e.rules.windowOpened)
 			return done(ids[i])()
 		})
 		if got := r.enforced(ids[i]); got != want {
@@ -148,7 +149,7 @@ func TestStormOfWindows(t *testing.T) {
 	r.clock.move(0, 61*time.Minute, 0)
 	counts := map[string]int{}
 	r.within(patience, "a signal is still held", func() bool {
-		signal(r.e.rules.windowOpened)
+		loop.Wake(r.e.rules.windowOpened)
 		clear(counts)
 		for _, id := range ids {
 			counts[r.enforced(id)]++

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"fmt"
@@ -17,23 +17,25 @@ import (
 //
 // Lines are hints: the rows say what is to be done, and another process that takes over finds out anew what is costly.
 
-// costly remembers documents by name and version, or waits by execution, that a first look was not enough for. Losing it costs another
+// Costly remembers documents by name and version, or waits by execution, that a first look was not enough for. Losing it costs another
 // first look at each.
-type costly struct {
+type Costly struct {
 	mu  sync.Mutex
 	all map[string]bool
 }
 
-// costlyKey is the name of a version of a document.
-func costlyKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
+// Key is the name of a version of a document.
+func Key(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
 
-func (c *costly) has(key string) bool {
+// Has reports whether a document or wait is costly.
+func (c *Costly) Has(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[key]
 }
 
-func (c *costly) add(key string) {
+// Add remembers that a document or wait is costly.
+func (c *Costly) Add(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil || len(c.all) >= catalog.Limit {
@@ -45,29 +47,31 @@ func (c *costly) add(key string) {
 // lineMost is how many a line holds. What finds no room is found again by the loop's next look.
 const lineMost = 100_000
 
-// line is what waits for a turn of one loop, each once, with how far its turns have come.
-type line[K comparable, T any] struct {
+// Line is what waits for a turn of one loop, each once, with how far its turns have come.
+type Line[K comparable, T any] struct {
 	mu    sync.Mutex
 	order []K // what was dropped is passed over
 	sofar map[K]T
 	turns int // that were taken
 }
 
-func (l *line[K, T]) has(k K) bool {
+// Has reports whether something waits for its turn.
+func (l *Line[K, T]) Has(k K) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, waits := l.sofar[k]
 	return waits
 }
 
-func (l *line[K, T]) len() int {
+// Len is how many wait for a turn.
+func (l *Line[K, T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sofar)
 }
 
-// add puts something at the end of the line, or replaces how far it has come where it waits already.
-func (l *line[K, T]) add(k K, sofar T) {
+// Add puts something at the end of the line, or replaces how far it has come where it waits already.
+func (l *Line[K, T]) Add(k K, sofar T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, waits := l.sofar[k]; !waits {
@@ -82,8 +86,8 @@ func (l *line[K, T]) add(k K, sofar T) {
 	l.sofar[k] = sofar
 }
 
-// take is whose turn it is. It is in the line, and has no other turn, until turned or drop is called.
-func (l *line[K, T]) take() (k K, sofar T, waits bool) {
+// Take is whose turn it is. It is in the line, and has no other turn, until Turned or Drop is called.
+func (l *Line[K, T]) Take() (k K, sofar T, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.order) > 0 {
@@ -96,30 +100,30 @@ func (l *line[K, T]) take() (k K, sofar T, waits bool) {
 	return k, sofar, false
 }
 
-// turned puts what had its turn behind all others.
-func (l *line[K, T]) turned(k K, sofar T) {
-	l.drop(k)
-	l.add(k, sofar)
+// Turned puts what had its turn behind all others.
+func (l *Line[K, T]) Turned(k K, sofar T) {
+	l.Drop(k)
+	l.Add(k, sofar)
 }
 
-// drop removes what is done.
-func (l *line[K, T]) drop(k K) {
+// Drop removes what is done.
+func (l *Line[K, T]) Drop(k K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sofar, k)
 }
 
-// cursor is how far a loop has looked, while a line waits: rows that wait for their turns stay the first ones of the store, and there may
+// Cursor is how far a loop has looked, while a line waits: rows that wait for their turns stay the first ones of the store, and there may
 // be more of them than one look reads. tail goes on behind all that was seen, where new rows come; sweep goes through all rows again, for
 // those that a transaction has committed late. One look goes on at a time.
-type cursor[P any] struct {
+type Cursor[P any] struct {
 	mu          sync.Mutex
 	tail, sweep P
 }
 
-// look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
+// Look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
 // there was any row at all. waiting: something waits for its turn.
-func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, err error)) error {
+func (c *Cursor[P]) Look(waiting bool, take func(after P) (last P, some bool, err error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var start P
@@ -142,4 +146,11 @@ func (c *cursor[P]) look(waiting bool, take func(after P) (last P, some bool, er
 		c.sweep = start
 	}
 	return err
+}
+
+// Taken is how many turns were taken.
+func (l *Line[K, T]) Taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turns
 }
