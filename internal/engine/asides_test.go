@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine/loop"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -217,7 +216,7 @@ func TestWaitsBesideWhatIsRefused(t *testing.T) {
 		s.set(func(*flow.Draft) bool { return false })
 		r.asideOver(store.AsideLooking, all[1])
 		r.asideOver(store.AsideMeeting, said)
-		loop.Wake(r.e.meetings)
+		r.e.waits.Wake()
 		if n := r.took(all[1]); n != 1 {
 			r.Errorf("the wait that was refused took %d", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pawl-run/pawl/internal/crashloop"
+	"github.com/pawl-run/pawl/internal/engine/waits"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -53,7 +54,7 @@ func TestCrashedWaits(t *testing.T) {
 	}
 	r := newRig(t, func(o *Options) {
 		o.NewID = func() flow.ID { return nth(ids.Add(1)) }
-		o.Crashes = crashed(t, waitKind, names...)
+		o.Crashes = crashed(t, waits.CrashKind, names...)
 	})
 	r.define(paid)
 	poisoned := r.waiting(`{"signal":"paid","subject":"a"}`)

@@ -365,7 +365,7 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	}
 	rows := t.changes.add()
 	rows.Signals = append(rows.Signals, *s)
-	t.noteUnmet(s)
+	t.e.waits.Kept(t, s)
 	t.effects.emitted = append(t.effects.emitted, s.Source)
 	t.effects.addFailpoint(failpoint.SignalKept)
 	return nil
@@ -382,4 +382,22 @@ func (e *Engine) tellEmitted(t *transaction) {
 	if t.effects.newSignals {
 		e.rules.wakeMatching()
 	}
+}
+
+// EmitTo emits a signal about an execution that has not ended: waits of its tasks without a subject of their own are
+// for such. The errors are those of Emit, store.ErrNotFound and flow.ErrFinished.
+func (e *Engine) EmitTo(ctx context.Context, id flow.ID, m Emission) (Emitted, error) {
+	x, err := e.opts.Store.Get(ctx, id)
+	if err != nil {
+		return Emitted{}, err
+	}
+	if x.Stage.Terminal() {
+		return Emitted{}, errFinished(x)
+	}
+	m.Subject = id.String()
+	out, err := e.Emit(ctx, []Emission{m})
+	if err != nil {
+		return Emitted{}, err
+	}
+	return out[0], out[0].Err
 }

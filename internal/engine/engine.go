@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
+	"github.com/pawl-run/pawl/internal/engine/waits"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -97,8 +98,7 @@ type Engine struct {
 	modules      []txn.Module
 	inquiries    *inquiries.Inquiries
 	awaited      definition.Waits
-	meets        meetings
-	meetings     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
+	waits        *waits.Waits
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
 	webhooks     *webhooks
@@ -175,7 +175,6 @@ func New(o Options) (*Engine, error) {
 		distributions: newDistributions(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
-		meetings:      make(chan struct{}, 1),
 		lines:         make(chan struct{}, 1),
 		found:         make(chan found, 1),
 		claimers:      claimers{queues: newQueueHints()},
@@ -191,6 +190,10 @@ func New(o Options) (*Engine, error) {
 	}
 	e.uploads = &uploads.Uploads{Store: o.Store, Blobs: o.Blobs, NewID: o.NewID, Update: e.update}
 	e.inquiries = &inquiries.Inquiries{Store: o.Store, Catalog: e.catalog, NewID: o.NewID, Random: o.Random, Decide: e.decide}
+	e.waits = waits.New(waits.Options{
+		Store: o.Store, Log: o.Log, Crashes: o.Crashes, Random: o.Random, Budget: e.budget, Decide: e.decide, Awaited: &e.awaited,
+		Rules: e.rules.current.Load, FreshRules: e.rulesInForce, PutAside: e.leaveAside,
+	})
 	e.kinds, e.modules = e.newKinds(), e.newModules()
 	for _, q := range o.Queues {
 		if err := e.catalog.Expect(q); err != nil {

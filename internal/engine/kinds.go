@@ -17,11 +17,7 @@ func (e *Engine) newKinds() []txn.Kind {
 		{Kind: flow.KindWorkflow, Begin: engineStep((*transaction).beginWorkflow)},
 		{Kind: flow.KindSleep, Check: checkSleep, Begin: beginSleep, Wake: endSleep},
 		e.inquiries.Kind(),
-		// await.go, look.go, meeting.go
-		{
-			Kind: flow.KindWait, Check: e.checkAwaited,
-			Begin: engineStep((*transaction).await), Wake: engineStep((*transaction).endWait), Written: func(t txn.Tx, d *flow.Draft) { t.(*transaction).wroteWait(d) },
-		},
+		e.waits.Kind(),
 	}
 }
 
@@ -67,11 +63,6 @@ func (t *transaction) prepareBegin(ctx context.Context, ds []*flow.Draft) error 
 	return nil
 }
 
-// failInvalid fails an execution that the engine runs itself and whose payload asks for what cannot be done.
-func (t *transaction) failInvalid(d *flow.Draft, why error) error {
-	return txn.FailInvalid(t, d, why)
-}
-
 // beginWorkflow lets a workflow take its first step.
 func (t *transaction) beginWorkflow(_ context.Context, d *flow.Draft) error {
 	t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true
@@ -79,16 +70,10 @@ func (t *transaction) beginWorkflow(_ context.Context, d *flow.Draft) error {
 }
 
 func checkSleep(_ context.Context, payload json.RawMessage, field string) error {
-	_, err := requests.SleepOf(payload)
-	return invalidPayload(field, err)
-}
-
-// invalidPayload is the refusal of a payload of which err says what is wrong; nil where err is.
-func invalidPayload(field string, err error) error {
-	if err == nil {
-		return nil
+	if _, err := requests.SleepOf(payload); err != nil {
+		return fault.New(field, "", err.Error(), "")
 	}
-	return fault.New(field, "", err.Error(), "")
+	return nil
 }
 
 func beginSleep(_ context.Context, t txn.Tx, d *flow.Draft) error {

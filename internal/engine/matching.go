@@ -138,7 +138,8 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 		case err == nil:
 			all = append(all, m)
 			left.Spend(len(m.all), m.bytes())
-			left.Compute(m.work + len(found[i].Data)/decodedPerOperation)
+			left.Compute(m.work)
+			left.Decode(len(found[i].Data))
 		case !fault.Lasting(err):
 			return last, handled, err
 		default:
@@ -159,9 +160,6 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 	}
 	return last, handled + n, err
 }
-
-// decodedPerOperation is how many bytes of a signal are decoded, for expressions, in the time of an operation.
-const decodedPerOperation = 5
 
 // matchTurn asks costly rules about the signal whose turn it is: as many as the budget of a transaction allows, and one at least. It
 // reports whether a signal had a turn.

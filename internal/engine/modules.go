@@ -26,7 +26,7 @@ func (e *Engine) newModules() []txn.Module {
 		{Name: "windows", BeforeWrite: hook((*transaction).writeWindows), Committed: told(e.tellWindows), Loops: loops{e.closeWindows}},
 		{Name: "cache", BeforeWrite: hook((*transaction).keepOutcomes)},
 		e.inquiries.Module(),
-		{Name: "waits", AtEnd: hook((*transaction).writeWaits), Committed: told(e.tellMeetings), Loops: loops{e.meetWaits}},
+		e.waits.Module(),
 		{Name: "pauses", Committed: told(e.keepPauses), Loops: loops{e.watchPauses}},
 		{Name: "lanes", Committed: told(e.writtenLanes)},
 		{Name: "follow-ups", Committed: told(e.handInFollowUps)},

@@ -64,7 +64,7 @@ func (e *Engine) wakeLoops(f *found, round int) {
 		e.rules.wakeMatching()
 	}
 	if f.unknown || f.Meetings {
-		loop.Wake(e.meetings)
+		e.waits.Wake()
 	}
 	if soon(f.Window) {
 		loop.Wake(e.rules.windowOpened)

@@ -26,7 +26,6 @@ import (
 //	shares     whose turn is next in the lines that are shared fairly
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
-//	waits      which executions wait for signals, and which signals they have taken
 //	effects    what happens after the commit
 //	parts      what capabilities have decided that have a package of their own
 type transaction struct {
@@ -42,7 +41,6 @@ type transaction struct {
 	shares    lineShares
 	workflows workflows
 	dispatch  dispatch
-	waits     waits
 	effects   effects
 	parts     txn.Parts
 	costliest costliest

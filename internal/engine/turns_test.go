@@ -35,19 +35,19 @@ func TestCostlyWaitsTakeTurns(t *testing.T) {
 		for i := range n {
 			r.say("paid", "a", fmt.Sprintf(`{"n":%d}`, n-1-i))
 		}
-		r.within(patience, "nothing takes turns", func() bool { return r.e.meets.line.Taken() > 0 })
+		r.within(patience, "nothing takes turns", func() bool { _, taken := r.e.waits.Turns(); return taken > 0 })
 		for _, subject := range []string{"a", "b"} {
 			id := r.waiting(fmt.Sprintf(`{"signal":"paid","subject":%q,"if":"signal.data.n == 1000"}`, subject))
 			r.say("paid", subject, `{"n":1000}`)
-			before := r.e.meets.line.Taken()
+			_, before := r.e.waits.Turns()
 			if r.took(id) != 1000 {
 				r.Error("it took another signal")
 			}
-			if turns := r.e.meets.line.Taken() - before; turns > fewTurns {
-				r.Errorf("a wait about %q met its signal after %d turns of others", subject, turns)
+			if _, taken := r.e.waits.Turns(); taken-before > fewTurns {
+				r.Errorf("a wait about %q met its signal after %d turns of others", subject, taken-before)
 			}
 		}
-		if r.e.meets.line.Len() == 0 {
+		if waiting, _ := r.e.waits.Turns(); waiting == 0 {
 			r.Fatal("the costly waits were done before the others came: they need more work")
 		}
 		for _, id := range bad[:3] {

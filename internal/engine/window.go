@@ -114,7 +114,8 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 			pause = 0
 			break
 		}
-		left.Compute(definition.QuickWork + int(w.Bytes)/decodedPerOperation)
+		left.Compute(definition.QuickWork)
+		left.Decode(int(w.Bytes))
 		closed, err := e.closeOrLeave(ctx, w, false)
 		if err != nil {
 			return loop.IdleAtMost, err

@@ -19,5 +19,11 @@ func (b *Budget) Spend(rows, bytes int) { b.Rows, b.Bytes = b.Rows-rows, b.Bytes
 // Compute takes operations off the budget.
 func (b *Budget) Compute(operations int) { b.Work -= operations }
 
+// decodedPerOperation is how many bytes of a signal are decoded, for expressions, in the time of an operation.
+const decodedPerOperation = 5
+
+// Decode takes off the budget the operations that the decoding of so many bytes takes.
+func (b *Budget) Decode(bytes int) { b.Work -= bytes / decodedPerOperation }
+
 // Spent reports whether any part of the budget is used up.
 func (b *Budget) Spent() bool { return b.Rows <= 0 || b.Bytes <= 0 || b.Work <= 0 }

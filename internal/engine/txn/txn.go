@@ -48,6 +48,12 @@ func In[T any](ctx context.Context, decide Decide, executions []flow.ID, decisio
 	return result, err
 }
 
+// Do is Decide for a decision without a result.
+func Do(ctx context.Context, decide Decide, executions []flow.ID, decision func(context.Context, Tx) error) error {
+	_, err := decide(ctx, executions, func(ctx context.Context, t Tx) (any, error) { return nil, decision(ctx, t) })
+	return err
+}
+
 // FailInvalid fails an execution that the engine runs itself and whose payload asks for something that cannot be done.
 func FailInvalid(t Tx, d *flow.Draft, why error) error {
 	return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: why.Error()}}, t.Now(), 0)

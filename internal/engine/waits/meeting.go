@@ -1,4 +1,4 @@
-package engine
+package waits
 
 import (
 	"cmp"
@@ -13,20 +13,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// meetWaits brings signals and waits together: those that this replica has committed at once, and those that others have left.
-func (e *Engine) meetWaits(ctx context.Context) {
-	loop.Repeat(ctx, e.opts.Log, "looking for waits that new signals fit", meetAgain, e.meetings, func(ctx context.Context) (time.Duration, error) {
-		more, err := e.meet(ctx)
+// loop brings signals and waits together: those that this replica has committed at once, and those that others have left.
+func (k *Waits) loop(ctx context.Context) {
+	loop.Repeat(ctx, k.Log, "looking for waits that new signals fit", meetAgain, k.wake, func(ctx context.Context) (time.Duration, error) {
+		more, err := k.meet(ctx)
 		return loop.IdleUnless(more), err
 	})
-}
-
-// meetings is what the loop knows of waits and signals that take long.
-type meetings struct {
-	costly   loop.Costly // executions that wait, by the texts of their ids
-	line     loop.Line[meeting, meetingTurn]
-	unlooked loop.Cursor[flow.ID]
-	unmet    loop.Cursor[int64]
 }
 
 // meeting is what waits for its turn: a wait that looks at the signals there are (AsideLooking), or a signal that meets open waits
@@ -44,11 +36,10 @@ type meetingTurn struct {
 
 // meet lets some waits look, and some signals meet open waits, takes one turn of those that take long, and reports whether there may be
 // more to do. What is refused, or cannot be read, is put aside.
-func (e *Engine) meet(ctx context.Context) (more bool, err error) {
-	k := &e.meets
+func (k *Waits) meet(ctx context.Context) (more bool, err error) {
 	waiting := k.line.Len() > 0
 	err = k.unlooked.Look(waiting, func(after flow.ID) (last flow.ID, some bool, err error) {
-		last, rest, err := e.lookSome(ctx, after)
+		last, rest, err := k.lookSome(ctx, after)
 		more = more || rest || waiting && last != after
 		return last, last != after, err
 	})
@@ -56,44 +47,44 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	err = k.unmet.Look(waiting, func(after int64) (last int64, some bool, err error) {
-		last, met, err := e.meetSome(ctx, after)
+		last, met, err := k.meetSome(ctx, after)
 		more = more || met > 0 || waiting && last != after
 		return last, last != after, err
 	})
 	if err != nil {
 		return false, err
 	}
-	turned, err := e.meetTurn(ctx)
+	turned, err := k.meetTurn(ctx)
 	return more || turned, err
 }
 
 // meetSome lets signals behind a number meet open waits. last is the number of the last of them, met how many have met all.
-func (e *Engine) meetSome(ctx context.Context, after int64) (last int64, met int, err error) {
-	unmet, err := e.opts.Store.UnmetSignals(ctx, time.Now(), after, meetingsAtOnce)
+func (k *Waits) meetSome(ctx context.Context, after int64) (last int64, met int, err error) {
+	unmet, err := k.Store.UnmetSignals(ctx, time.Now(), after, meetingsAtOnce)
 	if err != nil {
 		return after, 0, err
 	}
 	var done []int64
 	last = after
-	left := e.budget
+	left := k.Budget
 	for i := 0; i < len(unmet) && !left.Spent(); i++ {
-		s, own := &unmet[i], e.budget
+		s, own := &unmet[i], k.Budget
 		key := meeting{store.AsideMeeting, s.ID}
-		if last = s.Number; e.meets.line.Has(key) {
+		if last = s.Number; k.line.Has(key) {
 			continue
 		}
-		_, met, err := e.meetOrLeave(ctx, s, flow.ID{}, &own, false)
-		left.Compute(e.budget.Work - own.Work)
+		_, met, err := k.meetOrLeave(ctx, s, flow.ID{}, &own, false)
+		left.Compute(k.Budget.Work - own.Work)
 		switch {
 		case err != nil:
 			return last, 0, err
 		case met == metSome:
-			e.meets.line.Add(key, meetingTurn{})
+			k.line.Add(key, meetingTurn{})
 		case met == metAll:
 			done = append(done, s.Number)
 		}
 	}
-	return last, len(done), e.noteMet(ctx, done)
+	return last, len(done), k.noteMet(ctx, done)
 }
 
 // metWaits says which waits a signal has met.
@@ -106,14 +97,14 @@ const (
 )
 
 // meetOrLeave is meetSignal, which puts aside a signal that is refused, or cannot be read. The error is one of the store alone.
-func (e *Engine) meetOrLeave(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, met metWaits, err error) {
+func (k *Waits) meetOrLeave(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, met metWaits, err error) {
 	rest := false
 	if err = fault.Damaged(s.Damage); s.Damage == "" {
-		last, rest, err = e.meetSignal(ctx, s, after, left, turn)
+		last, rest, err = k.meetSignal(ctx, s, after, left, turn)
 	}
 	switch {
 	case err != nil && fault.Lasting(err):
-		_, err = e.leaveAside(ctx, store.AsideMeeting, s.ID, err)
+		_, err = k.PutAside(ctx, store.AsideMeeting, s.ID, err)
 		return last, metNone, err
 	case rest:
 		met = metSome
@@ -122,24 +113,24 @@ func (e *Engine) meetOrLeave(ctx context.Context, s *flow.Signal, after flow.ID,
 }
 
 // noteMet notes that signals have met all waits that were open.
-func (e *Engine) noteMet(ctx context.Context, met []int64) error {
+func (k *Waits) noteMet(ctx context.Context, met []int64) error {
 	if len(met) == 0 {
 		return nil
 	}
-	return e.do(ctx, nil, func(_ context.Context, t *transaction) error {
-		t.waits.met = append(t.waits.met, met...)
+	return txn.Do(ctx, k.Decide, nil, func(_ context.Context, t txn.Tx) error {
+		p := txn.Part[part](t)
+		p.met = append(p.met, met...)
 		return nil
 	})
 }
 
 // meetTurn takes one turn of the line, within the budget of a transaction, and reports whether anything had a turn.
-func (e *Engine) meetTurn(ctx context.Context) (bool, error) {
-	k := &e.meets
+func (k *Waits) meetTurn(ctx context.Context) (bool, error) {
 	key, sofar, waits := k.line.Take()
 	if !waits {
 		return false, nil
 	}
-	next, rest, err := e.takeTurn(ctx, key, sofar)
+	next, rest, err := k.takeTurn(ctx, key, sofar)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // the wait has ended, or retention has removed the signal
 		err = nil
@@ -154,10 +145,10 @@ func (e *Engine) meetTurn(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-func (e *Engine) takeTurn(ctx context.Context, key meeting, sofar meetingTurn) (next meetingTurn, rest bool, err error) {
-	left := e.budget
+func (k *Waits) takeTurn(ctx context.Context, key meeting, sofar meetingTurn) (next meetingTurn, rest bool, err error) {
+	left := k.Budget
 	if key.kind == store.AsideLooking {
-		w, err := e.opts.Store.Wait(ctx, key.id)
+		w, err := k.Store.Wait(ctx, key.id)
 		if err != nil || w.Looked || w.Signal != 0 {
 			return next, false, err
 		}
@@ -166,19 +157,19 @@ func (e *Engine) takeTurn(ctx context.Context, key meeting, sofar meetingTurn) (
 		if !sofar.signal.At.IsZero() {
 			l.last = sofar.signal
 		}
-		if err := e.find(ctx, l, &left); err != nil {
+		if err := k.find(ctx, l, &left); err != nil {
 			return next, false, err
 		}
-		_, err = e.lookAll(ctx, []*waitResult{l})
+		_, err = k.lookAll(ctx, []*waitResult{l})
 		return meetingTurn{signal: l.last}, l.unfinished, err
 	}
-	s, err := e.opts.Store.Signal(ctx, key.id)
+	s, err := k.Store.Signal(ctx, key.id)
 	if err != nil {
 		return next, false, err
 	}
-	last, met, err := e.meetOrLeave(ctx, &s, sofar.wait, &left, true)
+	last, met, err := k.meetOrLeave(ctx, &s, sofar.wait, &left, true)
 	if err == nil && met == metAll {
-		err = e.noteMet(ctx, []int64{s.Number})
+		err = k.noteMet(ctx, []int64{s.Number})
 	}
 	return meetingTurn{wait: last}, met == metSome, err
 }
@@ -187,12 +178,12 @@ func (e *Engine) takeTurn(ctx context.Context, key meeting, sofar meetingTurn) (
 // one. Where one of them was put aside the error says why, so that the signal is put aside as well: a wait that has looked before is found
 // by its signals alone. rest says that there are waits to ask yet: costly ones without a turn, or those behind last where the budget is
 // spent.
-func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, rest bool, err error) {
+func (k *Waits) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, rest bool, err error) {
 	defer fault.Recovered(&err)
 	var aside error
 	last = after
 	for {
-		open, err := e.opts.Store.OpenWaits(ctx, s.Trigger, s.Subject, last, openAtOnce)
+		open, err := k.Store.OpenWaits(ctx, s.Trigger, s.Subject, last, openAtOnce)
 		if err != nil {
 			return last, true, err
 		}
@@ -201,7 +192,7 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, 
 		for ; n < len(open) && (n == 0 || !left.Spent()); n++ {
 			w := &open[n]
 			last = w.Execution
-			fits, asked := e.fits(w, s, left, turn)
+			fits, asked := k.fits(w, s, left, turn)
 			rest = rest || !asked
 			if !fits {
 				continue
@@ -209,14 +200,14 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal, after flow.ID, 
 			l := newLook(*w)
 			l.offered = s
 			if l.turn = turn; !turn {
-				err = e.find(ctx, l, left)
+				err = k.find(ctx, l, left)
 			}
 			if err != nil {
 				return last, true, err
 			}
 			fitting = append(fitting, l)
 		}
-		why, err := e.lookAll(ctx, fitting)
+		why, err := k.lookAll(ctx, fitting)
 		if err != nil {
 			return last, true, err
 		}

@@ -1,4 +1,4 @@
-package engine
+package waits
 
 import (
 	"context"
@@ -31,13 +31,13 @@ func newLook(w flow.Wait) *waitResult {
 }
 
 // find lets a wait look at signals within the budget. What it cannot take at all is noted in the look; the error is one of the store alone.
-func (e *Engine) find(ctx context.Context, l *waitResult, left *txn.Budget) error {
-	err := e.opts.Crashes.Refuses(waitKind, l.wait.Execution.String())
+func (k *Waits) find(ctx context.Context, l *waitResult, left *txn.Budget) error {
+	err := k.Crashes.Refuses(CrashKind, l.wait.Execution.String())
 	switch {
 	case l.wait.Damage != "":
 		err = fault.Damaged(l.wait.Damage)
 	case err == nil:
-		err = e.findFitting(ctx, l, left)
+		err = k.findFitting(ctx, l, left)
 	}
 	if err != nil && fault.Lasting(err) {
 		l.refused = err
@@ -48,11 +48,11 @@ func (e *Engine) find(ctx context.Context, l *waitResult, left *txn.Budget) erro
 
 // lookAll carries out what waits have found. Those that are refused, or cannot be read, are put aside; aside is why the last of them was.
 // Those whose look is unfinished wait for their turns.
-func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err error) {
+func (k *Waits) lookAll(ctx context.Context, all []*waitResult) (aside, err error) {
 	found := make([]*waitResult, 0, len(all))
 	leave := func(w *flow.Wait, why error) error {
 		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
-		_, err := e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
+		_, err := k.PutAside(ctx, store.AsideLooking, w.Execution, why)
 		return err
 	}
 	for _, l := range all {
@@ -65,7 +65,7 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 				return nil, err
 			}
 		case l.unfinished:
-			e.meets.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			k.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
 		case !l.wait.Looked || len(l.fitting) > 0:
 			found = append(found, l)
 		}
@@ -73,11 +73,11 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 	if len(found) == 0 {
 		return aside, nil
 	}
-	if err := e.giveSignals(ctx, found); err == nil || !fault.Lasting(err) {
+	if err := k.giveSignals(ctx, found); err == nil || !fault.Lasting(err) {
 		return aside, err
 	}
 	for _, l := range found {
-		if err := e.giveSignals(ctx, []*waitResult{l}); err != nil && fault.Lasting(err) {
+		if err := k.giveSignals(ctx, []*waitResult{l}); err != nil && fault.Lasting(err) {
 			if err := leave(&l.wait, err); err != nil {
 				return nil, err
 			}
@@ -89,16 +89,16 @@ func (e *Engine) lookAll(ctx context.Context, all []*waitResult) (aside, err err
 }
 
 // findFitting reads signals on until some fit, there are no more, or the budget is spent.
-func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *txn.Budget) (err error) {
+func (k *Waits) findFitting(ctx context.Context, l *waitResult, left *txn.Budget) (err error) {
 	defer fault.Recovered(&err)
 	for l.fitting, l.unfinished = nil, false; ; {
-		page, err := e.opts.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
+		page, err := k.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
 		if err != nil {
 			return err
 		}
 		l.more = len(page) > 0
 		for i := range page {
-			fits, asked := e.fits(&l.wait, &page[i], left, l.turn)
+			fits, asked := k.fits(&l.wait, &page[i], left, l.turn)
 			if !asked {
 				l.unfinished = len(l.fitting) == 0
 				return nil
@@ -124,13 +124,13 @@ func (e *Engine) findFitting(ctx context.Context, l *waitResult, left *txn.Budge
 // giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
 // taken. A wait for which no signal fits is noted as looked; one for which all that fit were taken looks at the signals
 // behind them.
-func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
+func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
 		ids[i] = l.wait.Execution
 	}
-	on, err := inBatch(ctx, e, ids, func(ctx context.Context, t *transaction) (on []*waitResult, err error) {
-		stored, err := t.tx.WaitsOf(ctx, ids)
+	on, err := txn.In(ctx, k.Decide, ids, func(ctx context.Context, t txn.Tx) (on []*waitResult, err error) {
+		stored, err := t.Store().WaitsOf(ctx, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -139,15 +139,15 @@ func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 			as[w.Execution] = w
 		}
 		for _, l := range all {
-			d := t.draft(l.wait.Execution)
+			d := t.Draft(l.wait.Execution)
 			w, there := as[l.wait.Execution]
-			if changed, is := t.waits.put[l.wait.Execution]; is {
+			if changed, is := txn.Part[part](t).put[l.wait.Execution]; is {
 				w = changed
 			}
 			if d == nil || d.Place != flow.Held || !there || w.Signal != 0 || w.Damage != "" || w.Attempt != l.wait.Attempt || !w.Since.Equal(l.wait.Since) {
 				continue
 			}
-			took, err := t.takeSignal(ctx, d, w, l)
+			took, err := take(ctx, t, d, w, l)
 			switch {
 			case err != nil:
 				return nil, err
@@ -155,7 +155,7 @@ func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 				on = append(on, l)
 			case !took && !w.Looked:
 				w.Looked = true
-				t.waits.write(w)
+				txn.Part[part](t).write(w)
 			}
 		}
 		return on, nil
@@ -163,26 +163,26 @@ func (e *Engine) giveSignals(ctx context.Context, all []*waitResult) error {
 	if err != nil {
 		return err
 	}
-	left := e.budget
+	left := k.Budget
 	again := on[:0]
 	for _, l := range on {
-		if err := e.findFitting(ctx, l, &left); err != nil {
+		if err := k.findFitting(ctx, l, &left); err != nil {
 			return err
 		}
 		if l.unfinished {
-			e.meets.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			k.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
 			continue
 		}
 		again = append(again, l)
 	}
 	if len(again) > 0 {
-		return e.giveSignals(ctx, again)
+		return k.giveSignals(ctx, again)
 	}
 	return nil
 }
 
-// takeSignal ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
-func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
+// take ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
+func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
 	if len(l.fitting) == 0 {
 		return false, nil
 	}
@@ -191,95 +191,97 @@ func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait
 	for i := range l.fitting {
 		numbers[i] = l.fitting[i].Number
 	}
-	taken, err := t.tx.Taken(ctx, of, numbers)
+	p := txn.Part[part](t)
+	taken, err := t.Store().Taken(ctx, of, numbers)
 	if err != nil {
 		return false, err
 	}
 	for i := range l.fitting {
 		s := &l.fitting[i]
 		key := takenSignal{of, s.Number}
-		if t.waits.taken[key] || slices.Contains(taken, s.Number) {
+		if p.taken[key] || slices.Contains(taken, s.Number) {
 			continue
 		}
 		output, err := definition.SignalValue(s)
 		if err != nil {
 			continue // it has no value that could be taken
 		}
-		if err := d.Finish(flow.Completed, flow.Outcome{Output: output}, t.now, 0); err != nil {
+		if err := d.Finish(flow.Completed, flow.Outcome{Output: output}, t.Now(), 0); err != nil {
 			return false, err
 		}
-		if t.waits.taken == nil {
-			t.waits.taken = map[takenSignal]bool{}
+		if p.taken == nil {
+			p.taken = map[takenSignal]bool{}
 		}
-		t.waits.taken[key] = true
+		p.taken[key] = true
 		w.Signal, w.Looked = s.Number, true
-		t.waits.write(w)
-		t.changed(d)
+		p.write(w)
+		t.Changed(d)
 		return true, nil
 	}
 	return false, nil
 }
 
 // lookSome lets waits behind an execution look at the signals there are. last is the last of them; rest says that there may be others.
-func (e *Engine) lookSome(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
-	unlooked, err := e.opts.Store.UnlookedWaits(ctx, time.Now(), after, meetingsAtOnce)
+func (k *Waits) lookSome(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
+	unlooked, err := k.Store.UnlookedWaits(ctx, time.Now(), after, meetingsAtOnce)
 	if err != nil {
 		return after, false, err
 	}
 	var some []*waitResult
 	last, rest = after, len(unlooked) == meetingsAtOnce
-	left := e.budget
+	left := k.Budget
 	for i := range unlooked {
 		if left.Spent() {
 			rest = true
 			break
 		}
 		w := unlooked[i]
-		if last = w.Execution; e.meets.line.Has(meeting{store.AsideLooking, last}) {
+		if last = w.Execution; k.line.Has(meeting{store.AsideLooking, last}) {
 			continue
 		}
-		l, own := newLook(w), e.budget
-		if err := e.find(ctx, l, &own); err != nil {
+		l, own := newLook(w), k.Budget
+		if err := k.find(ctx, l, &own); err != nil {
 			return last, rest, err
 		}
-		left.Compute(e.budget.Work - own.Work)
+		left.Compute(k.Budget.Work - own.Work)
 		some = append(some, l)
 	}
-	_, err = e.lookAll(ctx, some)
+	_, err = k.lookAll(ctx, some)
 	return last, rest, err
 }
 
 // fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
 // longer than a first look may.
-func (e *Engine) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) (fits, asked bool) {
+func (k *Waits) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) (fits, asked bool) {
 	if w.Damage != "" {
 		return true, true
 	}
-	if !turn && e.meets.costly.Has(w.Execution.String()) {
+	if !turn && k.costly.Has(w.Execution.String()) {
 		return false, false
 	}
 	work := definition.WorkWithin(definition.QuickWork)
 	if turn {
 		work = definition.WorkWithin(definition.SharedWork)
 	}
-	done, err := e.opts.Crashes.Begin(waitKind, w.Execution.String(), w.Trigger)
+	done, err := k.Crashes.Begin(CrashKind, w.Execution.String(), w.Trigger)
 	if err != nil {
 		return false, true
 	}
 	defer done()
-	fits, err = e.awaited.Fits(w, s, work)
+	fits, err = k.Awaited.Fits(w, s, work)
 	if w.If != "" {
-		left.Compute(work.Done + fixedWork + (len(s.Data)+len(w.Vars))/decodedPerOperation)
+		left.Compute(work.Done + fixedWork)
+		left.Decode(len(s.Data) + len(w.Vars))
 	}
 	if !turn && work.Exceeded() {
-		e.meets.costly.Add(w.Execution.String())
+		k.costly.Add(w.Execution.String())
 		return false, false
 	}
 	return err == nil && fits, true
 }
 
-// waitKind tells the waits of executions from all else that the process may end with.
-const waitKind = "the wait of"
+// CrashKind tells the waits of executions from all else that the process may end with.
+const CrashKind = "the wait of"
 
 // fixedWork is what the evaluation of any condition takes beside its expression, in operations.
 const fixedWork = 100
