@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -25,7 +26,7 @@ func (r *rig) keepNew(all ...flow.Signal) []flow.ID {
 			}
 			ids = append(ids, s.ID)
 		}
-		t.effects.newSignals = true
+		txn.Part[keptSignals](t).unasked = true
 		return ids, nil
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -62,10 +63,16 @@ func (c *Cache) of(r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
+// keptOutcomes are those that the submissions of a transaction may take, as the store keeps them.
+type keptOutcomes struct {
+	wanted [][sha256.Size]byte
+	found  map[[sha256.Size]byte]store.Kept
+}
+
 // loadKept loads the outcomes that are kept for the submissions of the transaction.
 func (t *transaction) loadKept(ctx context.Context) (err error) {
-	if len(t.wants.kept) > 0 {
-		t.loaded.kept, err = t.tx.Kept(ctx, t.wants.kept, t.now, keptAtOnce)
+	if k := txn.MadePart[keptOutcomes](t); k != nil {
+		k.found, err = t.tx.Kept(ctx, k.wanted, t.now, keptAtOnce)
 	}
 	return err
 }
@@ -75,7 +82,7 @@ func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 	if !o.cached {
 		return store.Kept{}, false
 	}
-	k, is := t.loaded.kept[o.request.Cache.Hash]
+	k, is := txn.Part[keptOutcomes](t).found[o.request.Cache.Hash]
 	return k, is && t.now.Sub(k.At) < o.request.Cache.TTL
 }
 

@@ -13,7 +13,6 @@ type changes struct {
 	idempotency     []store.IdempotencyKey
 	marks           []store.Mark
 	workflowChanges []store.WorkflowChange
-	windows         map[store.WindowKey]bool // of loaded.windows
 	holds           map[flow.ID][]store.Hold // by the new execution that holds uploads
 	reuses          []store.Reuse            // of new workflows
 	rows            *store.Delta             // all else, which does not wait for executions that are deferred; nil: nothing

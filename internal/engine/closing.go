@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -122,8 +123,9 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	rows := t.changes.add()
 	rows.Closed = append(rows.Closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
-	delete(t.loaded.windows, key)
-	t.effects.windowOpened = t.effects.windowOpened || c.Rest != nil
+	h := txn.Part[heldWindows](t)
+	delete(h.known, key)
+	h.opened = h.opened || c.Rest != nil
 	return led, nil
 }
 

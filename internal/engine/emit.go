@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
@@ -261,10 +262,12 @@ type emitOp struct {
 
 func (o *emitOp) want(t *transaction) {
 	if o.signal.Key != "" {
-		t.wants.signals = append(t.wants.signals, store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key})
+		signals := txn.Part[keptSignals](t)
+		signals.wantedKeys = append(signals.wantedKeys, store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key})
 	}
 	if o.replay > 0 && o.signal.Body != ([32]byte{}) {
-		t.wants.bodies = append(t.wants.bodies, o.signal.Body)
+		signals := txn.Part[keptSignals](t)
+		signals.wantedBodies = append(signals.wantedBodies, o.signal.Body)
 	}
 	for _, x := range o.enforcings {
 		x.want(t)
@@ -284,7 +287,8 @@ func (d *SignalDiffers) Error() string {
 func (d *SignalDiffers) Unwrap() error { return ErrIdempotencyMismatch }
 
 func (o *emitOp) decide(ctx context.Context, t *transaction) error {
-	if known, is := t.loaded.signals[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
+	signals := txn.Part[keptSignals](t)
+	if known, is := signals.keys[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
 		o.verdict = Emitted{Signal: known.ID, Existing: true}
 		if known.Hash != o.signal.Hash {
 			o.verdict = Emitted{Signal: known.ID, Err: &SignalDiffers{Trigger: o.signal.Trigger, Key: o.signal.Key, Signal: known.ID}}
@@ -296,13 +300,13 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 		return nil
 	}
 	s := o.signal
-	last, came := t.loaded.bodies[s.Body]
+	last, came := signals.bodies[s.Body]
 	s.Replayed = came && o.replay > 0 && t.now.Sub(last) < o.replay
 	if err := t.keepSignal(ctx, &s); err != nil {
 		return err
 	}
 	o.verdict = Emitted{Signal: s.ID, Replayed: s.Replayed}
-	t.effects.newSignals = t.effects.newSignals || s.State == flow.SignalNew
+	signals.unasked = signals.unasked || s.State == flow.SignalNew
 	if s.Replayed {
 		return nil
 	}
@@ -345,41 +349,75 @@ func (o *emitOp) done(err error) {
 	o.group.done()
 }
 
+// keptSignals are the signals that a transaction looks for and keeps.
+type keptSignals struct {
+	wantedKeys   []store.SignalKey
+	wantedBodies [][32]byte
+	keys         map[store.SignalKey]store.KnownSignal
+	bodies       map[[32]byte]time.Time // when each came last
+	sources      []string               // of those that it keeps
+	unasked      bool                   // there are new ones, about which the rules are to be asked
+}
+
+// loadSignals looks for signals that came before under the keys, or with the bodies, of those that are emitted.
+func (t *transaction) loadSignals(ctx context.Context) (err error) {
+	signals := txn.MadePart[keptSignals](t)
+	if signals == nil {
+		return nil
+	}
+	if len(signals.wantedKeys) > 0 {
+		if signals.keys, err = t.tx.Signalled(ctx, signals.wantedKeys); err != nil {
+			return fmt.Errorf("load keys of signals: %w", err)
+		}
+	}
+	if len(signals.wantedBodies) > 0 {
+		if signals.bodies, err = t.tx.SignalledBodies(ctx, signals.wantedBodies); err != nil {
+			return fmt.Errorf("load bodies of signals: %w", err)
+		}
+	}
+	return nil
+}
+
 // keepSignal numbers a signal and has it written with what else the transaction decides. Every signal goes through here.
 func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error) {
 	if s.Number, err = t.tx.Tickets(ctx, 1); err != nil {
 		return fmt.Errorf("number signal %s: %w", s.ID.Text(flow.SignalPrefix), err)
 	}
 	s.At = t.now
+	signals := txn.Part[keptSignals](t)
 	if s.Key != "" {
-		if t.loaded.signals == nil {
-			t.loaded.signals = map[store.SignalKey]store.KnownSignal{}
+		if signals.keys == nil {
+			signals.keys = map[store.SignalKey]store.KnownSignal{}
 		}
-		t.loaded.signals[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
+		signals.keys[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
 	}
 	if s.Body != ([32]byte{}) {
-		if t.loaded.bodies == nil {
-			t.loaded.bodies = map[[32]byte]time.Time{}
+		if signals.bodies == nil {
+			signals.bodies = map[[32]byte]time.Time{}
 		}
-		t.loaded.bodies[s.Body] = s.At
+		signals.bodies[s.Body] = s.At
 	}
 	rows := t.changes.add()
 	rows.Signals = append(rows.Signals, *s)
 	t.e.waits.Kept(t, s)
-	t.effects.emitted = append(t.effects.emitted, s.Source)
+	signals.sources = append(signals.sources, s.Source)
 	t.effects.addFailpoint(failpoint.SignalKept)
 	return nil
 }
 
 // tellEmitted counts the signals of a committed transaction, and wakes what waits for some.
 func (e *Engine) tellEmitted(t *transaction) {
-	for _, source := range t.effects.emitted {
+	signals := txn.MadePart[keptSignals](t)
+	if signals == nil {
+		return
+	}
+	for _, source := range signals.sources {
 		e.counters.emitted(source)
 	}
-	if len(t.effects.emitted) > 0 {
+	if len(signals.sources) > 0 {
 		e.watch.wakeAll()
 	}
-	if t.effects.newSignals {
+	if signals.unasked {
 		e.rules.wakeMatching()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -50,7 +51,7 @@ func (s *lineShares) empty(key string) {
 
 // readShares reads the clock of the line that an execution comes to, and how far the turns of its own have come.
 func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock, last int64, err error) {
-	s := &t.shares
+	s := txn.Part[lineShares](t)
 	clock, haveClock := s.read[clockOf(x)]
 	last, haveLast := s.read[shareOf(x)]
 	if haveClock && haveLast || s.emptied[x.Key] {
@@ -76,14 +77,14 @@ func (t *transaction) lineTicket(ctx context.Context, d *flow.Draft, waiting int
 		return arrival, err
 	}
 	if waiting == 0 {
-		t.shares.empty(d.Key)
+		txn.Part[lineShares](t).empty(d.Key)
 	}
 	clock, last, err := t.readShares(ctx, d.Execution)
 	if err != nil {
 		return 0, err
 	}
 	tag, next := admission.Tag(clock, last, d.Fair.Weight)
-	t.shares.put(shareOf(d.Execution), next)
+	txn.Part[lineShares](t).put(shareOf(d.Execution), next)
 	return admission.FairTicket(tag, arrival), nil
 }
 
@@ -93,7 +94,7 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 		return nil
 	}
 	if waiting == 0 {
-		t.shares.empty(x.Key)
+		txn.Part[lineShares](t).empty(x.Key)
 		return nil
 	}
 	clock, _, err := t.readShares(ctx, x)
@@ -101,15 +102,15 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 		return err
 	}
 	if tag := admission.TagOf(x.Ticket); tag > clock {
-		t.shares.put(clockOf(x), tag)
+		txn.Part[lineShares](t).put(clockOf(x), tag)
 	}
 	return nil
 }
 
 // writeShares adds the shares that have changed to what is written.
 func (t *transaction) writeShares(context.Context) error {
-	s := &t.shares
-	if len(s.written)+len(s.emptied) == 0 {
+	s := txn.MadePart[lineShares](t)
+	if s == nil || len(s.written)+len(s.emptied) == 0 {
 		return nil
 	}
 	rows := t.changes.add()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -17,19 +18,26 @@ func receiverGone(d *flow.Draft) bool {
 		d.Outcome != nil && d.Outcome.Error != nil && d.Outcome.Error.Code == flow.CodeGone
 }
 
+// goneReceivers are the webhooks in a transaction whose receivers want no more of them.
+type goneReceivers map[flow.ID]bool
+
 // pauseGone pauses the rules whose webhooks' receivers have answered 410, in the transaction that records these ends. A rule that was
 // resumed, or applied anew, after the webhook was begun goes on: it may have another receiver by now.
 func (t *transaction) pauseGone(ctx context.Context) error {
 	var hooks []*flow.Draft
 	var names []string
 	for _, d := range t.changes.drafts {
-		if t.deferred(d) || !receiverGone(d) || t.effects.receiversGone[d.ID] {
+		if t.deferred(d) || !receiverGone(d) {
 			continue
 		}
-		if t.effects.receiversGone == nil {
-			t.effects.receiversGone = map[flow.ID]bool{}
+		gone := txn.Part[goneReceivers](t)
+		if (*gone)[d.ID] {
+			continue
 		}
-		t.effects.receiversGone[d.ID] = true
+		if *gone == nil {
+			*gone = goneReceivers{}
+		}
+		(*gone)[d.ID] = true
 		hooks = append(hooks, d)
 		names = append(names, rulePrefix+d.Rules[len(d.Rules)-1])
 	}
@@ -60,7 +68,7 @@ func (t *transaction) pauseGone(ctx context.Context) error {
 
 // rereadPaused has the rules read again of which a committed transaction may have paused some.
 func (e *Engine) rereadPaused(t *transaction) {
-	if len(t.effects.receiversGone) > 0 {
+	if txn.MadePart[goneReceivers](t) != nil {
 		loop.Wake(e.rules.reread)
 	}
 }

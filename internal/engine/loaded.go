@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
@@ -20,13 +18,8 @@ type loaded struct {
 	drafts      map[flow.ID]*flow.Draft
 	payloads    map[flow.ID]bool // executions whose payload has been read
 	idempotency map[string]store.IdempotencyKey
-	signals     map[store.SignalKey]store.KnownSignal
-	bodies      map[[32]byte]time.Time           // of signals: when each came last
-	meters      map[string]time.Time             // of rates, as the transaction has decided
-	windows     map[store.WindowKey]store.Window // as the transaction has decided
 	definitions map[string]catalog.Resolved
 	uploads     map[blob.Sum]flow.ID // those that were looked for and exist
-	kept        map[[sha256.Size]byte]store.Kept
 }
 
 func newLoaded() loaded {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -17,16 +18,23 @@ func metered(d *flow.Draft) bool { return d.Rate.Key != "" && d.SlotAt.IsZero() 
 // meterLock is the concurrency key that locks a rate's key.
 func meterLock(r *flow.Request) string { return store.MeterLock + r.Rate.Key }
 
+// meters are when the next slot of each rate's key is, as the transaction has decided.
+type meters map[string]time.Time
+
 // loadMeters reads the meters of drafts that are due. The locks of their keys are held.
 func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) error {
+	known := txn.MadePart[meters](t)
 	var keys []string
 	for _, d := range drafts {
 		if !metered(d) || !d.Due(t.now) {
 			continue
 		}
-		if _, known := t.loaded.meters[d.Rate.Key]; !known {
-			keys = append(keys, d.Rate.Key)
+		if known != nil {
+			if _, ok := (*known)[d.Rate.Key]; ok {
+				continue
+			}
 		}
+		keys = append(keys, d.Rate.Key)
 	}
 	if len(keys) == 0 {
 		return nil
@@ -37,11 +45,12 @@ func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) erro
 	if err != nil {
 		return err
 	}
-	if t.loaded.meters == nil {
-		t.loaded.meters = map[string]time.Time{}
+	all := txn.Part[meters](t)
+	if *all == nil {
+		*all = meters{}
 	}
 	for _, key := range keys {
-		t.loaded.meters[key] = found[key]
+		(*all)[key] = found[key]
 	}
 	return nil
 }
@@ -50,14 +59,15 @@ func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) erro
 // waits for its slot, or has ended because it does not want to wait.
 func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 	r := &d.Rate
-	begin, tat := admission.Reserve(t.loaded.meters[r.Key], t.now, r.Limit, r.Per, r.Burst)
+	all := *txn.Part[meters](t)
+	begin, tat := admission.Reserve(all[r.Key], t.now, r.Limit, r.Per, r.Burst)
 	if begin.After(t.now) && r.Over == flow.OverDrop {
 		return false, d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
 			Code:    flow.CodeRateExceeded,
 			Message: fmt.Sprintf("the rate of key %q is used up until %s (%s), and over is drop", r.Key, begin.UTC().Format(time.RFC3339), r.Text()),
 		}}, t.now, 0)
 	}
-	t.loaded.meters[r.Key] = tat
+	all[r.Key] = tat
 	rows := t.changes.add()
 	if rows.Meters == nil {
 		rows.Meters = map[string]time.Time{}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/wirejson"
@@ -15,13 +16,14 @@ import (
 // inquiry. The rules, of the given generation, are asked about it in a transaction of its own. A signal with a key that
 // this transaction has kept before is left out: it was decided about twice.
 func (t *transaction) recordOwnSignal(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
-	if _, said := t.loaded.signals[store.KeyOf(&s)]; said && s.Key != "" {
+	signals := txn.Part[keptSignals](t)
+	if _, said := signals.keys[store.KeyOf(&s)]; said && s.Key != "" {
 		return nil
 	}
 	if s.Data, err = wirejson.Marshal(data); err != nil {
 		return fmt.Errorf("describe signal %s about %q: %w", s.Trigger, s.Subject, err)
 	}
 	s.ID, s.State, s.Generation, s.Hash = t.e.opts.NewID(), flow.SignalNew, generation, sha256.Sum256(s.Data)
-	t.effects.newSignals = true
+	signals.unasked = true
 	return t.keepSignal(ctx, &s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -74,8 +75,8 @@ func (t *transaction) scheduleDocument(ctx context.Context, name string, version
 	if d := t.e.schedules.known(key); d != nil {
 		return d, nil
 	}
-	if d := t.effects.schedules[key]; d != nil {
-		return d, nil
+	if read := txn.MadePart[readSchedules](t); read != nil && (*read)[key] != nil {
+		return (*read)[key], nil
 	}
 	row, err := t.tx.Definition(ctx, schedulePrefix+name, version)
 	if err != nil {
@@ -89,12 +90,16 @@ func (t *transaction) scheduleDocument(ctx context.Context, name string, version
 	return d, nil
 }
 
+// readSchedules are documents that a transaction has read, by versionKey.
+type readSchedules map[string]*definition.Definition
+
 // keepSchedule keeps a document once the transaction is committed.
 func (t *transaction) keepSchedule(key string, d *definition.Definition) {
-	if t.effects.schedules == nil {
-		t.effects.schedules = map[string]*definition.Definition{}
+	read := txn.Part[readSchedules](t)
+	if *read == nil {
+		*read = readSchedules{}
 	}
-	t.effects.schedules[key] = d
+	(*read)[key] = d
 }
 
 func scheduleOf(row *store.Definition) (*definition.Definition, error) {
@@ -470,7 +475,9 @@ func scheduleKey(d *definition.Definition) string {
 
 // keepSchedules keeps the documents of schedules that a committed transaction has read.
 func (e *Engine) keepSchedules(t *transaction) {
-	for key, d := range t.effects.schedules {
-		e.schedules.keep(key, d)
+	if read := txn.MadePart[readSchedules](t); read != nil {
+		for key, d := range *read {
+			e.schedules.keep(key, d)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/requests"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -137,7 +138,8 @@ func (o *submitOp) want(t *transaction) {
 	t.wants.keys = append(t.wants.keys, o.locks()...)
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
 	if o.cached {
-		t.wants.kept = append(t.wants.kept, o.request.Cache.Hash)
+		kept := txn.Part[keptOutcomes](t)
+		kept.wanted = append(kept.wanted, o.request.Cache.Hash)
 	}
 }
 

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -23,11 +21,10 @@ import (
 //	loaded     what has been read, and is locked until the end
 //	changes    what has been decided and is not written yet
 //	keys       how full concurrency keys are, and whose line goes on
-//	shares     whose turn is next in the lines that are shared fairly
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
 //	effects    what happens after the commit
-//	parts      what capabilities have decided that have a package of their own
+//	parts      rows and decisions of capabilities, which the transaction does not know
 type transaction struct {
 	e     *Engine
 	store store.Tx // tx reads, and flush and writeRows write
@@ -38,7 +35,6 @@ type transaction struct {
 	loaded    loaded
 	changes   changes
 	keys      keyLedger
-	shares    lineShares
 	workflows workflows
 	dispatch  dispatch
 	effects   effects
@@ -61,9 +57,6 @@ type wants struct {
 	idempotency []string
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
-	signals     []store.SignalKey
-	bodies      [][32]byte          // of signals
-	kept        [][sha256.Size]byte // outcomes
 	// expectPauses is set by requests for what the engine runs itself: such an execution begins unless its action is paused, and no session
 	// of a worker tells the transaction of pauses. The store reads the number of the latest pause with its first statement then.
 	expectPauses bool
@@ -71,20 +64,14 @@ type wants struct {
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written       []*flow.Draft    // one for each write, with the Before, New and Events of that write; the Execution has the latest state
-	lost          []*flow.Draft    // of written, those that took an attempt back because its worker was lost, or had lost its history
-	handedBack    []*flow.Draft    // of written, those that took one back that its worker gave up, or whose machine was taken away
-	aside         []*flow.Draft    // of written, those that put the execution aside
-	ended         byStatus[int64]  // how many executions have ended, by status
-	gaps          int64            // attempts that were ended because an event never came
-	lanes         map[string]bool  // lanes that something was put into
-	emitted       []string         // sources of the signals
-	windowOpened  bool             // a window may close earlier than was known
-	receiversGone map[flow.ID]bool // webhooks whose receivers want no more of them
-	newSignals    bool             // there are new signals, about which the rules are to be asked
-	failpoints    []string         // points of package failpoint that this commit hits
-
-	schedules map[string]*definition.Definition // documents that were read, by versionKey
+	written    []*flow.Draft   // one for each write, with the Before, New and Events of that write; the Execution has the latest state
+	lost       []*flow.Draft   // of written, those that took an attempt back because its worker was lost, or had lost its history
+	handedBack []*flow.Draft   // of written, those that took one back that its worker gave up, or whose machine was taken away
+	aside      []*flow.Draft   // of written, those that put the execution aside
+	ended      byStatus[int64] // how many executions have ended, by status
+	gaps       int64           // attempts that were ended because an event never came
+	lanes      map[string]bool // lanes that something was put into
+	failpoints []string        // points of package failpoint that this commit hits
 }
 
 // wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision
@@ -164,15 +151,8 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 			return fmt.Errorf("load idempotency keys: %w", err)
 		}
 	}
-	if len(t.wants.signals) > 0 {
-		if t.loaded.signals, err = t.tx.Signalled(ctx, t.wants.signals); err != nil {
-			return fmt.Errorf("load keys of signals: %w", err)
-		}
-	}
-	if len(t.wants.bodies) > 0 {
-		if t.loaded.bodies, err = t.tx.SignalledBodies(ctx, t.wants.bodies); err != nil {
-			return fmt.Errorf("load bodies of signals: %w", err)
-		}
+	if err := t.loadSignals(ctx); err != nil {
+		return err
 	}
 	if err := t.load(ctx, t.wants.executions); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
+	"github.com/pawl-run/pawl/internal/engine/txn"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -26,12 +27,20 @@ const (
 	windowMost = 1000
 )
 
+// heldWindows are the windows that a transaction decides about.
+type heldWindows struct {
+	known   map[store.WindowKey]store.Window // as the transaction has decided
+	changed map[store.WindowKey]bool         // that are not written yet
+	opened  bool                             // a window may close earlier than was known
+}
+
 // holdSignal holds a signal in the window of its rule and key. The transaction locks the window.
 func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return err
 	}
-	w, known := t.loaded.windows[key]
+	h := txn.Part[heldWindows](t)
+	w, known := h.known[key]
 	if !known {
 		found, err := t.tx.Windows(ctx, []store.WindowKey{key})
 		if err != nil {
@@ -40,38 +49,36 @@ func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definit
 		if w, known = found[key]; !known {
 			w = store.Window{WindowKey: key, Opened: t.now, First: s.Number}
 		}
-		if t.loaded.windows == nil {
-			t.loaded.windows = map[store.WindowKey]store.Window{}
+		if h.known == nil {
+			h.known, h.changed = map[store.WindowKey]store.Window{}, map[store.WindowKey]bool{}
 		}
 	}
 	w.Count, w.Bytes, w.Last = w.Count+1, w.Bytes+int64(len(s.Data)), s.Number
 	w.Wake = automation.ClosesAt(d, w.Opened, t.now, w.Count, w.Bytes)
-	t.loaded.windows[key] = w
-	if t.changes.windows == nil {
-		t.changes.windows = map[store.WindowKey]bool{}
-	}
-	t.changes.windows[key] = true
+	h.known[key], h.changed[key] = w, true
 	return nil
 }
 
 // tellWindows wakes what closes windows where one may close earlier than was known.
 func (e *Engine) tellWindows(t *transaction) {
-	if t.effects.windowOpened {
+	if h := txn.MadePart[heldWindows](t); h != nil && h.opened {
 		loop.Wake(e.rules.windowOpened)
 	}
 }
 
 // writeWindows adds the windows that have changed to what is written.
 func (t *transaction) writeWindows(context.Context) error {
-	if len(t.changes.windows) == 0 {
+	h := txn.MadePart[heldWindows](t)
+	if h == nil || len(h.changed) == 0 {
 		return nil
 	}
 	rows := t.changes.add()
-	for key := range t.changes.windows {
-		rows.Windows = append(rows.Windows, t.loaded.windows[key])
+	for key := range h.changed {
+		rows.Windows = append(rows.Windows, h.known[key])
 	}
 	slices.SortFunc(rows.Windows, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
-	t.changes.windows, t.effects.windowOpened = nil, true
+	clear(h.changed)
+	h.opened = true
 	t.effects.addFailpoint(failpoint.WindowKept)
 	return nil
 }
@@ -216,7 +223,7 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 		if len(held) > 0 {
 			return t.postponeWindow(ctx, w)
 		}
-		delete(t.loaded.windows, w.WindowKey)
+		delete(txn.Part[heldWindows](t).known, w.WindowKey)
 		rows := t.changes.add()
 		rows.DroppedWindows = append(rows.DroppedWindows, w.WindowKey)
 		return nil
