@@ -33,7 +33,7 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	}
 	for _, d := range drafts {
 		if !d.Due(t.now) {
-			t.changed(d)
+			t.Changed(d)
 			continue
 		}
 		if err := t.arrive(ctx, d); err != nil {
@@ -45,7 +45,7 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 
 // arrive decides about one draft that is due.
 func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
-	defer t.changed(d)
+	defer t.Changed(d)
 	if metered(d) {
 		if goes, err := t.meter(d); err != nil || !goes {
 			return err
@@ -254,7 +254,7 @@ func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Exec
 			k.use.Holders++
 			t.keys.given[d.ID] = true
 		}
-		t.changed(d)
+		t.Changed(d)
 	}
 	return nil
 }

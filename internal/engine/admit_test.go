@@ -136,7 +136,7 @@ func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
 		}
 	}
 	cancel := newRequest(nil, classCall, func(_ context.Context, t *transaction) (none struct{}, err error) {
-		d := t.draft(subs[0].id)
+		d := t.Draft(subs[0].id)
 		if err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no more", t.now); err != nil {
 			return none, err
 		}

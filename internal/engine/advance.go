@@ -28,7 +28,7 @@ func (t *transaction) advance(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		w := t.draft(id)
+		w := t.Draft(id)
 		if w == nil || w.Place != flow.Held || w.Kind != flow.KindWorkflow {
 			continue
 		}
@@ -74,7 +74,7 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 		err = &undefined{fmt.Errorf("load its definition: %w", err)}
 	}
 	if err == nil && w.Changed() {
-		t.changed(w)
+		t.Changed(w)
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (t *transaction) workflowToLoad(a store.WorkflowAttempt) store.KnownWorkflo
 
 // knows reports whether the transaction needs nothing of the store to go on with a workflow.
 func (t *transaction) knows(id flow.ID) bool {
-	d := t.draft(id)
+	d := t.Draft(id)
 	if d == nil {
 		return false
 	}
@@ -203,7 +203,7 @@ func (t *transaction) borrow(ctx context.Context, a store.WorkflowAttempt, l *st
 
 // attemptToLoad is the attempt that a workflow is probably at.
 func (t *transaction) attemptToLoad(id flow.ID) int {
-	if d := t.draft(id); d != nil {
+	if d := t.Draft(id); d != nil {
 		return d.Attempt
 	}
 	last := 1
@@ -215,7 +215,7 @@ func (t *transaction) attemptToLoad(id flow.ID) int {
 
 // adoptWorkflow brings a workflow that was locked into the transaction.
 func (t *transaction) adoptWorkflow(l *store.LockedWorkflow) *flow.Draft {
-	d := t.draft(l.ID)
+	d := t.Draft(l.ID)
 	if d == nil {
 		d = flow.Load(l.Execution)
 		t.add(d)

@@ -34,7 +34,7 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 	}
 	again := false
 	verdict, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
-		d := t.draft(id)
+		d := t.Draft(id)
 		if d == nil {
 			return fmt.Errorf("%w: execution %s", store.ErrNotFound, id), nil
 		}
@@ -108,7 +108,7 @@ func (e *Engine) hurry(ctx context.Context, ids []flow.ID) error {
 	}
 	_, err := inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (struct{}, error) {
 		for _, id := range ids {
-			if d := t.draft(id); d != nil && !d.Stage.Terminal() && d.State.Cancel != nil {
+			if d := t.Draft(id); d != nil && !d.Stage.Terminal() && d.State.Cancel != nil {
 				d.EndAtOnce()
 				t.cancelled(d)
 			}
@@ -134,7 +134,7 @@ func endedByCancel(x *flow.Execution) bool {
 
 // cancelled notes what follows from a cancelled draft: a workflow passes the order on to its tasks.
 func (t *transaction) cancelled(d *flow.Draft) {
-	t.changed(d)
+	t.Changed(d)
 	if d.Kind == flow.KindWorkflow && d.State.Cancel != nil {
 		t.workflows.due[d.ID] = true
 	}

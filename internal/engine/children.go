@@ -57,7 +57,7 @@ func (s *step) createChildren(ctx context.Context) error {
 		if err := m.endUnrun(d, s.t.now); err != nil {
 			return err
 		}
-		s.t.changed(d)
+		s.t.Changed(d)
 	}
 	return s.t.admit(ctx, drafts)
 }

@@ -335,7 +335,7 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, li
 		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
 			return look{}, err
 		}
-		t.changed(d)
+		t.Changed(d)
 		if d.Place == flow.Held {
 			a.use(k, x.Kind)
 			if k.state.instant(x.Kind) {

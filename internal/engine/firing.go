@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
@@ -35,16 +34,6 @@ func (f *firing) bytes() (n int) {
 		n += s.request.PayloadSize()
 	}
 	return n
-}
-
-// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is
-// made before the transaction that submits it.
-type plannedStart struct {
-	fire    schedule.Fire // zero where no tick starts it
-	id      flow.ID
-	request flow.Request
-	sums    []blob.Sum
-	err     error // why there is no request
 }
 
 // plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed. d is its document; nil:

@@ -39,7 +39,7 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 
 // feed is the decision. The execution is locked: what feeds it as well comes before or after.
 func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (in flow.Input, verdict, err error) {
-	d := t.draft(id)
+	d := t.Draft(id)
 	if d == nil {
 		return in, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
 	}
@@ -131,7 +131,7 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 // checkHeld returns handoff.ErrNotHeld unless the session holds the attempt.
 func (e *Engine) checkHeld(ctx context.Context, session, id flow.ID, attempt int) error {
 	held, err := inBatch(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
-		d := t.draft(id)
+		d := t.Draft(id)
 		return d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt, nil
 	})
 	if err != nil || held {

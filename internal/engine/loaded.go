@@ -26,17 +26,17 @@ func newLoaded() loaded {
 	return loaded{drafts: map[flow.ID]*flow.Draft{}, payloads: map[flow.ID]bool{}}
 }
 
-// draft is an execution of the transaction; nil when it has not been loaded, or does not exist.
-func (t *transaction) draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
+// Draft is an execution of the transaction; nil when it has not been loaded, or does not exist.
+func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
 
 // add brings a draft into the transaction.
 func (t *transaction) add(d *flow.Draft) { t.loaded.drafts[d.ID] = d }
 
-// load brings executions into the transaction, without their payloads.
-func (t *transaction) load(ctx context.Context, ids []flow.ID) error {
+// Load brings executions into the transaction, without their payloads.
+func (t *transaction) Load(ctx context.Context, ids []flow.ID) error {
 	missing := make([]flow.ID, 0, len(ids))
 	for _, id := range ids {
-		if t.draft(id) == nil {
+		if t.Draft(id) == nil {
 			missing = append(missing, id)
 		}
 	}
@@ -58,7 +58,7 @@ func (t *transaction) load(ctx context.Context, ids []flow.ID) error {
 func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
 	ds := make([]*flow.Draft, len(xs))
 	for i, x := range xs {
-		d := t.draft(x.ID)
+		d := t.Draft(x.ID)
 		if d == nil {
 			d = flow.Load(x)
 			t.add(d)
@@ -114,7 +114,7 @@ func (t *transaction) readPayloads(ctx context.Context, ids []flow.ID) error {
 		return fmt.Errorf("load payloads: %w", err)
 	}
 	for _, x := range xs {
-		d := t.draft(x.ID)
+		d := t.Draft(x.ID)
 		d.Input, d.With = x.Input, x.With
 		t.loaded.payloads[x.ID] = true
 	}

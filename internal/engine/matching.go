@@ -77,7 +77,7 @@ func (t *transaction) recordEnd(ctx context.Context, d *flow.Draft, generation i
 			end.Output = o.Output
 		}
 	}
-	return t.recordOwnSignal(ctx, flow.Signal{Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution,
+	return t.Record(ctx, flow.Signal{Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution,
 		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules}}, generation, end)
 }
 

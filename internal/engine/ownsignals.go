@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// recordOwnSignal keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is
+// Record keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is
 // there exactly when that is: the end of an execution, the tick of a schedule, the pause of a rule, what becomes of an
 // inquiry. The rules, of the given generation, are asked about it in a transaction of its own. A signal with a key that
 // this transaction has kept before is left out: it was decided about twice.
-func (t *transaction) recordOwnSignal(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
+func (t *transaction) Record(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
 	signals := txn.Part[keptSignals](t)
 	if _, said := signals.keys[store.KeyOf(&s)]; said && s.Key != "" {
 		return nil

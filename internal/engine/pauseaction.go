@@ -146,7 +146,7 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 		if err != nil {
 			return err
 		}
-		t.changed(d)
+		t.Changed(d)
 	}
 	return nil
 }

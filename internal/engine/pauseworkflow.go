@@ -162,7 +162,7 @@ func (e *Engine) changeLevel(ctx context.Context, l levelTasks, order pauseOrder
 func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder) ([]*flow.Pause, error) {
 	return inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (changed []*flow.Pause, err error) {
 		for _, id := range ids {
-			d := t.draft(id)
+			d := t.Draft(id)
 			if d == nil || d.Stage.Terminal() {
 				continue
 			}
@@ -176,7 +176,7 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 			if p != nil {
 				changed = append(changed, p)
 			}
-			t.changed(d)
+			t.Changed(d)
 			if d.Place == flow.Held && d.Kind == flow.KindWorkflow {
 				t.workflows.due[id] = true // its step notes when the pause is over, or goes on
 			}

@@ -66,7 +66,7 @@ var notPostponed = time.Time{}
 // postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the transaction knows it.
 func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	w.WakeAgainAt(t.now.Add(t.e.goOnWithin()))
-	t.changed(w)
+	t.Changed(w)
 	p := t.workflows.progress[attemptOf(w)]
 	if p != nil && p.tracker != nil && !t.postpones {
 		t.noteFollowUp(w.ID, p)
@@ -275,7 +275,7 @@ func (o *stuckOp) size() int             { return 0 }
 func (o *stuckOp) class() class          { return classFollowUp }
 func (o *stuckOp) executions() []flow.ID { return []flow.ID{o.id} }
 func (o *stuckOp) decide(_ context.Context, t *transaction) error {
-	d := t.draft(o.id)
+	d := t.Draft(o.id)
 	if d == nil || d.Place != flow.Held || d.Kind != flow.KindWorkflow {
 		return nil
 	}
@@ -311,7 +311,7 @@ func (o *stuckOp) done(err error) {
 // putAside leaves an execution alone for a while, because a decision about it was refused.
 func (t *transaction) putAside(d *flow.Draft, why error) {
 	d.PutAside(why.Error(), t.now)
-	t.changed(d)
+	t.Changed(d)
 }
 
 // tried runs a decision about a draft. One that the rules refuse changes nothing but that the execution is put aside: those

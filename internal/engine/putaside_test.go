@@ -51,7 +51,7 @@ func (r *rig) stayAside(id flow.ID) {
 func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 	r.Helper()
 	aside, err := inBatch(r.ctx, r.e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
-		x := t.draft(id)
+		x := t.Draft(id)
 		if x.Aside == nil {
 			return false, nil
 		}
@@ -61,7 +61,7 @@ func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 		}
 		a := *x.Aside
 		a.Until, x.Aside = until, &a
-		t.changed(x)
+		t.Changed(x)
 		return true, nil
 	})
 	if err != nil {

@@ -107,7 +107,7 @@ func (o *reportOp) done(err error) {
 
 func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	r := o.report
-	d := t.draft(r.Execution)
+	d := t.Draft(r.Execution)
 	if d == nil {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Reason: "there is no such execution"}
 		return nil
@@ -125,7 +125,7 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 		return o.reject(t, d)
 	}
 	if d.Changed() {
-		t.changed(d)
+		t.Changed(d)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 		}
 	}
 	if d.Changed() {
-		t.changed(d)
+		t.Changed(d)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 	id := o.report.Execution
 	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
-		if d := t.draft(id); d != nil {
+		if d := t.Draft(id); d != nil {
 			return o.reject(t, d)
 		}
 		return nil

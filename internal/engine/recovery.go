@@ -262,14 +262,14 @@ func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 			return nil
 		}
 		for _, id := range ids {
-			d := t.draft(id)
+			d := t.Draft(id)
 			if d == nil || d.Place != flow.Held || d.Stage != flow.Provisioning || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
 				continue
 			}
 			if err := d.Lose("the hand-off never arrived", t.now, e.opts.Random()); err != nil {
 				return err
 			}
-			t.changed(d)
+			t.Changed(d)
 		}
 		return nil
 	})
@@ -337,7 +337,7 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide
 	left := 0
 	for _, id := range ids {
 		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
-			if d := t.draft(id); d != nil {
+			if d := t.Draft(id); d != nil {
 				return t.reclaim(d, session, decide)
 			}
 			return nil
@@ -380,7 +380,7 @@ func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.
 	if err := decide(d, t.now); err != nil {
 		return err
 	}
-	t.changed(d)
+	t.Changed(d)
 	return nil
 }
 

@@ -36,12 +36,12 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 		if len(alive) == 0 {
 			return nil, nil
 		}
-		if err := t.load(ctx, ids); err != nil {
+		if err := t.Load(ctx, ids); err != nil {
 			return nil, err
 		}
 		for _, k := range keep {
-			if d := t.draft(k.Execution); d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
-				t.changed(d)
+			if d := t.Draft(k.Execution); d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
+				t.Changed(d)
 				kept = append(kept, k)
 			}
 		}

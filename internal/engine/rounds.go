@@ -64,10 +64,10 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 	if err != nil || last == nil {
 		return err
 	}
-	if err := s.t.load(ctx, []flow.ID{last.Execution}); err != nil {
+	if err := s.t.Load(ctx, []flow.ID{last.Execution}); err != nil {
 		return err
 	}
-	d := s.t.draft(last.Execution)
+	d := s.t.Draft(last.Execution)
 	if d == nil {
 		return nil
 	}

@@ -305,14 +305,14 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 	}
 	return sessionError(e.do(ctx, ids, func(_ context.Context, t *transaction) error {
 		for _, a := range attempts {
-			d := t.draft(a.Execution)
+			d := t.Draft(a.Execution)
 			if d == nil || d.Place != flow.Held || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
 				continue
 			}
 			if err := d.Decline("worker "+s.session.Name+flow.ReasonDeclined, t.now); err != nil {
 				return err
 			}
-			t.changed(d)
+			t.Changed(d)
 		}
 		return nil
 	}))
@@ -359,7 +359,7 @@ func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []flow.Log
 	}
 	own, err := inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (own []flow.LogChunk, err error) {
 		for _, c := range chunks {
-			if d := t.draft(c.Execution); d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
+			if d := t.Draft(c.Execution); d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
 				own = append(own, c)
 			}
 		}

@@ -52,7 +52,7 @@ func (t *transaction) independent(o op) bool {
 	case *submitOp:
 		return len(o.locks()) == 0 && o.request.Kind != flow.KindWorkflow
 	case *reportOp:
-		d := t.draft(o.report.Execution)
+		d := t.Draft(o.report.Execution)
 		return d != nil && d.Parent.IsZero() && d.Key == ""
 	default:
 		return false

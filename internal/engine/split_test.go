@@ -56,7 +56,7 @@ func TestConflictLeavesOthersAlone(t *testing.T) {
 		plain[i] = &submitOp{id: r.e.opts.NewID(), request: requests.BuiltIn(flow.KindNoop, nil), group: g, submitted: &r.e.counters.submitted}
 	}
 	cancel := newRequest([]flow.ID{hot}, classCall, func(_ context.Context, t *transaction) (struct{}, error) {
-		d := t.draft(hot)
+		d := t.Draft(hot)
 		err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no longer wanted", t.now)
 		t.cancelled(d)
 		return struct{}{}, err

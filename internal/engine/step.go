@@ -358,13 +358,13 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 		if err != nil {
 			return false, fmt.Errorf("list open tasks: %w", err)
 		}
-		if err := t.load(ctx, ids); err != nil {
+		if err := t.Load(ctx, ids); err != nil {
 			return false, err
 		}
 		t.budget.Spend(len(ids), 0)
 		ended := 0
 		for _, id := range ids {
-			d := t.draft(id)
+			d := t.Draft(id)
 			if d == nil || d.Stage.Terminal() || d.State.Cancel != nil {
 				continue
 			}

@@ -96,5 +96,5 @@ func (t *transaction) recordPaused(ctx context.Context, name, reason string) err
 	if len(set.On(flow.TriggerPaused)) == 0 {
 		return nil
 	}
-	return t.recordOwnSignal(ctx, flow.Signal{Trigger: flow.TriggerPaused, Subject: name, Source: rulePrefix + name}, set.Generation, map[string]string{"rule": name, "reason": reason})
+	return t.Record(ctx, flow.Signal{Trigger: flow.TriggerPaused, Subject: name, Source: rulePrefix + name}, set.Generation, map[string]string{"rule": name, "reason": reason})
 }

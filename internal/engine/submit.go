@@ -189,7 +189,7 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		if err := d.Reuse(kept.Output, t.now); err != nil {
 			return err
 		}
-		t.changed(d)
+		t.Changed(d)
 	} else if err := t.admit(ctx, []*flow.Draft{d}); err != nil {
 		return err
 	}

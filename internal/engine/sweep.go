@@ -128,7 +128,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 	}
 	for _, id := range ids {
 		err := e.do(ctx, []flow.ID{id}, func(ctx context.Context, t *transaction) error {
-			if d := t.draft(id); d != nil {
+			if d := t.Draft(id); d != nil {
 				return t.decideAllDue(ctx, []*flow.Draft{d})
 			}
 			return nil
@@ -146,7 +146,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 // setAside puts an execution aside. One of which even that is refused is passed over.
 func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
 	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
-		if d := t.draft(id); d != nil && !d.Stage.Terminal() {
+		if d := t.Draft(id); d != nil && !d.Stage.Terminal() {
 			t.putAside(d, why)
 		}
 		return nil
@@ -189,11 +189,11 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 		}
 	} else if d.Aside != nil {
 		d.ClearAside()
-		t.changed(d)
+		t.Changed(d)
 	}
 	if d.StandsStill() && (d.Kind != flow.KindWorkflow || d.Place != flow.Held) {
 		if passed(d.State.Pause.Until) {
-			t.changed(d)
+			t.Changed(d)
 			return false, d.Resume("", "", t.now) // its timers go on, and are looked at when they are due
 		}
 		return d.WaitsForSlot() && passed(d.WakeAt), nil

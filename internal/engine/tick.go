@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/loop"
-	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -391,7 +390,7 @@ func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definitio
 	}
 	switch d.Schedule.Overlap {
 	case schedule.OverlapSkip:
-		if before := t.draft(k.Execution); before != nil && !before.Stage.Terminal() {
+		if before := t.Draft(k.Execution); before != nil && !before.Stage.Terminal() {
 			return fmt.Sprintf("%s has not ended", before.ID), nil, nil
 		}
 	case schedule.OverlapQueueOne:
@@ -404,28 +403,6 @@ func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definitio
 	}
 	refusal, err = t.missingUploads(ctx, s)
 	return "", refusal, err
-}
-
-// missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
-// says which are not there.
-func (t *transaction) missingUploads(ctx context.Context, s *plannedStart) (refusal, err error) {
-	if len(s.sums) == 0 {
-		return nil, nil
-	}
-	if err := t.lockUploads(ctx, s.sums); err != nil {
-		return nil, err
-	}
-	return uploads.Missing(&s.request, t.loaded.uploads), nil
-}
-
-// submitPlanned submits a planned execution.
-func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error {
-	r := s.request
-	r.CreatedAt = t.now
-	d := flow.Submit(s.id, r)
-	t.add(d)
-	t.holdUploads(s.id, s.sums)
-	return t.admit(ctx, []*flow.Draft{d})
 }
 
 // messageLimit is how many bytes the row of a tick has for why it was missed.

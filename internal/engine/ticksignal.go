@@ -19,9 +19,9 @@ type tickData struct {
 // recordTick keeps a signal of a tick that has started an execution, if some rule listens to the schedule: it is there
 // exactly when the tick is. The rules are asked about it in a transaction of its own, as about ends.
 func (t *transaction) recordTick(ctx context.Context, d *definition.Definition, tick *store.Tick, previous time.Time) error {
-	set := t.e.rules.current.Load()
 	trigger := flow.TriggerTick + d.Name
-	if len(set.On(trigger)) == 0 {
+	generation, ok := t.Listens(trigger)
+	if !ok {
 		return nil
 	}
 	s := flow.Signal{Trigger: trigger, Key: tick.Nominal.UTC().Format(time.RFC3339Nano), Subject: d.Name, Source: schedulePrefix + d.Name}
@@ -29,5 +29,5 @@ func (t *transaction) recordTick(ctx context.Context, d *definition.Definition, 
 	if err != nil || len(known) > 0 {
 		return err
 	}
-	return t.recordOwnSignal(ctx, s, set.Generation, tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution})
+	return t.Record(ctx, s, generation, tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution})
 }

@@ -154,7 +154,7 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 	if err := t.loadSignals(ctx); err != nil {
 		return err
 	}
-	if err := t.load(ctx, t.wants.executions); err != nil {
+	if err := t.Load(ctx, t.wants.executions); err != nil {
 		return err
 	}
 	if err := t.lockKeys(ctx, t.wants.keys); err != nil {
@@ -190,8 +190,8 @@ func (t *transaction) followThrough(ctx context.Context) error {
 	}
 }
 
-// changed notes a draft after a decision, and what follows from it.
-func (t *transaction) changed(d *flow.Draft) {
+// Changed notes a draft after a decision, and what follows from it.
+func (t *transaction) Changed(d *flow.Draft) {
 	t.changes.drafts = append(t.changes.drafts, d)
 	t.keys.changed(d)
 	if d.Place == flow.Finished && !d.Parent.IsZero() {
@@ -229,7 +229,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.hooks(ctx, func(m *txn.Module) txn.Hook { return m.BeforeWrite }); err != nil {
 		return err
 	}
-	delta, some := t.changes.take(deferred, t.draft)
+	delta, some := t.changes.take(deferred, t.Draft)
 	if !some {
 		return nil
 	}

@@ -12,15 +12,11 @@ import (
 // transaction is a txn.Tx for capabilities that have a package of their own. What each method is for stands there.
 var _ txn.Tx = (*transaction)(nil)
 
-func (t *transaction) Now() time.Time               { return t.now }
-func (t *transaction) Store() store.Access          { return &t.tx }
-func (t *transaction) Rows() *store.Delta           { return t.changes.add() }
-func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.draft(id) }
-func (t *transaction) Changed(d *flow.Draft)        { t.changed(d) }
-func (t *transaction) Failpoint(name string)        { t.effects.addFailpoint(name) }
-func (t *transaction) Parts() *txn.Parts            { return &t.parts }
-
-func (t *transaction) Load(ctx context.Context, ids []flow.ID) error { return t.load(ctx, ids) }
+func (t *transaction) Now() time.Time        { return t.now }
+func (t *transaction) Store() store.Access   { return &t.tx }
+func (t *transaction) Rows() *store.Delta    { return t.changes.add() }
+func (t *transaction) Failpoint(name string) { t.effects.addFailpoint(name) }
+func (t *transaction) Parts() *txn.Parts     { return &t.parts }
 
 func (t *transaction) Listens(trigger string) (generation int64, ok bool) {
 	set := t.e.rules.current.Load()
@@ -28,10 +24,6 @@ func (t *transaction) Listens(trigger string) (generation int64, ok bool) {
 		return 0, false
 	}
 	return set.Generation, true
-}
-
-func (t *transaction) Record(ctx context.Context, s flow.Signal, generation int64, data any) error {
-	return t.recordOwnSignal(ctx, s, generation, data)
 }
 
 // decide is txn.Decide.

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/uploads"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is
+// made before the transaction that submits it.
+type plannedStart struct {
+	fire    schedule.Fire // zero where no tick starts it
+	id      flow.ID
+	request flow.Request
+	sums    []blob.Sum
+	err     error // why there is no request
+}
+
+// missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
+// says which are not there.
+func (t *transaction) missingUploads(ctx context.Context, s *plannedStart) (refusal, err error) {
+	if len(s.sums) == 0 {
+		return nil, nil
+	}
+	if err := t.lockUploads(ctx, s.sums); err != nil {
+		return nil, err
+	}
+	return uploads.Missing(&s.request, t.loaded.uploads), nil
+}
+
+// submitPlanned submits a planned execution.
+func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error {
+	r := s.request
+	r.CreatedAt = t.now
+	d := flow.Submit(s.id, r)
+	t.add(d)
+	t.holdUploads(s.id, s.sums)
+	return t.admit(ctx, []*flow.Draft{d})
+}
