@@ -105,6 +105,27 @@ func (s *stream) finish() {
 	s.end()
 }
 
+// dyingTime is how long a program that has closed stdout before the interactor did may take to be found dead. What it dies of closes stdout
+// first; cleaning up after it takes a host milliseconds, and a full one a second.
+const dyingTime = 3 * time.Second
+
+// letDie waits for the end of a program that has closed its stdout, since it may have died: the interactor may have read the end of that
+// and rejected before the runtime knows. over is closed when the program has ended.
+func (d *dialogue) letDie(over <-chan struct{}) {
+	d.mu.Lock()
+	silent := d.toInteractor.closed && !d.toProgram.ended
+	d.mu.Unlock()
+	if !silent {
+		return
+	}
+	late := time.NewTimer(dyingTime)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	}
+}
+
 // note takes down how long it has been quiet.
 func (d *dialogue) note() {
 	d.mu.Lock()
@@ -130,11 +151,13 @@ func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected
 
 	limits := b.judge.limits()
 	limits.Wall += spec.Limits.EndWall() // it waits for the program, whose own limit must come first
+	over := make(chan struct{})
 	judged := make(chan error, 1)
 	go func() {
 		var err error
 		d.opinion, err = b.judge.ask(judging, runtime.Spec{Limits: limits, Stdin: &d.toInteractor, Stdout: &d.toProgram}, &head{}, input, expected)
 		if err != nil || d.opinion.verdict != runtime.OK {
+			d.letDie(over)
 			endProgram(&Stop{Reason: "the interactor has ended"}) // the program gets no end of file: it is killed
 		} else {
 			d.toProgram.finish()
@@ -145,6 +168,7 @@ func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected
 	d.toInteractor.then = spec.Stdout
 	spec.Stdin, spec.Stdout = &d.toProgram, &d.toInteractor
 	res, err := b.launch(running, spec)
+	close(over)
 	killed := res.Verdict == runtime.Killed
 	if stop, ok := errors.AsType[*Stop](err); ok && ctx.Err() == nil { // the interactor ended before the program had started
 		res, err, killed = runtime.Result{Verdict: runtime.Killed, Reason: stop.Reason}, nil, true
