@@ -183,7 +183,7 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 	r.define("name: zebra\naction: noop\n")
 	for _, add := range []string{"", "other"} { // the last name of all, and not
 		if add != "" {
-			if err := r.e.catalog.DeclareQueue(r.ctx, add); err != nil {
+			if err := r.e.catalog.DeclareQueues(r.ctx, []string{add}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -85,7 +85,7 @@ func (e *Engine) commitLane(ctx context.Context, lane string) error {
 	if !flow.Narrow(lane) || e.lanes.has(lane) {
 		return nil
 	}
-	if err := catalog.PersistName(ctx, e.opts.Store, store.LaneNames, lane); err != nil {
+	if err := catalog.PersistNames(ctx, e.opts.Store, store.LaneNames, lane); err != nil {
 		return fmt.Errorf("declare lane %q: %w", lane, err)
 	}
 	e.storedLane(lane)

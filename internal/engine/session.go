@@ -163,10 +163,8 @@ func (e *Engine) declareQueues(ctx context.Context, s handoff.Session) error {
 		return fmt.Errorf("%w: %w: open session of %.100q: queue %.100q is new, and with the %d new ones of this worker there would be %d queues, of which workers "+
 			"add up to %d: serve a queue that exists, or apply a document that declares it (kind: queue)", handoff.ErrUnavailable, handoff.ErrBadCall, s.Name, added[0], len(added), sum, mostQueues)
 	}
-	for _, q := range added {
-		if err := e.catalog.DeclareQueue(ctx, q); err != nil {
-			return sessionError(err)
-		}
+	if err := e.catalog.DeclareQueues(ctx, added); err != nil {
+		return sessionError(err)
 	}
 	return nil
 }

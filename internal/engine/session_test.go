@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -64,6 +66,63 @@ func TestSessionsOfManyQueues(t *testing.T) {
 	r.define("kind: queue\nname: declared\n")
 	if err := open("declared"); err != nil {
 		t.Errorf("one that a document declares: %v", err)
+	}
+}
+
+// namesCounted is a store that counts the transactions that add names, and refuses them for a while.
+type namesCounted struct {
+	store.Store
+	refuse atomic.Bool
+	added  atomic.Int64
+}
+
+func (s *namesCounted) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	adds := false
+	err := s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return decide(ctx, &namesCountedTx{tx, s, &adds}) })
+	if adds {
+		s.added.Add(1)
+	}
+	return err
+}
+
+type namesCountedTx struct {
+	store.Tx
+	of   *namesCounted
+	adds *bool
+}
+
+func (t *namesCountedTx) AddName(ctx context.Context, of store.NameKind, name string, at time.Time) (bool, error) {
+	if t.of.refuse.Load() {
+		return false, store.ErrUnavailable
+	}
+	*t.adds = true
+	return t.Tx.AddName(ctx, of, name, at)
+}
+
+// The queues of a session are declared in one transaction: a commit for each of 1,000 takes longer than a worker waits on a slow disk. Where
+// they could not be stored, the next session stores them.
+func TestQueuesOfASessionAreDeclaredTogether(t *testing.T) {
+	t.Parallel()
+	s := &namesCounted{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	session := handoff.Session{Name: "w", Kinds: []string{"code", "noop", "http", "llm", "webhook", "input", "output"}, Slots: 1}
+	for i := range 1000 {
+		session.Queues = append(session.Queues, fmt.Sprintf("q%d", i))
+	}
+	s.refuse.Store(true)
+	if _, err := r.e.Open(r.ctx, session); !errors.Is(err, handoff.ErrUnavailable) {
+		t.Fatalf("while the store takes no names: %v", err)
+	}
+	s.refuse.Store(false)
+	before := s.added.Load()
+	if _, err := r.e.Open(r.ctx, session); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.added.Load() - before; n != 1 {
+		t.Errorf("%d transactions", n)
+	}
+	if known, err := r.store.HasName(r.ctx, store.QueueNames, "q999"); err != nil || !known {
+		t.Errorf("a queue is not stored: %v", err)
 	}
 }
 

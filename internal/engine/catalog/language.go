@@ -92,7 +92,7 @@ func (l *Languages) LearnOffered(ctx context.Context, kinds []string) error {
 		if !ok || language.CheckName(name) != nil || l.has(name) {
 			continue
 		}
-		err := PersistName(ctx, l.store, store.LanguageNames, name)
+		err := PersistNames(ctx, l.store, store.LanguageNames, name)
 		if err != nil {
 			return fmt.Errorf("declare language %q: %w", name, err)
 		}

@@ -16,15 +16,20 @@ func Persist(ctx context.Context, s store.Store, decide func(context.Context, st
 	return store.Repeat(func(int) error { return s.Update(ctx, decide) })
 }
 
-// PersistName adds a name to a registry of the store.
-func PersistName(ctx context.Context, s store.Store, to store.NameKind, name string) error {
+// PersistNames adds names to a registry of the store, in one transaction. They are in order, so that replicas that add the same do not
+// wait for each other in a circle.
+func PersistNames(ctx context.Context, s store.Store, to store.NameKind, names ...string) error {
 	return Persist(ctx, s, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = tx.AddName(ctx, to, name, now)
-		return err
+		for _, name := range names {
+			if _, err := tx.AddName(ctx, to, name, now); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
