@@ -1,6 +1,7 @@
 package wires
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -37,19 +38,19 @@ func (p *process) judged(t *testing.T, tokens []string) []int {
 	return states
 }
 
-// untilJudged polls as a client does, until all are accepted. No other end may be seen.
+// untilJudged waits until the executions of all tokens have ended, by the server's own API, and then asks for them as a client does: all are
+// accepted. A status of the wire does not change once its execution has ended.
 func (p *process) untilJudged(t *testing.T, tokens []string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		states := p.judged(t, tokens)
-		switch {
-		case len(states) > 0 && !slices.ContainsFunc(states, func(id int) bool { return id != 3 }):
-			return
-		case slices.ContainsFunc(states, func(id int) bool { return id > 3 }) || time.Now().After(deadline):
-			t.Fatalf("the submissions are %v", states)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, token := range tokens {
+		if _, err := p.client.Wait(ctx, token); err != nil {
+			t.Fatalf("wait for %s: %v", token, err)
 		}
-		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // there is no event of another process to wait for
+	}
+	if states := p.judged(t, tokens); len(states) != len(tokens) || slices.ContainsFunc(states, func(id int) bool { return id != 3 }) {
+		t.Fatalf("the submissions are %v", states)
 	}
 }
 
