@@ -127,6 +127,6 @@ type BackfilledTime struct {
 	Execution string    `json:"execution,omitempty" doc:"Execution that was started; absent in a dry run"`
 	Why       string    `json:"why,omitempty" doc:"Of a time that was passed over: why its execution was started, as in a tick"`
 	Tag       string    `json:"tag,omitempty" doc:"Of a time that was passed over: backfill, or backfill: and the tag; absent if the schedule started it"`
-	Status    Status    `json:"status,omitempty" doc:"Status of the execution; absent in a dry run, or if the execution was removed"`
+	Status    Status    `json:"status,omitempty" doc:"Status of the execution; absent in a dry run, or if the execution was removed or could not be read"`
 	ErrorCode string    `json:"error_code,omitempty" doc:"Why the execution did not complete, for example key_full"`
 }

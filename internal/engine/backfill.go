@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 const (
@@ -40,7 +41,8 @@ type Backfill struct {
 type Backfilled struct {
 	Ticks      []store.Tick // those that are fired; without an execution where nothing is started
 	PassedOver []store.Tick // those that have had an execution before
-	// Executions are those of both that there are still: without payload, as they are after the commit.
+	// Executions are those of both that there are still: without payload, as they are after the commit. Some are absent where they could not
+	// be read after it.
 	Executions map[flow.ID]*flow.Execution
 	// WhenFull is what the next executions do where the action's own key is full; "" where they wait.
 	WhenFull flow.WhenFull
@@ -121,7 +123,14 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 	if !b.Dry {
 		e.counters.submitted.Add(int64(len(out.Ticks)))
 	}
-	return out, e.lookAtBackfilled(ctx, &out)
+	if err := e.lookAtBackfilled(ctx, &out); err != nil {
+		if b.Dry {
+			return Backfilled{}, err
+		}
+		// The times are fired. A caller that was told of a failure would ask again, and find all of them passed over.
+		e.opts.Log.Warn("a backfill is answered without the states of its executions", telemetry.Schedule, name, telemetry.Err, err)
+	}
+	return out, nil
 }
 
 // lookAtBackfilled loads the executions of the times of a backfill.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,40 @@ func TestBackfillSaysWhatHasNoResult(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unsearchable is a store that cannot be searched for a while.
+type unsearchable struct {
+	store.Store
+	on atomic.Bool
+}
+
+func (s *unsearchable) Search(ctx context.Context, f store.Filter) (store.Found, error) {
+	if s.on.Load() {
+		return store.Found{}, store.ErrUnavailable
+	}
+	return s.Store.Search(ctx, f)
+}
+
+// Times that have been fired are said to be, though their executions cannot be looked at: who was told of a failure would ask again.
+func TestBackfillIsAnsweredOnceItIsCommitted(t *testing.T) {
+	t.Parallel()
+	s := &unsearchable{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n")
+	to := r.clock.now().Truncate(time.Hour)
+	s.on.Store(true)
+	out, err := r.e.BackfillSchedule(r.ctx, "s", Backfill{From: to.Add(-3 * time.Hour), To: to, AtOnce: 1})
+	if err != nil || len(out.Ticks) != 3 || len(out.Executions) != 0 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if _, err := r.e.BackfillSchedule(r.ctx, "s", Backfill{From: to.Add(-3 * time.Hour), To: to, AtOnce: 1, Dry: true}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a dry run: %v", err)
+	}
+	s.on.Store(false)
+	for _, k := range out.Ticks {
+		r.get(k.Execution)
+	}
 }
 
 func TestBackfillRefusals(t *testing.T) {
