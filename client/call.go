@@ -12,8 +12,14 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	v1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -189,6 +195,17 @@ func (c *Client) send(ctx context.Context, req *http.Request) (*http.Response, e
 	return res, nil
 }
 
+// inUTF8 is encoding/json's form, but of texts that are not UTF-8 it makes an *api.Problem: encoding/json replaces their bytes by U+FFFD. JSON
+// of callers goes as it is, and the server says what is wrong with it.
+var inUTF8 = strict.JoinOptions(v1.DefaultOptionsV1(), strict.WithMarshalers(strict.MarshalToFunc(func(e *jsontext.Encoder, text string) error {
+	if utf8.ValidString(text) {
+		return errors.ErrUnsupported
+	}
+	path := strings.ReplaceAll(strings.TrimPrefix(string(e.StackPointer()), "/"), "/", ".")
+	fault := api.FieldError{Path: path, Message: "the text is not UTF-8", Fix: "encode text as UTF-8; where bytes are allowed send them as base64"}
+	return &api.Problem{Type: api.ProblemInvalid, Title: "The request is invalid", Status: http.StatusUnprocessableEntity, Detail: fault.String(), Errors: []api.FieldError{fault}}
+})))
+
 func encode(body any) ([]byte, error) {
 	switch b := body.(type) {
 	case nil:
@@ -196,7 +213,10 @@ func encode(body any) ([]byte, error) {
 	case []byte:
 		return b, nil
 	}
-	b, err := json.Marshal(body)
+	b, err := strict.Marshal(body, inUTF8)
+	if p, is := errors.AsType[*api.Problem](err); is {
+		return nil, p
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}

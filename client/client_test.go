@@ -203,6 +203,26 @@ func TestProblems(t *testing.T) {
 	})
 }
 
+// Text that is not UTF-8 is refused: encoding/json would send U+FFFD in its place.
+func TestTextThatIsNotUTF8(t *testing.T) {
+	for path, body := range map[string]any{
+		"labels.a":              api.Submission{Action: "noop", Labels: map[string]string{"a": "\xff"}},
+		"source":                map[string]string{"source": "print('\xfc')"},
+		"executions.0.labels.b": map[string]any{"executions": []api.Submission{{Labels: map[string]string{"b": "\xc3"}}}},
+	} {
+		_, err := encode(body)
+		var p *api.Problem
+		if !errors.As(err, &p) || p.Type != api.ProblemInvalid || len(p.Errors) != 1 || !strings.HasPrefix(p.Errors[0].Path, path) || p.Errors[0].Fix == "" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	in := api.Submission{Action: "noop", Input: json.RawMessage(`{"n": 1e400, "n": 1, "s": "\ud800<\ud83d\ude00>"}`), Labels: map[string]string{"a": "\ufffd"}}
+	got, err := encode(in)
+	if want, _ := json.Marshal(in); err != nil || string(got) != string(want) {
+		t.Errorf("%s, want %s, %v", got, want, err)
+	}
+}
+
 func TestConnectionRefused(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	url := s.URL

@@ -119,7 +119,7 @@ var arrows = []arrow{
 	{"cmd/pawl-pod", []string{"internal/runtime/kubernetes/pod", "internal/runtime/kubernetes/wire"}, "a main for pods"},
 	{"internal/cli", []string{"internal/cli/app", "internal/cli/automate", "internal/cli/config", "internal/cli/debug", "internal/cli/define", "internal/cli/exit", "internal/cli/grade", "internal/cli/observe", "internal/cli/operate", "internal/cli/output", "internal/cli/steer", "internal/cli/submit"},
 		"assembles the commands; its tests run the whole command line"},
-	{"internal/cli/app", []string{"api", "client", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/duration", "internal/language", "internal/problem"},
+	{"internal/cli/app", []string{"api", "client", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/duration", "internal/language", "internal/problem", "internal/strictjson"},
 		"one call of the command line, which opens the engine that its command works with or connects to one"},
 	{"internal/cli/listing", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/output"},
 		"the flags that select executions, in the words of the client"},

@@ -12,10 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Source is a file with definitions.
@@ -72,17 +75,43 @@ func (a *App) Given(flag, text string) ([]byte, error) {
 	return files[0].Content, nil
 }
 
-// GivenJSON is Given for a flag that takes JSON; nil if nothing is given.
+// JSONVar adds a flag for JSON, or for @FILE, which GivenJSON reads. One that is given and empty, as of a variable of the shell that is not
+// set, is refused.
+func JSONVar(flags *pflag.FlagSet, into *string, name, short, doc string) {
+	flags.VarP((*jsonText)(into), name, short, doc)
+}
+
+type jsonText string
+
+// Type is the form of a value in the help.
+func (v *jsonText) Type() string   { return "string" }
+func (v *jsonText) String() string { return string(*v) }
+
+func (v *jsonText) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("it is empty: write JSON, for example {}, or leave the flag out")
+	}
+	*v = jsonText(text)
+	return nil
+}
+
+// CheckJSON says what is wrong with a text as JSON, with names that are given twice, and the place of it.
+func CheckJSON(flag string, raw []byte) error {
+	var value json.RawMessage
+	return new(strictjson.Rules).Decode(raw, flag, &value)
+}
+
+// GivenJSON is Given for a flag that takes JSON; nil if nothing is given. A byte order mark before it is left out.
 func (a *App) GivenJSON(flag, text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
 	raw, err := a.Given(flag, text)
 	if err != nil {
 		return nil, err
 	}
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
-		return nil, nil
-	}
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
+	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\uFEFF")))
+	if err := CheckJSON(flag, raw); err != nil {
 		hint := ""
 		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
 			hint = fmt.Sprintf("; to read it from a file write %s @%s", flag, text)

@@ -64,7 +64,7 @@ first one; other content with the same key is refused.`,
 			})
 		},
 	}
-	c.Flags().StringVarP(&data, "data", "d", "", "data as JSON, or @FILE (@- for standard input); {} by default")
+	app.JSONVar(c.Flags(), &data, "data", "d", "data as JSON, or @FILE (@- for standard input); {} by default")
 	c.Flags().StringVar(&m.Key, "key", "", "key that identifies the signal when it is sent again")
 	c.Flags().StringVar(&m.Subject, "subject", "", "subject, for example a host or an order number")
 	c.Flags().StringVar(&to, "to", "", "workflow execution whose tasks wait for the signal")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,7 @@ person can answer in a browser, without a token.`,
 	f.StringVar(&o.as, "as", "", "who answers (default: the current user)")
 	f.StringSliceVar(&o.groups, "group", nil, "group of this person, for example release")
 	f.StringVar(&o.note, "note", "", "reason, kept for later readers")
-	f.StringVarP(&o.data, "data", "d", "", "the whole answer as JSON, or @FILE (@- for standard input)")
+	app.JSONVar(f, &o.data, "data", "d", "the whole answer as JSON, or @FILE (@- for standard input)")
 	f.BoolVarP(&o.interactive, "interactive", "i", false, "show the question and prompt for each field")
 	f.StringVar(&o.link, "link", "", "create and print a link with which this person can answer")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
@@ -148,8 +149,11 @@ func answerOf(i *api.Inquiry, args []string) (json.RawMessage, error) {
 	answer := map[string]json.RawMessage{}
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
-		if !ok {
+		switch {
+		case !ok:
 			return nil, exit.Usagef("%q is not FIELD=VALUE", arg)
+		case !utf8.ValidString(arg):
+			return nil, exit.Usagef("%q: the text is not UTF-8: encode it as UTF-8", arg)
 		}
 		f := &form.Field{Name: name, Kind: form.JSON}
 		for k := range fields {
@@ -160,6 +164,9 @@ func answerOf(i *api.Inquiry, args []string) (json.RawMessage, error) {
 		v, err := valueOf(f, text)
 		if err != nil {
 			return nil, exit.Usagef("%s: %v", name, err)
+		}
+		if answer[name] != nil {
+			return nil, exit.Usagef("%s is given twice: leave one of them out", name)
 		}
 		answer[name] = v
 	}

@@ -67,7 +67,8 @@ were graded, 1: some have no verdict.`,
 	f.StringVar(&o.problems, "problems", "", "file of problems, one JSON object per line")
 	f.StringVar(&o.results, "results", "", "file of results (default: results.jsonl next to the samples)")
 	f.IntSliceVarP(&o.ks, "k", "k", []int{1, 10, 100}, "of which pass@k is estimated; by default 1, 10 and 100 where each task has as many samples")
-	f.StringToStringVar(&o.limits, "limit", map[string]string{"cpu": "10s", "wall": "30s"}, "limits of one program or case, as in cpu=5s,memory=1GB")
+	o.limits = map[string]string{"cpu": "10s", "wall": "30s"}
+	app.PairsVar(f, &o.limits, "limit", "limits of one program or case, as in cpu=5s,memory=1GB")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON)
 	return c
 }

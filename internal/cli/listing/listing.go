@@ -62,7 +62,7 @@ func (l *Selection) Flags(f *pflag.FlagSet) {
 	f.StringVar(&l.Workflow, "workflow", "", "only the tasks of this workflow execution")
 	f.StringVar(&l.RerunOf, "rerun-of", "", "only the reruns of this execution")
 	f.StringVar(&l.RetryOf, "retry-of", "", "only the retries of this execution")
-	f.StringToStringVar(&l.Labels, "label", nil, "only executions with this label, as in team=grading")
+	app.PairsVar(f, &l.Labels, "label", "only executions with this label, as in team=grading")
 	f.StringSliceVar(&l.Verdicts, "verdict", nil, "only executions that ended with one of these: ok, or an error code, for example timeout")
 	f.StringVar(&l.Since, "since", "",
 		"only executions created, or signals accepted, since then: 90m, or a time such as 2026-11-02T10:00:00Z")

@@ -100,7 +100,7 @@ with --resume and the ID that it printed continues with the rest, and reruns not
 	f.StringArrayVar(&o.give, "give", nil,
 		"output to use instead of running a task or item: build=JSON or 'test[3]=@FILE'; may be repeated")
 	f.StringVar(&o.by, "by", "", "with --give: who supplies the output (default: the current user)")
-	f.StringVar(&o.Input, "input", "", "new input as JSON, or @FILE (@- for standard input)")
+	app.JSONVar(f, &o.Input, "input", "", "new input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.Set, "set", nil,
 		"one field of the input, for example limit=5 or user.name=ada; the value is read as JSON, else as text")
 	f.StringVar(&o.definition, "definition", "", "definition for the rerun: same (default), latest, or name@version")
@@ -174,8 +174,9 @@ func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 		if err != nil {
 			return err
 		}
-		if data = bytes.TrimSpace(data); !json.Valid(data) {
-			return exit.Usagef("--give %s: %.100q is not JSON; write a text in quotes: '\"text\"'", task, data)
+		data = bytes.TrimSpace(data)
+		if err := app.CheckJSON("--give "+task, data); err != nil {
+			return exit.Usagef("--give %s: %.100q is not JSON: %v; write a text in quotes: '\"text\"'", task, data, err)
 		}
 		in.Outputs[task] = data
 	}

@@ -94,7 +94,7 @@ The language comes from --language, else from the file's extension, else from it
 	f.BoolVarP(&o.interactive, "interactive", "i", false, "pass standard input to the program as it is typed")
 	o.cases.declare(f)
 	f.StringArrayVar(&o.args, "arg", nil, "argument of the program; may be repeated")
-	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
+	app.PairVar(f, &o.env, "env", "environment for the program, as in NAME=value")
 	f.StringVar(&o.std, "std", "", "C and C++: standard, for example c11 or gnu++17")
 	f.StringArrayVar(&o.flags, "compiler-flag", nil, "C and C++: compiler flag, for example -O3 or -DLOCAL; may be repeated")
 	f.StringArrayVar(&o.files, "file", nil,
@@ -103,12 +103,12 @@ The language comes from --language, else from the file's extension, else from it
 		"directory for the working directory, as PATH or NAME=PATH (.=PATH: only its content); may be repeated")
 	f.StringArrayVar(&o.collect, "collect", nil, "files to return: a path, directory or pattern; may be repeated")
 	f.StringVar(&o.into, "collect-into", ".", "directory for returned files; existing files of the same names are replaced")
-	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
+	app.PairsVar(f, &o.limits, "limit", "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
 	f.IntVar(&o.reruns, "rerun-near-limit", 0, fmt.Sprintf(
 		"repeats, 0 to %d, of a run that exceeded wall or cpu by at most a quarter, or memory; the first within its "+
 			"limits counts", api.MaxReruns))
-	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
-	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
+	app.PairsVar(f, &o.labels, "label", "labels to find the execution by")
+	app.PairsVar(f, &o.wanted, "worker-label", "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "queue")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's ID and return without waiting")
 	f.BoolVar(&o.dry, "dry-run", false, dryRunHelp+"; content too large for one request is still uploaded")

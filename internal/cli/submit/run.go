@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -66,11 +68,11 @@ directory continues it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), a, args[0], &o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.Input, "input", "", "input as JSON, or @FILE (@- for standard input)")
+	app.JSONVar(f, &o.Input, "input", "", "input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.Set, "set", nil,
 		"one field of the input, for example limit=5 or user.name=ada; the value is read as JSON, else as text")
-	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
-	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, in addition to those of the action; may be repeated")
+	app.PairsVar(f, &o.labels, "label", "labels to find the execution by, as in team=platform")
+	app.PairsVar(f, &o.wanted, "worker-label", "a label that the worker must have, as in gpu=a100, in addition to those of the action; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's ID and return without waiting")
 	f.BoolVar(&o.dry, "dry-run", false, "registered actions only: "+dryRunHelp)
 	f.StringVar(&o.queue, "queue", "", "queue, in place of the action's own")
@@ -226,7 +228,13 @@ func WithFields(input []byte, set []string) (json.RawMessage, error) {
 			fields = map[string]any{}
 		}
 	}
-	for _, s := range set {
+	for i, s := range set {
+		path, _, _ := strings.Cut(s, "=")
+		for _, before := range set[:i] {
+			if before, _, _ := strings.Cut(before, "="); before == path || strings.HasPrefix(before, path+".") {
+				return nil, exit.Usagef("--set %q: --set %s=… before it would be lost: leave one of them out", s, before)
+			}
+		}
 		if err := setField(fields, s); err != nil {
 			return nil, err
 		}
@@ -241,16 +249,14 @@ func WithFields(input []byte, set []string) (json.RawMessage, error) {
 // setField carries out one --set.
 func setField(fields map[string]any, s string) error {
 	path, text, ok := strings.Cut(s, "=")
-	if !ok || path == "" {
-		return exit.Usagef("--set %q: write it as name=value", s)
-	}
-	var value any
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil || d.More() {
-		value = text
-	}
 	names := strings.Split(path, ".")
+	if !ok || slices.Contains(names, "") {
+		return exit.Usagef("--set %q: write it as name=value, and a field within another as name.field=value", s)
+	}
+	value, err := valueOf(text)
+	if err != nil {
+		return exit.Usagef("--set %q: %v", s, err)
+	}
 	for _, n := range names[:len(names)-1] {
 		next, ok := fields[n].(map[string]any)
 		if !ok {
@@ -264,4 +270,20 @@ func setField(fields map[string]any, s string) error {
 	}
 	fields[names[len(names)-1]] = value
 	return nil
+}
+
+// valueOf reads the value of a --set: JSON, or else a text. JSON of which a part would be lost is neither.
+func valueOf(text string) (value any, err error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("the text is not UTF-8: encode it as UTF-8")
+	}
+	if !json.Valid([]byte(text)) {
+		return text, nil
+	}
+	if err := app.CheckJSON("the value", []byte(text)); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return value, d.Decode(&value)
 }

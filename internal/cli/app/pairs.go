@@ -1,0 +1,67 @@
+package app
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// PairVar adds a flag of one pair, as in NAME=value, that may be given again: whatever comes behind the first = is the value.
+func PairVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
+	flags.Var(&pairs{into: into}, name, doc)
+}
+
+// PairsVar is PairVar of a flag that takes several pairs as well, as in team=grading,run=17. A value that has commas and = itself is written
+// as in CSV: --label '"q=a=1,b=2"'. The value of into is the default.
+func PairsVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
+	flags.Var(&pairs{into: into, several: true}, name, doc)
+}
+
+type pairs struct {
+	into    *map[string]string
+	several bool
+	given   bool // what into holds was given, and is not the default
+}
+
+// Type is the form of a value in the help.
+func (p *pairs) Type() string { return "name=value" }
+
+func (p *pairs) String() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*p.into)) {
+		all = append(all, name+"="+(*p.into)[name])
+	}
+	return strings.Join(all, ",")
+}
+
+func (p *pairs) Set(text string) error {
+	all := []string{text}
+	if p.several && strings.Count(text, "=") > 1 {
+		r := csv.NewReader(strings.NewReader(text))
+		var err error
+		if all, err = r.Read(); err != nil {
+			return fmt.Errorf("%w: several pairs are written as in CSV: a=1,b=2", err)
+		}
+		if r.InputOffset() < int64(len(text)) {
+			return fmt.Errorf("%q has several lines: give each pair by a flag of its own", text)
+		}
+	}
+	if !p.given {
+		p.given, *p.into = true, map[string]string{}
+	}
+	for _, pair := range all {
+		name, value, is := strings.Cut(pair, "=")
+		switch _, twice := (*p.into)[name]; {
+		case !is || name == "":
+			return fmt.Errorf("%q is not a pair: write name=value", pair)
+		case twice:
+			return fmt.Errorf("%s is given twice: leave one of them out", name)
+		}
+		(*p.into)[name] = value
+	}
+	return nil
+}
