@@ -1,8 +1,9 @@
+import decimal
 import importlib.util
 import pathlib
 
 import pawl
-from pawl.call import Call
+from pawl.call import Call, read_json
 from pawl.decode import decode
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
@@ -42,3 +43,12 @@ def test_help_is_enough():
         assert len(cls.__doc__) > 50
     for word in ("Args:", "Yields:", "Raises:", "Example:", "window", "run:"):
         assert word in pawl.map.__doc__
+
+
+def test_numbers_keep_their_digits():
+    texts = ["1e400", "-1e400", "1e-400", "0.1000000000000000055511151231257827", "100000000000000000000000000000000.5", "9" * 5000]
+    for text in texts:
+        assert read_json(f"[{text}]") == [decimal.Decimal(text)]
+    for text in ["0.1", "1.0", "1e5", "-0.0", "0.30000000000000004", "1.7976931348623157e308", "2.50"]:
+        assert repr(read_json(text)) == repr(float(text))
+    assert read_json("18446744073709551616") == 2**64

@@ -7,7 +7,9 @@ decide alike.
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import json
+import math
 import os
 import random
 from collections.abc import Mapping
@@ -70,6 +72,26 @@ def query(path: str, **parameters: object) -> str:
                 continue
             pairs.append((name, "true" if one is True else str(one)))
     return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def _real(text: str) -> float | decimal.Decimal:
+    number = float(text)
+    if len(text) <= 15 and "e" not in text.lower():
+        return number  # a float holds 15 digits
+    exact = decimal.Decimal(text)
+    return number if math.isfinite(number) and decimal.Decimal(repr(number)) == exact else exact
+
+
+def _integer(text: str) -> int | decimal.Decimal:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python reads
+        return decimal.Decimal(text)
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text. A number of which a float would lose digits, or that it would make infinite or zero, is a Decimal."""
+    return json.loads(text, parse_float=_real, parse_int=_integer)
 
 
 def encode(value: object) -> bytes:
@@ -151,7 +173,7 @@ def read_answer(call: Call, status: int, headers: Mapping[str, str], body: bytes
         if call.raw:
             return body
         try:
-            return json.loads(body) if body else None
+            return read_json(body) if body else None
         except ValueError:
             raise Refused(
                 Unavailable(f"the answer to {call.method} {call.path} is not JSON: {body[:100]!r}; is this a Pawl server?"), False, 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import api
-from .call import Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query
+from .call import Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query, read_json
 from .decode import decode
 from .errors import InfraError, InvalidRequest, PawlError, from_problem, invalid
 from .request import Upload, evaluation
@@ -142,7 +141,7 @@ class Mapped:
             failures = 0
             if not line:
                 continue
-            message = json.loads(line)
+            message = read_json(line)
             cursor = message["cursor"]
             if message.get("end"):
                 is_open = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from . import api
-from .call import MAX_WAIT, Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query
+from .call import MAX_WAIT, Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query, read_json
 from .decode import decode
 from .errors import ExecutionFailed, InfraError, invalid
 from .request import Upload, cases, content_name, evaluation, plain
@@ -283,7 +282,7 @@ def follow(path: str, name: str, cls: type[Any], parameters: Mapping[str, Any]) 
                 if event == "end":
                     return
                 if event == name and data:
-                    yield Emit(decode(cls, json.loads(data)))
+                    yield Emit(decode(cls, read_json(data)))
                 last, event, data, failures = identity or last, "", "", 0
         failures += 1
         yield Pause(pause_after(failures, 0))
