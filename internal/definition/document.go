@@ -359,6 +359,11 @@ func (r *reading) mapping(n *yaml.Node, depth int) *value {
 			merges = append(merges, c)
 			continue
 		}
+		if k.Style&yaml.TaggedStyle != 0 && k.ShortTag() != "!!str" {
+			r.fail(k.Line, k.Column, "remove the tag", "the tag %s of a key is not supported", problem.Clip(k.Tag, 60))
+			continue
+		}
+		r.withoutNUL(k.Value, k.Line, k.Column)
 		if first := seen[k.Value]; first != nil {
 			r.fail(k.Line, k.Column, "remove one of them", "the key %q is here twice; it was first used on line %d", problem.Clip(k.Value, 60), first.Line)
 			continue
@@ -406,6 +411,7 @@ func (r *reading) merge(v *value, n *yaml.Node, depth int) {
 
 func (r *reading) scalar(n *yaml.Node) *value {
 	v := &value{kind: textValue, text: n.Value, line: n.Line, column: n.Column}
+	r.withoutNUL(n.Value, n.Line, n.Column)
 	tag := n.ShortTag()
 	if n.Style&yaml.TaggedStyle == 0 {
 		if n.Style != 0 {
@@ -418,6 +424,10 @@ func (r *reading) scalar(n *yaml.Node) *value {
 	}
 	switch tag {
 	case "!!null":
+		if core, _ := coreTag(n.Value); core != tag {
+			r.fail(n.Line, n.Column, "write null, or remove the tag", "%s is not null", problem.Clip(n.Value, 60))
+			return nil
+		}
 		v.kind, v.text = nullValue, ""
 	case "!!bool":
 		v.kind, v.text, v.written = boolValue, strings.ToLower(n.Value), n.Value
@@ -440,6 +450,13 @@ func (r *reading) scalar(n *yaml.Node) *value {
 		return nil
 	}
 	return v
+}
+
+// withoutNUL reports a NUL in a text, "a\0b" in YAML. No input, output or label may have one, so each use of the text would fail.
+func (r *reading) withoutNUL(text string, line, column int) {
+	if strings.ContainsRune(text, 0) {
+		r.fail(line, column, "remove it", "the text has a NUL character")
+	}
 }
 
 // asWritten makes a text of a number or boolean of a place that wants text: 0012345670, 1_000 and 0x1F keep their digits there.

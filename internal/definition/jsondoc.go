@@ -94,6 +94,7 @@ func (j *jsonReader) read(depth int) (*value, error) {
 		}
 	case '"':
 		v.kind, v.text = textValue, tok.String()
+		j.withoutNUL(v.text, v.line, v.column)
 	case 'n':
 		v.kind = nullValue
 	case 't', 'f':
@@ -113,6 +114,7 @@ func (j *jsonReader) object(v *value, depth int) error {
 			return err
 		}
 		key := tok.String()
+		j.withoutNUL(key, line, column)
 		el, err := j.read(depth + 1)
 		if err != nil {
 			return err

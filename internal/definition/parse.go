@@ -359,9 +359,6 @@ func (b *builder) variables(v *value, path string) bool {
 		if k := f.value.kind; k == listValue || k == objectValue {
 			b.fail(f.value, problem.Join(path, f.name), "write text; ${{ json(x) }} makes text of anything", "want a string, not %s", k)
 		}
-		if strings.Contains(f.value.text, "\x00") {
-			b.fail(f.value, problem.Join(path, f.name), "remove it", "the value has a NUL character")
-		}
 	}
 	return true
 }

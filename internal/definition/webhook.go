@@ -3,6 +3,7 @@ package definition
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -98,7 +99,7 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 	_, err := jsonvalue.Decode(body)
 	switch {
 	case err == nil && len(body) > 0:
-		return body, nil
+		return body, oneMeaning(body)
 	case !isForm && len(text) > 0 && (text[0] == '{' || text[0] == '['):
 		return nil, fmt.Errorf("the body is not JSON that can be read: %w", err)
 	case isForm:
@@ -106,6 +107,17 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 			"(send a form as name=value&name=value, or JSON)", body)
 	}
 	return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q (send JSON, or a form with Content-Type: %s)", body, formType)
+}
+
+// oneMeaning refuses JSON whose readers do not agree, or that no execution could have as its input: a name given twice in an object, of which
+// a condition may see the first and a program the last, and a NUL. Signals that come by the API are refused for the same.
+func oneMeaning(body []byte) error {
+	var value json.RawMessage
+	err := new(strictjson.Rules).Decode(body, "", &value)
+	if e, is := errors.AsType[*strictjson.Error](err); is && !e.Syntax {
+		return fmt.Errorf("the body is not JSON that can be read: %w", err)
+	}
+	return nil
 }
 
 const formType = "application/x-www-form-urlencoded"
@@ -125,7 +137,7 @@ func formBody(body []byte) (json.RawMessage, error) {
 			if _, err := jsonvalue.Decode([]byte(text)); err != nil {
 				return nil, fmt.Errorf("the field payload of the form begins like JSON and is none: %w", err)
 			}
-			return json.RawMessage(text), nil
+			return json.RawMessage(text), oneMeaning([]byte(text))
 		}
 	}
 	return formObject(form, "form")

@@ -125,6 +125,8 @@ func TestWebhookBodies(t *testing.T) {
 		{form, "payload=%5B1%5D", "[1]"}, {form, "payload=text", `{"payload":"text"}`}, {form, "payload=%7B%7D&x=1", `{"payload":"{}","x":"1"}`},
 		{form, "payload=%7B%7D&payload=%7B%7D", `{"payload":["{}","{}"]}`}, {form, "", "{}"}, {form, "a=1&b", `{"a":"1","b":""}`},
 		{form, `{"ref":`, "it begins like none"}, {form, "<xml/>", "it begins like none"}, {form, "hello", "no field name=value"}, {form, "payload=%7B%22a%22", "field payload"},
+		{"", `{"a":1,"a":2}`, `the name "a" is given twice`}, {"", `{"a":[{"b":1,"\u0062":2}]}`, `the name "b" is given twice`}, {"", `{"a":"x\u0000"}`, "NUL"}, {form, "payload=%7B%22a%22%3A1%2C%22a%22%3A2%7D", "given twice"},
+		{"", `{"a":"\ud800","b":9007199254740993,"c":1e400}`, `{"a":"\ud800","b":9007199254740993,"c":1e400}`}, {"", `{"a":{"b":1},"b":1}`, `{"a":{"b":1},"b":1}`}, {"", `{"a":"\\u0000"}`, `{"a":"\\u0000"}`},
 		{"application/json", "payload=%7B%7D", "Content-Type: " + form}, {"", "", "neither JSON nor a form"}, {"application/json", `{"n": 1e4000}`, "the number 1e4000 is out of range"}, {"", `{"n": }`, "not JSON that can be read"}, {"multipart/form-data; boundary=x", "--x--", "neither JSON nor a form"},
 	} {
 		r, err := (&Webhook{}).Request(http.Header{"Content-Type": {c.kind}}, nil, []byte(c.body))

@@ -57,9 +57,32 @@ func TestWhatIsMisreadIsRefusedOrKept(t *testing.T) {
 			t.Errorf("%s: %v %s %s %s %v %v %v", text, d[0].Settings.Labels, env, own, with, err, err2, err3)
 		}
 	}
-	for _, tagged := range []string{"!!binary aGk=", "!!timestamp 2026-01-01", "!foo x", "!!set {a}", "!!omap [a: 1]", "!!int 0012", "!!bool yes", "!!float .inf"} {
+	for _, tagged := range []string{"!!binary aGk=", "!!timestamp 2026-01-01", "!foo x", "!!set {a}", "!!omap [a: 1]", "!!int 0012", "!!bool yes", "!!float .inf", "!!null x", "!!null 0",
+		"{!!binary aGk=: 1}", "{!!int 5: 1}", "{!!null : 1}"} {
 		if _, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\naction: noop\nwith: {v: %s}\n", tagged)); err == nil {
 			t.Errorf("%s is accepted", tagged)
+		}
+	}
+}
+
+// A text with a NUL could be applied, and then each use of it would fail. It is refused in each place, in YAML and in JSON, with its place.
+func TestNUL(t *testing.T) {
+	for _, place := range []string{
+		`{"name": "w", "action": "noop", "description": %s}`, `{"name": "w", "action": "noop", "labels": {"a": %s}}`, `{"name": "w", "action": "noop", "labels": {%s: "a"}}`,
+		`{"name": "w", "action": "noop", "env": {"A": %s}}`, `{"name": "w", "action": "noop", "concurrency": {"key": %s, "limit": 1}}`,
+		`{"name": "w", "action": "code", "with": {"language": "python", "source": %s}}`, `{"name": "w", "input": {"properties": {"v": {"default": [%s]}}}, "action": "noop"}`,
+		`{"name": "w", "input": {"properties": {"v": {"enum": [%s]}}}, "action": "noop"}`, `{"name": "w", "tasks": {"t": {"action": "noop", "with": {"v": [{"a": %s}]}}}}`,
+		`{"name": "w", "tasks": {"t": {"action": "noop"}}, "outputs": {"v": %s}}`, `{"kind": "schedule", "name": "s", "every": "1h", "run": {"action": "noop", "input": {"v": %s}}}`,
+		`{"kind": "rule", "name": "r", "on": "t", "run": {"action": "noop", "input": {%s: 1}}}`,
+	} {
+		for _, text := range []string{`"a\u0000b"`, `"a\0b"`} { // of JSON, and of YAML
+			_, err := Parse("w.yaml", fmt.Appendf(nil, place, text))
+			if err == nil || !strings.Contains(err.Error(), "NUL") || !strings.Contains(err.Error(), "w.yaml:1:") {
+				t.Errorf("%s in %s: %v", text, place, err)
+			}
+		}
+		if _, err := Parse("w.yaml", fmt.Appendf(nil, place, `"ab"`)); err != nil && strings.Contains(err.Error(), "NUL") {
+			t.Errorf("%s: %v", place, err)
 		}
 	}
 }
