@@ -196,7 +196,9 @@ func (s *server) verify(t *testing.T) {
 	}
 }
 
-// mostComputed is what one transaction may compute: its budget and a value of a document, each with the expression that exceeds it.
+// mostComputed is what one transaction may compute: 200,000 operations are its budget, which is looked at between tasks and items; 5 million
+// may the next of these take with all of its templates; and the expression that exceeds these may take its own bound of a million, and that
+// again to find out why it fails.
 const mostComputed = 200_000 + 5_000_000 + 2*1_000_000
 
 // transactions asserts that no transaction computed more than it may, and that the decision of none took longer than the bound.

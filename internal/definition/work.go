@@ -16,6 +16,13 @@ type Work struct {
 	whole bool // the bound is of all that is counted, and not of one template
 }
 
+// Together begins a bound of maxTemplateWork for all templates that are evaluated until the next call: those of a task, or of an item of its
+// foreach. With a bound for each, env, if, foreach, with and the keys of one task could take 30 million operations in one transaction.
+func (w *Work) Together() { w.most, w.says, w.whole = w.Done+maxTemplateWork, maxTemplateWork, true }
+
+// Left is how many operations may still be counted; 0: none, or there is no bound.
+func (w *Work) Left() int { return max(0, w.most-w.Done) }
+
 const (
 	// maxTemplateWork bounds the evaluation of one value of a document, such as the `with` of a task, however many expressions are in it: each
 	// alone may take a tenth of a second, and 4 MB of document hold 70,000 of them.
@@ -47,7 +54,7 @@ func (w *Work) add(n int) error {
 	}
 	w.Done += n
 	if w.Exceeded() {
-		return fmt.Errorf("the expressions of this value take more than %d operations together: compute less, or do the work in a task, in code", w.says)
+		return fmt.Errorf("the expressions of this value, and of what is evaluated with it, take more than %d operations together: compute less, or do the work in a task, in code", w.says)
 	}
 	return nil
 }
@@ -81,5 +88,7 @@ func (v *Vars) unbound(before Work, counted bool) {
 		v.Work = nil
 		return
 	}
-	v.Work.most, v.Work.says = before.most, before.says
+	if !v.Work.whole {
+		v.Work.most, v.Work.says = before.most, before.says
+	}
 }

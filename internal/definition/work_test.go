@@ -49,6 +49,36 @@ func TestManyExpressionsOfOneValue(t *testing.T) {
 	}
 }
 
+// The templates of one task have one bound together. Each of these takes three million operations: the first is within it.
+func TestTemplatesOfOneTaskAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ninput: {type: object}\ntasks: {t: {action: noop, with: {v: [%s]}}}\n",
+		strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%q, ", costly), 3), ", ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, v := defs[0].Workflow.Tasks[0].With, costlyVars()
+	v.Work = &Work{}
+	v.Work.Together()
+	if _, err := with.Eval(v); err != nil {
+		t.Fatalf("the first, after %d: %v", v.Work.Done, err)
+	}
+	first := v.Work.Done
+	if first < maxTemplateWork/3 || v.Work.Left() != maxTemplateWork-first {
+		t.Fatalf("the first has taken %d, and %d are left", first, v.Work.Left())
+	}
+	for range 3 {
+		_, err = with.Eval(v)
+	}
+	if err == nil || !strings.Contains(err.Error(), "more than 5000000 operations together") || v.Work.Done > maxTemplateWork+4*1_100_000 {
+		t.Errorf("after %d: %v", v.Work.Done, err)
+	}
+	v.Work.Together()
+	if _, err := with.Eval(v); err != nil {
+		t.Errorf("of the next task: %v", err)
+	}
+}
+
 // What an evaluation takes in time is charged: a path that is looked up in megabytes counts by their number.
 func TestWorkOfPaths(t *testing.T) {
 	t.Parallel()

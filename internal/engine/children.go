@@ -64,13 +64,13 @@ func (s *step) createChildren(ctx context.Context) error {
 
 // prepare makes the request of a child of the plan, and returns how many operations the expressions of its action have computed. It is
 // done while the plan is made, so that the plan ends with the child that goes beyond the transaction's budget.
-func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestration.Child) (operations int) {
+func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestration.Child, most int) (operations int) {
 	wanted := *c
 	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil { // in the version that was planned
 		wanted.Action, _, _ = strings.Cut(c.Action, "@")
 		wanted.Version = b.Version
 	}
-	w := definition.WorkWithin(definition.SharedWork)
+	w := definition.WorkWithin(min(definition.SharedWork, max(1, most)))
 	var m childRequest
 	var err error
 	if m.request, m.refusal, err = kids.Request(ctx, &wanted, w); err != nil && s.unprepared == nil {

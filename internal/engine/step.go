@@ -99,7 +99,7 @@ func (s *step) decide(ctx context.Context) (err error) {
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
 	}
 	kids := s.maker()
-	facts.Prepare = func(c *orchestration.Child) int { return s.prepare(ctx, &kids, c) }
+	facts.Prepare = func(c *orchestration.Child, most int) int { return s.prepare(ctx, &kids, c, most) }
 	rows, bytes, work := s.t.budget.Rows, s.t.budget.Bytes, s.t.budget.Work
 	for {
 		next := s.p.tracker.Next()

@@ -86,9 +86,9 @@ type Facts struct {
 	Most, MostBytes int
 	// MostWork bounds what the expressions of one Take compute: the one that goes beyond it is the last that is looked at. 0 is no bound.
 	MostWork int
-	// Prepare is called with each child that is created, and returns how many operations the making of its request has taken, which count for
-	// MostWork; nil: that is not counted.
-	Prepare func(c *Child) (operations int)
+	// Prepare is called with each child that is created, and with how many operations its task has left. It returns how many the making of its
+	// request has taken, which count for MostWork; nil: that is not counted.
+	Prepare func(c *Child, most int) (operations int)
 	// Upto has, of tasks of which Take may not create all items, the index of the first that it leaves to the next Step.
 	Upto map[int]int
 }
@@ -141,18 +141,21 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 		if k.full() {
 			return true
 		}
+		k.work.Together()
 		again = k.start(start) || again
 	}
 	for _, i := range s.More {
 		if k.full() {
 			return true
 		}
+		k.work.Together()
 		again = k.more(w.Tasks[i], k.scope(w.Tasks[i])) || again
 	}
 	for _, i := range s.Judge {
 		if k.full() {
 			return true
 		}
+		k.work.Together()
 		again = k.judge(w.Tasks[i]) || again
 	}
 	return again
@@ -362,6 +365,7 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 		if k.create(t, p.Created, v.At(items[p.Created], p.Created)) {
 			return true
 		}
+		k.work.Together()
 	}
 	return false
 }
@@ -384,7 +388,7 @@ func (k *taking) create(t *definition.Task, index int, v *definition.Vars) (brok
 	}
 	k.plan.Children = append(k.plan.Children, c)
 	if k.f.Prepare != nil {
-		k.work.Done += k.f.Prepare(&k.plan.Children[len(k.plan.Children)-1])
+		k.work.Done += k.f.Prepare(&k.plan.Children[len(k.plan.Children)-1], k.work.Left())
 	}
 	return false
 }
