@@ -109,8 +109,8 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 	return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q (send JSON, or a form with Content-Type: %s)", body, formType)
 }
 
-// oneMeaning refuses JSON whose readers do not agree, or that no execution could have as its input: a name given twice in an object, of which
-// a condition may see the first and a program the last, and a NUL. Signals that come by the API are refused for the same.
+// oneMeaning refuses JSON whose readers do not agree, or that no execution could have as its input: a name given twice in an object, of
+// which a condition may see the first and a program the last, and a NUL. Signals that come by the API are refused for the same.
 func oneMeaning(body []byte) error {
 	var value json.RawMessage
 	err := new(strictjson.Rules).Decode(body, "", &value)

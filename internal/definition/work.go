@@ -16,8 +16,8 @@ type Work struct {
 	whole bool // the bound is of all that is counted, and not of one template
 }
 
-// Together begins a bound of maxTemplateWork for all templates that are evaluated until the next call: those of a task, or of an item of its
-// foreach. With a bound for each, env, if, foreach, with and the keys of one task could take 30 million operations in one transaction.
+// Together begins a bound of maxTemplateWork for all templates that are evaluated until the next call: those of a task, or of an item of
+// its foreach. With a bound for each, env, if, foreach, with and the keys of one task could take 30 million operations in one transaction.
 func (w *Work) Together() { w.most, w.says, w.whole = w.Done+maxTemplateWork, maxTemplateWork, true }
 
 // Left is how many operations may still be counted; 0: none, or there is no bound.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Names are names of which one may have been meant, prepared for many questions: a document may have 9,000 tasks and name hundreds of others.
+// Names are names of which one may have been meant, prepared for many questions: a document may have 9,000 tasks and name hundreds of
+// others.
 type Names struct {
 	known   []string
 	lower   []string // the same in lower case

@@ -15,8 +15,8 @@ func PairVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
 	flags.Var(&pairs{into: into}, name, doc)
 }
 
-// PairsVar is PairVar of a flag that takes several pairs as well, as in team=grading,run=17. A value that has commas and = itself is written
-// as in CSV: --label '"q=a=1,b=2"'. The value of into is the default.
+// PairsVar is PairVar of a flag that takes several pairs as well, as in team=grading,run=17. A value that has commas and = itself is
+// written as in CSV: --label '"q=a=1,b=2"'. The value of into is the default.
 func PairsVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
 	flags.Var(&pairs{into: into, several: true}, name, doc)
 }
