@@ -22,11 +22,15 @@ type activity struct {
 	last    engine.Stats       // the counters at the end of the latest minute
 }
 
-// run notes each minute until ctx ends.
-func (a *activity) run(ctx context.Context, stats func() engine.Stats) {
+// start reads the counters and then notes each minute until ctx ends. It reads them before it returns, so that the first request counts.
+func (a *activity) start(ctx context.Context, stats func() engine.Stats) {
 	a.mu.Lock()
 	a.last = stats()
 	a.mu.Unlock()
+	go a.run(ctx, stats)
+}
+
+func (a *activity) run(ctx context.Context, stats func() engine.Stats) {
 	for {
 		now := time.Now()
 		ends := now.Truncate(time.Minute).Add(time.Minute)

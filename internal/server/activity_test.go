@@ -25,8 +25,7 @@ func TestActivity(t *testing.T) {
 		var a activity
 		done := func(submitted, completed, failed int64) { now.Store(readings(submitted, completed, failed)) }
 		done(0, 0, 0)
-		go a.run(t.Context(), func() engine.Stats { return *now.Load() })
-		synctest.Wait()
+		a.start(t.Context(), func() engine.Stats { return *now.Load() })
 		done(5, 3, 1)
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -139,7 +139,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = l.Close()
 		return fmt.Errorf("listen on %s without a token: other machines could run code here; set a token (--token, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
 	}
-	go s.done.run(ctx, s.Engine.Stats)
+	s.done.start(ctx, s.Engine.Stats)
 	hs := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: headerTimeout,
