@@ -102,6 +102,9 @@ func (f *submissionFaults) labels(s *Submission) {
 		return
 	}
 	for k, v := range s.Labels {
+		if k == "" {
+			f.Add("labels", fault.Short(v), "is the value of a label without a name", "name it, as in {team: storage}")
+		}
 		f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), k, fault.LabelLimit)
 		f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), v, fault.LabelLimit)
 	}

@@ -128,6 +128,7 @@ func TestBadSubmissions(t *testing.T) {
 		{Submission{Action: "noop", Key: "k"}, "concurrency.limit"},
 		{Submission{Action: "noop", Key: "k\x00", KeyLimit: 1}, "concurrency.key"},
 		{Submission{Action: "noop", Labels: map[string]string{"a": strings.Repeat("x", 300)}}, "labels.a"},
+		{Submission{Action: "noop", Labels: map[string]string{"": "x"}}, "labels"},
 		{Submission{Action: "sleep", Input: json.RawMessage(`{"for":"soon"}`)}, "input"},
 	} {
 		good := Submission{Action: "noop"}
