@@ -19,7 +19,7 @@ import (
 func templateOf(t testing.TB, value string) (*Template, error) {
 	t.Helper()
 	src := "name: w\ntasks:\n  a: {action: noop}\n  load-data: {action: noop}\n  many: {action: noop}\n  t:\n    action: noop\n" +
-		"    needs: [a, load-data, many]\n    foreach: [1]\n    with:\n      v: " + value + "\n"
+		"    needs: [a, load-data, many]\n    foreach: [{name: it, k: 1}]\n    with:\n      v: " + value + "\n"
 	defs, err := Parse("t.yaml", []byte(src))
 	if err != nil {
 		return nil, err

@@ -27,6 +27,9 @@ type typeCheck struct {
 
 // typeFaults are the faults of an expression that has been compiled.
 func (b *builder) typeFaults(e *compiled) []issue {
+	if e.path != nil {
+		return b.pathFaults(e.path, e.scope)
+	}
 	if e.tree == nil {
 		return nil
 	}
@@ -104,8 +107,8 @@ func (c *typeCheck) selected(x, operand ast.Expr, field string) *typed {
 		return memberType(field)
 	}
 	of := c.infer(operand)
-	if of != nil && of.kind != typeObject && of.kind != typeNull {
-		c.fault(x, "", "%s has no field %q", c.named(of, operand), field)
+	if of.lacks(field) {
+		c.fault(x, of.nearest(field), "%s has no field %q", c.named(of, operand), field)
 	}
 	if t := of.member(field); t != nil {
 		return t

@@ -1,11 +1,15 @@
 package definition
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // typed is what is known of a value before there is one: by the schema of an input, by what Pawl itself gives, or by an expression's form.
@@ -15,6 +19,7 @@ type typed struct {
 	words  []string // the texts that it can be; nil: any
 	elem   *typed   // of a list
 	fields map[string]*typed
+	closed bool // an object that can have no other fields
 }
 
 type typeKind uint8
@@ -45,6 +50,23 @@ func (t *typed) member(name string) *typed {
 	return t.fields[name]
 }
 
+// lacks reports whether no value of the type has the field.
+func (t *typed) lacks(field string) bool {
+	if t == nil || t.kind == typeNull {
+		return false
+	}
+	_, known := t.fields[field]
+	return t.kind != typeObject || t.closed && !known
+}
+
+// nearest is the fix for a field that an object of the type lacks.
+func (t *typed) nearest(field string) string {
+	if len(t.fields) == 0 {
+		return ""
+	}
+	return problem.NearestOr(field, slices.Sorted(maps.Keys(t.fields)), "it has")
+}
+
 // deepestType is how deep schemas are looked into: deeper, nothing is known.
 const deepestType = 20
 
@@ -61,6 +83,8 @@ func schemaType(v *value, depth int) *typed {
 	case typeList:
 		t.elem = schemaType(v.get("items"), depth+1)
 	case typeObject:
+		others := v.get("additionalProperties")
+		t.closed = others != nil && others.kind == boolValue && others.text == "false" && v.get("patternProperties") == nil
 		if p := v.get("properties"); p != nil && p.kind == objectValue {
 			t.fields = make(map[string]*typed, len(p.fields))
 			for _, f := range p.fields {
@@ -157,21 +181,46 @@ func memberType(field string) *typed {
 
 // pathType is what is known of a path's value.
 func (b *builder) pathType(p *path, s scope) *typed {
-	steps, t := p.steps, b.rootType(p.root, s)
-	if p.root == "tasks" {
-		t, steps = memberType(steps[1].name), steps[2:]
-	}
+	t, steps := b.beginType(p, s)
 	for _, st := range steps {
-		switch {
-		case t == nil:
-			return nil
-		case st.byIdx:
-			t = t.elem
-		default:
-			t = t.member(st.name)
-		}
+		t = t.at(st)
 	}
 	return t
+}
+
+// pathFaults is the first field of a path that no value can have.
+func (b *builder) pathFaults(p *path, s scope) []issue {
+	t, steps := b.beginType(p, s)
+	for i, st := range steps {
+		if !st.byIdx && t.lacks(st.name) {
+			before := p.root
+			for _, done := range p.steps[:len(p.steps)-len(steps)+i] {
+				before += done.suffix()
+			}
+			return []issue{{1, 0, fmt.Sprintf("%s (%s) has no field %q", t, problem.Clip(before, 60), st.name), t.nearest(st.name)}}
+		}
+		t = t.at(st)
+	}
+	return nil
+}
+
+// beginType is what is known of the value at which a path begins, and the steps from there.
+func (b *builder) beginType(p *path, s scope) (*typed, []step) {
+	if p.root == "tasks" {
+		return memberType(p.steps[1].name), p.steps[2:]
+	}
+	return b.rootType(p.root, s), p.steps
+}
+
+// at is what is known of the value that one step leads to.
+func (t *typed) at(st step) *typed {
+	switch {
+	case t == nil:
+		return nil
+	case st.byIdx:
+		return t.elem
+	}
+	return t.member(st.name)
 }
 
 // celType is what CEL's own check knows.

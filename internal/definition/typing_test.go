@@ -129,11 +129,17 @@ func typedWith(expression, line string) string {
 // A condition and a foreach that are a plain path are checked as well.
 func TestTypesOfPaths(t *testing.T) {
 	t.Parallel()
-	const head = "name: w\ninput: {type: object, properties: {n: {type: integer}, day: {type: string}, days: {type: array}, go: {type: boolean}}}\ntasks:\n"
+	const head = "name: w\ninput: {type: object, properties: {n: {type: integer}, day: {type: string}, days: {type: array}, go: {type: boolean}, " +
+		"one: {type: object, properties: {size: {}}, additionalProperties: false}}}\ntasks:\n"
 	for src, want := range map[string]string{
 		"  a: {action: noop, if: input.n}\n":                                     "w.yaml:4:25: tasks.a.if: the condition is an integer, not true or false",
 		"  a: {action: noop, foreach: '${{ input.day }}'}\n":                     "input.day is a string, not a list",
 		"  a: {action: noop, if: input.go}\n":                                    "",
+		"  a: {action: noop, with: {v: '${{ input.n.parts }}'}}\n":               `an integer (input.n) has no field "parts"`,
+		"  a: {action: noop, with: {v: '${{ input.one.siez }}'}}\n":              `w.yaml:4:36: tasks.a.with.v: an object (input.one) has no field "siez" (did you mean "size"?)`,
+		"  a: {action: noop, with: {v: '${{ input.one.x + 1 }}'}}\n":             `an object (input.one) has no field "x" (it has size)`,
+		"  a: {action: noop, with: {v: '${{ input.one.size.x }}'}}\n":            "",
+		"  a: {action: noop, with: {v: '${{ has(input.one.x) }}'}}\n":            "",
 		"  a: {action: noop, foreach: '${{ input.days }}'}\n":                    "",
 		"  a: {action: noop, foreach: '${{ input.other }}'}\n":                   "",
 		"  a: {action: noop, foreach: [1, 2], with: {v: '${{ item * 1.5 }}'}}\n": "an integer (item)",
