@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -16,16 +17,22 @@ import (
 // inSeries is a runtime all of whose runs are of one series, on a base from the first on.
 type inSeries struct {
 	*Runtime
-	series runtime.Series
+	series   runtime.Series
+	starting *sync.RWMutex // read while a run starts: until then the series must not be closed
 }
 
 func (r inSeries) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	r.starting.RLock()
+	defer r.starting.RUnlock()
 	return r.series.Start(ctx, spec)
 }
 
 func (r inSeries) Close() error {
+	err := r.Runtime.Close()
+	r.starting.Lock()
+	defer r.starting.Unlock()
 	r.series.Close()
-	return r.Runtime.Close()
+	return err
 }
 
 func seriesOf(t testing.TB, o Options) inSeries {
@@ -35,7 +42,7 @@ func seriesOf(t testing.TB, o Options) inSeries {
 		_ = r.Close()
 		t.Skip("only root may enter the namespaces of a base")
 	}
-	return inSeries{r, &series{runtime: r, begun: true}}
+	return inSeries{r, &series{runtime: r, begun: true}, new(sync.RWMutex)}
 }
 
 // TestConformanceOnABase has every run of the suite, and so every hostile program, on the same base.
@@ -212,7 +219,7 @@ func TestBaseLeavesNothing(t *testing.T) {
 	r.series.Close()
 	before, processes := count(), descendants(os.Getpid())
 	for range 3 {
-		s := inSeries{r.Runtime, &series{runtime: r.Runtime, begun: true}}
+		s := inSeries{r.Runtime, &series{runtime: r.Runtime, begun: true}, new(sync.RWMutex)}
 		s.shell(t, "true")
 		s.shell(t, "true")
 		s.series.Close()
