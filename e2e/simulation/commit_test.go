@@ -411,10 +411,14 @@ func (c *commit) overtaken(r *row) {
 	}
 }
 
-// goesFirst reports whether o, who stood in the line before this transaction, comes before r, who may have.
+// goesFirst reports whether o, who stood in the line before this transaction, comes before r, who may have. Of two that one transaction has
+// made, the one with a key may be written first, although it was accepted last: its line is read after that.
 func (c *commit) goesFirst(o, r *row, stood bool) bool {
 	if o.x.Priority != r.x.Priority {
 		return o.x.Priority > r.x.Priority
+	}
+	if stood && o.born == r.born && (o.x.Key == "") != (r.x.Key == "") {
+		return false
 	}
 	return !stood || o.arrived < c.entered[r.id]
 }

@@ -83,7 +83,7 @@ var bugs = []bug{
 		slices.Reverse(xs)
 		return xs[:min(n, len(xs))], err
 	}})},
-	{name: "worker is given what asks for labels that it lacks", invariant: []int{3, 58}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	{name: "worker is given what asks for labels that it lacks", invariant: []int{3, 34, 58}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 		return t.Tx.Take(ctx, append(slices.Clone(queues), "default@zone=eu", "default@size=big"), n)
 	}})},
 	{name: "worker is given what it has no handler for", invariant: []int{3, 58}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
