@@ -63,6 +63,7 @@ type Journal struct {
 	free   []int // slots
 	counts map[string]int
 	failed bool // a write failed, and that was logged
+	died   bool // the process before this one, during an evaluation
 }
 
 // counted is the part of the file behind the slots.
@@ -83,7 +84,8 @@ func Open(path, version string, log *slog.Logger) (*Journal, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	j := &Journal{log: log, version: version, file: f, turn: make(chan struct{}, 1), counts: read(b, version)}
+	j := &Journal{log: log, version: version, file: f, turn: make(chan struct{}, 1)}
+	j.counts, j.died = read(b, version)
 	for what, n := range j.counts {
 		log.Warn("the process before this one ended while it evaluated something", "what", what, "times", n, "left_out", n >= Most)
 	}
@@ -97,8 +99,8 @@ func Open(path, version string, log *slog.Logger) (*Journal, error) {
 	return j, nil
 }
 
-// read is what a file counts, with one more for each name in a slot.
-func read(b []byte, version string) map[string]int {
+// read is what a file counts, with one more for each name in a slot, and whether there was any.
+func read(b []byte, version string) (counts map[string]int, died bool) {
 	var c counted
 	if len(b) > slots*slotSize {
 		if json.Unmarshal(bytes.TrimSpace(b[slots*slotSize:]), &c) != nil || c.Version != version {
@@ -111,12 +113,13 @@ func read(b []byte, version string) map[string]int {
 	for n := range min(slots, len(b)/slotSize) {
 		name, _, _ := bytes.Cut(b[n*slotSize:(n+1)*slotSize], []byte{0})
 		what := string(name)
+		died = died || what != ""
 		if what == "" || len(c.Counts) >= countedMost && c.Counts[what] == 0 {
 			continue
 		}
 		c.Counts[what]++
 	}
-	return c.Counts
+	return c.Counts, died
 }
 
 // clear empties all slots and writes the counts.
@@ -166,6 +169,9 @@ func (j *Journal) Begin(kind, name, document string) (done func(), err error) {
 		}
 	}, nil
 }
+
+// Died reports whether the process before this one ended during an evaluation, which is charged with that.
+func (j *Journal) Died() bool { return j != nil && j.died }
 
 // Refuses returns the error that Begin would return.
 func (j *Journal) Refuses(kind, name string) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/crashloop"
 	"github.com/pawl-run/pawl/internal/engine/waits"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -78,4 +79,87 @@ func TestCrashedRules(t *testing.T) {
 	r.apply("kind: rule\nname: w\non: v\nrun: {action: noop}\n---\nkind: rule\nname: x\non: v\nrun: {action: noop}\n")
 	id := r.emit(Emission{Trigger: "v", Data: json.RawMessage(`{}`)}).Signal
 	r.within(patience, "the rules were not asked", func() bool { return r.enforced(id) == "w failed action, x ran" })
+}
+
+// died is a journal after the death of a process, during the evaluation of something where that is said.
+func died(t testing.TB, evaluating bool) *crashloop.Journal {
+	path := filepath.Join(t.TempDir(), "evaluating")
+	var j *crashloop.Journal
+	for n := range 2 {
+		var err error
+		if j, err = crashloop.Open(path, "1", slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		if n == 0 && evaluating {
+			if _, err := j.Begin("rule", "bad", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return j
+}
+
+// lostBeside says of three executions how an attempt was taken back from each: one of the process that has died, one of a worker elsewhere,
+// and one of the process that runs now.
+type lostBeside struct{ before, elsewhere, now int }
+
+// An attempt that a worker of the server's process ran does not count where the process died during an evaluation: the document is charged
+// with that death. What a worker elsewhere has lost counts, and so does what the next process loses.
+func TestLostBesideACrash(t *testing.T) {
+	t.Parallel()
+	for evaluating, want := range map[bool]lostBeside{true: {1, 2, 2}, false: {2, 2, 2}} {
+		r := newRig(t)
+		open := func(name string, embedded bool) *hand {
+			id, err := r.e.Open(r.ctx, handoff.Session{Name: name, Embedded: embedded, Queues: []string{name}, Slots: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &hand{r, id}
+		}
+		take := func(h *hand, queue string) flow.ID {
+			id := r.submit(Submission{Action: "noop", Queue: queue})
+			if work := h.take(1); len(work) != 1 {
+				t.Fatalf("%+v", work)
+			}
+			return id
+		}
+		before, elsewhere := take(open("before", true), "before"), take(open("elsewhere", false), "elsewhere")
+		r.restart(func(o *Options) { o.Crashes = died(t, evaluating) })
+		now := take(open("now", true), "now")
+		for range 2 {
+			if err := r.e.recoverExpired(r.ctx); err != nil {
+				t.Fatal(err)
+			}
+			r.lapse(handoff.Lease)
+		}
+		if got := (lostBeside{r.get(before).Spent(), r.get(elsewhere).Spent(), r.get(now).Spent()}); got != want {
+			t.Errorf("evaluating: %v: attempts count as %+v, want %+v", evaluating, got, want)
+		}
+	}
+}
+
+// On a database that others share the worker of the next process says which session was that of the one before.
+func TestResumedBesideACrash(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		evaluating, embedded bool
+		spent                int
+	}{{true, true, 1}, {true, false, 2}, {false, true, 2}} {
+		onEachStore(t, func(r *rig) {
+			s := handoff.Session{Name: "w", Embedded: c.embedded, Queues: []string{flow.DefaultQueue}, Slots: 1}
+			before, err := r.e.Open(r.ctx, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := r.submit(Submission{Action: "noop"})
+			(&hand{r, before}).take(1)
+			if _, _, err := r.e.Resume(r.ctx, s, before, nil); err != nil {
+				t.Fatal(err)
+			}
+			if x := r.get(id); x.Attempt != 2 || x.Spent() != c.spent {
+				t.Errorf("%+v: attempt %d, of which %d count", c, x.Attempt, x.Spent())
+			}
+		}, func(o *Options) { o.Crashes = died(t, c.evaluating) })
+	}
 }

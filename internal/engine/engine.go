@@ -127,9 +127,10 @@ type Engine struct {
 	retained atomic.Int64 // when retention has last been through all that has ended, in microseconds since 1970
 	nextDue  moments      // the earliest Wake of a commit
 
-	unrecovered    atomic.Int64 // lost sessions that the last round could not recover as a whole
-	unreadable     int          // rows that the store could not read in the last round; sweepSessions' alone
-	hintsClearedAt time.Time    // when watchPending has last let claimers look into all queues; its alone
+	crashed        map[flow.ID]bool // sessions of the process before this one, where that died during an evaluation; Start sets it
+	unrecovered    atomic.Int64     // lost sessions that the last round could not recover as a whole
+	unreadable     int              // rows that the store could not read in the last round; sweepSessions' alone
+	hintsClearedAt time.Time        // when watchPending has last let claimers look into all queues; its alone
 }
 
 // ErrClosed means that the engine has been told to stop.
@@ -169,6 +170,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		opts:          o,
 		budget:        txn.Budget{Rows: cmp.Or(o.Rows, budgetRows), Bytes: cmp.Or(o.Bytes, budgetBytes), Work: budgetWork},
+		crashed:       map[flow.ID]bool{},
 		handedTasks:   handedTasks{of: map[flow.ID]store.WorkflowAttempt{}},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),

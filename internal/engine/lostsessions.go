@@ -49,10 +49,14 @@ func (e *Engine) LostSessions() []LostSession {
 	return slices.DeleteFunc(all, func(s LostSession) bool { return s.LostAt.Before(since) })
 }
 
-// losing takes attempts back from a lost session, and counts them: the transaction in which it does that may be tried again.
-func (e *Engine) losing(say string, taken map[flow.ID]struct{}) func(*flow.Draft, time.Time) error {
+// losing takes attempts back from the lost session of a worker, and counts them: the transaction in which it does that may be tried again.
+// crashed says that the worker was part of a server's process that died during an evaluation.
+func (e *Engine) losing(worker, how string, crashed bool, taken map[flow.ID]struct{}) func(*flow.Draft, time.Time) error {
 	return func(d *flow.Draft, now time.Time) error {
 		taken[d.ID] = struct{}{}
-		return d.Lose(say, now, e.opts.Random())
+		if crashed {
+			return d.LoseWithServer("worker "+worker+flow.ReasonCrashed, now, e.opts.Random())
+		}
+		return d.Lose("worker "+worker+how, now, e.opts.Random())
 	}
 }

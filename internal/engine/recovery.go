@@ -153,7 +153,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 		}
 		e.sessions.drop(s.ID)
 		taken := map[flow.ID]struct{}{}
-		left, err := e.recoverSession(ctx, s.ID, e.losing(fmt.Sprintf("worker %s was lost", s.Name), taken))
+		left, err := e.recoverSession(ctx, s.ID, e.losing(s.Name, " was lost", e.crashed[s.ID], taken))
 		if err == nil {
 			e.lostSessions.note(s, len(taken), time.Now())
 		}

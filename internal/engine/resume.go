@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -53,9 +52,8 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	old.awaitLogs() // what is being stored of its logs counts
 	e.sessions.drop(before)
 	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
-	_, err = e.recoverSession(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
-		return d.Lose(fmt.Sprintf("worker %s was restarted", old.session.Name), now, e.opts.Random())
-	})
+	crashed := old.session.Embedded && e.opts.Crashes.Died() // otherwise what was running may have been what ended it
+	_, err = e.recoverSession(ctx, before, e.losing(old.session.Name, " was restarted", crashed, map[flow.ID]struct{}{}))
 	if err != nil {
 		e.opts.Log.Warn("recovery of what a restarted worker held goes on later", telemetry.Session, before.Text(flow.SessionPrefix), telemetry.Err, err)
 	}

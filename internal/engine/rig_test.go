@@ -31,6 +31,7 @@ type rig struct {
 	e     *Engine
 	store store.Store
 	clock *clockwork
+	stop  func()             // ends the engine
 	again func() store.Store // opens the store once more, as another process does; nil where only one can
 }
 
@@ -152,6 +153,21 @@ func (r *rig) run(o Options, change []func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
+	r.begin(o)
+	r.Cleanup(func() {
+		r.verify()
+		r.replayAll()
+		r.stop()
+		if err := r.store.Close(); err != nil {
+			r.Errorf("close store: %v", err)
+		}
+	})
+	return r
+}
+
+// begin makes and runs an engine until stop.
+func (r *rig) begin(o Options) {
+	r.Helper()
 	var err error
 	if r.e, err = New(o); err != nil {
 		r.Fatal(err)
@@ -159,18 +175,21 @@ func (r *rig) run(o Options, change []func(*Options)) *rig {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.e.Run(ctx) }()
-	r.Cleanup(func() {
-		r.verify()
-		r.replayAll()
+	r.stop = func() {
 		stop()
 		if err := <-done; err != nil {
 			r.Errorf("engine: %v", err)
 		}
-		if err := r.store.Close(); err != nil {
-			r.Errorf("close store: %v", err)
-		}
-	})
-	return r
+	}
+}
+
+// restart ends the engine, and begins another one on its store.
+func (r *rig) restart(change func(*Options)) {
+	r.Helper()
+	r.stop()
+	o := r.e.opts
+	change(&o)
+	r.begin(o)
 }
 
 // verify asks the engine whether its rows keep their promises.

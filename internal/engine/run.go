@@ -79,5 +79,14 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.opts.Exclusive {
 		return nil
 	}
-	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return tx.ExpireEmbedded(ctx) })
+	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.ExpireEmbedded(ctx); err != nil || !e.opts.Crashes.Died() {
+			return err
+		}
+		expired, err := tx.Expired(ctx, 10*expiredPage) // those of workers elsewhere as well
+		for _, s := range expired {
+			e.crashed[s.ID] = s.Embedded
+		}
+		return err
+	})
 }

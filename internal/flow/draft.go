@@ -323,11 +323,22 @@ func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Spent())}}, now, random)
 }
 
-// Reasons for which an attempt is taken back that does not count: the whole of that of HandBack, and the end of that of Decline, behind the
-// name of the worker.
+// LoseWithServer takes ownership back from an owner that was part of a server's process, which died during the evaluation of a document.
+// That is charged with the death, and the attempt does not count: up to freeLosses times, because work that kills its worker may do so
+// during an evaluation as well.
+func (d *Draft) LoseWithServer(reason string, now time.Time, random float64) error {
+	if d.HandedBack >= freeLosses {
+		return d.Lose(reason, now, random)
+	}
+	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
+}
+
+// Reasons for which an attempt is taken back that does not count: the whole of that of HandBack, and the ends of those of Decline and
+// LoseWithServer, behind the name of the worker.
 const (
 	ReasonShutDown = "the worker was shut down"
 	ReasonDeclined = " declined it"
+	ReasonCrashed  = " ended with its server, whose process died while it evaluated a document"
 )
 
 // HandBack takes ownership back from an owner that gives it up because it is shut down, and opens the next attempt at
@@ -346,7 +357,7 @@ func (d *Draft) Decline(reason string, now time.Time) error {
 	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
 }
 
-// declined has the pauses after attempts that were declined, or were taken away by their host: 1 s, 2 s, 4 s, … 1 min.
+// declined has the pauses after attempts that were declined, taken away by their host, or lost with their server: 1 s, 2 s, 4 s, … 1 min.
 var declined = Retry{Delay: time.Second, MaxDelay: time.Minute}
 
 func (d *Draft) giveUp(reason string, now time.Time, pause time.Duration) error {

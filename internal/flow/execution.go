@@ -145,7 +145,8 @@ type State struct {
 	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
 	Owner   ID    // worker session; zero when the engine owns it
 	// HandedBack counts the attempts that ended because their worker was shut down or could not run them, or because their host took
-	// them away (HostTook). The program did not cause these ends, so max_attempts does not count them.
+	// them away (HostTook), or the process of their server died of something else (LoseWithServer). The program did not cause these ends, so
+	// max_attempts does not count them.
 	HandedBack int
 
 	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end;

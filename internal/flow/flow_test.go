@@ -244,6 +244,7 @@ func TestLostOwner(t *testing.T) {
 	for name, over := range map[string]func(*Draft) error{
 		"lost":        func(d *Draft) error { return d.Lose("gone", t0, 0) },
 		"handed back": func(d *Draft) error { return d.HandBack("shut down", t0) },
+		"crashed":     func(d *Draft) error { return d.LoseWithServer("w"+ReasonCrashed, t0, 0) },
 	} {
 		d = held(t, Request{})
 		if err := errors.Join(d.Cancel(Cancelled, CodeCancelled, "stop", t0), over(d)); err != nil {
@@ -296,6 +297,30 @@ func TestTakenByHost(t *testing.T) {
 	}
 	if d = end(reload(d), `{"reason":"node_lost"}`); d.Stage != Failed || d.Attempt != 1 {
 		t.Errorf("cancelled and then lost: %+v", d.State)
+	}
+}
+
+// What ended the server's process beside an attempt is charged for it, and not the attempt: ten times at most.
+func TestLoseWithServer(t *testing.T) {
+	d := held(t, Request{Retry: Retry{MaxAttempts: 1}})
+	lose := func() {
+		t.Helper()
+		if err := d.LoseWithServer("w"+ReasonCrashed, t0, 0); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+	}
+	for n := 1; n <= freeLosses; n++ {
+		if lose(); d.Stage != Requested || d.Attempt != n+1 || d.Spent() != 1 || !d.WakeAt.After(d.EventAt) || d.WakeAt.After(d.EventAt.Add(time.Minute)) {
+			t.Fatalf("after loss %d: %+v", n, d.State)
+		}
+		if err := errors.Join(d.Schedule(1, d.WakeAt), d.Claim(session, "w", d.WakeAt)); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+	}
+	if lose(); d.Stage != Failed || d.Outcome.Error.Code != CodeWorkerLost {
+		t.Errorf("after one loss more: %+v", d.State)
 	}
 }
 

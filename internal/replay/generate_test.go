@@ -181,7 +181,12 @@ func (l *life) work() {
 	case g.one(12):
 		l.do(func(d *flow.Draft) error { return d.HandBack(flow.ReasonShutDown, g.now) })
 	case g.one(12):
-		l.do(func(d *flow.Draft) error { return d.Lose("worker w1 was lost", g.now, g.Float64()) })
+		l.do(func(d *flow.Draft) error {
+			if x.Attempt%2 == 0 {
+				return d.LoseWithServer("worker w1"+flow.ReasonCrashed, g.now, g.Float64())
+			}
+			return d.Lose("worker w1 was lost", g.now, g.Float64())
+		})
 	case x.Stage == flow.Provisioning && g.one(8):
 		l.do(func(d *flow.Draft) error { return d.Decline("worker w1"+flow.ReasonDeclined, g.now) })
 	case x.State.Cancel == nil && g.one(12):

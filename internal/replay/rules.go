@@ -29,16 +29,14 @@ func (w *walk) lose(d *flow.Draft, e *flow.Event) error {
 			return fmt.Errorf("%q is followed by another attempt, or by the end that had been ordered", e.Type)
 		}
 		d.State.Cancel = &flow.CancelOrder{As: as, Code: o.Error.Code, Reason: o.Error.Message, At: n.At}
-		if handedBack(e) {
-			return d.HandBack(reason, e.At)
-		}
-		return d.Lose(reason, e.At, 0)
 	}
 	switch {
 	case reason == flow.ReasonShutDown:
 		return d.HandBack(reason, e.At)
 	case strings.HasSuffix(reason, flow.ReasonDeclined):
 		return d.Decline(reason, e.At)
+	case strings.HasSuffix(reason, flow.ReasonCrashed):
+		return d.LoseWithServer(reason, e.At, 0)
 	}
 	return d.Lose(reason, e.At, 0)
 }
@@ -76,12 +74,6 @@ func (w *walk) mayAsk() bool {
 	}
 	n := w.next(-2)
 	return n != nil && (n.Type == flow.EvFailed || n.Type == flow.EvTimedOut)
-}
-
-// handedBack reports whether an attempt was lost in a way that does not count.
-func handedBack(lost *flow.Event) bool {
-	reason := textOf(lost.Data, "reason")
-	return reason == flow.ReasonShutDown || strings.HasSuffix(reason, flow.ReasonDeclined)
 }
 
 func span(from, to time.Duration) string {
