@@ -7,7 +7,7 @@ type Scores struct {
 	More   bool    `json:"more,omitempty" doc:"At least 100,000 have ended: only the first of them were counted"`
 }
 
-// Score is that of one group. What was retried counts by its retry alone.
+// Score is that of one group. What was retried counts by its retry alone, once that has ended.
 type Score struct {
 	Labels   map[string]string `json:"labels,omitempty" doc:"Values of the labels in by; a label that the evaluations do not have is absent"`
 	Judged   int               `json:"judged" doc:"Evaluations with a verdict about the program"`

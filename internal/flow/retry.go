@@ -40,7 +40,8 @@ const (
 	// worker says nothing about the work, but work that kills its worker must end.
 	lostAttempts = 3
 	// freeLosses bounds HandedBack for attempts that a host took away (see HostTook) or that LoseWithServer takes back: from 10 on they
-	// count. A long program on nodes that are preempted every few hours needs many, and a program that brings its nodes down must end. Attempts that a worker gave up when it was shut
+	// count. A long program on nodes that are preempted every few hours needs many, and a program that brings its nodes down must end.
+	// Attempts that a worker gave up when it was shut
 	// down, or declined, use up the same 10 (decision 64).
 	freeLosses = 10
 )

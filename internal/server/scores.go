@@ -85,16 +85,24 @@ func named(labels map[string]string, names []string) map[string]string {
 	return some
 }
 
-// endedWith collects what has ended with a label, without what was retried.
+// endedWith collects what has ended with a label, without what was retried, also where the retry has not ended. Retries that run are looked
+// for after the ends, and ends once more after that: a retry may end between two looks.
 func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, error) {
 	out := &api.Scores{Groups: []api.Score{}}
 	var ids []flow.ID
 	var all []graded
-	retried := map[flow.ID]bool{}
+	retried, looked := map[flow.ID]bool{}, false
 	for after := int64(0); ; {
 		page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read outcomes: %w", err)
+		}
+		if len(page) == 0 && open && !looked {
+			looked = true
+			if err := c.openRetries(l, retried); err != nil {
+				return nil, nil, err
+			}
+			continue
 		}
 		if len(page) == 0 {
 			out.Open = open
@@ -126,6 +134,28 @@ func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, 
 		}
 	}
 	return kept, out, nil
+}
+
+// openRetries notes which executions those retry that have a label and have not ended.
+func (c *call) openRetries(l store.Label, retried map[flow.ID]bool) error {
+	f := store.Filter{Labels: map[string]string{l.Name: l.Value}, Stages: slices.DeleteFunc(flow.Stages(), flow.Stage.Terminal), Oldest: true, Limit: endsAtOnce}
+	for {
+		found, err := c.Engine.Reader().Search(c.ctx(), f)
+		if err != nil {
+			return fmt.Errorf("look for retries that run: %w", err)
+		}
+		for _, x := range found.Executions {
+			if f.After = x.ID; !x.AsRerun().RetryOf.IsZero() {
+				retried[x.AsRerun().RetryOf] = true
+			}
+		}
+		switch {
+		case !found.Searched.IsZero():
+			f.After = found.Searched
+		case len(found.Executions) == 0:
+			return nil
+		}
+	}
 }
 
 // group is what was graded with the same values of labels.

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// Accuracy and pass@k are of each group. A broken box is in no figure of programs, and of a retried evaluation the retry counts.
+// Accuracy and pass@k are of each group. A broken box is in no figure of programs, and of a retried evaluation the retry counts, which is not
+// counted while it runs.
 func TestScores(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -43,7 +44,18 @@ func TestScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.await(t, ids["5"], "cancelled", terminal)
-	again, err := h.client.Retry(t.Context(), ids["1"])
+	again, err := h.client.Retry(t.Context(), ids["5"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scores, err = h.client.Scores(t.Context(), query); err != nil || !scores.Open || len(scores.Groups) != 3 || scores.Groups[2].Unjudged != 0 {
+		t.Errorf("while a retry runs: %+v, %v", scores, err)
+	}
+	if _, err := h.client.Cancel(t.Context(), again.ID, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, again.ID, "cancelled", terminal)
+	again, err = h.client.Retry(t.Context(), ids["1"])
 	if err != nil {
 		t.Fatal(err)
 	}
