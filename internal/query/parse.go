@@ -341,7 +341,7 @@ func (p *parser) value(t *term) {
 		p.fail(at, fmt.Sprintf("%q is not a number, and only numbers are less or more than one another", problem.Clip(at.text, 60)), "write a number, or compare by = or in (…)")
 	case t.field.moment():
 		v.at = p.moment(at)
-	case at.text == "":
+	case at.text == "" && t.field.about != ofLabel && t.field.about != ofMember: // these may have the empty text
 		p.fail(at, "the value is empty, and nothing equals that", "write not exists for what has none")
 	}
 	t.values = append(t.values, v)

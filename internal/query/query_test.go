@@ -122,6 +122,31 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// The empty text is a value of a label and of a member, other than null and than none.
+func TestEmptyTexts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ input, label, text string }{
+		{`{"customer": ""}`, "", `input.customer = '' and label.team = ""`},
+		{`{"customer": ""}`, "", `input.customer exists and label.team exists`},
+		{`{"customer": ""}`, "", `input.customer in (a, '') and label.team in ("", docs)`},
+		{`{"customer": ["a", ""]}`, "docs", `input.customer = ""`},
+		{`{"customer": null}`, "docs", `input.customer != '' and label.team != ''`},
+		{`{}`, "docs", `input.customer != '' and input.customer not exists`},
+		{`{"customer": "a"}`, "docs", `input.customer != ''`},
+		{`{"customer": 0}`, "docs", `input.customer != ''`},
+		{`{"customer": "a"}`, "docs", `label.other != ''`},
+	} {
+		r := failed()
+		r.Input, r.Labels = []byte(c.input), map[string]string{"team": c.label}
+		if got := parse(t, c.text).Matches(r); got != Yes {
+			t.Errorf("%s with %s and the label %q: %d", c.text, c.input, c.label, got)
+		}
+	}
+	if b := parse(t, `label.team = ''`).Bounds(); len(b.Labels) != 1 || !b.Exact {
+		t.Errorf("bounds: %+v", b)
+	}
+}
+
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	r := failed()
@@ -236,7 +261,7 @@ func TestFaults(t *testing.T) {
 		"input = 1":                      "is not a member of the input",
 		"input.a[x] = 1":                 "is not a member of the input",
 		"label.team = 'docs":             "1:14: a text begins here with ' and does not end",
-		`label.team = ""`:                "the value is empty",
+		`action = ""`:                    "the value is empty",
 		"status = failed,":               "a comma does not join conditions",
 		"status = failed and\nlabel.é = ü or x = 1": "2:16: ",
 		"\xff":                   "is not UTF-8",

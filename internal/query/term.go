@@ -114,7 +114,7 @@ func (t *term) holds(r *Record) bool {
 		return r.Outcome != nil && r.Outcome.Error != nil && t.text(r.Outcome.Error.Code)
 	case ofLabel:
 		v, has := r.Labels[t.field.name]
-		return has && (t.op == exists || t.text(v))
+		return has && (t.op == exists || t.has(v))
 	case ofVersion:
 		return r.Version > 0 && (t.op == exists || t.number(versionNumber(r.Version)))
 	case ofCreated:
@@ -128,7 +128,12 @@ func (t *term) holds(r *Record) bool {
 }
 
 func (t *term) text(s string) bool {
-	return s != "" && (t.op == exists || slices.ContainsFunc(t.values, func(v value) bool { return v.text == s }))
+	return s != "" && (t.op == exists || t.has(s))
+}
+
+// has reports whether a text is one of the values.
+func (t *term) has(s string) bool {
+	return slices.ContainsFunc(t.values, func(v value) bool { return v.text == s })
 }
 
 func versionNumber(n int) jsonvalue.Decimal {
@@ -240,7 +245,7 @@ func (t *term) scalar(raw []byte) bool {
 			n, numeric := readNumber(s)
 			return numeric && t.number(n)
 		}
-		return slices.ContainsFunc(t.values, func(v value) bool { return v.text == s })
+		return t.has(s)
 	case c == '-' || c >= '0' && c <= '9':
 		n, numeric := readNumber(string(raw))
 		return numeric && t.number(n)

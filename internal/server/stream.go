@@ -50,11 +50,12 @@ func (c *call) wantsStream() bool {
 	return c.r.Method == http.MethodGet && (c.accepts(mediaEvents) || c.route.onlyEvents())
 }
 
-// accepts reports whether the request names the media type among those that it accepts.
+// accepts reports whether the request names the media type among those that it accepts. A weight of 0 means that it is not accepted.
 func (c *call) accepts(media string) bool {
 	for part := range strings.SplitSeq(c.r.Header.Get("Accept"), ",") {
-		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == media {
-			return true
+		if kind, params, err := mime.ParseMediaType(part); err == nil && kind == media {
+			weight, err := strconv.ParseFloat(params["q"], 64)
+			return err != nil || weight > 0
 		}
 	}
 	return false

@@ -441,3 +441,18 @@ tasks:
     action: output
     with: {all: "${{ tasks.each.output }}"}
 `
+
+// A media type of weight 0 is one that the client does not take.
+func TestStreamIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"text/event-stream": true, "application/json, text/event-stream": true, "text/event-stream;q=0.5": true, "text/event-stream; q=1, */*": true,
+		"text/event-stream;q=0": false, "application/json, text/event-stream; q=0.000": false, "text/plain": false, "": false,
+	} {
+		c := &call{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), route: &route{}}
+		c.r.Header.Set("Accept", accept)
+		if got := c.wantsStream(); got != want {
+			t.Errorf("Accept %q: a stream %t, want %t", accept, got, want)
+		}
+	}
+}
