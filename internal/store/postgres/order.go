@@ -29,8 +29,19 @@ type locks struct {
 	schedules  []string
 	keys       []string
 	sessions   []flow.ID
-	changed    bool // the sessions are locked for a change (FOR UPDATE); otherwise other transactions may share them
+	seats      seatLock
 }
+
+// seatLock is how a transaction locks sessions.
+type seatLock uint8
+
+const (
+	// claiming: any number of transactions claim for a session, also beside the one that renews it. If a claim stopped renewals, a lease
+	// would run out under a flood of claims: PostgreSQL lets further transactions share a lock while another waits to have it alone.
+	claiming seatLock = iota
+	renewing          // one transaction renews it
+	leaving           // its lease ends, or it is dropped: nobody claims for it meanwhile, or renews it
+)
 
 // outOfOrder ends a transaction that would otherwise have to wait for a lock out of order.
 type outOfOrder struct{ want locks }
@@ -60,9 +71,9 @@ const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) OR
 var (
 	qHold = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
 
-	qHoldSessions = sql(holdSessions + `FOR UPDATE`)
-
-	qShareSessions = sql(holdSessions + `FOR SHARE`)
+	qHoldSessions = [...]*query{
+		claiming: sql(holdSessions + `FOR KEY SHARE`), renewing: sql(holdSessions + `FOR NO KEY UPDATE`), leaving: sql(holdSessions + `FOR UPDATE`),
+	}
 
 	qAlive = sql(`SELECT 1 FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) LIMIT 1`)
 )
@@ -71,11 +82,7 @@ var (
 func (t *tx) hold(ctx context.Context, l *locks) error {
 	t.asked = append(t.asked, *l)
 	if len(l.sessions) > 0 {
-		q := qShareSessions
-		if l.changed {
-			q = qHoldSessions
-		}
-		t.add(q, t.args().ids(l.sessions), nil)
+		t.add(qHoldSessions[l.seats], t.args().ids(l.sessions), nil)
 	}
 	if len(l.executions) > 0 {
 		t.preLocked = make(map[flow.ID]bool, len(l.executions))
@@ -161,7 +168,7 @@ func (t *tx) giveUp() error {
 		all.schedules = append(all.schedules, l.schedules...)
 		all.keys = append(all.keys, l.keys...)
 		all.sessions = append(all.sessions, l.sessions...)
-		all.changed = all.changed || l.changed
+		all.seats = max(all.seats, l.seats)
 	}
 	slices.SortFunc(all.executions, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
 	all.executions = slices.Compact(all.executions)

@@ -343,3 +343,43 @@ func TestClaimsBesideARenewal(t *testing.T) {
 	}
 	claims.Wait()
 }
+
+// A renewal does not wait for the claims of its session: PostgreSQL lets further claims share the lock while the renewal waits, so that under
+// a flood of claims it would come after the lease has run out. The end of a lease does wait, since a claim relies on the lease.
+func TestRenewalBesideClaims(t *testing.T) {
+	t.Parallel()
+	s := open(t, server(t), emptySchema(t))
+	seat := store.Session{ID: flow.ID{1}, Name: "w"}
+	do := func(within time.Duration, steps ...step) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			for _, one := range steps {
+				if err := one(ctx, tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := do(time.Minute, func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat, time.Hour) }); err != nil {
+		t.Fatal(err)
+	}
+	beside := func(within time.Duration, other step) step {
+		return func(context.Context, store.Tx) error { return do(within, other) }
+	}
+	if err := do(time.Minute, lockSeat(seat.ID), beside(10*time.Second, renew(seat.ID)), beside(10*time.Second, lockSeat(seat.ID))); err != nil {
+		t.Errorf("a renewal and a claim beside a claim: %v", err)
+	}
+	if err := do(time.Minute, renew(seat.ID), beside(10*time.Second, lockSeat(seat.ID))); err != nil {
+		t.Errorf("a claim beside a renewal: %v", err)
+	}
+	for name, change := range map[string]step{"the end of a lease": endLease(seat.ID), "a drop": drop(seat.ID)} {
+		if err := do(time.Minute, lockSeat(seat.ID), beside(300*time.Millisecond, change)); err == nil {
+			t.Errorf("%s beside a claim went through", name)
+		}
+		if err := do(time.Minute, renew(seat.ID), beside(300*time.Millisecond, change)); err == nil {
+			t.Errorf("%s beside a renewal went through", name)
+		}
+	}
+}

@@ -33,13 +33,13 @@ var (
 		SELECT $1::uuid, $2::text, $3::boolean, $4::text[], $5::text[], $6::bigint, c.now, c.now + $7::bigint FROM (SELECT ` + leaseNow + ` AS now) c`)
 
 	qRenewSessions = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $2 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
-		WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` FOR UPDATE SKIP LOCKED)) RETURNING id`)
+		WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` FOR NO KEY UPDATE SKIP LOCKED)) RETURNING id`)
 
 	qEndLeases = sql(`UPDATE {s}.sessions s SET expires_at = 0 FROM (SELECT id, expires_at FROM {s}.sessions
 		WHERE id = ANY ($1::uuid[]) AND expires_at > 0 FOR UPDATE SKIP LOCKED) o WHERE ` + is("s.id", "o.id") + `
 		RETURNING s.id, o.expires_at > ` + leaseNow)
 
-	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + relational.LastPause + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + relational.LastPause + ` FROM {s}.sessions WHERE id = $1 FOR KEY SHARE SKIP LOCKED`)
 
 	qLeaseNotEnded = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > 0 LIMIT 1`)
 
@@ -47,7 +47,7 @@ var (
 
 	// In the same order as in hold, since it waits for rows that other transactions have locked.
 	qRestartLeases = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $1 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
-		WHERE expires_at > 0 ORDER BY id FOR UPDATE))`)
+		WHERE expires_at > 0 ORDER BY id FOR NO KEY UPDATE))`)
 
 	qDropSessions = sql(`DELETE FROM {s}.sessions WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)) RETURNING id`)
 
@@ -74,7 +74,7 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Durati
 // RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	var renewed []flow.ID
-	err := t.changeSessions(ctx, ids, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
+	err := t.changeSessions(ctx, ids, renewing, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
 		renewed = append(renewed, r.id())
 		return renewed[len(renewed)-1]
 	})
@@ -84,7 +84,7 @@ func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Durati
 // EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the server's clock says.
 func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var running []flow.ID
-	err := t.changeSessions(ctx, ids, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
+	err := t.changeSessions(ctx, ids, leaving, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
 		id := r.id()
 		if r.bool() {
 			running = append(running, id)
@@ -97,9 +97,9 @@ func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 // changeSessions runs a statement that changes sessions and skips those that another transaction has locked. If it changed
 // fewer than named, the statement left looks for the others. A session that it finds was skipped because it is locked, so this
 // transaction gives up and runs again with all of them locked from the start.
-func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, left, q *query, a *args, read func(*rows) flow.ID) error {
+func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, lock seatLock, left, q *query, a *args, read func(*rows) flow.ID) error {
 	clear(t.expected)
-	t.asked = append(t.asked, locks{sessions: ids, changed: true})
+	t.asked = append(t.asked, locks{sessions: ids, seats: lock})
 	changed := make(map[flow.ID]bool, len(ids))
 	err := t.ask(ctx, q, a, func(r *rows) error {
 		changed[read(r)] = true
@@ -160,8 +160,8 @@ type expected struct {
 	runs  bool           // its lease has not ended
 }
 
-// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, but none can
-// drop or renew it meanwhile.
+// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, also while one
+// renews it, but none can end its lease or drop it meanwhile.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
 	t.ExpectSession(id)
 	x := t.expected[id]
@@ -182,7 +182,7 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, 
 // wait for a session that another transaction has locked, because that one may be waiting for these locks.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 	ids := []flow.ID{id}
-	return store.Failed(t.changeSessions(ctx, ids, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id), "drop session %s", id.Text(flow.SessionPrefix))
+	return store.Failed(t.changeSessions(ctx, ids, leaving, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id), "drop session %s", id.Text(flow.SessionPrefix))
 }
 
 // Expired implements store.Sessions. Sessions that another transaction has locked are skipped.
