@@ -5,7 +5,8 @@
 // Forms: a member is kept where it is of the type that it has here. A list has one element, the form of all of its elements.
 const compiled = { verdict: '', stdout: '', stderr: '' };
 const kase = {
-  name: '', verdict: '', message: '', mismatch: { line: 0, got: '', want: '' }, stdout: '', stdout_truncated: false, stderr: '', stderr_truncated: false,
+  name: '', verdict: '', message: '', mismatch: { line: 0, path: '', got: '', want: '' }, stdout: '', stdout_base64: '', stdout_truncated: false,
+  stderr: '', stderr_base64: '', stderr_truncated: false, transcript: [{ by: '', text: '', base64: '', omitted: 0 }],
   stdout_bytes: 0, stderr_bytes: 0, wall_ms: 0, cpu_ms: 0, peak_memory_bytes: 0, uncompared: false,
 };
 const form = {
@@ -40,7 +41,7 @@ export function codeResult(x) {
   r.stderr ??= '';
   // A case and a file are told from others by a text that each must have.
   r.cases = (r.cases || []).filter((/** @type {any} */ c) => c.name !== undefined)
-    .map((/** @type {any} */ c) => ({ ...c, verdict: c.verdict ?? '', mismatch: c.mismatch?.line === undefined ? undefined : c.mismatch }));
+    .map((/** @type {any} */ c) => ({ ...c, verdict: c.verdict ?? '', mismatch: c.mismatch?.want === undefined || c.mismatch.got === undefined ? undefined : c.mismatch }));
   r.files = (r.files || []).filter((/** @type {any} */ f) => f.path !== undefined).map((/** @type {any} */ f) => ({ ...f, size: f.size ?? 0 }));
   if (r.summary && (r.summary.total === undefined || r.summary.passed === undefined)) delete r.summary;
   if (r.compile) r.compile = { ...r.compile, verdict: r.compile.verdict ?? '' };

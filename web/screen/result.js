@@ -17,6 +17,7 @@ import { panel, trouble, empty } from '../part/kit.js';
 /** @typedef {import('../types').CaseResult} CaseResult */
 
 const Json = lazy(() => import('../part/json.js').then((m) => (/** @type {{raw: string, name: string}} */ p) => m.json(p.raw, p.name)));
+const Dialogue = lazy(() => import('../part/dialogue.js').then((m) => m.dialogue));
 const Coloured = lazy(() => import('../part/written.js').then((m) => (/** @type {{text: string}} */ p) => m.written(p.text)), () => null);
 
 /** What a program wrote; most write no escape sequences. @param {string} text */
@@ -43,6 +44,9 @@ const output = (name, text, base64, all, cut) => panel({
 /** @param {string} title @param {string} text @param {string} of @param {string} [note] */
 const block = (title, text, of, note = '') => html`<div class="tight"><h3>${title}${note}</h3>${longText({ text, name: `${title} of case ${line(of)}`, cls: 'wrap sunk', draw: written })}</div>`;
 
+/** What a case wrote. @param {string} title @param {string|undefined} text @param {string|undefined} base64 @param {string} of @param {boolean|undefined} cut */
+const wrote = (title, text, base64, of, cut) => (text ? block(title, base64 || text, of, `${cut ? ', the beginning' : ''}${base64 ? ': not text, in base64' : ''}`) : null);
+
 /** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
 const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
 
@@ -53,13 +57,14 @@ const caseDetail = ({ id, c, given }) => {
   return html`<div class="tight">
     ${c.message && !c.mismatch ? html`<p class="user">${plain(c.message)}</p>` : null}
     ${c.mismatch ? html`<p>${c.mismatch.line ? html`First difference in line ${number(c.mismatch.line)}` : html`First difference${c.mismatch.path ? html` at <code class="user">${c.mismatch.path}</code>` : null}`}: expected <code class="user">${line(c.mismatch.want, 2000)}</code>, got <code class="user">${line(c.mismatch.got, 2000)}</code></p>` : null}
-    ${c.verdict === 'wrong_answer' && expect !== null && c.stdout ? html`<section class="panel"><header><h3>From what was expected to what it wrote${c.stdout_truncated ? ', as far as that is kept' : ''}</h3></header>${diff(c.stdout_truncated ? expect.slice(0, c.stdout.length) : expect, c.stdout, `Difference in case ${line(c.name)}`, 'No difference in what is kept')}</section>` : null}
+    ${c.verdict === 'wrong_answer' && expect !== null && c.stdout && !c.stdout_base64 ? html`<section class="panel"><header><h3>From what was expected to what it wrote${c.stdout_truncated ? ', as far as that is kept' : ''}</h3></header>${diff(c.stdout_truncated ? expect.slice(0, c.stdout.length) : expect, c.stdout, `Difference in case ${line(c.name)}`, 'No difference in what is kept')}</section>` : null}
     <div class="columns">
       ${stdin !== null ? block('Standard input', stdin, c.name) : null}
       ${expect !== null ? block('Expected', expect, c.name) : null}
-      ${c.stdout ? block('stdout', c.stdout, c.name, c.stdout_truncated ? ', the beginning' : '') : null}
-      ${c.stderr ? block('stderr', c.stderr, c.name, c.stderr_truncated ? ', the beginning' : '') : null}
+      ${wrote('stdout', c.stdout, c.stdout_base64, c.name, c.stdout_truncated)}
+      ${wrote('stderr', c.stderr, c.stderr_base64, c.name, c.stderr_truncated)}
     </div>
+    ${c.transcript?.length ? h(Dialogue, { turns: c.transcript, of: c.name }) : null}
     ${given ? html`<div><a class="button" href=${'new' + query({ from: id, case: c.name })}>Run this case alone</a></div>` : null}</div>`;
 };
 
@@ -68,7 +73,7 @@ function Cases({ id, cases, given, summary }) {
   const failing = cases.filter((c) => c.verdict !== 'ok');
   const asked = route.value.query.get('case') || '';
   const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length && (asked === '' || failing.some((c) => c.name === asked)));
-  const [chosen, choose] = useState(asked || failing.find((c) => c.mismatch || c.stdout || c.stderr || c.message)?.name || ''); // what differs in the first that did not pass is what is looked for
+  const [chosen, choose] = useState(asked || failing.find((c) => c.mismatch || c.stdout || c.stderr || c.message || c.transcript)?.name || ''); // what differs in the first that did not pass is what is looked for
   const [most, setMost] = useState(200);
   const rows = (only ? failing : cases).slice(0, most);
   const total = summary?.total ?? cases.length;

@@ -12,6 +12,16 @@ test('a result is read as it is', () => {
   assert.deepEqual([r?.summary, r?.files, r?.refused, r?.compile], [{ total: 1, passed: 1 }, [{ path: 'f', size: 3, mode: '0644' }], ['g'], { verdict: 'ok', stderr: 'w' }]);
 });
 
+test('a case keeps where it differs, its bytes and its dialogue', () => {
+  const kept = (/** @type {object} */ c) => of({ verdict: 'wrong_answer', cases: [{ name: 'a', verdict: 'wrong_answer', ...c }] })?.cases?.[0];
+  assert.deepEqual(kept({ mismatch: { path: '[2].name', got: '1', want: '2' } })?.mismatch, { path: '[2].name', got: '1', want: '2' });
+  assert.deepEqual(kept({ mismatch: { got: 'null', want: '[]' } })?.mismatch, { got: 'null', want: '[]' });
+  assert.equal(kept({ stdout: '\ufffd', stdout_base64: '/w==' })?.stdout_base64, '/w==');
+  const turns = [{ by: 'program', text: '50\n' }, { by: 'interactor', text: '\ufffd', base64: '/w==', omitted: 7 }];
+  assert.deepEqual(kept({ transcript: turns })?.transcript, turns);
+  assert.equal(kept({ transcript: 'x' })?.transcript, undefined);
+});
+
 test('what was used is set against the limits in force; with cases, of the one that used most', () => {
   const say = (/** @type {unknown} */ o) => gaugesOf(/** @type {any} */ (of(o))).map((g) => [g.name, g.used, g.limit, g.hit]);
   const limits = { wall: '10s', cpu: '1m30s', memory: 64e6, output: 1e6, pids: 64, disk: 5e6 };

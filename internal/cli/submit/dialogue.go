@@ -2,6 +2,7 @@ package submit
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
@@ -24,8 +25,12 @@ func writeDialogue(a *app.App, c *api.CaseResult) {
 		if turn.Omitted > 0 {
 			lines = append(lines, "…")
 		}
-		for line := range strings.Lines(turn.Text) {
-			lines = append(lines, by+terminal.Clean(strings.TrimSuffix(line, "\n")))
+		text, shown := turn.Text, terminal.Clean
+		if len(turn.Base64) > 0 { // Text has U+FFFD in place of bytes that are not UTF-8; a line is shown as a Go string: \xff
+			text, shown = string(turn.Base64), strconv.Quote
+		}
+		for line := range strings.Lines(text) {
+			lines = append(lines, by+shown(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	if cut := len(lines) - dialogueShown; cut > 0 {
