@@ -192,7 +192,7 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.lanes.mu.Lock() // the replica reads them, too, when it watches pauses
-		if n := len(b.lanes.all); n != lanes || len(b.lanes.stored) != lanes || !b.lanes.used["default@host=h599"] {
+		if n := len(b.lanes.all); n != lanes || len(b.lanes.stored) != lanes || !b.lanes.stored["default@host=h599"] {
 			t.Errorf("found %d lanes", n)
 		}
 		b.lanes.mu.Unlock()
@@ -275,7 +275,7 @@ func TestLanesAreFew(t *testing.T) {
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
 	for i := range lanesLimit - 1 {
-		r.e.useLane(flow.Lane(flow.DefaultQueue, fmt.Sprint("host=h", i)))
+		r.e.storedLane(flow.Lane(flow.DefaultQueue, fmt.Sprint("host=h", i)))
 	}
 	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", WorkerLabels: map[string]string{"host": "one-more"}}, {Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}}, {Action: "noop"}})
 	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "4096 different sets of handlers, labels") || out[1].Err != nil || out[2].Err != nil {

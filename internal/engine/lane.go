@@ -17,15 +17,14 @@ import (
 // into those that are never used. A lane, once used, stays known to every replica.
 type lanes struct {
 	mu       sync.Mutex
-	used     map[string]bool // those that this replica has used, or has read or heard of
 	all      []string        // those that workers may serve, in the order in which they became known
 	heldBack []string        // those of paused actions
-	stored   map[string]bool // those that the store is known to have
+	stored   map[string]bool // all of them: those that the store is known to have
 	readAt   time.Time       // when the store was last asked which there are
 }
 
 func newLanes() *lanes {
-	return &lanes{used: map[string]bool{}, stored: map[string]bool{}}
+	return &lanes{stored: map[string]bool{}}
 }
 
 const (
@@ -60,7 +59,7 @@ func (e *Engine) assign(r *flow.Request) error {
 	}
 	e.lanes.mu.Lock()
 	defer e.lanes.mu.Unlock()
-	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
+	if len(e.lanes.all) >= lanesLimit && !e.lanes.stored[r.Queue] {
 		return fault.New(selectorField, "",
 			fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit),
 			"ask for labels of kinds of machines, which are few, not for names of single things")
@@ -124,18 +123,10 @@ func (e *Engine) writtenLanes(t *transaction) {
 	}
 }
 
-// storedLane notes that the store has a lane, and lets workers look into it.
+// storedLane notes that the store has a lane, and lets workers look into it, those that wait already too.
 func (e *Engine) storedLane(lane string) {
 	e.lanes.mu.Lock()
-	e.lanes.stored[lane] = true
-	e.lanes.mu.Unlock()
-	e.useLane(lane)
-}
-
-// useLane lets workers look into a lane, those that wait already too.
-func (e *Engine) useLane(lane string) {
-	e.lanes.mu.Lock()
-	fresh := !e.lanes.used[lane]
+	fresh := !e.lanes.stored[lane]
 	_, held := flow.PausedAction(lane)
 	switch {
 	case fresh && held:
@@ -143,7 +134,7 @@ func (e *Engine) useLane(lane string) {
 	case fresh:
 		e.lanes.all = append(e.lanes.all, lane)
 	}
-	e.lanes.used[lane] = true
+	e.lanes.stored[lane] = true
 	e.lanes.mu.Unlock()
 	if !fresh || held {
 		return

@@ -140,7 +140,7 @@ func TestLanesBesideTransactions(t *testing.T) {
 	go func() {
 		defer close(used)
 		for i := range 100 {
-			r.e.useLane(flow.AddNeeds(flow.DefaultQueue, fmt.Sprintf("boat%d", i)))
+			r.e.storedLane(flow.AddNeeds(flow.DefaultQueue, fmt.Sprintf("boat%d", i)))
 		}
 	}()
 	for range 100 {
@@ -159,8 +159,7 @@ func TestLaneOfAnotherReplica(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
 	r.e.lanes.mu.Lock()
-	clear(r.e.lanes.used) // as another replica knows them
-	clear(r.e.lanes.stored)
+	clear(r.e.lanes.stored) // as another replica knows them
 	r.e.lanes.all = nil
 	r.e.lanes.mu.Unlock()
 	if got := r.workerWith("boat").take(1); len(got) != 1 || got[0].Execution != id {

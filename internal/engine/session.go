@@ -184,7 +184,9 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err := e.declareQueues(ctx, s); err != nil {
 		return flow.ID{}, nil, err
 	}
-	if err := e.languages.LearnOffered(ctx, s.Kinds); err != nil {
+	if err := e.languages.LearnOffered(ctx, s.Kinds); errors.Is(err, catalog.ErrTooManyLanguages) {
+		return flow.ID{}, nil, fmt.Errorf("%w: %w: open session of %.100q: %w", handoff.ErrUnavailable, handoff.ErrBadCall, s.Name, err)
+	} else if err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
 	asking := ctx

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -66,6 +68,39 @@ func TestSessionsOfManyQueues(t *testing.T) {
 	r.define("kind: queue\nname: declared\n")
 	if err := open("declared"); err != nil {
 		t.Errorf("one that a document declares: %v", err)
+	}
+}
+
+// Sessions bring languages up to a bound, beyond which a worker brings those that are known.
+func TestSessionsOfManyLanguages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	open := func(languages ...string) error {
+		kinds := []string{"code", "noop", "http", "llm", "webhook", "input", "output"}
+		for _, name := range languages {
+			kinds = append(kinds, flow.OfferLanguage(name))
+		}
+		_, err := r.e.Open(r.ctx, handoff.Session{Name: "w", Queues: []string{flow.DefaultQueue}, Kinds: kinds, Slots: 1})
+		return err
+	}
+	all := make([]string, catalog.MostLanguages-1)
+	for i := range all {
+		all[i] = fmt.Sprintf("l%d", i)
+	}
+	if err := open(all...); err != nil {
+		t.Errorf("within the bound: %v", err)
+	}
+	if err := open("l1", "new-a", "new-b"); !errors.Is(err, handoff.ErrBadCall) || !strings.Contains(err.Error(), "there would be 1001 languages") {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	if known, err := r.e.languages.Knows(r.ctx, "new-a"); err != nil || known {
+		t.Errorf("a language of a session that was refused is known: %v, %v", known, err)
+	}
+	if err := open("new-a", "new-a"); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+	if err := open("l1", "new-a"); err != nil {
+		t.Errorf("known ones at the bound: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,17 +86,42 @@ func (l *Languages) Knows(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// LearnOffered makes the languages that a worker offers known to every replica, for good.
+// MostLanguages is how many languages there are when workers bring no more. Their names are kept for good, in the store and in the memory
+// of each server.
+const MostLanguages = 1000
+
+// ErrTooManyLanguages refuses a worker that brings a new one.
+var ErrTooManyLanguages = errors.New("too many languages")
+
+// LearnOffered makes the languages that a worker offers known to every replica, for good, up to MostLanguages.
 func (l *Languages) LearnOffered(ctx context.Context, kinds []string) error {
+	var added []string
 	for _, kind := range kinds {
 		name, ok := flow.OfferedLanguage(kind)
-		if !ok || language.CheckName(name) != nil || l.has(name) {
+		if !ok || language.CheckName(name) != nil || slices.Contains(added, name) {
 			continue
 		}
-		err := PersistNames(ctx, l.store, store.LanguageNames, name)
-		if err != nil {
-			return fmt.Errorf("declare language %q: %w", name, err)
+		if known, err := l.Knows(ctx, name); err != nil {
+			return err
+		} else if !known {
+			added = append(added, name)
 		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	all, err := l.store.Names(ctx, store.LanguageNames, "", MostLanguages)
+	if err != nil {
+		return fmt.Errorf("list languages: %w", err)
+	}
+	if sum := len(all) + len(added); sum > MostLanguages {
+		return fmt.Errorf("%w: %q is new, and with the %d new ones of this worker there would be %d languages, of which workers bring up to %d: "+
+			"give its profile the name of a language that exists", ErrTooManyLanguages, added[0], len(added), sum, MostLanguages)
+	}
+	if err := PersistNames(ctx, l.store, store.LanguageNames, slices.Sorted(slices.Values(added))...); err != nil {
+		return fmt.Errorf("declare language %q: %w", added[0], err)
+	}
+	for _, name := range added {
 		l.learn(name)
 	}
 	return nil
