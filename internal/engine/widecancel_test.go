@@ -70,3 +70,36 @@ tasks:
 		}
 	}, func(o *Options) { o.Rows = 100; read.Store, o.Store = o.Store, read })
 }
+
+// childSearches counts the executions that searches find.
+type childSearches struct {
+	store.Store
+	n atomic.Int64
+}
+
+func (s *childSearches) Search(ctx context.Context, f store.Filter) (store.Found, error) {
+	found, err := s.Store.Search(ctx, f)
+	s.n.Add(int64(len(found.Executions)))
+	return found, err
+}
+
+// A kill of a workflow looks for the children that run, and does not read those that wait: it read 10,000 on PostgreSQL in a second.
+func TestKillOfAWideWorkflowReadsWhatRuns(t *testing.T) {
+	t.Parallel()
+	counted := &childSearches{}
+	onEachStore(t, func(r *rig) {
+		r.define("name: w\ninput: {type: object, properties: {items: {type: array}}}\ntasks:\n  each: {foreach: '${{ input.items }}', action: noop}\n")
+		h := r.worker()
+		id := r.submit(Submission{Action: "w", Input: ints(300)})
+		for n := 0; n < 3; {
+			n += len(h.take(3 - n))
+		}
+		counted.n.Store(0)
+		if err := r.e.hurryChildren(r.ctx, r.get(id)); err != nil {
+			r.Fatal(err)
+		}
+		if n := counted.n.Load(); n != 3 {
+			r.Errorf("it read %d children, of which 3 run", n)
+		}
+	}, func(o *Options) { counted.Store, o.Store = o.Store, counted })
+}
