@@ -43,7 +43,7 @@ var arrows = []arrow{
 	{"internal/orchestration", []string{"internal/flow", "internal/definition", "internal/strictjson"}, "pure: rows become a plan; the texts of changes are read without reflection"},
 	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/jsonvalue", "internal/orchestration", "internal/strictjson"}, "pure: recorded histories become findings, by the rules; events are read without reflection"},
 	{"internal/wirejson", nil, "pure: JSON as answers and archives have it"},
-	{"internal/archive", []string{"internal/flow", "internal/wirejson"}, "pure: streams become rows and rows streams"},
+	{"internal/archive", []string{"internal/flow", "internal/wirejson", "internal/strictjson"}, "pure: streams become rows and rows streams"},
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
 	{"internal/telemetry/otlp", []string{"internal/telemetry"}, "where spans go"},
 	{"internal/failpoint", nil, "marks moments; it knows nobody"},

@@ -237,7 +237,7 @@ func TestForged(t *testing.T) {
 		"a name of this length":      {"have no rows", []func(*Writer) error{long(mostName)}},
 		"a row of nothing":           {"not one thing", []func(*Writer) error{row(Row{})}},
 		"a row of no tree":           {"in no tree", []func(*Writer) error{one}},
-		"a row of a later version":   {"unknown field", []func(*Writer) error{member("executions/000001.jsonl", `{"color":"red"}`+"\n")}},
+		"a row of a later version":   {"there is no member", []func(*Writer) error{member("executions/000001.jsonl", `{"color":"red"}`+"\n")}},
 		"half a row":                 {"cut off", []func(*Writer) error{member("executions/000001.jsonl", `{"tree":`)}},
 		"a part twice":               {"where part 2", []func(*Writer) error{member("executions/000001.jsonl", ""), member("executions/000001.jsonl", "")}},
 		"a large definition":         {"at most", []func(*Writer) error{member("definitions/x", strings.Repeat(" ", mostDefinition+1))}},
@@ -360,4 +360,26 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read twice: %v and %v", first, second)
 		}
 	})
+}
+
+// A row says one thing in one way: what a reader of JSON takes without a word is refused, except in values of users.
+func TestExactRows(t *testing.T) {
+	t.Parallel()
+	id := flow.ID{1}.Text(flow.ExecutionPrefix)
+	row := func(more string) string {
+		return `{"execution":{"id":"` + id + `","action":"a"` + more + `}}`
+	}
+	for text, want := range map[string]string{
+		row(`,"input":{"a":1,"a":2,"A":3},"output":[{"b":1,"b":2}],"labels":{"a":"1","A":"2"}`): "",
+		row(`,"action":"b"`): `"action" is given twice`, row(`,"Action":"b"`): `no member "Action"`, row(`,"QUEUE":"q"`): `no member "QUEUE"`,
+		row(`,"labels":{"a":"1","a":"2"}`): `"a" is given twice`, row(`,"retry":{"On":["x"]}`): `no member "On"`,
+		row(`,"outputs":[{"task":"t","task":"u","output":1}]`): `"task" is given twice`, row(`,"error":{"code":"a","Code":"b"}`): `no member "Code"`,
+		row(`,"queue":"\ud800"`): "not UTF-8", row(",\"queue\":\"\xff\""): "not UTF-8",
+		row("") + `{"tree":"` + id + `"}`: "something follows", `{"events":[{"seq":1,"seq":2}]}`: `"seq" is given twice`, `{"end":{"executions":1,"Executions":2}}`: `no member "Executions"`,
+	} {
+		_, err := ParseRow([]byte(text + "\n"))
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%s: %v; want %q", text, err, want)
+		}
+	}
 }

@@ -3,6 +3,11 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Value is a JSON that comes out of an archive byte for byte as it went in: replays and reruns compare and hash the bytes. It stands in a
@@ -36,6 +41,15 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 
 // decode reads one JSON, and refuses members that it does not know: they come from a later version and mean something.
 func decode(text []byte, into any) error {
+	err := strictjson.Read(text, func(dec *jsontext.Decoder) error {
+		if err := exact(dec, reflect.TypeOf(into)); err != nil {
+			return err
+		}
+		return strictjson.End(text, dec)
+	})
+	if err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(into)

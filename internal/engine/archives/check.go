@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (u *unpacker) begin(e *archive.Execution) error {
 	if err := checkExecution(x); err != nil {
 		return err
 	}
-	if err := checkTimes(x, u.now); err != nil {
+	if err := u.checkTimes(x); err != nil {
 		return err
 	}
 	if e.Definition != "" {
@@ -146,7 +147,7 @@ func (u *unpacker) history(all []archive.Event) error {
 			return fault.New("executions", u.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", mostEvents, mostEventBytes>>20), "leave it out of the export")
 		case len(e.Data) > 0 && !json.Valid(e.Data):
 			return wrong(u.x.ID, "the data of event %d is not JSON", e.Seq)
-		case !sensible(e.At):
+		case !u.past(e.At):
 			return wrong(u.x.ID, "event %d was at %s", e.Seq, e.At)
 		}
 		u.events = append(u.events, e)
@@ -201,7 +202,7 @@ func (u *unpacker) log(c *flow.LogChunk) error {
 	switch {
 	case c.Execution != x.ID:
 		return wrong(x.ID, "a log of %s stands behind it", c.Execution)
-	case c.Attempt < 1 || c.Attempt > x.Attempts || c.Seq < 1 || !sensible(c.At):
+	case c.Attempt < 1 || c.Attempt > x.Attempts || c.Seq < 1 || !u.past(c.At):
 		return wrong(x.ID, "a log with number %d of attempt %d, at %s", c.Seq, c.Attempt, c.At)
 	case c.Attempt < u.chunk.Attempt || c.Attempt == u.chunk.Attempt && c.Seq <= u.chunk.Seq:
 		return wrong(x.ID, "log %d of attempt %d comes behind log %d of attempt %d", c.Seq, c.Attempt, u.chunk.Seq, u.chunk.Attempt)
@@ -229,21 +230,29 @@ func (u *unpacker) named(b *archive.Blob) error {
 // sensible reports whether a time can be stored: what counts microseconds of a year before 1970 or after 9999 is none of an execution.
 func sensible(t time.Time) bool { return t.IsZero() || t.Year() >= 1970 && t.Year() < 10000 }
 
+// past reports whether something may have happened at a time: it can be stored, and has come.
+func (u *unpacker) past(t time.Time) bool { return sensible(t) && t.Sub(u.now) <= clocksApart }
+
 // clocksApart is how far the clocks of machines may be apart: that of the server that made an id and its database's, or those of two
 // installations.
 const clocksApart = 24 * time.Hour
 
 // checkTimes refuses times that no server could have given: lists and streams walk executions by their ids, which begin with a time, and
 // would have the execution where it does not belong.
-func checkTimes(x *flow.Execution, now time.Time) error {
+func (u *unpacker) checkTimes(x *flow.Execution) error {
 	var ms [8]byte
 	copy(ms[2:], x.ID[:6])
 	made := time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))) // 48 bits
 	switch {
 	case x.CreatedAt.Sub(made).Abs() > clocksApart:
 		return wrong(x.ID, "it was created at %s, and its id at %s", x.CreatedAt, made.UTC())
-	case x.FinishedAt.Sub(now) > clocksApart:
-		return wrong(x.ID, "it ended at %s, which has not come", x.FinishedAt)
+	case !sensible(x.NotBefore):
+		return wrong(x.ID, "it was not to begin before %s", x.NotBefore)
+	}
+	for _, t := range []time.Time{x.CreatedAt, x.QueuedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt, x.SlotAt} {
+		if !u.past(t) {
+			return wrong(x.ID, "a time of it is %s, which has not come or is before 1970", t)
+		}
 	}
 	return nil
 }
@@ -260,9 +269,17 @@ func checkExecution(x *flow.Execution) error {
 		}
 	}
 	lists := [][]string{x.Rules, again.Only, again.LeftOut, x.Retry.On}
+	given := slices.Clone(again.Outputs)
 	for i := range again.Beneath {
 		b := &again.Beneath[i]
+		given = append(given, b.Outputs...)
 		lists = append(lists, b.Only, b.LeftOut, []string{b.Path, b.GivenBy})
+	}
+	for i := range given {
+		g := &given[i]
+		if g.Index < 0 || g.Index > math.MaxInt32 || fault.BadText(g.Task, mostText) != "" || !json.Valid(g.Output) {
+			return wrong(x.ID, "an output that it was given, of item %d of task %.100q", g.Index, g.Task)
+		}
 	}
 	for _, all := range lists {
 		for _, text := range all {
@@ -279,11 +296,6 @@ func checkExecution(x *flow.Execution) error {
 	for _, n := range []int{x.Version, x.ParentAttempt, x.Index, int(x.Depth), x.KeyLimit, x.Fair.Weight, x.Rate.Limit, x.Rate.Burst, x.Attempt, x.HandedBack, x.Retry.MaxAttempts} {
 		if n < 0 || n > math.MaxInt32 {
 			return wrong(x.ID, "a number of it is %d", n)
-		}
-	}
-	for _, t := range []time.Time{x.CreatedAt, x.NotBefore, x.QueuedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt, x.SlotAt} {
-		if !sensible(t) {
-			return wrong(x.ID, "a time of it is %s", t)
 		}
 	}
 	var asked requests.Faults
