@@ -93,3 +93,46 @@ func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
 		r.replayAll()
 	})
 }
+
+// A workflow that ends because an item was cancelled names that item and why, and not one that was cancelled because of it.
+func TestACancelledItemIsNamed(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(r *rig) {
+		r.define(`
+kind: action
+name: one
+concurrency: {key: one, limit: 1, when_full: cancel_new}
+action: code
+with: {language: bash, source: exit}
+---
+name: full
+tasks: {v: {foreach: [1, 2], action: one}}
+---
+name: stopped
+tasks: {v: {foreach: [1, 2], action: code, with: {language: bash, source: exit}}}
+---
+name: above
+tasks: {w: {action: stopped}}
+`)
+		full, stopped, above := r.submit(Submission{Action: "full"}), r.submit(Submission{Action: "stopped"}), r.submit(Submission{Action: "above"})
+		for _, id := range []flow.ID{r.child(stopped, "v", 1), r.child(r.child(above, "w", 0), "v", 1)} {
+			if _, err := r.e.Cancel(r.ctx, id, "not this one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.worker().serve(func(handoff.Assignment) (string, *flow.Error) { return "1", nil })
+		for id, want := range map[flow.ID]string{
+			full: `task "v" (item 1) was cancelled: key_full: `, stopped: `task "v" (item 1) was cancelled: not this one`,
+			above: `task "w" was cancelled: task "v" (item 1) was cancelled: not this one`,
+		} {
+			x := r.ended(id)
+			if e := x.Outcome.Error; x.Stage != flow.Cancelled || e.Code != flow.CodeCancelled || !strings.HasPrefix(e.Message, want) || !strings.Contains(string(e.Details), `"task"`) {
+				t.Errorf("%s %+v; want %s", x.Stage, e, want)
+			}
+		}
+		if x := r.ended(r.child(stopped, "v", 0)); x.Stage == flow.Cancelled && x.Outcome.Error.Message != "a task of the workflow was cancelled" {
+			t.Errorf("the other item: %+v", x.Outcome.Error)
+		}
+		r.replayAll()
+	})
+}

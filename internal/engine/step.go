@@ -332,9 +332,12 @@ func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool, all *b
 	if len(tasks) == 0 {
 		return nil
 	}
-	code, reason := flow.CodeCancelled, "the workflow failed"
-	if c := s.w.State.Cancel; c != nil {
+	code, reason := flow.CodeCancelled, orchestration.AfterCancel
+	switch c := s.w.State.Cancel; {
+	case c != nil:
 		code, reason = c.Code, c.Reason
+	case s.p.tracker.State().Failing(s.def):
+		reason = orchestration.AfterFailure
 	}
 	*all = true
 	for i := 0; i < len(tasks) && *all; i++ {

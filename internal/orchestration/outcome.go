@@ -3,6 +3,7 @@ package orchestration
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -47,11 +48,7 @@ func (k *taking) failure() *flow.Error {
 		if why == nil {
 			why = &flow.Error{Code: string(definition.StatusFailed), Message: "it gave no reason"}
 		}
-		details := struct {
-			Task  string `json:"task"`
-			Index *int   `json:"index,omitempty"`
-			Code  string `json:"code"`
-		}{Task: t.Name, Code: why.Code}
+		details := culprit{Task: t.Name, Code: why.Code}
 		e := &flow.Error{Code: flow.CodeTaskFailed}
 		if p.Mark == Broken { // the expression of the whole task, or of an item that its message names: there is no child to name
 			e.Message = failedTask(t.Name, why)
@@ -78,16 +75,49 @@ func failedTask(name string, why *flow.Error) string {
 	return fmt.Sprintf("task %q failed: %s: %s", name, why.Code, why.Message)
 }
 
-// CancelledBy is the message of a workflow that was cancelled because a task of it was.
-func CancelledBy(t *definition.Task) string { return fmt.Sprintf("task %q was cancelled", t.Name) }
+// CancelledBy is the message of a workflow that was cancelled because an item of a task of it was; why is nil where that is not known. Of a
+// task without foreach the index is not used.
+func CancelledBy(t *definition.Task, index int, why *flow.Error) string {
+	said := fmt.Sprintf("task %q was cancelled", t.Name)
+	if why == nil {
+		return said
+	}
+	if t.Foreach != nil {
+		said = fmt.Sprintf("task %q (item %d) was cancelled", t.Name, index)
+	}
+	if why.Code != flow.CodeCancelled {
+		said += ": " + why.Code
+	}
+	return said + ": " + why.Message
+}
+
+// SaysCancelledBy reports whether a message is that of CancelledBy, of any item and reason.
+func SaysCancelledBy(t *definition.Task, message string) bool {
+	rest, of := strings.CutPrefix(message, fmt.Sprintf("task %q ", t.Name))
+	return of && (strings.HasPrefix(rest, "was cancelled") || t.Foreach != nil && strings.HasPrefix(rest, "(item ") && strings.Contains(rest, ") was cancelled: "))
+}
 
 func (k *taking) cancellation() *flow.Error {
 	for i, t := range k.w.Tasks {
-		if k.st.Tasks[i].interrupted() {
-			return &flow.Error{Code: flow.CodeCancelled, Message: CancelledBy(t)}
+		p := &k.st.Tasks[i]
+		if !p.interrupted() {
+			continue
 		}
+		if p.Error == nil || p.ErrorStage != flow.Cancelled {
+			return &flow.Error{Code: flow.CodeCancelled, Message: CancelledBy(t, 0, nil)}
+		}
+		e := &flow.Error{Code: flow.CodeCancelled, Message: CancelledBy(t, p.ErrorIndex, p.Error)}
+		e.Details, _ = json.Marshal(culprit{t.Name, &p.ErrorIndex, p.Error.Code}) // texts and numbers always have a JSON form
+		return e
 	}
 	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}
+}
+
+// culprit are the details of the error of a workflow: the task, and of a child its index, with the code of its error.
+type culprit struct {
+	Task  string `json:"task"`
+	Index *int   `json:"index,omitempty"`
+	Code  string `json:"code"`
 }
 
 // report puts out what the tasks put out of which alone the workflow is a rerun.

@@ -228,7 +228,7 @@ func sameProgress(a, b *State) bool {
 
 func (x *world) commit(plan *Plan) {
 	before := x.state()
-	failing := before.failing(x.w)
+	failing := before.Failing(x.w)
 	for _, c := range plan.Children {
 		if failing && !c.Task.If.Survives() {
 			x.t.Fatalf("%s[%d] starts although the workflow is failing", c.Task.Name, c.Index)

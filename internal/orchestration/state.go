@@ -63,20 +63,38 @@ type Progress struct {
 	ErrorStage flow.Stage
 }
 
+// Messages of children that are cancelled because the workflow cannot complete any more.
+const (
+	AfterFailure = "the workflow failed"
+	AfterCancel  = "a task of the workflow was cancelled"
+)
+
 // Blame takes note of why a child ended. The task's error is that of the failure or timeout with the lowest index. A child that was
-// cancelled counts only where none failed: a failure cancels the items that wait, so an item 0 that waited for its retry would otherwise
-// hide the failure of item 1.
+// cancelled counts only where none failed, and one that was cancelled because of another child only where there is no other: a failure
+// cancels the items that wait, so an item 0 that waited for its retry would otherwise hide the failure of item 1.
 func (p *Progress) Blame(index int, as flow.Stage, why *flow.Error) {
 	if why == nil || p.Mark == Broken || p.Mark == NotReached {
 		return
 	}
 	if p.Error != nil {
-		was, is := p.ErrorStage == flow.Cancelled, as == flow.Cancelled
-		if is && !was || is == was && index >= p.ErrorIndex {
+		was, is := blameless(p.ErrorStage, p.Error), blameless(as, why)
+		if is > was || is == was && index >= p.ErrorIndex {
 			return
 		}
 	}
 	p.Error, p.ErrorIndex, p.ErrorStage = why, index, as
+}
+
+// blameless is how little a child's end explains the end of its task: 0 that of one that failed or timed out, 1 of one that was cancelled,
+// 2 of one that was cancelled because of another.
+func blameless(as flow.Stage, why *flow.Error) int {
+	switch {
+	case as != flow.Cancelled:
+		return 0
+	case why.Code == flow.CodeCancelled && (why.Message == AfterFailure || why.Message == AfterCancel):
+		return 2
+	}
+	return 1
 }
 
 // Unexplained reports whether children of the task have ended without success and Error does not say why yet.
@@ -84,7 +102,13 @@ func (p *Progress) Unexplained() bool {
 	if p.Error == nil {
 		return p.Failed+p.TimedOut+p.Cancelled > 0
 	}
-	return p.ErrorStage == flow.Cancelled && p.Failed+p.TimedOut > 0
+	switch blameless(p.ErrorStage, p.Error) {
+	case 0:
+		return false
+	case 1:
+		return p.Failed+p.TimedOut > 0
+	}
+	return p.Failed+p.TimedOut > 0 || p.Cancelled > 1
 }
 
 // State is a workflow execution as it is stored.
@@ -124,9 +148,9 @@ func fails(t *definition.Task, p *Progress) bool {
 	return p.unsuccessful() && !t.ContinueOnError
 }
 
-// failing reports whether some task makes the workflow fail. From then on only
+// Failing reports whether some task makes the workflow fail. From then on only
 // tasks whose condition survives a failure are started.
-func (st *State) failing(w *definition.Workflow) bool {
+func (st *State) Failing(w *definition.Workflow) bool {
 	for i := range st.Tasks {
 		if fails(w.Tasks[i], &st.Tasks[i]) {
 			return true
@@ -138,7 +162,7 @@ func (st *State) failing(w *definition.Workflow) bool {
 // narrowed reports whether only tasks whose conditions survive are started, if any: the workflow is failing, cleaning up, or has
 // cleaned up.
 func (st *State) narrowed(w *definition.Workflow) bool {
-	return st.Cleaning || st.CleanedUp || st.failing(w)
+	return st.Cleaning || st.CleanedUp || st.Failing(w)
 }
 
 // started reports whether the task has left the stage of waiting for others.

@@ -23,7 +23,7 @@ func (a *attempt) ordered(e *flow.Event) bool {
 	switch e.Type {
 	case flow.EvCancelled:
 		message := textOf(e.Data, "message")
-		return !slices.ContainsFunc(a.def.Tasks, func(t *definition.Task) bool { return message == orchestration.CancelledBy(t) })
+		return !slices.ContainsFunc(a.def.Tasks, func(t *definition.Task) bool { return orchestration.SaysCancelledBy(t, message) })
 	case flow.EvTimedOut:
 		return true
 	case flow.EvFailed:
@@ -163,8 +163,11 @@ func (a *attempt) sameEnd(e *flow.Event, plan *orchestration.Plan, was *flow.Out
 }
 
 // anotherItem reports whether an error names another item of the first task that failed: which of several was seen first depends on when
-// their ends came, and any of them may be named.
+// their ends came, and any of them may be named. Of a task that was cancelled older histories name no item.
 func (a *attempt) anotherItem(message string) bool {
+	if slices.ContainsFunc(a.def.Tasks, func(t *definition.Task) bool { return message == orchestration.CancelledBy(t, 0, nil) }) {
+		return true
+	}
 	for i, t := range a.def.Tasks {
 		p := &a.st.Tasks[i]
 		if t.ContinueOnError || p.Mark != orchestration.Broken && p.Mark != orchestration.NotReached && p.Failed+p.TimedOut == 0 {
