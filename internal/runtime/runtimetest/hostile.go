@@ -45,7 +45,7 @@ type row struct {
 func attack(t *testing.T, s *suite, r runtime.Runtime) {
 	h := &hostile{suite: s, runtime: r, program: Program(t), namespace: pidNamespace(t), canaries: plantCanaries(t)}
 	finish(t, r, shell("exit 0")) // what it keeps ready it has by then
-	h.canaries.cgroups = steady(func() int { return len(Cgroups(os.Getpid())) })
+	h.canaries.cgroups = idle(r, func() int { return len(Cgroups(os.Getpid())) })
 	for _, row := range slices.Concat(limitRows, streamRows, secretRows, escapeRows, outputRows, furtherRows) {
 		t.Run(row.name, func(t *testing.T) {
 			h.token = rand.Text()

@@ -17,7 +17,7 @@ import (
 // race is row 47. It lets the end of the program, the wall limit and two kills meet at the same moment, many times over.
 func race(t testing.TB, r runtime.Runtime, rounds int) {
 	finish(t, r, shell("exit 0")) // what is opened once is open by now
-	descriptors := steady(openDescriptors)
+	descriptors := idle(r, openDescriptors)
 	token := rand.Text()
 	var seen sync.Map
 	var abreast sync.WaitGroup

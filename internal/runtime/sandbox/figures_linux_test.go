@@ -119,7 +119,8 @@ func TestStarvedBeforeTheStart(t *testing.T) {
 		verdict runtime.Verdict
 	}{{"0.3", runtime.OK}, {"10", runtime.Timeout}} {
 		settle(t, r, 1)
-		starve(t, filepath.Join(r.cgroups.unified, r.Held()[0]), 400*time.Millisecond)
+		held, _ := r.Held()
+		starve(t, filepath.Join(r.cgroups.unified, held[0]), 400*time.Millisecond)
 		result := ended(t, r, runtime.Spec{Argv: []string{"/bin/sleep", c.sleep}, Env: []string{"PATH=/usr/bin:/bin"},
 			Limits: runtime.Limits{Wall: 1500 * time.Millisecond}})
 		// At least 0.3 s of the time it slept, and the kernel counts in steps of some milliseconds.

@@ -173,10 +173,10 @@ func (p *pool) close() {
 	p.step()
 }
 
-// held names the cgroups of the sandboxes in the pool.
-func (p *pool) held() (names []string) {
+// held names the cgroups of the sandboxes in the pool, and reports whether it is full.
+func (p *pool) held() (names []string, full bool) {
 	if p == nil {
-		return nil
+		return nil, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *pool) held() (names []string) {
 			names = append(names, w.cgroup.name)
 		}
 	}
-	return names
+	return names, len(p.stock) >= p.size
 }
 
 // hostView identifies what a sandbox built now shows of the host, so that one built before an upgrade of the host is not

@@ -91,8 +91,8 @@ func (r *Runtime) Pins() bool { return r.processors != nil }
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
-// Held names the cgroups of sandboxes that have been built ahead and wait for a run.
-func (r *Runtime) Held() []string { return r.pool.held() }
+// Held names the cgroups of sandboxes that have been built ahead and wait for a run. full: no more are built until one is taken.
+func (r *Runtime) Held() (cgroups []string, full bool) { return r.pool.held() }
 
 // Close kills every run, waits until nothing is left of them and of the pool and releases the forking thread.
 func (r *Runtime) Close() error {
