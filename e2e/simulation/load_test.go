@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/engine/catalog"
 	enginefault "github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -100,13 +100,13 @@ func defineTurns(ctx context.Context, e *engine.Engine) error {
 	for _, d := range slices.Concat(dialVersions(), turnsVersions()) {
 		_, err := e.Define(ctx, d.defs)
 		if err == nil && d.name() == dialName { // which turns names
-			_, _, err = e.MoveAlias(ctx, dialName, stable, engine.AliasOrder{To: []catalog.AliasTarget{{Version: 1}}})
+			_, _, err = e.MoveAlias(ctx, dialName, stable, api.AliasOrder{To: []api.AliasTarget{{Version: 1}}})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	_, _, err := e.MoveAlias(ctx, turns, stable, engine.AliasOrder{To: []catalog.AliasTarget{{Version: 2}}})
+	_, _, err := e.MoveAlias(ctx, turns, stable, api.AliasOrder{To: []api.AliasTarget{{Version: 2}}})
 	return err
 }
 

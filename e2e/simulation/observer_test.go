@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -110,7 +110,7 @@ func (o *observer) Define(ctx context.Context, d store.Definition) (version int,
 	version, created, err = o.Tx.Define(ctx, d)
 	name, is := strings.CutSuffix(strings.TrimPrefix(d.Name, "alias:"), "@"+stable)
 	if err == nil && is {
-		var a catalog.Alias
+		var a api.Alias
 		if err := json.Unmarshal(d.Document, &a); err != nil || len(a.To) == 0 {
 			return version, created, fmt.Errorf("read what %s stands for: %w", d.Name, err)
 		}

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/engine/catalog"
 	enginefault "github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -145,13 +145,13 @@ func (l *load) beside(key string, do func(ctx context.Context)) {
 func (l *load) move(n int) {
 	w, key := l.w, fmt.Sprintf("move%d", n)
 	name := pick(int(10*w.noise("which alias", n)), turns, dialName)
-	to := []catalog.AliasTarget{{Version: 1 + int(3*w.noise("to", n))}}
+	to := []api.AliasTarget{{Version: 1 + int(3*w.noise("to", n))}}
 	if w.noise("parts", n) < 0.3 {
-		to = append(to, catalog.AliasTarget{Version: to[0].Version%3 + 1, Percent: 50})
+		to = append(to, api.AliasTarget{Version: to[0].Version%3 + 1, Percent: 50})
 	}
 	l.beside(key, func(ctx context.Context) {
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
-			_, _, err := e.MoveAlias(ctx, name, stable, engine.AliasOrder{To: to, By: key})
+			_, _, err := e.MoveAlias(ctx, name, stable, api.AliasOrder{To: to, By: key})
 			return err
 		})
 		if err != nil && !errors.Is(err, errLost) && !passes(err) {

@@ -178,13 +178,13 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, several)
 	x, err := Explain(rules[0], signalOf("alert.fired", `{"severity":"warn"}`))
-	if err != nil || !x.Listens || x.Holds || len(x.Clauses) != 1 || x.Clauses[0].Holds || x.Clauses[0].Values[0].Value != `"warn"` {
+	if err != nil || !x.Listens || x.Holds || len(x.Clauses) != 1 || x.Clauses[0].Holds || string(x.Clauses[0].Values[0].Value) != `"warn"` {
 		t.Errorf("%+v, %v", x, err)
 	}
 	if x, err = Explain(rules[0], signalOf("disk", `{}`)); err != nil || x.Listens || x.Holds {
 		t.Errorf("%+v, %v", x, err)
 	}
-	if x, err = Explain(rules[2], signalOf("alert.fired", `{}`)); err != nil || !x.Holds || x.Verdict.Reason.Code != flow.ReasonIf || x.Clauses[0].Err == nil {
+	if x, err = Explain(rules[2], signalOf("alert.fired", `{}`)); err != nil || !x.Holds || x.Verdict.Reason.Code != flow.ReasonIf || x.Clauses[0].Error == "" {
 		t.Errorf("%+v, %v", x, err)
 	}
 }

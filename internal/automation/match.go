@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -165,8 +166,8 @@ func fault(code string, err error) flow.Reason {
 // Explanation is why a rule fires on a signal or does not.
 type Explanation struct {
 	Listens bool
-	Clauses []definition.Clause // of its condition; none where it has none or does not listen
-	Verdict Verdict             // when Holds
+	Clauses []api.RuleClause // of its condition; none where it has none or does not listen
+	Verdict Verdict          // when Holds
 	Holds   bool
 }
 

@@ -10,41 +10,39 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
+
+	"github.com/pawl-run/pawl/api"
 )
 
-// Clause is one part of a condition, which holds when all of its parts do.
-type Clause struct {
-	Text  string
-	Holds bool
-	Err   error // why it could not be evaluated
-	// Values are the sides of its comparison that are no constants; empty where the part is no comparison.
-	Values []Value
-}
-
-// Value is an expression and its value, as JSON.
-type Value struct{ Text, Value string }
-
 // Explain evaluates every part of a condition by itself.
-func (c *Condition) Explain(v *Vars) []Clause {
+func (c *Condition) Explain(v *Vars) []api.RuleClause {
 	parts := c.parts()
 	if len(parts) == 0 {
-		holds, err := c.Eval(v)
-		return []Clause{{Text: c.Text(), Holds: holds, Err: err}}
+		return []api.RuleClause{c.clause(v)}
 	}
-	all := make([]Clause, len(parts))
+	all := make([]api.RuleClause, len(parts))
 	for i, p := range parts {
 		k := Condition{expr: c.part(p.text)}
-		all[i].Text = p.text
-		all[i].Holds, all[i].Err = k.Eval(v)
+		all[i] = k.clause(v)
 		for _, side := range p.sides {
 			raw, err := c.part(side).eval(v)
 			if err != nil {
 				continue // the clause has the error
 			}
-			all[i].Values = append(all[i].Values, Value{side, string(raw)})
+			all[i].Values = append(all[i].Values, api.RuleValue{Text: side, Value: raw})
 		}
 	}
 	return all
+}
+
+// clause is the condition as one clause.
+func (c *Condition) clause(v *Vars) api.RuleClause {
+	holds, err := c.Eval(v)
+	k := api.RuleClause{Text: c.Text(), Holds: holds}
+	if err != nil {
+		k.Error = err.Error()
+	}
+	return k
 }
 
 // Text is the condition as it was written; "" when there is none.

@@ -225,7 +225,7 @@ func TestExplainCondition(t *testing.T) {
 	var said []string
 	for _, c := range d[0].Rule.If.Explain(varsOf(t, `{"severity":"warn","n":2,"force":true,"host":"db1"}`)) {
 		say := fmt.Sprintf("%s: %t", c.Text, c.Holds)
-		if c.Err != nil {
+		if c.Error != "" {
 			say = c.Text + ": error"
 		}
 		for _, v := range c.Values {

@@ -139,10 +139,10 @@ func (k *Waits) Differs(w *flow.Wait, s *flow.Signal) string {
 		}
 		say := part.Text
 		for _, v := range part.Values {
-			say += fmt.Sprintf(", %s is %s", v.Text, problem.Clip(v.Value, 100))
+			say += fmt.Sprintf(", %s is %s", v.Text, problem.Clip(string(v.Value), 100))
 		}
-		if part.Err != nil {
-			say += ": " + problem.Clip(part.Err.Error(), 200)
+		if part.Error != "" {
+			say += ": " + problem.Clip(part.Error, 200)
 		}
 		said = append(said, say)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -16,16 +17,6 @@ import (
 
 // targetsMost is how many versions one alias stands for.
 const targetsMost = 20
-
-// AliasOrder moves an alias.
-type AliasOrder struct {
-	// One of these says where to.
-	To     []catalog.AliasTarget
-	Back   bool // to where it stood before the last move
-	Remove bool
-
-	By, Reason string
-}
 
 // DefineOrder says for whom definitions are stored.
 type DefineOrder struct {
@@ -55,7 +46,7 @@ func badAlias(alias string) *fault.Invalid {
 }
 
 // checkAlias says what is wrong with an order: *Invalid, or *NoSuch where there is no such definition.
-func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrder) error {
+func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *api.AliasOrder) error {
 	var f fault.List
 	if !definition.IsAlias(alias) {
 		f = append(f, badAlias(alias).Problems...)
@@ -106,12 +97,12 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrd
 
 // MoveAlias lets an alias stand for other versions. It reports whether that changes anything: the same order twice is one move.
 // Executions that have begun go on as they are.
-func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder) (now catalog.Alias, moved bool, err error) {
+func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o api.AliasOrder) (now api.Alias, moved bool, err error) {
 	if err := e.checkAlias(ctx, name, alias, &o); err != nil {
 		return now, false, err
 	}
 	type move struct {
-		*catalog.Alias
+		*api.Alias
 		moved   bool
 		refused error // returned as a result: an error would fail the transaction, and with it the other requests of the batch
 	}
@@ -133,7 +124,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 		if slices.Equal(was.To, to) {
 			return move{Alias: was}, nil
 		}
-		a, err := t.moveAlias(ctx, catalog.Alias{Name: name, Alias: alias, To: to, By: o.By, Reason: o.Reason})
+		a, err := t.moveAlias(ctx, api.Alias{Name: name, Alias: alias, To: to, By: o.By, Reason: o.Reason})
 		return move{Alias: a, moved: true}, err
 	})
 	if err == nil {
@@ -147,7 +138,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 }
 
 // targetsBefore is where an alias that has been moved stood before its last move.
-func targetsBefore(ctx context.Context, from catalog.Source, a *catalog.Alias) ([]catalog.AliasTarget, error) {
+func targetsBefore(ctx context.Context, from catalog.Source, a *api.Alias) ([]api.AliasTarget, error) {
 	b, err := catalog.AliasMove(ctx, from, a.Name, a.Alias, a.Number-1)
 	if err != nil {
 		return nil, err
@@ -156,9 +147,9 @@ func targetsBefore(ctx context.Context, from catalog.Source, a *catalog.Alias) (
 }
 
 // moveAlias writes one move.
-func (t *transaction) moveAlias(ctx context.Context, a catalog.Alias) (*catalog.Alias, error) {
-	a.At = t.now
-	row, err := a.Row()
+func (t *transaction) moveAlias(ctx context.Context, a api.Alias) (*api.Alias, error) {
+	a.At, a.To = t.now, append([]api.AliasTarget{}, a.To...)
+	row, err := catalog.AliasRow(&a)
 	if err == nil {
 		a.Number, _, err = t.tx.Define(ctx, row)
 	}
@@ -172,13 +163,13 @@ func (t *transaction) moveAlias(ctx context.Context, a catalog.Alias) (*catalog.
 // the latest stays where it is; without one a new version is what it stands for, and one that was there before changes
 // nothing: who has moved the latest back keeps it there, whatever is applied again. It returns what it has moved, and
 // what the latest stands for (0: the newest version).
-func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*catalog.Alias, latest int, err error) {
-	to := map[string][]catalog.AliasTarget{}
+func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*api.Alias, latest int, err error) {
+	to := map[string][]api.AliasTarget{}
 	switch {
 	case o.Alias != "":
-		to[o.Alias] = []catalog.AliasTarget{{Version: version}}
+		to[o.Alias] = []api.AliasTarget{{Version: version}}
 		if created && version > 1 {
-			to[definition.LatestAlias] = []catalog.AliasTarget{{Version: version - 1}}
+			to[definition.LatestAlias] = []api.AliasTarget{{Version: version - 1}}
 		}
 	case created:
 		to[definition.LatestAlias] = nil
@@ -187,7 +178,7 @@ func (t *transaction) defineAliases(ctx context.Context, name string, version in
 	if err != nil {
 		return nil, 0, err
 	}
-	latest = was.Choose("")
+	latest = catalog.Choose(was, "")
 	if o.Alias != "" && len(was.To) > 0 {
 		delete(to, definition.LatestAlias) // it stands for an earlier version already
 	}
@@ -201,12 +192,12 @@ func (t *transaction) defineAliases(ctx context.Context, name string, version in
 		if slices.Equal(a.To, to[alias]) {
 			continue
 		}
-		m, err := t.moveAlias(ctx, catalog.Alias{Name: name, Alias: alias, To: to[alias], By: o.By, Reason: "version " + strconv.Itoa(version) + " was applied"})
+		m, err := t.moveAlias(ctx, api.Alias{Name: name, Alias: alias, To: to[alias], By: o.By, Reason: "version " + strconv.Itoa(version) + " was applied"})
 		if err != nil {
 			return nil, 0, err
 		}
 		if alias == definition.LatestAlias {
-			latest = m.Choose("")
+			latest = catalog.Choose(m, "")
 		}
 		moved = append(moved, m)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -17,7 +18,7 @@ import (
 
 const deploy = "kind: action\nname: deploy\naction: noop\nlabels: {v: %q}\n"
 
-func (r *rig) move(alias string, o AliasOrder) catalog.Alias {
+func (r *rig) move(alias string, o api.AliasOrder) api.Alias {
 	r.Helper()
 	a, _, err := r.e.MoveAlias(r.ctx, "deploy", alias, o)
 	if err != nil {
@@ -43,9 +44,9 @@ func (r *rig) ran(action string) (version int, alias string) {
 	return x.Version, x.Alias
 }
 
-func to(versions ...int) (all []catalog.AliasTarget) {
+func to(versions ...int) (all []api.AliasTarget) {
 	for _, v := range versions {
-		all = append(all, catalog.AliasTarget{Version: v})
+		all = append(all, api.AliasTarget{Version: v})
 	}
 	return all
 }
@@ -55,11 +56,11 @@ func TestAlias(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(3)
-		if a := r.move("stable", AliasOrder{To: to(1), By: "ann", Reason: "first"}); a.Number != 1 || a.By != "ann" || a.At.IsZero() {
+		if a := r.move("stable", api.AliasOrder{To: to(1), By: "ann", Reason: "first"}); a.Number != 1 || a.By != "ann" || a.At.IsZero() {
 			r.Errorf("%+v", a)
 		}
 		id := r.submit(Submission{Action: "deploy@stable"})
-		r.move("stable", AliasOrder{To: to(2), By: "bob"})
+		r.move("stable", api.AliasOrder{To: to(2), By: "bob"})
 		if v, alias := r.ran("deploy@stable"); v != 2 || alias != "stable" {
 			r.Errorf("version %d by alias %q", v, alias)
 		}
@@ -71,10 +72,10 @@ func TestAlias(t *testing.T) {
 				r.Errorf("%s: version %d, want %d", action, v, want)
 			}
 		}
-		if again, moved, err := r.e.MoveAlias(r.ctx, "deploy", "stable", AliasOrder{To: to(2)}); err != nil || moved || again.Number != 2 || again.By != "bob" {
+		if again, moved, err := r.e.MoveAlias(r.ctx, "deploy", "stable", api.AliasOrder{To: to(2)}); err != nil || moved || again.Number != 2 || again.By != "bob" {
 			r.Errorf("the same move again: %+v, %v, %v", again, moved, err)
 		}
-		if a := r.move("stable", AliasOrder{Back: true, By: "ann"}); a.Number != 3 || len(a.To) != 1 || a.To[0].Version != 1 {
+		if a := r.move("stable", api.AliasOrder{Back: true, By: "ann"}); a.Number != 3 || len(a.To) != 1 || a.To[0].Version != 1 {
 			r.Errorf("back: %+v", a)
 		}
 		if v, _ := r.ran("deploy@stable"); v != 1 {
@@ -87,7 +88,7 @@ func TestAlias(t *testing.T) {
 		if moves, err := r.e.catalog.AliasMoves(r.ctx, "deploy", "stable", 3, 1); err != nil || len(moves) != 1 || moves[0].Number != 2 {
 			r.Errorf("below 3: %+v, %v", moves, err)
 		}
-		r.move("stable", AliasOrder{Remove: true})
+		r.move("stable", api.AliasOrder{Remove: true})
 		if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
 			r.Errorf("after its removal: %+v, %v", all, err)
 		}
@@ -130,9 +131,9 @@ func TestAppliedForAnAlias(t *testing.T) {
 		stand(1, 3)
 		apply("d", DefineOrder{})
 		stand(4, 3)
-		r.move(definition.LatestAlias, AliasOrder{To: to(2)}) // a way back for all that name no version
+		r.move(definition.LatestAlias, api.AliasOrder{To: to(2)}) // a way back for all that name no version
 		stand(2, 3)
-		r.move(definition.LatestAlias, AliasOrder{Remove: true})
+		r.move(definition.LatestAlias, api.AliasOrder{Remove: true})
 		stand(4, 3)
 		var bad *fault.Invalid
 		if _, err := r.e.DefineFor(r.ctx, nil, DefineOrder{Alias: "Next!"}); !errors.As(err, &bad) {
@@ -146,7 +147,7 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.versions(3)
-	r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1}}})
+	r.move("canary", api.AliasOrder{To: []api.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1}}})
 	const n = 4000
 	subs := make([]Submission, n)
 	for i := range subs {
@@ -157,11 +158,11 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[int]int{}
-	a := catalog.Alias{Name: "deploy", Alias: "canary", To: []catalog.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1, Percent: 0}}}
+	a := api.Alias{Name: "deploy", Alias: "canary", To: []api.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1, Percent: 0}}}
 	for i := range out {
 		x := r.get(out[i].Execution)
 		got[x.Version]++
-		if want := a.Choose(subs[i].IdempotencyKey); x.Version != want {
+		if want := catalog.Choose(&a, subs[i].IdempotencyKey); x.Version != want {
 			t.Fatalf("%s got version %d, want %d each time", subs[i].IdempotencyKey, x.Version, want)
 		}
 	}
@@ -186,7 +187,7 @@ func TestTasksByAnAlias(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(2)
-		r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
+		r.move("canary", api.AliasOrder{To: []api.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
 		r.define("kind: workflow\nname: roll\ntasks:\n  each:\n    foreach: [1, 2, 3, 4, 5, 6, 7, 8]\n    action: deploy@canary\n")
 		versions := map[int]bool{}
 		for range 12 {
@@ -230,26 +231,26 @@ func TestWrongAliasOrders(t *testing.T) {
 	r.versions(2)
 	for _, tt := range []struct {
 		name, alias string
-		o           AliasOrder
+		o           api.AliasOrder
 		say         string
 	}{
-		{"deploy", "Stable", AliasOrder{To: to(1)}, "take a name such as stable"},
-		{"deploy", "3", AliasOrder{To: to(1)}, "beginning with a letter"},
-		{"deploy", "stable", AliasOrder{To: to(3)}, "give one from 1 to 2"},
-		{"deploy", "stable", AliasOrder{To: to(1, 2)}, "2 versions have no percentage"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 50}}}, "0 versions have no percentage"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 101}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 0.001}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 10}, {Version: 1, Percent: 0}}}, "given twice"},
-		{"deploy", "stable", AliasOrder{Back: true}, "has not been moved yet"},
-		{"deploy", "stable", AliasOrder{Back: true, To: to(1)}, "say one thing"},
-		{"deploy", "stable", AliasOrder{}, "say one thing"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: math.NaN()}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
-		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 1e-9}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
-		{"deploy", "stable", AliasOrder{To: make([]catalog.AliasTarget, 21)}, "20 versions at the most"},
-		{"deploy\x00", "stable", AliasOrder{To: to(1)}, "no action or workflow"},
-		{"deploi", "stable", AliasOrder{To: to(1)}, "deploy"},
-		{"schedule:x", "stable", AliasOrder{To: to(1)}, "no action or workflow"},
+		{"deploy", "Stable", api.AliasOrder{To: to(1)}, "take a name such as stable"},
+		{"deploy", "3", api.AliasOrder{To: to(1)}, "beginning with a letter"},
+		{"deploy", "stable", api.AliasOrder{To: to(3)}, "give one from 1 to 2"},
+		{"deploy", "stable", api.AliasOrder{To: to(1, 2)}, "2 versions have no percentage"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: 50}}}, "0 versions have no percentage"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: 101}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: 0.001}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: 10}, {Version: 1, Percent: 0}}}, "given twice"},
+		{"deploy", "stable", api.AliasOrder{Back: true}, "has not been moved yet"},
+		{"deploy", "stable", api.AliasOrder{Back: true, To: to(1)}, "say one thing"},
+		{"deploy", "stable", api.AliasOrder{}, "say one thing"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: math.NaN()}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
+		{"deploy", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1, Percent: 1e-9}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
+		{"deploy", "stable", api.AliasOrder{To: make([]api.AliasTarget, 21)}, "20 versions at the most"},
+		{"deploy\x00", "stable", api.AliasOrder{To: to(1)}, "no action or workflow"},
+		{"deploi", "stable", api.AliasOrder{To: to(1)}, "deploy"},
+		{"schedule:x", "stable", api.AliasOrder{To: to(1)}, "no action or workflow"},
 	} {
 		if _, _, err := r.e.MoveAlias(r.ctx, tt.name, tt.alias, tt.o); err == nil || !strings.Contains(err.Error(), tt.say) {
 			t.Errorf("%s@%s %+v: %v, want %q", tt.name, tt.alias, tt.o, err, tt.say)
@@ -270,10 +271,10 @@ func TestManyAliases(t *testing.T) {
 	r.versions(1)
 	for i := range 105 {
 		alias := fmt.Sprintf("a%03d", i)
-		r.move(alias, AliasOrder{To: to(1)})
-		r.move(alias, AliasOrder{Remove: true})
+		r.move(alias, api.AliasOrder{To: to(1)})
+		r.move(alias, api.AliasOrder{Remove: true})
 	}
-	r.move("stable", AliasOrder{To: to(1)})
+	r.move("stable", api.AliasOrder{To: to(1)})
 	if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 1 || all[0].Alias != "stable" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -286,7 +287,7 @@ func TestRerunOfTasksByAnAlias(t *testing.T) {
 	for _, span := range []string{"1ms", "2ms"} { // the versions have something else to do
 		r.define("kind: action\nname: deploy\naction: sleep\nwith: {for: " + span + "}\n")
 	}
-	r.move("split", AliasOrder{To: []catalog.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
+	r.move("split", api.AliasOrder{To: []api.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
 	r.define("kind: workflow\nname: roll\ntasks:\n  k: {action: deploy@split}\n  l: {action: noop, needs: [k]}\n")
 	h := r.worker()
 	id := r.submit(Submission{Action: "roll"})
@@ -318,7 +319,7 @@ func TestAliasMovedByMany(t *testing.T) {
 		e := []*Engine{a.e, other}[i%2]
 		all.Go(func() {
 			for v := range 4 {
-				if _, _, err := e.MoveAlias(a.ctx, "deploy", "stable", AliasOrder{To: to(1 + (v+i)%4)}); err != nil {
+				if _, _, err := e.MoveAlias(a.ctx, "deploy", "stable", api.AliasOrder{To: to(1 + (v+i)%4)}); err != nil {
 					t.Error(err)
 				}
 			}

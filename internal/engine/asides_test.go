@@ -336,7 +336,7 @@ func TestReplayBesideWhatIsRefused(t *testing.T) {
 		if err != nil || len(past) != 1 || past[0].Ran != 3 || past[0].Failed != 1 {
 			r.Errorf("%+v, %v", past, err)
 		}
-		if why, err := r.e.WhyRule(r.ctx, "a"); err != nil || !strings.Contains(strings.Join(why.Facts, "; "), "cannot be asked") {
+		if _, why, err := r.e.WhyRule(r.ctx, "a"); err != nil || !strings.Contains(strings.Join(why.Facts, "; "), "cannot be asked") {
 			r.Errorf("%+v, %v", why, err)
 		}
 	})

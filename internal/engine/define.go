@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -29,7 +30,7 @@ type Defined struct {
 // defined is what a transaction has stored.
 type defined struct {
 	all     []Defined
-	aliases []*catalog.Alias // that it has moved
+	aliases []*api.Alias // that it has moved
 }
 
 // oneAtATime lets one request of a kind at a time go to the committer, so that no transaction has two of them.
@@ -109,7 +110,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		stored, err = inBatchAlone(ctx, e, func(ctx context.Context, t *transaction) (out defined, err error) {
 			out.all = make([]Defined, len(defs))
 			for _, i := range byName(defs) {
-				var moved []*catalog.Alias
+				var moved []*api.Alias
 				if out.all[i], moved, err = t.defineOne(ctx, defs[i], &o, begins[defs[i].Name]); err != nil {
 					return defined{}, err
 				}
@@ -147,7 +148,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 }
 
 // defineOne stores one definition and puts it in force, and returns the aliases that it has moved. begins is what becomes of a schedule.
-func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder, begins *passing) (out Defined, moved []*catalog.Alias, err error) {
+func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder, begins *passing) (out Defined, moved []*api.Alias, err error) {
 	version, created, err := t.define(ctx, d)
 	if err != nil {
 		return out, nil, fmt.Errorf("define %q: %w", d.Name, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -15,19 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// RuleWhy says why a rule has started something for a signal, or why not.
-type RuleWhy struct {
-	Rule        string
-	Version     int // 0: it was not in force when the signal came
-	Fired       bool
-	Summary     string
-	Clauses     []definition.Clause // of its condition
-	Enforcement *flow.Enforcement   // nil: there is none
-}
-
 // WhySignal says of each rule that listens to a signal's trigger, or of the one named, why it has started something for the signal or
 // not. The rules are those that were in force when the signal came. aside says what the engine could not do with the signal so far.
-func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []RuleWhy, aside []string, err error) {
+func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []api.RuleWhy, aside []string, err error) {
 	s, err := e.opts.Store.Signal(ctx, id)
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +28,7 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []
 	}
 	all, err = e.whySignal(ctx, &s, rule)
 	if err != nil && fault.Lasting(err) && len(aside) > 0 {
-		return nil, aside, nil // what keeps rules from being asked keeps them from being explained
+		return []api.RuleWhy{}, aside, nil // what keeps rules from being asked keeps them from being explained
 	}
 	return all, aside, err
 }
@@ -62,7 +53,7 @@ func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, er
 	return all, nil
 }
 
-func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]RuleWhy, error) {
+func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]api.RuleWhy, error) {
 	set, err := e.rulesAt(ctx, s.Generation)
 	if err != nil {
 		return nil, err
@@ -82,7 +73,7 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 			rules = []*automation.Rule{set.Rule(rule)}
 		}
 	}
-	all := []RuleWhy{}
+	all := []api.RuleWhy{}
 	for _, r := range rules {
 		if err := ctx.Err(); err != nil {
 			return nil, err // each of them is evaluated, and the caller has gone
@@ -101,14 +92,15 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 	}
 	for name, k := range known { // a later version that the signal was replayed through
 		if rule == "" || rule == name {
-			all = append(all, RuleWhy{Rule: name, Version: k.Version, Fired: hasExecution(k), Enforcement: k, Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
+			all = append(all, api.RuleWhy{Rule: name, Version: k.Version, Fired: hasExecution(k), Clauses: []api.RuleClause{}, Enforcement: shown(k),
+				Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
 		}
 	}
 	if rule != "" && len(all) == 0 {
 		if _, _, err := e.Rule(ctx, rule); err != nil {
 			return nil, err
 		}
-		all = append(all, RuleWhy{Rule: rule, Summary: "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"})
+		all = append(all, api.RuleWhy{Rule: rule, Clauses: []api.RuleClause{}, Summary: "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"})
 	}
 	return all, nil
 }
@@ -118,14 +110,35 @@ func hasExecution(k *flow.Enforcement) bool {
 	return k.State == flow.EnforcementRan || k.State == flow.EnforcementFolded
 }
 
+func shown(k *flow.Enforcement) *api.Enforcement {
+	if k == nil {
+		return nil
+	}
+	out := ShownEnforcement(k)
+	return &out
+}
+
+// ShownEnforcement is an enforcement in the wire type.
+func ShownEnforcement(k *flow.Enforcement) api.Enforcement {
+	return api.Enforcement{Signal: k.Signal.Text(flow.SignalPrefix), Rule: k.Rule, Version: k.Version, State: k.State.String(),
+		Execution: k.Execution.String(), At: k.At, Reason: shownReason(k.Reason)}
+}
+
+func shownReason(r flow.Reason) *api.EnforceReason {
+	if r == (flow.Reason{}) {
+		return nil
+	}
+	return &api.EnforceReason{Code: r.Code, Message: r.Message, Path: r.Path}
+}
+
 // whyRule says why a rule in force has started something for a signal or not.
-func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (RuleWhy, error) {
-	w := RuleWhy{Rule: r.Name, Version: r.Version, Enforcement: k}
+func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (api.RuleWhy, error) {
+	w := api.RuleWhy{Rule: r.Name, Version: r.Version, Clauses: []api.RuleClause{}, Enforcement: shown(k)}
 	x, err := automation.Explain(r, s)
 	if err != nil {
 		return w, err
 	}
-	w.Clauses = x.Clauses
+	w.Clauses = append(w.Clauses, x.Clauses...)
 	switch {
 	case k != nil:
 		w.Fired, w.Summary = hasExecution(k), enforcedText(k)
@@ -195,9 +208,9 @@ func (e *Engine) heldText(ctx context.Context, k *flow.Enforcement) (string, err
 }
 
 // unheldText names the first part of a condition that does not hold, and the values that it compares.
-func unheldText(clauses []definition.Clause) string {
+func unheldText(clauses []api.RuleClause) string {
 	for _, c := range clauses {
-		if c.Holds && c.Err == nil {
+		if c.Holds && c.Error == "" {
 			continue
 		}
 		text := fmt.Sprintf("its condition does not hold: %s is false", c.Text)
@@ -216,21 +229,13 @@ func unheldText(clauses []definition.Clause) string {
 // explainedSignals is how many signals of the past WhyRule looks at.
 const explainedSignals = 200
 
-// RuleState says how a rule stands.
-type RuleState struct {
-	Rule    *automation.Rule
-	Summary string
-	Facts   []string
-	Unblock []why.Advice
-}
-
 // WhyRule says whether a rule would start something, and what became of the latest signals that it listens to.
-func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
+func (e *Engine) WhyRule(ctx context.Context, name string) (*automation.Rule, *api.RuleState, error) {
 	r, _, err := e.Rule(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &RuleState{Rule: r, Summary: fmt.Sprintf("it is in force, as version %d, and listens to %s", r.Version, strings.Join(r.On, ", ")), Facts: []string{}}
+	w := &api.RuleState{Summary: fmt.Sprintf("it is in force, as version %d, and listens to %s", r.Version, strings.Join(r.On, ", ")), Facts: []string{}, Unblock: []api.Advice{}}
 	if r.Paused {
 		w.Summary = "it is paused and starts nothing"
 		if r.Reason != "" {
@@ -240,12 +245,12 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 	}
 	latest, err := e.latestOf(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if latest.heard == 0 {
 		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")
-		w.Unblock = append(w.Unblock, why.Advice{Text: "a signal of one of these names comes; the list of signals shows which names do"})
-		return w, nil
+		w.Unblock = append(w.Unblock, api.Advice{Text: "a signal of one of these names comes; the list of signals shows which names do"})
+		return r, w, nil
 	}
 	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", latest.heard, latest.last.ID.Text(flow.SignalPrefix), latest.last.At.UTC().Format("2006-01-02 15:04:05Z")))
 	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
@@ -257,9 +262,9 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", latest.unheld[text], text))
 	}
 	if latest.states[flow.EnforcementFailed] > 0 {
-		w.Unblock = append(w.Unblock, why.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})
+		w.Unblock = append(w.Unblock, api.Advice{Text: "a corrected rule is applied, and asked about these signals again", Do: "retry", Kind: "rule", Name: name, Command: "pawl rules retry " + name})
 	}
-	return w, nil
+	return r, w, nil
 }
 
 // latestSignals is what became of the latest signals that a rule listens to.

@@ -72,7 +72,7 @@ func TestWhyRule(t *testing.T) {
 	r.apply(ruleBook)
 	state := func(name string) string {
 		t.Helper()
-		w, err := r.e.WhyRule(r.ctx, name)
+		_, w, err := r.e.WhyRule(r.ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestWhyRule(t *testing.T) {
 	if got := state("page"); !strings.Contains(got, "is paused and starts nothing: too loud") || !strings.Contains(got, "pawl rules resume page") {
 		t.Error(got)
 	}
-	if _, err := r.e.WhyRule(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := r.e.WhyRule(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

@@ -103,7 +103,7 @@ func TestWhyNoHandler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.Waiting != waiting || w.Queue != "resize" || w.Needs.Handler != "resize" {
+		if w.Waiting != waiting || w.Queue != "resize" || w.Handler != "resize" {
 			t.Errorf("%+v", w)
 		}
 		all := w.Summary + "; " + fmt.Sprint(w.Unblock) + "; " + strings.Join(w.Facts, "; ")

@@ -42,7 +42,7 @@ func TestLabelsChooseWorker(t *testing.T) {
 	t4.expect(other)
 
 	w, err := r.e.Why(r.ctx, special)
-	if err != nil || w.Waiting != "worker" || w.Queue != flow.DefaultQueue || flow.LabelText(w.Needs.Labels) != "gpu=a100,zone=eu" {
+	if err != nil || w.Waiting != "worker" || w.Queue != flow.DefaultQueue || flow.LabelText(w.WorkerLabels) != "gpu=a100,zone=eu" {
 		t.Errorf("why: %+v, %v", w, err)
 	}
 	for _, want := range []struct{ in, is string }{

@@ -73,7 +73,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 		t.Fatalf("the worker without the runtime got %+v", got)
 	}
 	w, err := r.e.Why(r.ctx, special)
-	if err != nil || w.Queue != flow.DefaultQueue || w.Needs.Runtime != "boat" || w.Waiting != "worker" ||
+	if err != nil || w.Queue != flow.DefaultQueue || w.Runtime != "boat" || w.Waiting != "worker" ||
 		!strings.Contains(w.Summary, `no live worker of queue "default" has runtime "boat" (1 serves it without)`) {
 		t.Errorf("why: %+v, %v", w, err)
 	}

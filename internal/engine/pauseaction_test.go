@@ -41,7 +41,7 @@ func TestPausedAction(t *testing.T) {
 			if x := r.get(id); x.Place != flow.Ready {
 				t.Errorf("%s is %s", id, x.Place)
 			}
-			if w := r.why(id, `action "dial" is paused since`, "by ann", "(the line is down)", "pawl resume action dial"); w.Waiting != "paused" || w.Queue != flow.DefaultQueue || w.Needs.Runtime != "" {
+			if w := r.why(id, `action "dial" is paused since`, "by ann", "(the line is down)", "pawl resume action dial"); w.Waiting != "paused" || w.Queue != flow.DefaultQueue || w.Runtime != "" {
 				t.Errorf("%+v", w)
 			}
 		}

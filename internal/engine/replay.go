@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
@@ -38,31 +39,8 @@ func mostOften(counts map[string]int, n int) []string {
 	return all[:min(n, len(all))]
 }
 
-// Past is what a rule makes, or would make, of signals of the past.
-type Past struct {
-	Rule     string
-	Signals  int // that it listens to
-	Ran      int // or would run
-	Held     int // or would be held, so that one execution stands for several
-	Runs     int // executions that would stand for those held, if the signals came again at the same times; 0 in a replay
-	Refused  int
-	Failed   int
-	Enforced int  // that have an enforcement of the rule already
-	Unlike   int  // of which it makes something else than the version in force
-	More     bool // there are older signals that were not looked at
-	Samples  []PastSample
-}
-
-// PastSample is what a rule makes of one signal of the past.
-type PastSample struct {
-	Signal flow.ID
-	State  flow.EnforcementState // 0: nothing
-	Was    flow.EnforcementState // of the version in force; 0: nothing
-	Unlike bool
-	Reason flow.Reason
-}
-
-func (p *Past) count(s flow.EnforcementState) {
+// countPast counts what a rule makes of one signal more.
+func countPast(p *api.RulePast, s flow.EnforcementState) {
 	//exhaustive:enforce
 	switch s {
 	case flow.EnforcementRan, flow.EnforcementFolded:
@@ -105,12 +83,12 @@ func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Ti
 
 // TestRules says what rules would have made of the signals since a time, by the functions that fire rules, and in what they differ from
 // the versions in force. It stores nothing.
-func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, since time.Time) ([]Past, error) {
+func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, since time.Time) ([]api.RulePast, error) {
 	in, err := e.readRules(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	all, spent := []Past{}, &definition.Work{}
+	all, spent := []api.RulePast{}, &definition.Work{}
 	for _, d := range defs {
 		if d.Rule == nil {
 			continue
@@ -125,14 +103,14 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 }
 
 // testRule is TestRules for one rule; was is the version in force, and nil where there is none.
-func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time, spent *definition.Work) (p Past, err error) {
-	p = Past{Rule: r.Name, Samples: []PastSample{}}
+func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time, spent *definition.Work) (p api.RulePast, err error) {
+	p = api.RulePast{Rule: r.Name, Samples: []api.PastSample{}}
 	var windows pastWindows
 	p.More, err = e.walkPast(ctx, r, since, spent, func(s *flow.Signal) error {
 		x, err := e.evaluateAlone(ctx, r, s, spent)
 		if err != nil && fault.Lasting(err) {
 			p.Signals++
-			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
+			addPast(&p, s.ID, flow.EnforcementFailed, unreadReason(err))
 			return nil
 		}
 		if err != nil {
@@ -142,21 +120,22 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 		if err != nil {
 			return err
 		}
-		sample := PastSample{Signal: s.ID}
+		sample, state, before := api.PastSample{Signal: s.ID.Text(flow.SignalPrefix)}, flow.EnforcementState(0), flow.EnforcementState(0)
 		p.Signals++
 		if x != nil {
-			sample.State, sample.Reason = x.verdict.State, x.verdict.Reason
+			state, sample.Reason = x.verdict.State, shownReason(x.verdict.Reason)
 			windows.hold(&x.verdict, s)
 		}
 		if y != nil {
-			sample.Was = y.verdict.State
+			before = y.verdict.State
 		}
-		sample.Unlike = was != nil && (sample.State != sample.Was || x != nil && string(x.verdict.Input) != string(y.verdict.Input))
+		sample.State, sample.Was = state.String(), before.String()
+		sample.Unlike = was != nil && (state != before || x != nil && string(x.verdict.Input) != string(y.verdict.Input))
 		if sample.Unlike {
 			p.Unlike++
 		}
-		p.count(sample.State)
-		if (sample.State != 0 || sample.Unlike) && len(p.Samples) < pastSamples {
+		countPast(&p, state)
+		if (state != 0 || sample.Unlike) && len(p.Samples) < pastSamples {
 			p.Samples = append(p.Samples, sample)
 		}
 		return nil
@@ -182,10 +161,10 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 	return e.enforcing(ctx, v, s.ID, w)
 }
 
-// add counts what a rule makes of a signal of the past, and keeps the first as samples.
-func (p *Past) add(id flow.ID, state flow.EnforcementState, why flow.Reason) {
-	if p.count(state); len(p.Samples) < pastSamples {
-		p.Samples = append(p.Samples, PastSample{Signal: id, State: state, Reason: why})
+// addPast counts what a rule makes of a signal of the past, and keeps the first as samples.
+func addPast(p *api.RulePast, id flow.ID, state flow.EnforcementState, why flow.Reason) {
+	if countPast(p, state); len(p.Samples) < pastSamples {
+		p.Samples = append(p.Samples, api.PastSample{Signal: id.Text(flow.SignalPrefix), State: state.String(), Reason: shownReason(why)})
 	}
 }
 
@@ -199,7 +178,7 @@ var ErrPaused = errors.New("the rule is paused")
 
 // ReplayRule asks a rule about the signals since a time of which it has no enforcement, the oldest first, as if they came now. That
 // may be done again at any time: a rule enforces a signal once. dry starts nothing.
-func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, dry bool) (*Past, error) {
+func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, dry bool) (*api.RulePast, error) {
 	r, _, err := e.Rule(ctx, name)
 	if err != nil {
 		return nil, err
@@ -207,7 +186,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 	if r.Paused && !dry {
 		return nil, ErrPaused
 	}
-	p := &Past{Rule: name, Samples: []PastSample{}}
+	p := &api.RulePast{Rule: name, Samples: []api.PastSample{}}
 	var all []flow.Signal
 	p.More, err = e.walkPast(ctx, r, since, &definition.Work{}, func(s *flow.Signal) error {
 		if s.State == flow.SignalMatched {
@@ -232,7 +211,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 }
 
 // replay asks a rule about the first of some signals of the past, as many as one transaction takes, and returns how many.
-func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *Past) (n int, err error) {
+func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *api.RulePast) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*enforcing{}
 	for left := e.budget.WithRows(replayAtOnce); n < len(all) && !left.Spent(); n++ {
@@ -254,7 +233,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 		}
 		x, err := e.evaluate(ctx, r, &s, &definition.Work{})
 		if err != nil && fault.Lasting(err) {
-			p.add(s.ID, flow.EnforcementFailed, unreadReason(err))
+			addPast(p, s.ID, flow.EnforcementFailed, unreadReason(err))
 			continue
 		}
 		if err != nil {
@@ -268,7 +247,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 	if dry {
 		for i := range signals {
 			v := &xs[signals[i].Number][0].verdict
-			p.add(signals[i].ID, v.State, v.Reason)
+			addPast(p, signals[i].ID, v.State, v.Reason)
 		}
 		return n, nil
 	}
@@ -276,7 +255,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 }
 
 // enforcePast carries out what a rule makes of signals of the past. One of which that is refused harms no other: the rule has failed.
-func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*enforcing, p *Past) error {
+func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*enforcing, p *api.RulePast) error {
 	if len(signals) == 0 {
 		return nil
 	}
@@ -299,12 +278,12 @@ func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[
 		x.fail(err)
 		return e.enforcePast(ctx, signals, xs, p)
 	default:
-		p.add(signals[0].ID, flow.EnforcementFailed, unreadReason(err))
+		addPast(p, signals[0].ID, flow.EnforcementFailed, unreadReason(err))
 		return nil
 	}
 	e.counters.enforced(done)
 	for i := range done {
-		p.add(done[i].Signal, done[i].State, done[i].Reason)
+		addPast(p, done[i].Signal, done[i].State, done[i].Reason)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/engine/catalog"
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -388,7 +388,7 @@ func TestRerunKeepsItsAlias(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.define("name: dial\nkind: action\naction: noop\n")
-	if _, _, err := r.e.MoveAlias(r.ctx, "dial", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1}}}); err != nil {
+	if _, _, err := r.e.MoveAlias(r.ctx, "dial", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	h := r.worker()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
@@ -16,7 +17,7 @@ func TestRetired(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		r.versions(2)
-		r.move("stable", AliasOrder{To: to(1)})
+		r.move("stable", api.AliasOrder{To: to(1)})
 		r.define("kind: workflow\nname: roll\ntasks:\n  first: {action: deploy}\n  then: {action: deploy@stable, needs: [first]}\n")
 		if _, err := r.e.Retire(r.ctx, "deploi", false, "", ""); !errors.As(err, new(*fault.NoSuch)) || !strings.Contains(err.Error(), "deploy") {
 			r.Errorf("a definition that is not there: %v", err)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -442,7 +442,7 @@ func (r *rig) replayAll() {
 }
 
 // why asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
-func (r *rig) why(id flow.ID, wants ...string) why.Answer {
+func (r *rig) why(id flow.ID, wants ...string) api.Why {
 	r.Helper()
 	w, err := r.e.Why(r.ctx, id)
 	if err != nil {

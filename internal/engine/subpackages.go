@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine/archives"
 	"github.com/pawl-run/pawl/internal/engine/find"
 	"github.com/pawl-run/pawl/internal/engine/histories"
@@ -38,7 +39,7 @@ func (e *Engine) explainer() *why.Explainer {
 }
 
 // Why says what an execution is waiting for.
-func (e *Engine) Why(ctx context.Context, id flow.ID) (why.Answer, error) {
+func (e *Engine) Why(ctx context.Context, id flow.ID) (api.Why, error) {
 	w, err := e.explainer().Execution(ctx, id)
 	if err != nil || w.Waiting == "nothing" {
 		return w, err
@@ -46,24 +47,24 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (why.Answer, error) {
 	if refused := e.refusedWrite(ctx); refused != nil {
 		w.Facts = append([]string{w.Summary}, w.Facts...)
 		w.Summary = fmt.Sprintf("nothing goes on just now: %v", refused)
-		w.Unblock = append([]why.Advice{{Text: "the store takes writes again"}}, w.Unblock...)
+		w.Unblock = append([]api.Advice{{Text: "the store takes writes again"}}, w.Unblock...)
 	}
 	return w, nil
 }
 
 // WhySchedule says what a schedule waits for.
-func (e *Engine) WhySchedule(ctx context.Context, name string) (why.Schedule, error) {
+func (e *Engine) WhySchedule(ctx context.Context, name string) (api.ScheduleWhy, error) {
 	k, d, err := e.Schedule(ctx, name)
 	if err != nil {
-		return why.Schedule{}, err
+		return api.ScheduleWhy{}, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {
-		return why.Schedule{}, err
+		return api.ScheduleWhy{}, err
 	}
 	failed, err := e.failures(ctx, &k, d.Schedule.PauseAfter)
 	if err != nil {
-		return why.Schedule{}, err
+		return api.ScheduleWhy{}, err
 	}
 	return e.explainer().Schedule(ctx, &k, d, failed, now)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -71,30 +72,14 @@ func (r *Result) Follows() bool { return len(r.Findings) == 0 }
 
 // State is where a history leads.
 type State struct {
-	Seq        int64 // of the latest event; 0: none
-	At         time.Time
-	Stage      flow.Stage
-	Place      flow.Place
-	Attempt    int
-	HandedBack int
-	Worker     string // that has, or had, the latest attempt
-	NotBefore  time.Time
-	ClaimedAt  time.Time
-	StartedAt  time.Time
-	FinishedAt time.Time
-	Tasks      []TaskState // of a workflow, in document order
-	Waiting    Waiting
-}
-
-// TaskState is how far a task of a workflow is.
-type TaskState struct {
-	Task    string
-	Mark    orchestration.Mark
-	Total   int // items, of one that was expanded
-	Created int
-	Open    int
-	// The items that have ended, by outcome.
-	Completed, Failed, Cancelled, TimedOut int
+	Seq       int64 // of the latest event; 0: none
+	At        time.Time
+	Stage     flow.Stage
+	Attempt   int
+	Worker    string // that has, or had, the latest attempt
+	NotBefore time.Time
+	Tasks     []api.ReplayTask // of a workflow, in document order
+	Why       api.ReplayWhy
 }
 
 // most is how many findings, and how many unknowns, one replay reports: a history of a million events may break a rule with each.

@@ -9,8 +9,7 @@ import (
 // state is where the replayed part of the history leads.
 func (w *walk) state() State {
 	x := w.x
-	s := State{Stage: x.Stage, Place: x.Place, Attempt: x.Attempt, HandedBack: x.HandedBack, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt,
-		FinishedAt: x.FinishedAt, NotBefore: x.WakeAt, Worker: w.worker()}
+	s := State{Stage: x.Stage, Attempt: x.Attempt, NotBefore: x.WakeAt, Worker: w.worker()}
 	if w.i > 0 {
 		last := &w.rec.Events[w.i-1]
 		s.Seq, s.At = last.Seq, last.At
@@ -21,6 +20,6 @@ func (w *walk) state() State {
 	if w.wf != nil {
 		s.Tasks = w.wf.tasks(s.At)
 	}
-	s.Waiting = w.waiting(s.Tasks)
+	s.Why = w.waiting(s.Tasks)
 	return s
 }

@@ -6,64 +6,44 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// Waiting is what an execution waited for at an event of its history, as far as the record says.
-type Waiting struct {
-	For      Wait
-	Summary  string // one sentence
-	Until    time.Time
-	Queue    string
-	Key      string
-	Worker   string
-	Tasks    []string // of a workflow, those with executions that had not ended
-	Facts    []string
-	NotKnown []string // what no record keeps
-}
-
-// Wait names what an execution waited for, in the words of `pawl why`.
-type Wait string
-
-// The kinds of waits. WaitNotKnown: nothing that is recorded kept the execution, and yet its next event came later.
+// What an execution waited for, in the words of `pawl why`. WaitNotKnown: nothing that is recorded kept the execution, and yet its next event
+// came later.
 const (
-	WaitNothing  Wait = "nothing"
-	WaitTime     Wait = "time"
-	WaitRate     Wait = "rate"
-	WaitRetry    Wait = "retry"
-	WaitKey      Wait = "key"
-	WaitQueue    Wait = "queue"
-	WaitPaused   Wait = "paused"
-	WaitWorker   Wait = "worker"
-	WaitChildren Wait = "children"
-	WaitSleep    Wait = "sleep"
-	WaitAnswer   Wait = "answer"
-	WaitSignal   Wait = "signal"
-	WaitNotKnown Wait = "not known"
+	WaitNothing  = "nothing"
+	WaitTime     = "time"
+	WaitRate     = "rate"
+	WaitRetry    = "retry"
+	WaitKey      = "key"
+	WaitQueue    = "queue"
+	WaitPaused   = "paused"
+	WaitWorker   = "worker"
+	WaitChildren = "children"
+	WaitSleep    = "sleep"
+	WaitAnswer   = "answer"
+	WaitSignal   = "signal"
+	WaitNotKnown = "not known"
 )
-
-// Waits are all kinds of waits.
-func Waits() []Wait {
-	return []Wait{WaitNothing, WaitTime, WaitRate, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep, WaitAnswer, WaitSignal, WaitNotKnown}
-}
 
 const shownTasks = 5 // tasks of a workflow that one sentence names
 
 // waiting says what the execution waited for behind the latest event that was replayed.
-func (w *walk) waiting(tasks []TaskState) Waiting {
+func (w *walk) waiting(tasks []api.ReplayTask) api.ReplayWhy {
 	if w.i == 0 {
-		return Waiting{For: WaitNothing, Summary: "there was no event yet"}
+		return api.ReplayWhy{Waiting: WaitNothing, Summary: "there was no event yet", Facts: []string{}, NotKnown: []string{}}
 	}
 	x, last := w.x, &w.rec.Events[w.i-1]
-	v := Waiting{Key: x.Key}
+	v := api.ReplayWhy{Key: x.Key, Facts: []string{}, NotKnown: []string{}}
 	v.Queue, _ = flow.NeedsOf(x.Queue)
 	switch {
 	case w.terminal(last):
 		w.overWith(&v, last)
 	case last.Type == flow.EvLost:
-		v.For, v.Worker = WaitNothing, w.worker()
+		v.Waiting, v.Worker = WaitNothing, w.worker()
 		v.Summary = fmt.Sprintf("nothing: attempt %d was taken back from worker %s (%s)", last.Attempt, w.worker(), textOf(last.Data, "reason"))
 	case x.Place == flow.Held:
 		v.Worker = w.worker()
@@ -72,7 +52,7 @@ func (w *walk) waiting(tasks []TaskState) Waiting {
 	case x.Stage == flow.Scheduled:
 		w.inQueue(&v)
 	case x.Place == flow.Waiting:
-		v.For = WaitKey
+		v.Waiting = WaitKey
 		v.Summary = fmt.Sprintf("waited in line for concurrency key %q (limit %d)", x.Key, x.KeyLimit)
 		v.NotKnown = append(v.NotKnown, "which executions held the key then, and its place in the line")
 	default:
@@ -84,8 +64,8 @@ func (w *walk) waiting(tasks []TaskState) Waiting {
 }
 
 // overWith says how an attempt had ended.
-func (w *walk) overWith(v *Waiting, e *flow.Event) {
-	v.For = WaitNothing
+func (w *walk) overWith(v *api.ReplayWhy, e *flow.Event) {
+	v.Waiting = WaitNothing
 	v.Summary = fmt.Sprintf("nothing: it had ended as %s", w.x.Stage)
 	if n := w.next(0); n != nil && n.Type == flow.EvRequested {
 		v.Summary = fmt.Sprintf("nothing: attempt %d had ended as %s", e.Attempt, e.Type)
@@ -106,7 +86,7 @@ func failure(e *flow.Event) string {
 }
 
 // beforeQueue says why an execution that had been accepted was not in its queue yet.
-func (w *walk) beforeQueue(v *Waiting, e *flow.Event) {
+func (w *walk) beforeQueue(v *api.ReplayWhy, e *flow.Event) {
 	x := w.x
 	due := x.WakeAt
 	if x.Place != flow.Delayed {
@@ -115,18 +95,18 @@ func (w *walk) beforeQueue(v *Waiting, e *flow.Event) {
 	slot := w.rec.Execution.SlotAt // drawn once: when the first attempt became due
 	switch {
 	case e.Attempt > 1 && due.After(e.At):
-		v.For, v.Until = WaitRetry, due
+		v.Waiting, v.Until = WaitRetry, due
 		v.Summary = fmt.Sprintf("waited for attempt %d, which was to start at %s (%s later), after %s", e.Attempt, moment(due), lasting(due.Sub(e.At)), w.before(e))
 		return
 	case due.After(e.At):
-		v.For, v.Until = WaitTime, due
+		v.Waiting, v.Until = WaitTime, due
 		v.Summary = fmt.Sprintf("waited for its time: it was to start at %s (%s later)", moment(due), lasting(due.Sub(e.At)))
 		if x.Rate.Key != "" && slot.After(due) {
 			v.Facts = append(v.Facts, fmt.Sprintf("then the rate of key %q let it begin at %s", x.Rate.Key, moment(slot)))
 		}
 		return
 	case e.Attempt == 1 && x.Rate.Key != "" && slot.After(e.At):
-		v.For, v.Until = WaitRate, slot
+		v.Waiting, v.Until = WaitRate, slot
 		v.Summary = fmt.Sprintf("waited for the rate of key %q (%d in %s), which let it begin at %s (%s later)", x.Rate.Key, x.Rate.Limit, x.Rate.Per, moment(slot), lasting(slot.Sub(e.At)))
 		return
 	}
@@ -136,12 +116,12 @@ func (w *walk) beforeQueue(v *Waiting, e *flow.Event) {
 	}
 	next := w.next(0)
 	if next == nil || next.At.Sub(e.At) > time.Second {
-		v.For = WaitNotKnown
+		v.Waiting = WaitNotKnown
 		v.Summary = accepted + "; what kept it out of its queue is not known"
 		v.NotKnown = append(v.NotKnown, "whether no server was running, or the engine had put it aside")
 		return
 	}
-	v.For, v.Summary = WaitNothing, "nothing: "+accepted
+	v.Waiting, v.Summary = WaitNothing, "nothing: "+accepted
 }
 
 // before says how the attempt before the one that an event opens was over.
@@ -160,7 +140,7 @@ func (w *walk) before(e *flow.Event) string {
 }
 
 // inQueue says for which worker an execution waited.
-func (w *walk) inQueue(v *Waiting) {
+func (w *walk) inQueue(v *api.ReplayWhy) {
 	x := w.x
 	for i := w.i - 1; i >= 0; i-- {
 		e := &w.rec.Events[i]
@@ -168,7 +148,7 @@ func (w *walk) inQueue(v *Waiting) {
 			continue
 		}
 		if x.Kind.ByEngine() && flow.HeldBack(e) {
-			v.For = WaitPaused
+			v.Waiting = WaitPaused
 			v.Summary = fmt.Sprintf("action %q was paused", textOf(e.Data, "paused"))
 			v.NotKnown = append(v.NotKnown, "who had paused the action, why and until when")
 			return
@@ -176,10 +156,10 @@ func (w *walk) inQueue(v *Waiting) {
 		break
 	}
 	if n := w.next(0); n != nil && n.Type == flow.EvProvisioning && (x.Kind.ByEngine() || flow.ClaimedByEngine(n)) {
-		v.For, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
+		v.Waiting, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
 		return
 	}
-	v.For = WaitQueue
+	v.Waiting = WaitQueue
 	_, needs := flow.NeedsOf(x.Queue)
 	v.Summary = fmt.Sprintf("waited in queue %q for a worker with a free slot", v.Queue)
 	if has := mustHave(needs); has != "" {
@@ -204,15 +184,15 @@ func mustHave(n flow.Needs) string {
 }
 
 // whileHeld says what an attempt did, or waited for, that a worker or the engine had.
-func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
+func (w *walk) whileHeld(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTask) {
 	x := w.x
 	switch {
 	case x.Stage == flow.Provisioning && x.Kind.ByEngine():
-		v.For, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
+		v.Waiting, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
 	case x.Kind == flow.KindWorkflow:
 		w.forTasks(v, last, tasks)
 	case x.Kind == flow.KindSleep:
-		v.For, v.Until = WaitSleep, x.SleepsUntil(w.rec.Sleeps)
+		v.Waiting, v.Until = WaitSleep, x.SleepsUntil(w.rec.Sleeps)
 		v.Summary = "slept until " + moment(v.Until)
 		if p := x.State.Pause; x.StandsStill() && x.PausedAt(last.At) {
 			stood := p.At
@@ -220,14 +200,14 @@ func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
 				stood = x.ClaimedAt
 			}
 			left := v.Until.Sub(stood)
-			v.For, v.Until, v.Summary = WaitPaused, p.Until, fmt.Sprintf("%s: its sleep stood still, with %s left", pausedSince(p), lasting(left))
+			v.Waiting, v.Until, v.Summary = WaitPaused, p.Until, fmt.Sprintf("%s: its sleep stood still, with %s left", pausedSince(p), lasting(left))
 		}
 	case x.Kind == flow.KindAsk:
 		w.forAnswer(v)
 	case x.Kind == flow.KindWait:
 		w.forSignal(v)
 	default:
-		v.For = WaitWorker
+		v.Waiting = WaitWorker
 		v.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, w.worker(), moment(x.ClaimedAt))
 		if x.Timeout > 0 {
 			v.Until = x.ClaimedAt.Add(x.Timeout)
@@ -237,7 +217,7 @@ func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
 }
 
 // ordered adds that an order to end the execution may have been there already: it is recorded only once it is carried out.
-func (w *walk) ordered(v *Waiting, last *flow.Event) {
+func (w *walk) ordered(v *api.ReplayWhy, last *flow.Event) {
 	end := &w.rec.Events[len(w.rec.Events)-1]
 	if end.Seq > last.Seq && (end.Type == flow.EvCancelled || end.Type == flow.EvTimedOut) {
 		v.NotKnown = append(v.NotKnown, fmt.Sprintf("whether its end (%s, event %d) had been ordered by then", end.Type, end.Seq))
@@ -245,9 +225,9 @@ func (w *walk) ordered(v *Waiting, last *flow.Event) {
 }
 
 // forTasks says for which tasks a workflow waited.
-func (w *walk) forTasks(v *Waiting, last *flow.Event, tasks []TaskState) {
+func (w *walk) forTasks(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTask) {
 	x := w.x
-	v.For = WaitChildren
+	v.Waiting = WaitChildren
 	var open []string
 	for i := range tasks {
 		t := &tasks[i]
@@ -256,7 +236,7 @@ func (w *walk) forTasks(v *Waiting, last *flow.Event, tasks []TaskState) {
 		}
 		v.Tasks = append(v.Tasks, t.Task)
 		text := t.Task
-		if n := max(t.Total, t.Created); n > 1 {
+		if n := max(t.Total, t.Started); n > 1 {
 			text = fmt.Sprintf("%s (%d of %d open)", t.Task, t.Open, n)
 		}
 		open = append(open, text)
@@ -280,7 +260,7 @@ func (w *walk) forTasks(v *Waiting, last *flow.Event, tasks []TaskState) {
 		return
 	}
 	p, running := x.State.Pause, v.Summary
-	v.For, v.Until, v.Summary = WaitPaused, p.Until, pausedSince(p)+": it started no tasks"
+	v.Waiting, v.Until, v.Summary = WaitPaused, p.Until, pausedSince(p)+": it started no tasks"
 	if len(open) > 0 {
 		v.Facts = slices.Insert(v.Facts, 0, "it "+running)
 	}
@@ -303,16 +283,16 @@ func pausedSince(p *flow.Pause) string {
 }
 
 // notBegun says what tasks that had not begun waited for.
-func notBegun(def *definition.Workflow, tasks []TaskState) (facts []string) {
+func notBegun(def *definition.Workflow, tasks []api.ReplayTask) (facts []string) {
 	left := 0
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Created > 0 || t.Total > 0 || t.Mark != orchestration.Unmarked {
+		if t.Started > 0 || t.Total > 0 || t.Mark != "" {
 			continue
 		}
 		var needs []string
 		for _, n := range def.Tasks[i].Needs {
-			if k := &tasks[n]; k.Open > 0 || k.Created == 0 && k.Mark == orchestration.Unmarked || k.Created < k.Total {
+			if k := &tasks[n]; k.Open > 0 || k.Started == 0 && k.Mark == "" || k.Started < k.Total {
 				needs = append(needs, k.Task)
 			}
 		}
@@ -331,8 +311,8 @@ func notBegun(def *definition.Workflow, tasks []TaskState) (facts []string) {
 }
 
 // forAnswer says whose answer an execution waited for.
-func (w *walk) forAnswer(v *Waiting) {
-	v.For, v.Summary = WaitAnswer, "waited for an answer"
+func (w *walk) forAnswer(v *api.ReplayWhy) {
+	v.Waiting, v.Summary = WaitAnswer, "waited for an answer"
 	q, _, err := new(definition.Questions).Read(w.x.Payload())
 	if err != nil {
 		v.NotKnown = append(v.NotKnown, "what was asked: the question cannot be read")
@@ -351,8 +331,8 @@ func (w *walk) forAnswer(v *Waiting) {
 }
 
 // forSignal says for which signal an execution waited.
-func (w *walk) forSignal(v *Waiting) {
-	v.For, v.Summary = WaitSignal, "waited for a signal"
+func (w *walk) forSignal(v *api.ReplayWhy) {
+	v.Waiting, v.Summary = WaitSignal, "waited for a signal"
 	k, err := new(definition.Waits).Read(w.x.Payload())
 	if err != nil {
 		v.NotKnown = append(v.NotKnown, "which: the wait cannot be read")
@@ -369,9 +349,9 @@ func (w *walk) forSignal(v *Waiting) {
 }
 
 // deadlines says until when the execution had to be taken, and to end.
-func (w *walk) deadlines(v *Waiting) {
+func (w *walk) deadlines(v *api.ReplayWhy) {
 	x := w.x
-	if v.For == WaitNothing {
+	if v.Waiting == WaitNothing {
 		return
 	}
 	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
@@ -383,7 +363,7 @@ func (w *walk) deadlines(v *Waiting) {
 }
 
 // followed says what came next.
-func (w *walk) followed(v *Waiting, last *flow.Event) {
+func (w *walk) followed(v *api.ReplayWhy, last *flow.Event) {
 	n := w.next(0)
 	if n == nil {
 		if !w.terminal(last) {

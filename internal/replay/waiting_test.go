@@ -2,11 +2,13 @@ package replay
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
@@ -128,7 +130,7 @@ func TestWaiting(t *testing.T) {
 		name    string
 		rec     *Record
 		at      int64
-		want    Wait
+		want    string
 		summary string
 		until   string
 		facts   []string // that there are, in this order, at the front
@@ -166,9 +168,9 @@ func TestWaiting(t *testing.T) {
 			[]string{"it waited for b (2 of 3 open)", "task c had not begun: it needs b"}, ""},
 		{"a workflow without a definition", &without, 6, WaitChildren, "waited for its tasks", "", nil, "for which of its tasks: its definition cannot be read"},
 	} {
-		v := Replay(c.rec, c.at).State.Waiting
-		if v.For != c.want || v.Summary != c.summary {
-			t.Errorf("%s: it waited for %q: %s\nwant %q: %s", c.name, v.For, v.Summary, c.want, c.summary)
+		v := Replay(c.rec, c.at).State.Why
+		if v.Waiting != c.want || v.Summary != c.summary {
+			t.Errorf("%s: it waited for %q: %s\nwant %q: %s", c.name, v.Waiting, v.Summary, c.want, c.summary)
 		}
 		if until := v.Until; until.IsZero() != (c.until == "") || !until.IsZero() && moment(until) != c.until {
 			t.Errorf("%s: until %s, want %s", c.name, until, c.until)
@@ -185,7 +187,9 @@ func TestWaiting(t *testing.T) {
 // Whatever the history, each event of it has an answer, which is one of the known kinds; a wait with an end lies ahead of the event.
 func TestWaitingAtEveryEvent(t *testing.T) {
 	t.Parallel()
-	g, seen := newGenerator(17), map[Wait]bool{}
+	field, _ := reflect.TypeFor[api.ReplayWhy]().FieldByName("Waiting")
+	documented := strings.Split(field.Tag.Get("enum"), ",")
+	g, seen := newGenerator(17), map[string]bool{}
 	for i := range 400 {
 		r := g.single()
 		if i%2 == 1 {
@@ -193,17 +197,17 @@ func TestWaitingAtEveryEvent(t *testing.T) {
 		}
 		for n := range r.Events {
 			s := Replay(r, int64(n+1)).State
-			v := s.Waiting
-			seen[v.For] = true
-			if !slices.Contains(Waits(), v.For) || v.Summary == "" {
+			v := s.Why
+			seen[v.Waiting] = true
+			if !slices.Contains(documented, v.Waiting) || v.Summary == "" {
 				t.Fatalf("at event %d: %+v\n%s", n+1, v, describe(r, &Result{}))
 			}
-			if (v.For == WaitTime || v.For == WaitRetry) && !v.Until.After(s.At) {
+			if (v.Waiting == WaitTime || v.Waiting == WaitRetry) && !v.Until.After(s.At) {
 				t.Fatalf("at event %d, %s: it waits until %s\n%s", n+1, clock(s.At), clock(v.Until), describe(r, &Result{}))
 			}
 		}
 	}
-	for _, w := range []Wait{WaitNothing, WaitTime, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep} {
+	for _, w := range []string{WaitNothing, WaitTime, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep} {
 		if !seen[w] {
 			t.Errorf("no generated history waits for %q", w)
 		}

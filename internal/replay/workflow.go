@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -264,11 +265,11 @@ func (a *attempt) sameRequest(at Finding, rules, was *flow.Request) {
 }
 
 // tasks is how far the tasks are at a moment: what the events so far have started, and what of that had ended by then.
-func (a *attempt) tasks(at time.Time) []TaskState {
-	all := make([]TaskState, len(a.def.Tasks))
+func (a *attempt) tasks(at time.Time) []api.ReplayTask {
+	all := make([]api.ReplayTask, len(a.def.Tasks))
 	for i, t := range a.def.Tasks {
 		p := &a.st.Tasks[i]
-		s := TaskState{Task: t.Name, Mark: p.Mark, Total: p.Total, Created: p.Created}
+		s := api.ReplayTask{Task: t.Name, Mark: p.Mark.String(), Total: p.Total, Started: p.Created}
 		for n := range p.Created {
 			var x *flow.Execution
 			if n < len(a.items[i].all) {

@@ -5,41 +5,18 @@ import (
 	"strconv"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/engine/catalog"
 )
 
-func renderAlias(a *catalog.Alias) api.Alias {
-	out := api.Alias{Name: a.Name, Alias: a.Alias, Number: a.Number, To: []api.AliasTarget{}, At: a.At, By: a.By, Reason: a.Reason}
-	for _, to := range a.To {
-		out.To = append(out.To, api.AliasTarget(to))
-	}
-	return out
-}
-
-func renderAliases(all []catalog.Alias) api.AliasPage {
-	out := api.AliasPage{Aliases: make([]api.Alias, len(all))}
-	for i := range all {
-		out.Aliases[i] = renderAlias(&all[i])
-	}
-	return out
-}
-
 func (c *call) moveAlias(in *api.AliasOrder) error {
-	o := engine.AliasOrder{Back: in.Back, Remove: in.Remove, By: in.By, Reason: in.Reason}
-	for _, to := range in.To {
-		o.To = append(o.To, catalog.AliasTarget(to))
-	}
-	a, moved, err := c.Engine.MoveAlias(c.ctx(), c.r.PathValue("name"), c.r.PathValue("alias"), o)
+	a, moved, err := c.Engine.MoveAlias(c.ctx(), c.r.PathValue("name"), c.r.PathValue("alias"), *in)
 	if err != nil {
 		return orNotFound(err)
 	}
 	// A submission that follows may reach another server, which must see the change. A move that changes nothing may repeat
 	// one that was made just now.
 	c.Engine.Settle(c.ctx())
-	out := renderAlias(&a)
-	out.Moved = moved
-	return c.json(http.StatusOK, out)
+	a.Moved = moved
+	return c.json(http.StatusOK, a)
 }
 
 func (c *call) aliases() error {
@@ -51,7 +28,7 @@ func (c *call) aliases() error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, renderAliases(all))
+	return c.json(http.StatusOK, api.AliasPage{Aliases: all})
 }
 
 func (c *call) aliasMoves() error {
@@ -64,7 +41,7 @@ func (c *call) aliasMoves() error {
 	if err != nil {
 		return orNotFound(err)
 	}
-	out := renderAliases(all)
+	out := api.AliasPage{Aliases: all}
 	if n := len(all); n == limit && all[n-1].Number > 1 {
 		out.NextCursor = strconv.Itoa(all[n-1].Number)
 	}

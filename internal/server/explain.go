@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,10 +26,9 @@ func (c *call) signalWhy() error {
 	if err != nil {
 		return fmt.Errorf("explain signal: %w", err)
 	}
-	out := api.SignalWhy{Signal: renderSignal(&s), Rules: make([]api.RuleWhy, len(all))}
+	out := api.SignalWhy{Signal: renderSignal(&s), Rules: all}
 	fired := 0
 	for i := range all {
-		out.Rules[i] = renderRuleWhy(&all[i])
 		if all[i].Fired {
 			fired++
 		}
@@ -47,31 +45,14 @@ func (c *call) signalWhy() error {
 	return c.json(http.StatusOK, out)
 }
 
-func renderRuleWhy(w *engine.RuleWhy) api.RuleWhy {
-	out := api.RuleWhy{Rule: w.Rule, Version: w.Version, Fired: w.Fired, Summary: w.Summary, Clauses: make([]api.RuleClause, len(w.Clauses))}
-	for i, k := range w.Clauses {
-		out.Clauses[i] = api.RuleClause{Text: k.Text, Holds: k.Holds}
-		if k.Err != nil {
-			out.Clauses[i].Error = k.Err.Error()
-		}
-		for _, v := range k.Values {
-			out.Clauses[i].Values = append(out.Clauses[i].Values, api.RuleValue{Text: v.Text, Value: json.RawMessage(v.Value)})
-		}
-	}
-	if w.Enforcement != nil {
-		e := renderEnforcement(w.Enforcement)
-		out.Enforcement = &e
-	}
-	return out
-}
-
 func (c *call) ruleWhy() error {
 	name := c.r.PathValue("name")
-	w, err := c.Engine.WhyRule(c.ctx(), name)
+	r, w, err := c.Engine.WhyRule(c.ctx(), name)
 	if err != nil {
 		return missing("rule", name, err)
 	}
-	return c.json(http.StatusOK, api.RuleState{Rule: renderRule(w.Rule), Summary: w.Summary, Facts: w.Facts, Unblock: renderAdvice(w.Unblock)})
+	w.Rule = renderRule(r)
+	return c.json(http.StatusOK, w)
 }
 
 func (c *call) testRules(in *api.RulesTest) error {
@@ -86,11 +67,7 @@ func (c *call) testRules(in *api.RulesTest) error {
 	if len(all) == 0 {
 		return invalid(api.FieldError{Path: "document", Message: "it has no rule", Fix: "send documents of kind: rule"})
 	}
-	out := api.RulesTested{Rules: make([]api.RulePast, len(all))}
-	for i := range all {
-		out.Rules[i] = renderPast(&all[i])
-	}
-	return c.json(http.StatusOK, out)
+	return c.json(http.StatusOK, api.RulesTested{Rules: all})
 }
 
 func (c *call) replayRule(in *api.RuleReplay) error {
@@ -104,13 +81,5 @@ func (c *call) replayRule(in *api.RuleReplay) error {
 	case err != nil:
 		return fmt.Errorf("replay rule %s: %w", name, err)
 	}
-	return c.json(http.StatusOK, renderPast(p))
-}
-
-func renderPast(p *engine.Past) api.RulePast {
-	out := api.RulePast{Rule: p.Rule, Signals: p.Signals, Ran: p.Ran, Held: p.Held, Runs: p.Runs, Refused: p.Refused, Failed: p.Failed, Enforced: p.Enforced, Unlike: p.Unlike, More: p.More, Samples: make([]api.PastSample, len(p.Samples))}
-	for i, s := range p.Samples {
-		out.Samples[i] = api.PastSample{Signal: s.Signal.Text(flow.SignalPrefix), State: s.State.String(), Was: s.Was.String(), Unlike: s.Unlike, Reason: renderReason(s.Reason)}
-	}
-	return out
+	return c.json(http.StatusOK, p)
 }

@@ -48,14 +48,7 @@ func renderReplay(id string, r *replay.Result) api.Replay {
 		out.Unknown = append(out.Unknown, api.ReplayUnknown{Seq: u.Seq, Task: replayedItem(u.Task, u.Index), What: u.What})
 	}
 	s := &r.State
-	out.State = api.ReplayState{Seq: s.Seq, At: s.At, Status: status(s.Stage), Attempt: s.Attempt, Worker: s.Worker, NotBefore: s.NotBefore}
-	for _, t := range s.Tasks {
-		out.State.Tasks = append(out.State.Tasks, api.ReplayTask{Task: t.Task, Mark: t.Mark.String(), Total: t.Total, Started: t.Created, Open: t.Open,
-			Completed: t.Completed, Failed: t.Failed, Cancelled: t.Cancelled, TimedOut: t.TimedOut})
-	}
-	w := &s.Waiting
-	out.State.Why = api.ReplayWhy{Waiting: string(w.For), Summary: w.Summary, Until: w.Until, Queue: w.Queue, Key: w.Key, Worker: w.Worker, Tasks: w.Tasks,
-		Facts: append([]string{}, w.Facts...), NotKnown: append([]string{}, w.NotKnown...)}
+	out.State = api.ReplayState{Seq: s.Seq, At: s.At, Status: status(s.Stage), Attempt: s.Attempt, Worker: s.Worker, NotBefore: s.NotBefore, Tasks: s.Tasks, Why: s.Why}
 	return out
 }
 

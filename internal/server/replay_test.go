@@ -1,14 +1,12 @@
 package server
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/replay"
 )
 
 // So many histories are replayed at a time as there is memory for, and a replay that has ended makes room.
@@ -63,20 +61,4 @@ func TestReplayWhy(t *testing.T) {
 	if r, err = c.Replay(ctx, s.ID, 2); err != nil || r.State.Why.Waiting != "nothing" || !strings.HasPrefix(r.State.Why.Summary, "nothing: it had ended as cancelled") {
 		t.Errorf("at its end: %+v %v", r, err)
 	}
-	if w := replay.Waits(); !slices.Equal(w, enumOf[api.ReplayWhy, replay.Wait](t, "Waiting")) {
-		t.Errorf("the document lists other waits than %q", w)
-	}
-}
-
-// enumOf is what the documentation of a field lists.
-func enumOf[T any, V ~string](t *testing.T, field string) (all []V) {
-	t.Helper()
-	f, is := reflect.TypeFor[T]().FieldByName(field)
-	if !is {
-		t.Fatalf("no field %s", field)
-	}
-	for v := range strings.SplitSeq(f.Tag.Get("enum"), ",") {
-		all = append(all, V(v))
-	}
-	return all
 }

@@ -23,23 +23,10 @@ func renderRule(r *automation.Rule) api.Rule {
 	return out
 }
 
-func renderEnforcement(e *flow.Enforcement) api.Enforcement {
-	out := api.Enforcement{Signal: e.Signal.Text(flow.SignalPrefix), Rule: e.Rule, Version: e.Version, State: e.State.String(), Execution: e.Execution.String(), At: e.At}
-	out.Reason = renderReason(e.Reason)
-	return out
-}
-
-func renderReason(r flow.Reason) *api.EnforceReason {
-	if r == (flow.Reason{}) {
-		return nil
-	}
-	return &api.EnforceReason{Code: r.Code, Message: r.Message, Path: r.Path}
-}
-
 func renderEnforcements(all []flow.Enforcement) []api.Enforcement {
 	out := make([]api.Enforcement, len(all))
 	for i := range all {
-		out[i] = renderEnforcement(&all[i])
+		out[i] = engine.ShownEnforcement(&all[i])
 	}
 	return out
 }
@@ -161,5 +148,5 @@ func (c *call) retryEnforcement() error {
 	case err != nil:
 		return fmt.Errorf("try rule %s again: %w", rule, err)
 	}
-	return c.json(http.StatusOK, renderEnforcement(e))
+	return c.json(http.StatusOK, engine.ShownEnforcement(e))
 }

@@ -127,7 +127,7 @@ func (c *call) whySchedule() error {
 	if err != nil {
 		return missing("schedule", name, err)
 	}
-	return c.json(http.StatusOK, api.ScheduleWhy{Name: name, Waiting: w.Waiting, Summary: w.Summary, Facts: append([]string{}, w.Facts...), Unblock: renderAdvice(w.Unblock)})
+	return c.json(http.StatusOK, w)
 }
 
 // previewTimes is the most times of one schedule in a preview.

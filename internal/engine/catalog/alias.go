@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -26,35 +26,19 @@ const (
 	aliasPage   = 100 // rows that are listed at a time
 )
 
-// AliasTarget is a version that an alias stands for.
-type AliasTarget struct {
-	Version int `json:"version"`
-	// Percent of executions get this version, in steps of 0.01; 0: those that no other target gets.
-	Percent float64 `json:"percent,omitempty"`
-}
-
-// Alias is where an alias stands since a move.
-type Alias struct {
-	Name, Alias string
-	Number      int           // of the move, from 1
-	To          []AliasTarget // none: the alias was removed
-	At          time.Time
-	By, Reason  string
-}
-
 // aliasDocument is an alias as it is stored.
 type aliasDocument struct {
-	Name   string        `json:"name"`
-	Alias  string        `json:"alias"`
-	To     []AliasTarget `json:"to,omitempty"`
-	By     string        `json:"by,omitempty"`
-	Reason string        `json:"reason,omitempty"`
+	Name   string            `json:"name"`
+	Alias  string            `json:"alias"`
+	To     []api.AliasTarget `json:"to,omitempty"`
+	By     string            `json:"by,omitempty"`
+	Reason string            `json:"reason,omitempty"`
 }
 
 func aliasRow(name, alias string) string { return aliasPrefix + name + "@" + alias }
 
 // Choose returns the version that a caller gets, always the same one for the same text; 0: the alias stands for none.
-func (a *Alias) Choose(by string) int {
+func Choose(a *api.Alias, by string) int {
 	if len(a.To) == 0 {
 		return 0
 	}
@@ -75,16 +59,16 @@ func (a *Alias) Choose(by string) int {
 }
 
 // ReadAlias reads where an alias stands. One that was never set stands for nothing.
-func ReadAlias(ctx context.Context, from Source, name, alias string) (*Alias, error) {
+func ReadAlias(ctx context.Context, from Source, name, alias string) (*api.Alias, error) {
 	a, err := AliasMove(ctx, from, name, alias, 0)
 	if errors.Is(err, store.ErrNotFound) {
-		return &Alias{Name: name, Alias: alias}, nil
+		return &api.Alias{Name: name, Alias: alias, To: []api.AliasTarget{}}, nil
 	}
 	return a, err
 }
 
 // AliasMove reads one move of an alias, by its number; 0 is the last one.
-func AliasMove(ctx context.Context, from Source, name, alias string, number int) (*Alias, error) {
+func AliasMove(ctx context.Context, from Source, name, alias string, number int) (*api.Alias, error) {
 	row, err := from.Definition(ctx, aliasRow(name, alias), number)
 	if err != nil {
 		return nil, err
@@ -93,17 +77,18 @@ func AliasMove(ctx context.Context, from Source, name, alias string, number int)
 	if err := json.Unmarshal(row.Document, &d); err != nil {
 		return nil, fmt.Errorf("decode %s@%d: %w", row.Name, row.Version, err)
 	}
-	return &Alias{Name: d.Name, Alias: d.Alias, Number: row.Version, To: d.To, At: row.CreatedAt, By: d.By, Reason: d.Reason}, nil
+	return &api.Alias{Name: d.Name, Alias: d.Alias, Number: row.Version, To: append([]api.AliasTarget{}, d.To...), At: row.CreatedAt, By: d.By, Reason: d.Reason}, nil
 }
 
-// Row is a move of an alias as it is stored.
-func (a *Alias) Row() (store.Definition, error) {
+// AliasRow is a move of an alias as it is stored.
+func AliasRow(a *api.Alias) (store.Definition, error) {
 	doc, err := json.Marshal(aliasDocument{a.Name, a.Alias, a.To, a.By, a.Reason})
 	return store.Definition{Name: aliasRow(a.Name, a.Alias), Kind: aliasKind, Document: doc, Hash: sha256.Sum256(doc), CreatedAt: a.At}, err
 }
 
 // Aliases lists where the aliases of a definition stand, by name. Those that were removed are left out.
-func (c *Catalog) Aliases(ctx context.Context, name string) (all []Alias, err error) {
+func (c *Catalog) Aliases(ctx context.Context, name string) (all []api.Alias, err error) {
+	all = []api.Alias{}
 	prefix := aliasRow(name, "")
 	for after := prefix; ; {
 		rows, err := c.store.Definitions(ctx, after, aliasPage)
@@ -131,8 +116,9 @@ func (c *Catalog) Aliases(ctx context.Context, name string) (all []Alias, err er
 }
 
 // AliasMoves lists up to n moves of an alias that are numbered below a number (0: all), the last one first. *NoSuch where there are none.
-func (c *Catalog) AliasMoves(ctx context.Context, name, alias string, below, n int) (all []Alias, err error) {
-	a := &Alias{}
+func (c *Catalog) AliasMoves(ctx context.Context, name, alias string, below, n int) (all []api.Alias, err error) {
+	all = []api.Alias{}
+	a := &api.Alias{}
 	if fault.BadText(name, fault.ActionLimit) == "" && definition.IsAlias(alias) {
 		a, err = ReadAlias(ctx, c.store, name, alias)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -50,14 +51,14 @@ func TestTriedVersionBesideAnOldAnswer(t *testing.T) {
 	if _, n, err := c.Get(ctx, "deploy", 0); err != nil || n != 1 {
 		t.Fatalf("version %d, %v", n, err)
 	}
-	stays := Alias{Name: "deploy", Alias: definition.LatestAlias, To: []AliasTarget{{Version: 1}}, At: time.Now()}
-	row, err := stays.Row()
+	stays := api.Alias{Name: "deploy", Alias: definition.LatestAlias, To: []api.AliasTarget{{Version: 1}}, At: time.Now()}
+	row, err := AliasRow(&stays)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(version("2s"), row)
 	c.latest.forget() // as if the alias had been read a moment ago, and the newest version longer ago
-	c.NoteAlias(&Alias{Name: "deploy", Alias: definition.LatestAlias}, time.Now())
+	c.NoteAlias(&api.Alias{Name: "deploy", Alias: definition.LatestAlias}, time.Now())
 	if d, n, err := c.Get(ctx, "deploy", 0); err != nil || n != 1 {
 		t.Errorf("%v: version %d, %v: the alias is known to stand for the newest, and the newest is one that the name does not stand for", d, n, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -22,8 +23,8 @@ import (
 type Catalog struct {
 	store store.Store
 
-	latest  recent[int]    // versions, by the definition's name
-	aliases recent[*Alias] // by the name of the alias's row
+	latest  recent[int]        // versions, by the definition's name
+	aliases recent[*api.Alias] // by the name of the alias's row
 	retired recent[Retirement]
 
 	mu       sync.Mutex
@@ -33,7 +34,7 @@ type Catalog struct {
 
 // aliased is where an alias stands, and when the store said so.
 type aliased struct {
-	*Alias
+	*api.Alias
 	asked time.Time
 }
 
@@ -129,7 +130,7 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 		if r.alias, err = c.alias(ctx, from, name, alias); err != nil {
 			return r, fmt.Errorf("alias %s@%s: %w", name, alias, err)
 		}
-		if version = r.alias.Choose(by); version == 0 && alias != definition.LatestAlias {
+		if version = Choose(r.alias.Alias, by); version == 0 && alias != definition.LatestAlias {
 			return r, fmt.Errorf("alias %s@%s: %w", name, alias, store.ErrNotFound)
 		}
 	}
@@ -159,7 +160,7 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 	if r.alias.Alias, err = ReadAlias(ctx, from, name, definition.LatestAlias); err != nil {
 		return r, err
 	}
-	if version = r.alias.Choose(by); version == 0 || version == r.Version {
+	if version = Choose(r.alias.Alias, by); version == 0 || version == r.Version {
 		return r, nil
 	}
 	of, err := c.Resolve(ctx, from, name, version, by)
@@ -213,7 +214,7 @@ func (c *Catalog) keep(key string, d *definition.Definition) {
 }
 
 // NoteAlias remembers where an alias stood when the store was asked.
-func (c *Catalog) NoteAlias(a *Alias, asked time.Time) {
+func (c *Catalog) NoteAlias(a *api.Alias, asked time.Time) {
 	c.aliases.keep(aliasRow(a.Name, a.Alias), a, a.Number, asked)
 }
 

@@ -11,89 +11,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Answer is what an execution is waiting for.
-type Answer struct {
-	Execution flow.ID
-	Stage     flow.Stage
-	Attempt   int
-	Waiting   string // flow.Execution.WaitsFor, corrected where more than its own row is looked at; "nothing": it has ended
-	Summary   string // one sentence
-	Facts     []string
-	Unblock   []Advice // what would let it go on
-	Position  int      // 1: next in its line; 0: in no line
-	Queue     string
-	Needs     flow.Needs // what a worker of the queue must have
-	Key       string
-	Holders   []flow.ID // of the key
-	Until     time.Time // when the wait ends by itself
-	Worker    string    // who holds it
-	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
-
-	Action   string // what the execution is of, and, of a task, of which workflow
-	Kind     flow.Kind
-	Task     string
-	Index    int
-	Workflow flow.ID
-
-	KeyLimit   int                // how many may hold the key
-	SelfHeld   bool               // its own workflow holds the key that it waits for
-	LeaseUntil time.Time          // of the worker that holds it
-	Deadlines  []Deadline         // the earliest first
-	Open       map[flow.Stage]int // open tasks of a workflow
-	Workers    int                // live ones that could take it
-	Slots      int                // of theirs
-	Lacking    []Lacking          // workers of its queue that could not, at most 10
-
-	Inquiry flow.ID      // that it waits for the answer of
-	Paused  *store.Pause // that it waits for the end of; nil where that is its own
-
-	root *Answer // of Root
+// answer is what an execution is waiting for.
+type answer struct {
+	api.Why
+	root *answer // of Root
 	path string  // the names of the tasks down to Root
 }
 
-// Advice is one thing that would let an execution, schedule or rule go on, without the words of any program. What can
-// be ordered of Pawl is named as well.
-type Advice struct {
-	Text    string
-	Do      string // resume, answer, cancel, why, retry; "": Pawl's API has no order for it
-	Kind    string // of what that is done to: execution, question, queue, worker, action, schedule, rule
-	Name    string // its id or name
-	Command string // the command line that does it
+func cancelIt(text string, id flow.ID) api.Advice {
+	return api.Advice{Text: text, Do: "cancel", Kind: "execution", Name: id.String(), Command: "pawl cancel " + id.String()}
 }
 
-func cancelIt(text string, id flow.ID) Advice {
-	return Advice{Text: text, Do: "cancel", Kind: "execution", Name: id.String(), Command: "pawl cancel " + id.String()}
+func lookAt(text string, id flow.ID) api.Advice {
+	return api.Advice{Text: text + "; see what it waits for", Do: "why", Kind: "execution", Name: id.String(), Command: "pawl why " + id.String()}
 }
 
-func lookAt(text string, id flow.ID) Advice {
-	return Advice{Text: text + "; see what it waits for", Do: "why", Kind: "execution", Name: id.String(), Command: "pawl why " + id.String()}
-}
-
-func resumeIt(kind, name string) Advice {
+func resumeIt(kind, name string) api.Advice {
 	return ResumeIt(kind, name, fmt.Sprintf("pawl resume %s %s", kind, name))
 }
 
 // ResumeIt says that what is paused is resumed, by a command line.
-func ResumeIt(kind, name, command string) Advice {
-	return Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: command}
-}
-
-// Deadline is a moment at which something ends by itself.
-type Deadline struct {
-	Of string // timeout, queue_timeout, total_timeout, or gap: an event that has not come
-	At time.Time
-}
-
-// Lacking is a worker of the right queue that does not have all that is needed.
-type Lacking struct {
-	Worker string
-	Needs  []string // in words
+func ResumeIt(kind, name, command string) api.Advice {
+	return api.Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: command}
 }
 
 // Explainer answers from the store, the catalog and, where these do not know, the engine.
@@ -112,18 +58,20 @@ type Engine interface {
 }
 
 // Execution says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
-func (e *Explainer) Execution(ctx context.Context, id flow.ID) (Answer, error) {
+func (e *Explainer) Execution(ctx context.Context, id flow.ID) (api.Why, error) {
 	x, err := e.Store.Get(ctx, id)
 	if err != nil {
-		return Answer{}, err
+		return api.Why{}, err
 	}
-	return e.explain(ctx, x, &descent{left: mostLooked})
+	w, err := e.explain(ctx, x, &descent{left: mostLooked})
+	return w.Why, err
 }
 
-func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) (w Answer, err error) {
+func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) (w answer, err error) {
 	queue, needs := flow.NeedsOf(x.Queue)
-	w = Answer{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key, KeyLimit: x.KeyLimit,
-		Action: x.Action, Kind: x.Kind, Task: x.Task, Index: x.Index, Workflow: x.Parent, Waiting: cmp.Or(x.WaitsFor(), "nothing")}
+	w = answer{Why: api.Why{ID: x.ID.String(), Status: api.Status(x.Stage.String()), Attempt: x.Attempt, Facts: []string{}, Unblock: []api.Advice{},
+		Queue: queue, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Key: x.Key, KeyLimit: x.KeyLimit,
+		Action: x.Action, Kind: string(x.Kind), Task: x.Task, Index: x.Index, Workflow: x.Parent.String(), Waiting: cmp.Or(x.WaitsFor(), "nothing")}}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
@@ -150,15 +98,22 @@ func (e *Explainer) explain(ctx context.Context, x *flow.Execution, d *descent) 
 		err = e.held(ctx, x, &w)
 	}
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	w.pausedItself(x)
 	w.deadlines(x)
 	w.rerun(x)
+	switch {
+	case w.Position == 0:
+	case w.Waiting == "key":
+		w.PlaceOf = "key"
+	default:
+		w.PlaceOf = "queue"
+	}
 	return w, nil
 }
 
-func (w *Answer) finished(x *flow.Execution) {
+func (w *answer) finished(x *flow.Execution) {
 	w.Summary = fmt.Sprintf("nothing: it is %s since %s", x.Stage, Clock(x.FinishedAt))
 	if x.Outcome != nil && x.Outcome.Error != nil {
 		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
@@ -166,7 +121,7 @@ func (w *Answer) finished(x *flow.Execution) {
 }
 
 // rerun says what an execution repeats, or whose outcome it has.
-func (w *Answer) rerun(x *flow.Execution) {
+func (w *answer) rerun(x *flow.Execution) {
 	again := x.AsRerun()
 	switch {
 	case !x.RerunOf.IsZero():
@@ -201,34 +156,34 @@ func leftOut(names []string) string {
 	return strings.Join(names, ", ") + " are"
 }
 
-func (w *Answer) putAside(x *flow.Execution) {
+func (w *answer) putAside(x *flow.Execution) {
 	w.Until = x.Aside.Until
 	w.Summary = fmt.Sprintf("put aside by the engine: a decision about it was refused (%s)", x.Aside.Reason)
 	w.Facts = append(w.Facts, fmt.Sprintf("the engine tries it again at %s; it has been put aside %d times", Clock(x.Aside.Until), x.Aside.Times))
-	w.Unblock = append(w.Unblock, Advice{Text: "what the reason names is mended, or a version of Pawl that can decide about it is started"}, cancelIt("it is cancelled", x.ID))
+	w.Unblock = append(w.Unblock, api.Advice{Text: "what the reason names is mended, or a version of Pawl that can decide about it is started"}, cancelIt("it is cancelled", x.ID))
 }
 
-func (w *Answer) deadlines(x *flow.Execution) {
+func (w *answer) deadlines(x *flow.Execution) {
 	if x.Stage.Terminal() {
 		return
 	}
 	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
 		w.Facts = append(w.Facts, fmt.Sprintf("it times out at %s unless a worker takes it (queue_timeout %s)", Clock(t), x.QueueTimeout))
-		w.Deadlines = append(w.Deadlines, Deadline{"queue_timeout", t})
+		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "queue_timeout", At: t})
 	}
 	if t := x.TotalDeadline(); !t.IsZero() {
 		w.Facts = append(w.Facts, fmt.Sprintf("it must finish by %s (total_timeout %s)", Clock(t), x.TotalTimeout))
-		w.Deadlines = append(w.Deadlines, Deadline{"total_timeout", t})
+		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "total_timeout", At: t})
 	}
 	if x.Inbox > 0 {
 		by := x.GapSince.Add(flow.GapTimeout)
 		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, Clock(by)))
-		w.Deadlines = append(w.Deadlines, Deadline{"gap", by})
+		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "gap", At: by})
 	}
-	slices.SortFunc(w.Deadlines, func(a, b Deadline) int { return a.At.Compare(b.At) })
+	slices.SortFunc(w.Deadlines, func(a, b api.Deadline) int { return a.At.Compare(b.At) })
 }
 
-func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *answer) error {
 	w.Until = x.WakeAt
 	left := span(time.Until(x.WakeAt))
 	switch w.Waiting {
@@ -251,7 +206,7 @@ func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *Answer) e
 }
 
 // rated says that an execution waits for the slot that its rate has given it.
-func (w *Answer) rated(x *flow.Execution, left string) {
+func (w *answer) rated(x *flow.Execution, left string) {
 	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), left)
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
 }
@@ -272,7 +227,7 @@ func (e *Explainer) lastFailure(ctx context.Context, x *flow.Execution) (string,
 	return "", nil
 }
 
-func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *answer) error {
 	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
 		return fmt.Errorf("count the line: %w", err)
@@ -282,19 +237,17 @@ func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *Answer) e
 		return fmt.Errorf("find the key's holders: %w", err)
 	}
 	w.Position = ahead + 1
-	var names []string
 	for _, h := range holders {
-		w.Holders = append(w.Holders, h.ID)
-		names = append(names, h.ID.String())
+		w.Holders = append(w.Holders, h.ID.String())
 	}
-	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
+	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(w.Holders, ", "))
 	if len(holders) > 0 {
 		w.Unblock = append(w.Unblock, lookAt("a holder ends", holders[0].ID))
 	}
-	w.Unblock = append(w.Unblock, Advice{Text: raisedWhere(x)})
-	if w.SelfHeld = slices.Contains(w.Holders, x.Parent); w.SelfHeld {
+	w.Unblock = append(w.Unblock, api.Advice{Text: raisedWhere(x)})
+	if w.SelfHeld = slices.Contains(w.Holders, x.Parent.String()); w.SelfHeld {
 		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
-		w.Unblock = append(w.Unblock, Advice{Text: "the task is given another key than its workflow has"})
+		w.Unblock = append(w.Unblock, api.Advice{Text: "the task is given another key than its workflow has"})
 	}
 	return nil
 }
@@ -313,7 +266,7 @@ func raisedWhere(x *flow.Execution) string {
 	return "it is submitted again with a higher limit of its key, which came with it"
 }
 
-func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *answer) error {
 	name, expires, err := e.holder(ctx, x)
 	if err != nil {
 		return err
@@ -330,7 +283,7 @@ func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) erro
 	if x.Timeout > 0 {
 		w.Until = x.ClaimedAt.Add(x.Timeout)
 		w.Facts = append(w.Facts, fmt.Sprintf("the attempt times out at %s (timeout %s)", Clock(w.Until), x.Timeout))
-		w.Deadlines = append(w.Deadlines, Deadline{"timeout", w.Until})
+		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "timeout", At: w.Until})
 	}
 	if expires.IsZero() {
 		w.Summary = fmt.Sprintf("its worker session %s is gone; recovery opens the next attempt within seconds", x.Owner.Text(flow.SessionPrefix))
@@ -338,7 +291,7 @@ func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *Answer) erro
 	}
 	if e.Cut != nil && e.Cut(x.Owner) {
 		w.Summary += ", and its worker is behind a broker that does not answer"
-		w.Unblock = append(w.Unblock, Advice{Text: "the broker answers before the worker stops, after two thirds of a lease", Command: "pawl doctor --broker URL"})
+		w.Unblock = append(w.Unblock, api.Advice{Text: "the broker answers before the worker stops, after two thirds of a lease", Command: "pawl doctor --broker URL"})
 	}
 	w.LeaseUntil = expires
 	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", Clock(expires)))
@@ -379,7 +332,7 @@ func (e *Explainer) holder(ctx context.Context, x *flow.Execution) (string, time
 	return x.Owner.Text(flow.SessionPrefix), time.Time{}, nil
 }
 
-func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
+func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *answer, d *descent) error {
 	c := x.State.Cancel
 	if x.Kind == flow.KindWorkflow {
 		if err := e.workflow(ctx, x, w, d); err != nil {

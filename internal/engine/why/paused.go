@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // paused says that a pause keeps an execution from being claimed.
-func (w *Answer) paused(p *store.Pause, then string) {
-	w.Waiting, w.Until, w.Paused = "paused", p.Until, p
+func (w *answer) paused(p *store.Pause, then string) {
+	w.Waiting, w.Until, w.Paused = "paused", p.Until, &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
 	w.Summary = pauseText(p) + then
-	w.Unblock = []Advice{resumeIt(p.Of.String(), p.Name)}
+	w.Unblock = []api.Advice{resumeIt(p.Of.String(), p.Name)}
 }
 
 // pauseText is a sentence about a pause: the queue, worker or action that is paused, since when, by which person, until
@@ -32,7 +33,7 @@ func pauseText(p *store.Pause) string {
 }
 
 // pausedItself says of a workflow that is paused that it starts no tasks, and of what else is that it stands still.
-func (w *Answer) pausedItself(x *flow.Execution) {
+func (w *answer) pausedItself(x *flow.Execution) {
 	p := x.State.Pause
 	if p == nil || x.State.Cancel != nil {
 		return
@@ -62,5 +63,5 @@ func (w *Answer) pausedItself(x *flow.Execution) {
 	if p.Stops {
 		w.Facts = append(w.Facts, "its timers stand still; when it is resumed they go on by as long as that lasted")
 	}
-	w.Unblock = append([]Advice{resumeIt("execution", resumed.String())}, w.Unblock...)
+	w.Unblock = append([]api.Advice{resumeIt("execution", resumed.String())}, w.Unblock...)
 }

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // ready says what an execution in its queue waits for: its position, a pause of its action, its queue or its workers, or a worker that can
 // take it. The first of these that keeps it is the answer; the others are facts beside it.
-func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *answer) error {
 	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
 		return fmt.Errorf("count the queue: %w", err)
@@ -33,7 +34,7 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) err
 		w.paused(p, fmt.Sprintf("; it is %s in line", ordinal(w.Position)))
 		return nil
 	}
-	c := candidatesOf(x.Queue, w.Needs.Handler, sessions, paused)
+	c := candidatesOf(x.Queue, w.Handler, sessions, paused)
 	w.count(&c)
 	where := fmt.Sprintf("queue %q", w.Queue)
 	_, needs := flow.SplitLane(x.Queue)
@@ -48,7 +49,7 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *Answer) err
 		where += " for " + allOf(needs)
 	}
 	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, w.Workers, plural(w.Workers, "worker"), w.Slots)
-	w.Unblock = []Advice{{Text: "a slot becomes free"}, {Text: "more slots or workers are started"}, {Text: "it is submitted with a higher priority"}}
+	w.Unblock = []api.Advice{{Text: "a slot becomes free"}, {Text: "more slots or workers are started"}, {Text: "it is submitted with a higher priority"}}
 	held, err := e.whoHolds(ctx, c.serving)
 	if held != "" {
 		w.Facts = append(w.Facts, held)
@@ -66,7 +67,7 @@ func pauseOf(paused []store.Pause, of store.PauseKind, name string) *store.Pause
 
 // pausedAction says that the execution's action is paused, or was until a moment ago, and reports whether that is so. It has no position:
 // executions of other actions go on.
-func (w *Answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
+func (w *answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 	if p := pauseOf(paused, store.PausedAction, x.Action); p != nil {
 		w.Position = 0
 		w.paused(p, "")
@@ -75,7 +76,7 @@ func (w *Answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 	if _, held := flow.PausedAction(x.Queue); held {
 		w.Position = 0
 		w.Waiting, w.Summary = "paused", fmt.Sprintf("action %q was paused until now; the engine puts what waited for that back", x.Action)
-		w.Unblock = []Advice{{Text: "nothing needs to be done: it goes on within seconds"}}
+		w.Unblock = []api.Advice{{Text: "nothing needs to be done: it goes on within seconds"}}
 		return true
 	}
 	return false
@@ -108,15 +109,15 @@ func candidatesOf(lane, handler string, sessions []store.Session, paused []store
 }
 
 // count notes how many workers and slots serve, and what the nearest others lack.
-func (w *Answer) count(c *candidates) {
+func (w *answer) count(c *candidates) {
 	w.Workers = len(c.serving)
 	for _, s := range c.serving {
 		w.Slots += s.Slots
 	}
 	for _, o := range c.others[:min(len(c.others), lackingShown)] {
-		l := Lacking{Worker: o.Name}
+		l := api.LackingWorker{Worker: o.Name}
 		for _, need := range o.needs {
-			l.Needs = append(l.Needs, allOf([]string{need}))
+			l.Lacks = append(l.Lacks, allOf([]string{need}))
 		}
 		w.Lacking = append(w.Lacking, l)
 	}
@@ -124,8 +125,8 @@ func (w *Answer) count(c *candidates) {
 
 // noWorker says why no live worker can take an execution: those that could are paused, lack its handler or something
 // else, or there are none.
-func (w *Answer) noWorker(where string, needs []string, c *candidates) {
-	handler := w.Needs.Handler
+func (w *answer) noWorker(where string, needs []string, c *candidates) {
+	handler := w.Handler
 	switch {
 	case len(c.rests) > 0:
 		w.paused(&c.rests[0], fmt.Sprintf(", and no other worker serves %s; it is %s in line", where, ordinal(w.Position)))
@@ -139,7 +140,7 @@ func (w *Answer) noWorker(where string, needs []string, c *candidates) {
 	default:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
-		w.Unblock = []Advice{{Text: "start a worker that serves " + where}}
+		w.Unblock = []api.Advice{{Text: "start a worker that serves " + where}}
 		if len(needs) > 0 {
 			w.Unblock[0].Text += " and has " + allOf(needs)
 		}
@@ -150,18 +151,18 @@ func (w *Answer) noWorker(where string, needs []string, c *candidates) {
 const lackingShown = 10
 
 // unhandled says that no worker of a queue has the handler that is needed, and which of other queues have it.
-func (w *Answer) unhandled(where string, needs []string, serving int, able []store.Session) {
+func (w *answer) unhandled(where string, needs []string, serving int, able []store.Session) {
 	w.Waiting = "worker"
 	rest := slices.DeleteFunc(slices.Clone(needs), func(need string) bool { _, kind := flow.NeededKind(need); return kind })
 	switch {
 	case len(able) == 0:
-		w.Summary = fmt.Sprintf("no live worker has a handler for kind %s; it is %s in line", w.Needs.Handler, ordinal(w.Position))
+		w.Summary = fmt.Sprintf("no live worker has a handler for kind %s; it is %s in line", w.Handler, ordinal(w.Position))
 	case serving == 0:
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
 	default:
-		w.Summary = fmt.Sprintf("no live worker of %s has a handler for kind %s (%d %s it without); it is %s in line", where, w.Needs.Handler, serving, serve(serving), ordinal(w.Position))
+		w.Summary = fmt.Sprintf("no live worker of %s has a handler for kind %s (%d %s it without); it is %s in line", where, w.Handler, serving, serve(serving), ordinal(w.Position))
 	}
-	w.Unblock = []Advice{{Text: fmt.Sprintf("start a program that serves handler %q on %s (package handler)", w.Needs.Handler, where)}}
+	w.Unblock = []api.Advice{{Text: fmt.Sprintf("start a program that serves handler %q on %s (package handler)", w.Handler, where)}}
 	if len(rest) > 0 {
 		w.Unblock[0].Text += " and has " + allOf(rest)
 	}
@@ -178,7 +179,7 @@ type lacking struct {
 }
 
 // unmet says that none of the workers of a queue has what is needed, and which comes nearest.
-func (w *Answer) unmet(where string, needs []string, others []lacking) {
+func (w *answer) unmet(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
 	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }
 	if !slices.ContainsFunc(others, runs) {
@@ -186,14 +187,14 @@ func (w *Answer) unmet(where string, needs []string, others []lacking) {
 	}
 	w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, allOf(needs), len(others), serve(len(others)), ordinal(w.Position))
 	near := slices.MinFunc(others, func(a, b lacking) int { return len(a.needs) - len(b.needs) })
-	start := Advice{Text: fmt.Sprintf("start a worker of %s that has %s", where, allOf(needs))}
-	if w.Needs.Handler != "" {
+	start := api.Advice{Text: fmt.Sprintf("start a worker of %s that has %s", where, allOf(needs))}
+	if w.Handler != "" {
 		start.Text += " (package handler)"
 	} else {
 		start.Command = strings.TrimSpace(fmt.Sprintf("pawl worker --queues %s %s", w.Queue, flags(needs)))
 	}
-	w.Unblock = []Advice{start, {Text: "submit it to a queue that has one"}}
-	if len(w.Needs.Labels) == 0 {
+	w.Unblock = []api.Advice{start, {Text: "submit it to a queue that has one"}}
+	if len(w.WorkerLabels) == 0 {
 		return
 	}
 	has, _ := flow.OfferedLabels(near.Kinds)

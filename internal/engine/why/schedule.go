@@ -6,25 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
 )
-
-// Schedule says how a schedule stands.
-type Schedule struct {
-	Waiting string // "time", "resume", "server", or "nothing": no time comes any more
-	Summary string
-	Facts   []string
-	Unblock []Advice
-}
 
 // ticksExplained is how many of the last ticks are looked at.
 const ticksExplained = 10
 
 // Schedule says what a schedule waits for at a moment, what became of its last times, and what would let it go on. Of its last
 // executions so many have failed in a row.
-func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definition.Definition, failed int, now time.Time) (w Schedule, err error) {
+func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definition.Definition, failed int, now time.Time) (w api.ScheduleWhy, err error) {
+	w = api.ScheduleWhy{Name: k.Name, Facts: []string{}, Unblock: []api.Advice{}}
 	switch {
 	case !k.PausedAt.IsZero():
 		w.Waiting, w.Summary = "resume", fmt.Sprintf("it has been paused since %s", stamp(k.PausedAt))
@@ -34,12 +28,12 @@ func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definiti
 		w.Unblock = append(w.Unblock, ResumeIt("schedule", k.Name, "pawl schedules resume "+k.Name))
 	case k.Next.IsZero():
 		w.Waiting, w.Summary = "nothing", "no time comes any more"
-		w.Unblock = append(w.Unblock, Advice{Text: "a document with other times is applied"})
+		w.Unblock = append(w.Unblock, api.Advice{Text: "a document with other times is applied"})
 	case k.Due.After(now):
 		w.Waiting, w.Summary = "time", fmt.Sprintf("its next time is %s, in %s", stamp(k.Next), k.Due.Sub(now).Round(time.Second))
 	default:
 		w.Waiting, w.Summary = "server", fmt.Sprintf("its time %s has been due for %s and is not decided about yet", stamp(k.Next), now.Sub(k.Due).Round(time.Second))
-		w.Unblock = append(w.Unblock, Advice{Text: "a server runs: schedules fire while one does, and its log says when a schedule cannot be decided about"})
+		w.Unblock = append(w.Unblock, api.Advice{Text: "a server runs: schedules fire while one does, and its log says when a schedule cannot be decided about"})
 	}
 	if err := e.explainTicks(ctx, &w, k); err != nil {
 		return w, err
@@ -48,7 +42,7 @@ func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definiti
 }
 
 // explainTicks adds what became of the last nominal times.
-func (e *Explainer) explainTicks(ctx context.Context, w *Schedule, k *store.Schedule) error {
+func (e *Explainer) explainTicks(ctx context.Context, w *api.ScheduleWhy, k *store.Schedule) error {
 	ticks, err := e.Store.Ticks(ctx, k.Name, time.Time{}, ticksExplained)
 	if err != nil {
 		return err
@@ -70,14 +64,14 @@ func (e *Explainer) explainTicks(ctx context.Context, w *Schedule, k *store.Sche
 		}
 		w.Facts = append(w.Facts, say)
 		if t.Why == schedule.MissedFault && i == 0 {
-			w.Unblock = append(w.Unblock, Advice{Text: "what its execution was refused for is corrected: " + t.Message})
+			w.Unblock = append(w.Unblock, api.Advice{Text: "what its execution was refused for is corrected: " + t.Message})
 		}
 	}
 	return nil
 }
 
 // explainLast adds what the last execution, and those that failed, mean for the next tick.
-func (e *Explainer) explainLast(ctx context.Context, w *Schedule, k *store.Schedule, d *definition.Definition, failed int) error {
+func (e *Explainer) explainLast(ctx context.Context, w *api.ScheduleWhy, k *store.Schedule, d *definition.Definition, failed int) error {
 	if most := d.Schedule.PauseAfter; most > 0 {
 		w.Facts = append(w.Facts, fmt.Sprintf("%d of its last executions failed in a row; it pauses itself after %d", failed, most))
 	}

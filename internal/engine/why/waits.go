@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // asking says whose answer an execution waits for.
-func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *answer) error {
 	i, err := e.Store.InquiryOf(ctx, x.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		w.Summary = "waiting for an answer: the question has gone on to another execution meanwhile"
@@ -25,7 +26,7 @@ func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) er
 	if len(i.Assignees) > 0 {
 		whom = strings.Join(i.Assignees, ", ")
 	}
-	w.Until, w.Inquiry = i.Due, i.ID
+	w.Until, w.Inquiry = i.Due, id
 	w.Summary = fmt.Sprintf("%s is unanswered, for %s", id, whom)
 	if !i.Due.IsZero() {
 		w.Summary += ", due " + Clock(i.Due)
@@ -41,12 +42,12 @@ func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *Answer) er
 	default:
 		w.Facts = append(w.Facts, "it times out at "+Clock(i.Due))
 	}
-	w.Unblock = append(w.Unblock, Advice{Text: "it is answered", Do: "answer", Kind: "question", Name: id, Command: "pawl answer " + id + " -i"})
+	w.Unblock = append(w.Unblock, api.Advice{Text: "it is answered", Do: "answer", Kind: "question", Name: id, Command: "pawl answer " + id + " -i"})
 	return nil
 }
 
 // awaiting says which signal an execution waits for, and how near the last one was.
-func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) error {
+func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *answer) error {
 	w.Until = x.WakeAt
 	k, err := e.Store.Wait(ctx, x.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -94,7 +95,7 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *Answer) 
 	if k.Subject == k.Workflow.String() {
 		emit = fmt.Sprintf("pawl emit %s --to %s", k.Trigger, k.Subject)
 	}
-	w.Unblock = append(w.Unblock, Advice{Text: "the signal is emitted", Command: emit})
+	w.Unblock = append(w.Unblock, api.Advice{Text: "the signal is emitted", Command: emit})
 	if !x.WakeAt.IsZero() && k.Null {
 		w.Facts = append(w.Facts, fmt.Sprintf("at %s it completes with null", Clock(x.WakeAt)))
 	}

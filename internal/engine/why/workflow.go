@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -25,7 +26,7 @@ type descent struct{ left int }
 // openTask is a task that a workflow waits for, and what that one waits for.
 type openTask struct {
 	name string // "fit", "each[3]"
-	why  Answer
+	why  answer
 }
 
 // survey is what an answer needs to know of a workflow's tasks.
@@ -38,7 +39,7 @@ type survey struct {
 
 // workflow says which tasks a workflow waits for, and follows the one that is least likely to end by itself down to
 // its root cause.
-func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *Answer, d *descent) error {
+func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *answer, d *descent) error {
 	def, _, err := e.Catalog.Get(ctx, x.Action, x.Version)
 	if err != nil && fault.Passing(err) {
 		return fmt.Errorf("definition of %s: %w", x.Action, err)
@@ -59,7 +60,13 @@ func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *Answer, 
 	if err != nil {
 		return err
 	}
-	w.Summary, w.Open = s.summary(), s.open
+	w.Summary = s.summary()
+	if len(s.open) > 0 {
+		w.Open = map[api.Status]int{}
+		for stage, n := range s.open {
+			w.Open[api.Status(stage.String())] = n
+		}
+	}
 	if len(tasks) > 0 {
 		w.follow(tasks)
 	}
@@ -174,7 +181,7 @@ func (e *Explainer) lookInto(ctx context.Context, plan *definition.Workflow, chi
 }
 
 // patience orders waits by how likely they are to end without help: 0 is the least likely.
-func (w *Answer) patience() int {
+func (w *answer) patience() int {
 	if w.root != nil {
 		w = w.root
 	}
@@ -204,16 +211,16 @@ func (w *Answer) patience() int {
 }
 
 // follow makes the wait of the first task, down to its root cause, the workflow's, and tells about some more.
-func (w *Answer) follow(tasks []openTask) {
+func (w *answer) follow(tasks []openTask) {
 	first := tasks[0]
 	root, path := &first.why, first.name
 	if first.why.root != nil {
 		root, path = first.why.root, path+" → "+first.why.path
 	}
-	w.root, w.path, w.Root, w.Unblock = root, path, root.Execution, slices.Clone(root.Unblock)
+	w.root, w.path, w.Root, w.Unblock = root, path, root.ID, slices.Clone(root.Unblock)
 	w.Summary += fmt.Sprintf("; task %s: %s", path, root.Summary)
 	for _, t := range tasks[:min(len(tasks), shownTasks)] {
-		w.Facts = append(w.Facts, fmt.Sprintf("task %s (%s): %s", t.name, t.why.Execution, t.why.Summary))
+		w.Facts = append(w.Facts, fmt.Sprintf("task %s (%s): %s", t.name, t.why.ID, t.why.Summary))
 	}
 	for _, fact := range root.Facts[:min(len(root.Facts), shownTasks)] {
 		w.Facts = append(w.Facts, fmt.Sprintf("task %s: %s", path, fact))
@@ -221,7 +228,7 @@ func (w *Answer) follow(tasks []openTask) {
 }
 
 // failing says that a workflow is failing while it still waits for what runs.
-func (e *Explainer) failing(ctx context.Context, x *flow.Execution, w *Answer, failed *store.Child, marks []store.Mark) error {
+func (e *Explainer) failing(ctx context.Context, x *flow.Execution, w *answer, failed *store.Child, marks []store.Mark) error {
 	since := ""
 	if failed != nil {
 		child, err := e.Store.Get(ctx, failed.Execution)

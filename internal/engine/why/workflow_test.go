@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/engine/enginetest"
-	"github.com/pawl-run/pawl/internal/engine/why"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // explained asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
-func explained(r *enginetest.Rig, id flow.ID, wants ...string) why.Answer {
+func explained(r *enginetest.Rig, id flow.ID, wants ...string) api.Why {
 	r.Helper()
 	w, err := r.Engine.Why(r.Ctx, id)
 	if err != nil {
@@ -67,7 +67,7 @@ tasks:
 		for _, task := range []string{"t5", "t4", "t3", "t2", "fit"} {
 			leaf = child(r, leaf, task, 0)
 		}
-		if w.Waiting != "children" || w.Root != leaf {
+		if w.Waiting != "children" || w.Root != leaf.String() {
 			r.Errorf("root %s, want %s: %+v", w.Root, leaf, w)
 		}
 	})
