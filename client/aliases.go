@@ -28,9 +28,5 @@ func (c *Client) Aliases(ctx context.Context, name string) ([]api.Alias, error) 
 
 // AliasMoves walks through the moves of an alias, the last one first. An error ends the walk.
 func (c *Client) AliasMoves(ctx context.Context, name, alias string) iter.Seq2[api.Alias, error] {
-	return walk("", func(cursor string) ([]api.Alias, string, error) {
-		var p api.AliasPage
-		err := c.call(ctx, page(aliasPath(name, alias), cursor), &p)
-		return p.Aliases, p.NextCursor, err
-	})
+	return entries(ctx, c, aliasPath(name, alias), nil, func(p *api.AliasPage) ([]api.Alias, string) { return p.Aliases, p.NextCursor })
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -50,13 +51,6 @@ func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query, repeatable: true}
 }
 
-// page asks for a page of a list; cursor is empty for the first.
-func page(path, cursor string) request {
-	q := url.Values{}
-	set(q, "cursor", cursor)
-	return get(path, q)
-}
-
 // post sends something that may be sent again.
 func post(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body, repeatable: true}
@@ -69,6 +63,20 @@ func fetch[T any](ctx context.Context, c *Client, r request) (*T, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// entries walks through the items of a list from the cursor in query on. of takes them, and the cursor of the next page, from a page.
+func entries[P, T any](ctx context.Context, c *Client, path string, query url.Values, of func(*P) ([]T, string)) iter.Seq2[T, error] {
+	return walk(query.Get("cursor"), func(cursor string) ([]T, string, error) {
+		q := url.Values{}
+		maps.Copy(q, query)
+		q.Del("cursor")
+		set(q, "cursor", cursor)
+		var p P
+		err := c.call(ctx, get(path, q), &p)
+		all, next := of(&p)
+		return all, next, err
+	})
 }
 
 // walk yields the items of page after page. list is asked with the cursor of each, and returns that of the next; "" at the last. An error

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,11 +13,7 @@ import (
 
 // Queues lists the queues that have executions waiting or workers serving.
 func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
-	return paged(func(cursor string) ([]api.Queue, string, error) {
-		var q api.Queues
-		err := c.call(ctx, page("/queues", cursor), &q)
-		return q.Queues, q.NextCursor, err
-	})
+	return collect(entries(ctx, c, "/queues", nil, func(q *api.Queues) ([]api.Queue, string) { return q.Queues, q.NextCursor }))
 }
 
 // Keys lists the concurrency keys in use, the fullest first.
@@ -28,23 +25,16 @@ func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 
 // Workers lists the live worker sessions.
 func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
-	return paged(func(cursor string) ([]api.Worker, string, error) {
-		var w api.Workers
-		err := c.call(ctx, page("/workers", cursor), &w)
-		return w.Workers, w.NextCursor, err
-	})
+	return collect(entries(ctx, c, "/workers", nil, func(w *api.Workers) ([]api.Worker, string) { return w.Workers, w.NextCursor }))
 }
 
 // BusyWorkers lists the live worker sessions with what each holds, and the sessions that the server has lost lately.
 func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []api.LostWorker, err error) {
-	workers, err = paged(func(cursor string) ([]api.Worker, string, error) {
-		q := url.Values{"executions": {"true"}, "lost": {"true"}}
-		set(q, "cursor", cursor)
-		var w api.Workers
-		err := c.call(ctx, get("/workers", q), &w)
+	q := url.Values{"executions": {"true"}, "lost": {"true"}}
+	workers, err = collect(entries(ctx, c, "/workers", q, func(w *api.Workers) ([]api.Worker, string) {
 		lost = append(lost, w.Lost...)
-		return w.Workers, w.NextCursor, err
-	})
+		return w.Workers, w.NextCursor
+	}))
 	return workers, lost, err
 }
 
@@ -107,9 +97,9 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// paged gathers the pages of a list.
-func paged[T any](list func(cursor string) (items []T, next string, err error)) (all []T, err error) {
-	for x, err := range walk("", list) {
+// collect gathers the items of a list.
+func collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
+	for x, err := range list {
 		if err != nil {
 			return nil, err
 		}

@@ -72,9 +72,5 @@ func (c *Client) DefinitionVersions(ctx context.Context, name string) iter.Seq2[
 }
 
 func (c *Client) definitions(ctx context.Context, path string) iter.Seq2[api.Definition, error] {
-	return walk("", func(cursor string) ([]api.Definition, string, error) {
-		var p api.DefinitionPage
-		err := c.call(ctx, page(path, cursor), &p)
-		return p.Definitions, p.NextCursor, err
-	})
+	return entries(ctx, c, path, nil, func(p *api.DefinitionPage) ([]api.Definition, string) { return p.Definitions, p.NextCursor })
 }

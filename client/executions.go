@@ -139,12 +139,7 @@ func (c *Client) All(ctx context.Context, f Filter) iter.Seq2[api.Execution, err
 }
 
 func (c *Client) walk(ctx context.Context, path string, f Filter) iter.Seq2[api.Execution, error] {
-	return walk(f.Cursor, func(cursor string) ([]api.Execution, string, error) {
-		f.Cursor = cursor
-		var p api.ExecutionPage
-		err := c.call(ctx, get(path, f.query()), &p)
-		return p.Executions, p.NextCursor, err
-	})
+	return entries(ctx, c, path, f.query(), func(p *api.ExecutionPage) ([]api.Execution, string) { return p.Executions, p.NextCursor })
 }
 
 // Cancel ends an execution: at once when no worker holds it yet, else by an order to its worker, which the answer then shows

@@ -38,12 +38,7 @@ func (c *Client) Inquiries(ctx context.Context, f InquiryFilter) (*api.InquiryPa
 
 // AllInquiries walks through everything that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) AllInquiries(ctx context.Context, f InquiryFilter) iter.Seq2[api.Inquiry, error] {
-	return walk(f.Cursor, func(cursor string) ([]api.Inquiry, string, error) {
-		f.Cursor = cursor
-		var p api.InquiryPage
-		err := c.call(ctx, get("/inquiries", f.query()), &p)
-		return p.Inquiries, p.NextCursor, err
-	})
+	return entries(ctx, c, "/inquiries", f.query(), func(p *api.InquiryPage) ([]api.Inquiry, string) { return p.Inquiries, p.NextCursor })
 }
 
 // Inquiry loads one question.

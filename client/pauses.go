@@ -64,11 +64,5 @@ func (c *Client) Pauses(ctx context.Context) ([]api.Pause, error) {
 
 // PauseHistory walks through what was paused and resumed, the latest first.
 func (c *Client) PauseHistory(ctx context.Context) iter.Seq2[api.Pause, error] {
-	return walk("", func(cursor string) ([]api.Pause, string, error) {
-		r := page("/pauses", cursor)
-		r.query.Set("history", "true")
-		var l api.PauseList
-		err := c.call(ctx, r, &l)
-		return l.Pauses, l.NextCursor, err
-	})
+	return entries(ctx, c, "/pauses", url.Values{"history": {"true"}}, func(l *api.PauseList) ([]api.Pause, string) { return l.Pauses, l.NextCursor })
 }

@@ -66,12 +66,7 @@ func (c *Client) Enforcements(ctx context.Context, f EnforcementFilter) (*api.En
 
 // AllEnforcements walks through everything that f selects, page by page. An error ends the walk.
 func (c *Client) AllEnforcements(ctx context.Context, f EnforcementFilter) iter.Seq2[api.Enforcement, error] {
-	return walk(f.Cursor, func(cursor string) ([]api.Enforcement, string, error) {
-		f.Cursor = cursor
-		var p api.EnforcementPage
-		err := c.call(ctx, get("/enforcements", f.query()), &p)
-		return p.Enforcements, p.NextCursor, err
-	})
+	return entries(ctx, c, "/enforcements", f.query(), func(p *api.EnforcementPage) ([]api.Enforcement, string) { return p.Enforcements, p.NextCursor })
 }
 
 // WhySignal says of the rules that listen to a signal's trigger, or of the one named, why they have started something for it or not.

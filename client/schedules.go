@@ -10,11 +10,7 @@ import (
 
 // Schedules lists the schedules, by name.
 func (c *Client) Schedules(ctx context.Context) ([]api.Schedule, error) {
-	return paged(func(cursor string) ([]api.Schedule, string, error) {
-		var p api.SchedulePage
-		err := c.call(ctx, page("/schedules", cursor), &p)
-		return p.Schedules, p.NextCursor, err
-	})
+	return collect(entries(ctx, c, "/schedules", nil, func(p *api.SchedulePage) ([]api.Schedule, string) { return p.Schedules, p.NextCursor }))
 }
 
 // Schedule loads one schedule, with its document.

@@ -72,10 +72,5 @@ func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, 
 
 // AllSignals walks through everything that f selects, the latest first, page by page. An error ends the walk.
 func (c *Client) AllSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
-	return walk(f.Cursor, func(cursor string) ([]api.Signal, string, error) {
-		f.Cursor = cursor
-		var p api.SignalPage
-		err := c.call(ctx, get("/signals", f.query()), &p)
-		return p.Signals, p.NextCursor, err
-	})
+	return entries(ctx, c, "/signals", f.query(), func(p *api.SignalPage) ([]api.Signal, string) { return p.Signals, p.NextCursor })
 }

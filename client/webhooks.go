@@ -9,11 +9,7 @@ import (
 
 // Webhooks lists the webhooks, by name.
 func (c *Client) Webhooks(ctx context.Context) ([]api.Webhook, error) {
-	return paged(func(cursor string) ([]api.Webhook, string, error) {
-		var p api.WebhookPage
-		err := c.call(ctx, page("/webhooks", cursor), &p)
-		return p.Webhooks, p.NextCursor, err
-	})
+	return collect(entries(ctx, c, "/webhooks", nil, func(p *api.WebhookPage) ([]api.Webhook, string) { return p.Webhooks, p.NextCursor }))
 }
 
 // Webhook loads one webhook, with its document and what the server has refused lately.

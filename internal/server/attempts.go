@@ -43,9 +43,6 @@ func (c *call) attempt() error {
 // givenBlob answers with the bytes of a blob that an execution's input names.
 func (c *call) givenBlob() error {
 	from := c.number("offset", 0, 0, math.MaxInt64)
-	if err := c.checked(); err != nil {
-		return err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return err

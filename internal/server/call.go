@@ -161,8 +161,13 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // an error means that the client has gone
 }
 
-// execution reads the id in the path.
-func (c *call) execution() (flow.ID, error) { return executionNamed(c.r.PathValue("id")) }
+// execution reads the id in the path, unless the query has faults.
+func (c *call) execution() (flow.ID, error) {
+	if err := c.checked(); err != nil {
+		return flow.ID{}, err
+	}
+	return executionNamed(c.r.PathValue("id"))
+}
 
 // executionNamed reads an execution's id.
 func executionNamed(text string) (flow.ID, error) {

@@ -16,9 +16,6 @@ const eventsAtOnce = 500
 func (c *call) events() error {
 	after := c.afterSeq()
 	limit := int(c.number("limit", 1000, 1, 5000))
-	if err := c.checked(); err != nil {
-		return err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return err

@@ -18,9 +18,6 @@ import (
 
 // awaited is the execution that the request names, once it has ended or the wait is over.
 func (c *call) awaited(wait time.Duration) (*flow.Execution, error) {
-	if err := c.checked(); err != nil {
-		return nil, err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return nil, err
@@ -216,9 +213,6 @@ func (c *call) kill() error { return c.end("kill", c.Engine.Kill) }
 
 func (c *call) end(verb string, end func(context.Context, flow.ID, string) (*flow.Execution, error)) error {
 	wait := c.wait()
-	if err := c.checked(); err != nil {
-		return err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return err

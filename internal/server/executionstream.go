@@ -21,9 +21,6 @@ func (c *call) stream() error {
 	tasks := taskStream{items: int(c.number("items", 100, 0, 1000)), changes: true}
 	var after int64
 	after, q.AfterAttempt, q.AfterSeq = c.afterAll()
-	if err := c.checked(); err != nil {
-		return err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return err

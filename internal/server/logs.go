@@ -39,9 +39,6 @@ func (c *call) logs() error {
 	}
 	skip := c.skip()
 	q.AfterAttempt, q.AfterSeq = c.afterChunk()
-	if err := c.checked(); err != nil {
-		return err
-	}
 	id, err := c.execution()
 	if err != nil {
 		return err

@@ -16,9 +16,6 @@ const summedAttempts = 50
 // stream.
 func (c *call) logSummary() error {
 	only := int(c.number("attempt", 0, 1, 1<<31-1))
-	if err := c.checked(); err != nil {
-		return err
-	}
 	x, err := c.get()
 	if err != nil {
 		return err

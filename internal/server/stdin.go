@@ -56,9 +56,6 @@ func (c *call) reads() (*flow.Execution, error) {
 // the connection breaks later.
 func (c *call) feed() error {
 	at, last := c.number("offset", engine.AtEnd, 0, flow.InputLimit), c.flag("eof")
-	if err := c.checked(); err != nil {
-		return err
-	}
 	x, err := c.reads()
 	if err != nil {
 		return err

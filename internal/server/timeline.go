@@ -21,9 +21,6 @@ const timelineFor = 500 * time.Millisecond
 func (c *call) timeline() error {
 	limit := int(c.number("limit", 200, 1, 1000))
 	task, index := c.afterItem()
-	if err := c.checked(); err != nil {
-		return err
-	}
 	x, err := c.get()
 	if err != nil {
 		return err

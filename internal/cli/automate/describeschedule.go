@@ -75,12 +75,5 @@ func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name stri
 // WhySchedule says how a schedule stands.
 func WhySchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhySchedule(ctx, name)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, w)
-	}
-	output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
-	return nil
+	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })
 }

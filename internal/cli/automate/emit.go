@@ -47,20 +47,15 @@ first one; other content with the same key is refused.`,
 					emit = func(ctx context.Context, m api.Emission) (*api.Emitted, error) { return s.EmitTo(ctx, to, m) }
 				}
 				out, err := emit(ctx, m)
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, out)
-				}
-				fmt.Fprintln(a.Out, out.Signal)
-				for _, e := range out.Enforcements {
-					a.Say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, output.Reason(e.Reason)}, " ")), " "))
-				}
-				if out.Existing {
-					a.Say("pawl: it was emitted before under this key")
-				}
-				return nil
+				return output.Show(a.Out, f, out, err, func() {
+					fmt.Fprintln(a.Out, out.Signal)
+					for _, e := range out.Enforcements {
+						a.Say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, output.Reason(e.Reason)}, " ")), " "))
+					}
+					if out.Existing {
+						a.Say("pawl: it was emitted before under this key")
+					}
+				})
 			})
 		},
 	}
@@ -92,19 +87,14 @@ func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 // DescribeSignal shows everything about a signal.
 func DescribeSignal(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	k, err := s.Signal(ctx, id)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, k)
-	}
-	t := &output.Table{}
-	t.Fields(
-		"ID", k.ID, "Trigger", k.Trigger, "Key", k.Key, "Subject", k.Subject, "Source", k.Source, "At", k.At.UTC().Format(time.RFC3339), "State", stateOf(k),
-		"Headers", flow.LabelText(k.Headers), "Cause", k.Cause, "Rules", strings.Join(k.Rules, " → "), "Data", string(k.Data),
-	)
-	t.Write(a.Out)
-	return nil
+	return output.Show(a.Out, f, k, err, func() {
+		t := &output.Table{}
+		t.Fields(
+			"ID", k.ID, "Trigger", k.Trigger, "Key", k.Key, "Subject", k.Subject, "Source", k.Source, "At", k.At.UTC().Format(time.RFC3339), "State", stateOf(k),
+			"Headers", flow.LabelText(k.Headers), "Cause", k.Cause, "Rules", strings.Join(k.Rules, " → "), "Data", string(k.Data),
+		)
+		t.Write(a.Out)
+	})
 }
 
 // stateOf is the state of a signal; of a replay it says that no rule was asked.

@@ -87,18 +87,13 @@ func groupNames(names []string) (all []string) {
 
 func linkTo(ctx context.Context, a *app.App, s *app.Session, id string, o *answering) error {
 	l, err := s.LinkInquiry(ctx, id, api.Invitation{For: o.link, Groups: groupNames(o.groups)})
-	if err != nil {
-		return err
-	}
-	if o.format != output.AsTable {
-		return output.WriteData(a.Out, o.format, l)
-	}
-	server := a.Config.Text("server")
-	if server == "" {
-		a.Say("pawl: the link leads to a server on this state directory: put its address before the path")
-	}
-	fmt.Fprintln(a.Out, strings.TrimSuffix(server, "/")+l.Path)
-	return nil
+	return output.Show(a.Out, o.format, l, err, func() {
+		server := a.Config.Text("server")
+		if server == "" {
+			a.Say("pawl: the link leads to a server on this state directory: put its address before the path")
+		}
+		fmt.Fprintln(a.Out, strings.TrimSuffix(server, "/")+l.Path)
+	})
 }
 
 func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []string, o *answering) error {

@@ -17,51 +17,39 @@ import (
 // WhySignal says why rules have started something for a signal or not.
 func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string, f output.Format) error {
 	w, err := s.WhySignal(ctx, id, rule)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, w)
-	}
-	output.Printf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
-	for _, r := range w.Rules {
-		mark := "-"
-		if r.Fired {
-			mark = "+"
+	return output.Show(a.Out, f, w, err, func() {
+		output.Printf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
+		for _, r := range w.Rules {
+			mark := "-"
+			if r.Fired {
+				mark = "+"
+			}
+			output.Printf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
+			for _, k := range r.Clauses {
+				said := "does not hold"
+				switch {
+				case k.Error != "":
+					said = k.Error
+				case k.Holds:
+					said = "holds"
+				}
+				var values []string
+				for _, v := range k.Values {
+					values = append(values, fmt.Sprintf("%s is %s", v.Text, v.Value))
+				}
+				if len(values) > 0 && k.Error == "" {
+					said += " (" + strings.Join(values, ", ") + ")"
+				}
+				output.Printf(a.Out, "      %s: %s\n", k.Text, said)
+			}
 		}
-		output.Printf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
-		for _, k := range r.Clauses {
-			said := "does not hold"
-			switch {
-			case k.Error != "":
-				said = k.Error
-			case k.Holds:
-				said = "holds"
-			}
-			var values []string
-			for _, v := range k.Values {
-				values = append(values, fmt.Sprintf("%s is %s", v.Text, v.Value))
-			}
-			if len(values) > 0 && k.Error == "" {
-				said += " (" + strings.Join(values, ", ") + ")"
-			}
-			output.Printf(a.Out, "      %s: %s\n", k.Text, said)
-		}
-	}
-	return nil
+	})
 }
 
 // WhyRule says how a rule stands.
 func WhyRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhyRule(ctx, name)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, w)
-	}
-	output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
-	return nil
+	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })
 }
 
 func rulesTest(a *app.App) *cobra.Command {
@@ -85,23 +73,18 @@ differs from the versions in force. Nothing is started or stored.`,
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				all, err := s.TestRules(ctx, api.RulesTest{Document: string(files[0].Content), Since: at})
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, all)
-				}
-				for i := range all {
-					p := &all[i]
-					held := ""
-					if p.Held > 0 {
-						held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
+				return output.Show(a.Out, f, all, err, func() {
+					for i := range all {
+						p := &all[i]
+						held := ""
+						if p.Held > 0 {
+							held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
+						}
+						output.Printf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+							p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
+						writeSamples(a, p)
 					}
-					output.Printf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
-						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
-					writeSamples(a, p)
-				}
-				return nil
+				})
 			})
 		},
 	}
@@ -129,24 +112,19 @@ was paused or repaired. A rule processes a signal only once, so this command may
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				p, err := s.ReplayRule(ctx, args[0], api.RuleReplay{Since: at, DryRun: dry})
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, p)
-				}
-				did, holds, failed, refused := "has run for", "holds", "failed for", "was refused for"
-				if dry {
-					did, holds, failed, refused = "would run for", "hold", "fail for", "be refused for"
-				}
-				held := ""
-				if p.Held > 0 {
-					held = fmt.Sprintf(" %s %d,", holds, p.Held)
-				}
-				output.Printf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
-					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
-				writeSamples(a, p)
-				return nil
+				return output.Show(a.Out, f, p, err, func() {
+					did, holds, failed, refused := "has run for", "holds", "failed for", "was refused for"
+					if dry {
+						did, holds, failed, refused = "would run for", "hold", "fail for", "be refused for"
+					}
+					held := ""
+					if p.Held > 0 {
+						held = fmt.Sprintf(" %s %d,", holds, p.Held)
+					}
+					output.Printf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
+						p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
+					writeSamples(a, p)
+				})
 			})
 		},
 	}

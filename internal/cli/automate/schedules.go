@@ -124,14 +124,7 @@ func schedulesTicks(a *app.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				all, err := s.Ticks(ctx, args[0], limit)
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, all)
-				}
-				writeTicks(a.Out, "", all)
-				return nil
+				return output.Show(a.Out, f, all, err, func() { writeTicks(a.Out, "", all) })
 			})
 		},
 	}

@@ -69,21 +69,16 @@ registered for an alias (pawl apply --alias).`,
 					return err
 				}
 				moved, err := s.MoveAlias(ctx, name, alias, o)
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, moved)
-				}
-				stands := "stands for " + targetsText(moved.To)
-				if len(moved.To) == 0 {
-					stands = "is removed"
-				}
-				if !moved.Moved {
-					stands += " already"
-				}
-				output.Printf(a.Out, "%s@%s %s\n", name, alias, stands)
-				return nil
+				return output.Show(a.Out, f, moved, err, func() {
+					stands := "stands for " + targetsText(moved.To)
+					if len(moved.To) == 0 {
+						stands = "is removed"
+					}
+					if !moved.Moved {
+						stands += " already"
+					}
+					output.Printf(a.Out, "%s@%s %s\n", name, alias, stands)
+				})
 			})
 		},
 	}

@@ -71,14 +71,7 @@ completed executions.`,
 			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				c, err := compared(ctx, s, args, filter, limit)
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, c)
-				}
-				c.write(a)
-				return nil
+				return output.Show(a.Out, f, c, err, func() { c.write(a) })
 			})
 		},
 	}

@@ -48,17 +48,12 @@ rule (rule:NAME): its state and its decisions on the latest signals.`,
 					return automate.WhyRule(ctx, a, s, name, f)
 				}
 				w, err := s.Why(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if f != output.AsTable {
-					return output.WriteData(a.Out, f, w)
-				}
-				output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
-				if s.Embedded && !w.Status.Terminal() {
-					fmt.Fprintf(a.Out, "  - no pawl run or pawl server is working on %s now: start one\n", a.Config.Text("state_dir"))
-				}
-				return nil
+				return output.Show(a.Out, f, w, err, func() {
+					output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
+					if s.Embedded && !w.Status.Terminal() {
+						fmt.Fprintf(a.Out, "  - no pawl run or pawl server is working on %s now: start one\n", a.Config.Text("state_dir"))
+					}
+				})
 			})
 		},
 	}

@@ -21,20 +21,15 @@ func whyMany(ctx context.Context, a *app.App, s *app.Session, ids []string, f ou
 		}
 	}
 	all, err := s.WhyMany(ctx, ids)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, all)
-	}
-	t := output.Titled("ID", "STATUS", "WAITS FOR", "SUMMARY")
-	for i, e := range all {
-		if e.Problem != nil {
-			t.Row(ids[i], "-", "-", e.Problem.Detail)
-			continue
+	return output.Show(a.Out, f, all, err, func() {
+		t := output.Titled("ID", "STATUS", "WAITS FOR", "SUMMARY")
+		for i, e := range all {
+			if e.Problem != nil {
+				t.Row(ids[i], "-", "-", e.Problem.Detail)
+				continue
+			}
+			t.Row(e.Why.ID, string(e.Why.Status), e.Why.Waiting, e.Why.Summary)
 		}
-		t.Row(e.Why.ID, string(e.Why.Status), e.Why.Waiting, e.Why.Summary)
-	}
-	t.Write(a.Out)
-	return nil
+		t.Write(a.Out)
+	})
 }

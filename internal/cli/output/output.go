@@ -72,6 +72,18 @@ func WriteData(w io.Writer, f Format, v any) error {
 	return err
 }
 
+// Show writes what was asked for: as v in a format for programs, or as table writes it for people. An error of the request is returned.
+func Show(w io.Writer, f Format, v any, err error, table func()) error {
+	if err != nil {
+		return err
+	}
+	if f != AsTable {
+		return WriteData(w, f, v)
+	}
+	table()
+	return nil
+}
+
 // Table writes columns of text for people. What programs wrote is made harmless first.
 type Table struct {
 	Rows    [][]string

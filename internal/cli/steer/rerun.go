@@ -132,14 +132,7 @@ func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunO
 	}
 	if o.plan {
 		p, err := s.PlanRerun(ctx, id, in)
-		if err != nil {
-			return err
-		}
-		if o.format != output.AsTable {
-			return output.WriteData(a.Out, o.format, p)
-		}
-		showPlan(a, p)
-		return nil
+		return output.Show(a.Out, o.format, p, err, func() { showPlan(a, p) })
 	}
 	x, err := s.Rerun(ctx, id, in)
 	if err != nil {
