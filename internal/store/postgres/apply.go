@@ -164,55 +164,15 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if err := t.applySignals(ctx, &d); err != nil {
 		return err
 	}
-	if err := t.applyRest(ctx, &d); err != nil {
-		return err
-	}
-	if len(t.a.b) > sendBeyond {
-		return t.flush(ctx)
-	}
-	return nil
-}
-
-// applyRest writes what a decision changes beside executions and signals. Rows that the lock of a concurrency key protects are
-// written at once, the others with the commit. All transactions write in the same order.
-func (t *tx) applyRest(ctx context.Context, d *store.Delta) error {
-	if err := t.DropShares(ctx, d.DroppedShares); err != nil {
-		return err
-	}
-	if err := t.DropWindows(ctx, d.DroppedWindows); err != nil {
-		return err
-	}
-	err := t.PutShares(ctx, d.Shares)
-	if err == nil {
-		err = t.PutMeters(ctx, d.Meters)
-	}
-	if err == nil {
-		err = t.PutWindows(ctx, d.Windows)
-	}
-	if err == nil {
-		err = t.PutSchedules(ctx, d.Schedules)
-	}
-	if err == nil {
-		err = t.AddTicks(ctx, d.Ticks)
-	}
-	if err == nil {
-		err = t.PutWaits(ctx, d.Waits, d.DroppedWaits)
-	}
-	if err == nil {
-		err = t.PutInquiries(ctx, d.Inquiries)
-	}
-	if err == nil {
-		err = t.PutUnmet(ctx, d.Unmet, d.Met)
-	}
-	if err == nil {
-		err = t.PutAsides(ctx, d.Asides)
-	}
-	if err != nil {
+	if err := t.PutRest(ctx, &d); err != nil {
 		return err
 	}
 	t.switched = append(t.switched, d.Switches...)
 	t.outcomes = append(t.outcomes, d.Kept...)
-	return t.failed
+	if len(t.a.b) > sendBeyond {
+		return t.flush(ctx)
+	}
+	return nil
 }
 
 func (t *tx) putChanges(all []store.WorkflowChange) {

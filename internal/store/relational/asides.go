@@ -24,15 +24,15 @@ var (
 	qAside     = same(`SELECT ` + asides.names("") + ` FROM {s}.asides WHERE kind = $1::bigint AND id = $2`)
 )
 
-// PutAsides writes which signals and waits are put aside.
-func (t Tx) PutAsides(ctx context.Context, all []store.Aside) error {
+// putAsides writes which signals and waits are put aside.
+func (t Tx) putAsides(ctx context.Context, all []store.Aside) error {
 	if len(all) == 0 {
 		return nil
 	}
 	all = slices.SortedFunc(slices.Values(all), func(a, b store.Aside) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	return store.Failed(t.Queue(ctx, Call{Statement: qPutAsides, Rows: asides.input(all)}), "put %d signals and waits aside", len(all))
+	return queue(ctx, t, qPutAsides, asides, all, "put %d signals and waits aside")
 }
 
 // Aside implements store.AsideReader.

@@ -113,17 +113,12 @@ func (t Tx) PutEnforcements(ctx context.Context, all []flow.Enforcement) error {
 	all = slices.SortedFunc(slices.Values(all), func(a, b flow.Enforcement) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Rule, b.Rule))
 	})
-	err := t.Queue(ctx, Call{Statement: qInsertEnforcements, Rows: enforcements.input(all)})
-	return store.Failed(err, "write %d enforcements", len(all))
+	return queue(ctx, t, qInsertEnforcements, enforcements, all, "write %d enforcements")
 }
 
 // RetryEnforcements overwrites enforcements which have started nothing.
 func (t Tx) RetryEnforcements(ctx context.Context, all []flow.Enforcement) error {
-	if len(all) == 0 { // as in nearly every transaction, which allocates nothing for it
-		return nil
-	}
-	err := t.Queue(ctx, Call{Statement: qRetryEnforcements, Rows: enforcements.input(all)})
-	return store.Failed(err, "write %d enforcements again", len(all))
+	return queue(ctx, t, qRetryEnforcements, enforcements, all, "write %d enforcements again")
 }
 
 // LockEnforcement implements store.Enforcements.
@@ -133,10 +128,7 @@ func (t Tx) LockEnforcement(ctx context.Context, signal int64, rule string) (flo
 
 // Match makes new signals matched ones.
 func (t Tx) Match(ctx context.Context, signals []int64) error {
-	if len(signals) == 0 {
-		return nil
-	}
-	return store.Failed(t.Queue(ctx, Call{Statement: qMatch, Rows: numbered.input(signals)}), "match %d signals", len(signals))
+	return queue(ctx, t, qMatch, numbered, signals, "match %d signals")
 }
 
 // Enforced implements store.Enforcements.
@@ -232,7 +224,7 @@ func (t Tx) AddSwitches(ctx context.Context, all []store.Switch) error {
 		return nil
 	}
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Switch) int { return cmp.Compare(a.Generation, b.Generation) })
-	return store.Failed(t.Queue(ctx, Call{Statement: qAddSwitches, Rows: switches.input(all)}), "write %d switches", len(all))
+	return queue(ctx, t, qAddSwitches, switches, all, "write %d switches")
 }
 
 // Generation implements store.SwitchReader.

@@ -190,8 +190,8 @@ func allInquiries(ctx context.Context, q Querier, c Call) (all []*flow.Inquiry, 
 	return all, err
 }
 
-// PutInquiries writes inquiries, sorted as transactions wait for them.
-func (t Tx) PutInquiries(ctx context.Context, all []*flow.Inquiry) error {
+// putInquiries writes inquiries, sorted as transactions wait for them.
+func (t Tx) putInquiries(ctx context.Context, all []*flow.Inquiry) error {
 	if len(all) == 0 {
 		return nil
 	}

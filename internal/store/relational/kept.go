@@ -80,7 +80,7 @@ func (t Tx) PutKept(ctx context.Context, all []store.Kept) error {
 			last = append(last, all[i])
 		}
 	}
-	return store.Failed(t.Queue(ctx, Call{Statement: qPutKept, Rows: kept.input(last)}), "keep %d outcomes", len(last))
+	return queue(ctx, t, qPutKept, kept, last, "keep %d outcomes")
 }
 
 // DropKept implements store.Cleaning.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // meter is a row of meters.
@@ -43,15 +41,12 @@ func (t Tx) Meters(ctx context.Context, of []string) (map[string]time.Time, erro
 	return all, nil
 }
 
-// PutMeters writes meters.
-func (t Tx) PutMeters(ctx context.Context, of map[string]time.Time) error {
-	if len(of) == 0 {
-		return nil
-	}
+// putMeters writes meters.
+func (t Tx) putMeters(ctx context.Context, of map[string]time.Time) error {
 	all := make([]meter, 0, len(of))
 	for key, tat := range of {
 		all = append(all, meter{key, tat})
 	}
 	slices.SortFunc(all, func(a, b meter) int { return cmp.Compare(a.key, b.key) })
-	return store.Failed(t.Run(ctx, Call{Statement: qPutMeters, Rows: meters.input(all)}), "write %d meters", len(all))
+	return write(ctx, t, qPutMeters, meters, all, "write %d meters")
 }

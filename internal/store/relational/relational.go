@@ -142,6 +142,23 @@ func readInt(to *int64) func(Row) error {
 	}
 }
 
+// write runs a statement that takes rows, if there are any: nearly every transaction has none, and allocates nothing for them. The format
+// what names their number in an error.
+func write[T any](ctx context.Context, t Tx, s *Statement, of Relation[T], all []T, what string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return store.Failed(t.Run(ctx, Call{Statement: s, Rows: of.input(all)}), what, len(all))
+}
+
+// queue is write for a statement that the store may run later.
+func queue[T any](ctx context.Context, t Tx, s *Statement, of Relation[T], all []T, what string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return store.Failed(t.Queue(ctx, Call{Statement: s, Rows: of.input(all)}), what, len(all))
+}
+
 // due reads up to n rows that are due, and when the next of the others is.
 func due[T any](
 	ctx context.Context, q Querier, now, later *Statement, of Relation[T], at time.Time, n int, what string,

@@ -68,10 +68,7 @@ var (
 
 // Reuse writes which items reruns reuse, with copies of the outputs.
 func (t Tx) Reuse(ctx context.Context, all []store.Reuse) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Queue(ctx, Call{Statement: qReuse, Rows: reuses.input(all)}), "reuse %d outcomes", len(all))
+	return queue(ctx, t, qReuse, reuses, all, "reuse %d outcomes")
 }
 
 // Reusable implements store.Reruns.

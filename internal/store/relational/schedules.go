@@ -64,22 +64,6 @@ func (t Tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]sto
 	return list(ctx, t, Call{Statement: q, Rows: keys.input(names)}, schedules, "lock %d schedules", len(names))
 }
 
-// PutSchedules writes the states of schedules.
-func (t Tx) PutSchedules(ctx context.Context, all []store.Schedule) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qPutSchedules, Rows: schedules.input(all)}), "write %d schedules", len(all))
-}
-
-// AddTicks writes what became of nominal times.
-func (t Tx) AddTicks(ctx context.Context, all []store.Tick) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qAddTicks, Rows: ticks.input(all)}), "write %d ticks", len(all))
-}
-
 // TicksBetween implements store.Schedules.
 func (t Tx) TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
 	return list(ctx, t, Call{Statement: qTicksBetween, Args: []any{schedule, first, last}}, ticks, "read ticks of schedule %q", schedule)

@@ -43,19 +43,3 @@ func (t Tx) Shares(ctx context.Context, key string, priority int, by string) (cl
 	}})
 	return clock, last, store.Failed(err, "read the shares of key %q", key)
 }
-
-// DropShares deletes the shares of keys.
-func (t Tx) DropShares(ctx context.Context, of []string) error {
-	if len(of) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qDropShares, Rows: keys.input(of)}), "drop the shares of %d keys", len(of))
-}
-
-// PutShares writes shares.
-func (t Tx) PutShares(ctx context.Context, all []store.Share) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qPutShares, Rows: shares.input(all)}), "write %d shares", len(all))
-}

@@ -148,7 +148,7 @@ func (t Tx) PutSignals(ctx context.Context, all []flow.Signal) error {
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b flow.Signal) int {
 		return cmp.Or(strings.Compare(a.Trigger, b.Trigger), strings.Compare(a.Key, b.Key))
 	})
-	return store.Failed(t.Queue(ctx, Call{Statement: qInsertSignals, Rows: signals.input(all)}), "write %d signals", len(all))
+	return queue(ctx, t, qInsertSignals, signals, all, "write %d signals")
 }
 
 // Signalled implements store.Signals.

@@ -137,10 +137,7 @@ func (t Tx) ForgetUploads(ctx context.Context, all []flow.ID) error {
 
 // Hold keeps uploads for executions. The same upload may be named twice.
 func (t Tx) Hold(ctx context.Context, all []store.Hold) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Queue(ctx, Call{Statement: qHold, Rows: holds.input(all)}), "hold %d uploads", len(all))
+	return queue(ctx, t, qHold, holds, all, "hold %d uploads")
 }
 
 // Upload implements store.Reader.

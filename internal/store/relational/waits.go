@@ -100,9 +100,9 @@ func (t Tx) Taken(ctx context.Context, of store.WorkflowAttempt, numbers []int64
 	return store.Result(taken, err, "look who took %d signals", len(numbers))
 }
 
-// PutWaits writes waits, and deletes those of the executions in drop. Taking a signal waits for a transaction that is taking the same one,
+// putWaits writes waits, and deletes those of the executions in drop. Taking a signal waits for a transaction that is taking the same one,
 // so they are sorted.
-func (t Tx) PutWaits(ctx context.Context, all []flow.Wait, drop []flow.ID) error {
+func (t Tx) putWaits(ctx context.Context, all []flow.Wait, drop []flow.ID) error {
 	if len(all)+len(drop) == 0 {
 		return nil
 	}
@@ -130,8 +130,8 @@ func (t Tx) DropWaits(ctx context.Context, executions []flow.ID) error {
 	return t.Queue(ctx, Call{Statement: qDropWaits, Rows: ids.input(executions)})
 }
 
-// PutUnmet notes about which signals open waits must still be asked, and about which they have been.
-func (t Tx) PutUnmet(ctx context.Context, add, met []int64) error {
+// putUnmet notes about which signals open waits must still be asked, and about which they have been.
+func (t Tx) putUnmet(ctx context.Context, add, met []int64) error {
 	if len(add)+len(met) == 0 {
 		return nil
 	}

@@ -87,22 +87,6 @@ func (t Tx) Windows(ctx context.Context, of []store.WindowKey) (map[store.Window
 	return all, nil
 }
 
-// PutWindows writes windows.
-func (t Tx) PutWindows(ctx context.Context, all []store.Window) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qPutWindows, Rows: windows.input(all)}), "write %d windows", len(all))
-}
-
-// DropWindows deletes windows.
-func (t Tx) DropWindows(ctx context.Context, of []store.WindowKey) error {
-	if len(of) == 0 {
-		return nil
-	}
-	return store.Failed(t.Run(ctx, Call{Statement: qDropWindows, Rows: windowKeys.input(of)}), "drop %d windows", len(of))
-}
-
 // HeldIn implements store.Windows.
 func (t Tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
 	err = t.Run(ctx, Call{Statement: qHeldIn, Args: []any{key.Rule, key.Key, n}, Read: func(r Row) error {

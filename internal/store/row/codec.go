@@ -33,22 +33,13 @@ func FromMicros(v int64) time.Time {
 // writer appends to a buffer.
 type writer struct{ b []byte }
 
-func (w *writer) uint(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
-func (w *writer) int(v int64)   { w.b = binary.AppendVarint(w.b, v) }
-func (w *writer) text(s string) { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
-func (w *writer) texts(all []string) {
-	w.uint(uint64(len(all)))
-	for _, s := range all {
-		w.text(s)
-	}
-}
+func (w *writer) uint(v uint64)    { w.b = binary.AppendUvarint(w.b, v) }
+func (w *writer) int(v int64)      { w.b = binary.AppendVarint(w.b, v) }
+func (w *writer) text(s string)    { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
 func (w *writer) bytes(p []byte)   { w.uint(uint64(len(p))); w.b = append(w.b, p...) }
 func (w *writer) id(id flow.ID)    { w.b = append(w.b, id[:]...) }
 func (w *writer) since(t, c int64) { w.int(t - c) }
-func (w *writer) duration(d dur)   { w.int(int64(d)) }
 func (w *writer) float(v float64)  { w.b = binary.LittleEndian.AppendUint64(w.b, math.Float64bits(v)) }
-
-type dur = time.Duration
 
 // ErrDamaged means that a row's bytes cannot be decoded.
 var ErrDamaged = errors.New("stored row cannot be decoded")
@@ -108,7 +99,6 @@ func (r *reader) id() (id flow.ID) {
 }
 
 func (r *reader) since(c int64) time.Time { return time.UnixMicro(c + r.int()).UTC() }
-func (r *reader) duration() time.Duration { return time.Duration(r.int()) }
 
 func (r *reader) float() float64 {
 	p := r.take(8)
@@ -116,4 +106,125 @@ func (r *reader) float() float64 {
 		return 0
 	}
 	return math.Float64frombits(binary.LittleEndian.Uint64(p))
+}
+
+// codec writes the fields of a value whose bits are in has, or reads them: one list of fields serves both.
+type codec struct {
+	has     uint64
+	reading bool
+	writer
+	reader
+}
+
+func number[T ~int | ~int32 | ~int64](c *codec, bit uint64, v *T) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = T(c.reader.int())
+	default:
+		c.writer.int(int64(*v))
+	}
+}
+
+func text[T ~string](c *codec, bit uint64, v *T) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = T(c.reader.text())
+	default:
+		c.writer.text(string(*v))
+	}
+}
+
+func (c *codec) bytes(bit uint64, v *[]byte) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = c.reader.bytes()
+	default:
+		c.writer.bytes(*v)
+	}
+}
+
+func (c *codec) sum(bit uint64, v *[32]byte) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		copy(v[:], c.take(c.reader.uint()))
+	default:
+		c.writer.bytes(v[:])
+	}
+}
+
+func (c *codec) id(bit uint64, v *flow.ID) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = c.reader.id()
+	default:
+		c.writer.id(*v)
+	}
+}
+
+// moment codes a time by its distance from another.
+func (c *codec) moment(bit uint64, v *time.Time, from int64) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = c.reader.since(from)
+	default:
+		c.writer.since(Micros(*v), from)
+	}
+}
+
+func (c *codec) float(bit uint64, v *float64) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = c.reader.float()
+	default:
+		c.writer.float(*v)
+	}
+}
+
+// each codes a list, element by element.
+func each[T any](c *codec, bit uint64, all *[]T, element func(*T)) {
+	if c.has&bit == 0 {
+		return
+	}
+	if !c.reading {
+		c.writer.uint(uint64(len(*all)))
+		for i := range *all {
+			element(&(*all)[i])
+		}
+		return
+	}
+	for n := c.reader.uint(); n > 0 && c.err == nil; n-- {
+		*all = append(*all, *new(T))
+		element(&(*all)[len(*all)-1])
+	}
+}
+
+func (c *codec) texts(bit uint64, all *[]string) {
+	each(c, bit, all, func(s *string) { text(c, bit, s) })
+}
+
+func (c *codec) labels(bit uint64, all *map[string]string) {
+	if c.has&bit == 0 {
+		return
+	}
+	if !c.reading {
+		c.writer.uint(uint64(len(*all)))
+		for k, v := range *all {
+			c.writer.text(k)
+			c.writer.text(v)
+		}
+		return
+	}
+	n := c.reader.uint()
+	*all = make(map[string]string, min(n, 64))
+	for ; n > 0 && c.err == nil; n-- {
+		k := c.reader.text()
+		(*all)[k] = c.reader.text()
+	}
 }

@@ -47,8 +47,7 @@ var (
 
 // parts write the parts of a decision. Their order matters: rows that name executions come after these.
 var parts = []func(*tx, *store.Delta) error{
-	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putShares, (*tx).putWindows,
-	(*tx).putSchedules, (*tx).putWaits, (*tx).putRest,
+	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putRest,
 }
 
 // Apply implements store.Tx.
@@ -148,55 +147,13 @@ func (t *tx) putSignals(d *store.Delta) error {
 	return t.PutEnforcements(ctx, d.Enforcements)
 }
 
-// putWindows writes windows, and deletes others.
-func (t *tx) putWindows(d *store.Delta) error {
-	ctx := context.Background()
-	if err := t.PutWindows(ctx, d.Windows); err != nil {
-		return err
-	}
-	return t.DropWindows(ctx, d.DroppedWindows)
-}
-
-// putSchedules writes how far schedules are, and what became of nominal times.
-func (t *tx) putSchedules(d *store.Delta) error {
-	ctx := context.Background()
-	if err := t.PutSchedules(ctx, d.Schedules); err != nil {
-		return err
-	}
-	return t.AddTicks(ctx, d.Ticks)
-}
-
-// putWaits writes which version of a rule is in force, waits, and about which signals these are to be asked.
-func (t *tx) putWaits(d *store.Delta) error {
-	ctx := context.Background()
-	if err := t.AddSwitches(ctx, d.Switches); err != nil {
-		return err
-	}
-	if err := t.PutWaits(ctx, d.Waits, d.DroppedWaits); err != nil {
-		return err
-	}
-	return t.PutUnmet(ctx, d.Unmet, d.Met)
-}
-
-// putShares writes the shares and meters of concurrency keys.
-func (t *tx) putShares(d *store.Delta) error {
-	ctx := context.Background()
-	if err := t.DropShares(ctx, d.DroppedShares); err != nil {
-		return err
-	}
-	if err := t.PutShares(ctx, d.Shares); err != nil {
-		return err
-	}
-	return t.PutMeters(ctx, d.Meters)
-}
-
-// putRest writes inquiries, what is put aside, and what is kept in the cache.
+// putRest writes what else a decision changes.
 func (t *tx) putRest(d *store.Delta) error {
 	ctx := context.Background()
-	if err := t.PutInquiries(ctx, d.Inquiries); err != nil {
+	if err := t.PutRest(ctx, d); err != nil {
 		return err
 	}
-	if err := t.PutAsides(ctx, d.Asides); err != nil {
+	if err := t.AddSwitches(ctx, d.Switches); err != nil {
 		return err
 	}
 	return t.PutKept(ctx, d.Kept)

@@ -1,0 +1,45 @@
+package relational
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// rest are the rows that a decision changes beside executions and signals, in the order in which all transactions write them. Rows that the
+// lock of a concurrency key protects are written at once; of the others the store may keep an error for the commit.
+var rest = []func(context.Context, Tx, *store.Delta) error{
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qDropShares, keys, d.DroppedShares, "drop the shares of %d keys")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qDropWindows, windowKeys, d.DroppedWindows, "drop %d windows")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qPutShares, shares, d.Shares, "write %d shares")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putMeters(ctx, d.Meters) },
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qPutWindows, windows, d.Windows, "write %d windows")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qPutSchedules, schedules, d.Schedules, "write %d schedules")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return write(ctx, t, qAddTicks, ticks, d.Ticks, "write %d ticks")
+	},
+	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putWaits(ctx, d.Waits, d.DroppedWaits) },
+	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putInquiries(ctx, d.Inquiries) },
+	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putUnmet(ctx, d.Unmet, d.Met) },
+	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putAsides(ctx, d.Asides) },
+}
+
+// PutRest writes what a decision changes beside executions and signals.
+func (t Tx) PutRest(ctx context.Context, d *store.Delta) error {
+	for _, put := range rest {
+		if err := put(ctx, t, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
