@@ -146,6 +146,14 @@ type Container struct {
 	Pull    Pull
 }
 
+// Template is the start of an interpreter that programs may be forked from: Python, with arguments and an environment that no user has a
+// say in, and modules to import. Backends without templates start the program as if there were none.
+type Template struct {
+	Argv    []string // Spec.Argv begins with these
+	Env     []string // those of Spec.Env that an interpreter or a library may read as it starts
+	Imports []string
+}
+
 // Spec is one program to run. A Spec is used for one run only.
 type Spec struct {
 	Name   string   // for people and for names of cgroups: execution and attempt
@@ -153,6 +161,8 @@ type Spec struct {
 	Argv   []string // Argv[0] is looked up in Env's PATH inside the runtime
 	Env    []string // the complete environment, "K=V"; nothing of the host's leaks in
 	Mounts []Mount  // toolchains outside the standard system directories
+	// Template lets the program be forked from one; nil: it is executed.
+	Template *Template
 	// Container is nil for a program of the host.
 	Container *Container
 	Files     []File
@@ -211,6 +221,8 @@ type Result struct {
 	// Enforcement says what held the limits beside the clock and the output cap: "cgroup-v1", "cgroup-v2", "hybrid" (v1
 	// for limits, v2 for the kill), "rlimit+watchdog", "rlimit", "none".
 	Enforcement string
+	// Warm says that the program was forked from a template (Spec.Template).
+	Warm bool
 }
 
 // Run is a program that has been started.

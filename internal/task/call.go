@@ -95,7 +95,7 @@ func (b *batch) callable() error {
 	return nil
 }
 
-// argvOf is how a case's program is started.
+// argvOf is how a case's program is started, without the arguments of the code and of the case.
 func (b *batch) argvOf(c *api.Case, limits runtime.Limits) []string {
 	list := b.lang.Run
 	if c.Call != nil {
@@ -107,5 +107,5 @@ func (b *batch) argvOf(c *api.Case, limits runtime.Limits) []string {
 			list = append(list, arg)
 		}
 	}
-	return append(append(b.argv(list, limits), b.code.Args...), c.Args...)
+	return b.argv(list, limits)
 }

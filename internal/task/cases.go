@@ -205,8 +205,9 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	var talks []*dialogue
 	all, err := b.untilKept(limits, func(int) (runtime.Result, error) {
 		outputs, errs = append(outputs, &head{most: most}), append(errs, &head{most: heardStderr})
+		argv := b.argvOf(c, limits)
 		spec := runtime.Spec{
-			Argv: b.argvOf(c, limits), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: files,
+			Argv: slices.Concat(argv, b.code.Args, c.Args), Template: b.template(argv, limits), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: files,
 			Limits: limits, Stdout: outputs[len(outputs)-1], Stderr: errs[len(errs)-1],
 		}
 		if b.talks {

@@ -292,8 +292,9 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 		return failed, err
 	}
 	limits := e.limits()
+	argv := e.argv(e.lang.Run, limits)
 	spec := runtime.Spec{
-		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
+		Argv: append(slices.Clip(argv), e.code.Args...), Template: e.template(argv, limits), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
 		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
 	}
 	if e.shell {

@@ -23,11 +23,16 @@ import (
 // BenchmarkPython is one evaluation of a short program, and BenchmarkCases one with 50 cases. The same program is run as often without Pawl
 // in between, with the interpreter alone, so that both meet the same machine. Reported are the processor time of a run, in which the
 // interpreter reads its site-packages as well, what Pawl adds to that, and the rate as a share of the loop's.
-func BenchmarkPython(b *testing.B) { compare(b, 0) }
+func BenchmarkPython(b *testing.B) { compare(b, 0, nil) }
 
-func BenchmarkCases(b *testing.B) { compare(b, 50) }
+func BenchmarkCases(b *testing.B) { compare(b, 50, nil) }
 
-func compare(b *testing.B, cases int) {
+// BenchmarkWarmPython and BenchmarkWarmCases have the programs forked from an interpreter.
+func BenchmarkWarmPython(b *testing.B) { compare(b, 0, &task.Warm{}) }
+
+func BenchmarkWarmCases(b *testing.B) { compare(b, 50, &task.Warm{}) }
+
+func compare(b *testing.B, cases int, warm *task.Warm) {
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		b.Skip(err)
@@ -48,7 +53,8 @@ func compare(b *testing.B, cases int) {
 	if err != nil {
 		b.Skip(err)
 	}
-	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
+	seen := &forks{Runtime: rt}
+	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{seen}, Dir: std, Languages: warmPython(b, warm)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -66,6 +72,10 @@ func compare(b *testing.B, cases int) {
 		program += time.Duration(result.CPUMS * float64(time.Millisecond))
 	}
 	evaluate() // tools are looked for once
+	for warm != nil && seen.warm.Load() == 0 {
+		evaluate()
+	}
+	seen.warm.Store(0)
 	program = 0
 	var inside, outside cost
 	runs := max(1, cases)
@@ -81,6 +91,9 @@ func compare(b *testing.B, cases int) {
 	}
 	inside.add(func() { _ = rt.Close() }) // what the zygote has used is counted when it ends
 	n := float64(b.N * runs)
+	if warm != nil {
+		b.ReportMetric(float64(seen.warm.Load())/n, "warm")
+	}
 	b.ReportMetric((inside.cpu-program).Seconds()*1000/n, "own-cpu-ms/run")
 	b.ReportMetric(program.Seconds()*1000/n, "program-cpu-ms/run")
 	b.ReportMetric(outside.cpu.Seconds()*1000/n, "bare-cpu-ms/run")

@@ -120,6 +120,16 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	return e.withTask(all, outputFile)
 }
 
+// template is what a run of a language with warm interpreters may be forked from; nil: it is executed. How it starts is up to the operator
+// alone: a user's variables and flags could have it load what they like.
+func (e *evaluation) template(argv []string, l runtime.Limits) *runtime.Template {
+	if e.lang.Warm == nil || len(e.code.Env) > 0 || slices.Contains(e.lang.Run, "{flags}") || slices.Contains(e.lang.Run, "{sources}") {
+		return nil
+	}
+	env := slices.DeleteFunc(e.env(nil, l), func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
+	return &runtime.Template{Argv: argv, Env: env, Imports: e.lang.Warm.Imports}
+}
+
 // withTask adds the variables that tell a program about its task, and where to write its output.
 func (e *evaluation) withTask(all map[string]string, output string) []string {
 	all["PAWL_OUTPUT"] = output

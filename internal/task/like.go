@@ -31,7 +31,7 @@ func (p *Profile) inherit(base *Profile) {
 	if p.CompileLimits = completed(p.CompileLimits, base.CompileLimits); !p.compiled() {
 		p.CompileLimits = api.CodeLimits{}
 	}
-	p.find, p.dialects, p.compiles, p.file, p.built, p.caller = base.find, base.dialects, base.compiles, base.file, base.built, base.caller
+	p.find, p.dialects, p.compiles, p.file, p.built, p.caller, p.forks = base.find, base.dialects, base.compiles, base.file, base.built, base.caller, base.forks
 }
 
 func either(own, base []string) []string {

@@ -50,6 +50,8 @@ type Profile struct {
 	Limits      api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
 	// CompileLimits are the limits of the compile step.
 	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
+	// Warm has programs forked from an interpreter that has started; nil: each starts its own. Only for Python.
+	Warm *Warm `json:"warm,omitempty"`
 	// Like is the built-in language that supplies the fields which this profile leaves out.
 	Like string `json:"like,omitempty"`
 	// Override says that the profile replaces a built-in one of the same name.
@@ -61,6 +63,8 @@ type Profile struct {
 	dialects []string
 	// compiles says which files with the language's extensions are among {sources}; nil: all.
 	compiles func(runtime.File) bool
+	// forks says that the interpreter can be a template.
+	forks bool
 	// caller calls functions of the language's programs; nil: they cannot be called.
 	caller *caller
 	// file is the name that a source must have; nil: File.
@@ -68,6 +72,11 @@ type Profile struct {
 	// built looks at what the compile step has built of the source in the named file, and returns what is to be added to it. A
 	// *noProgram means that it cannot be started, which is the source's fault.
 	built func(file string, built []runtime.File) ([]runtime.File, error)
+}
+
+// Warm is the configuration of interpreters from which programs are forked.
+type Warm struct {
+	Imports []string `json:"imports,omitempty"` // modules that they have imported
 }
 
 // The defaults of a run, and of a compile step.
@@ -153,6 +162,9 @@ var placeholders = []string{
 	"tool", "file", "sources", "flags", "program", "memory", "processors", "stack", "frames", "std", "types",
 }
 
+// moduleName is the name of a Python module.
+var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
+
 // Check finds all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
 	var faults []api.FieldError
@@ -216,6 +228,13 @@ func (p *Profile) Check() []api.FieldError {
 	pattern := func(at, text string) {
 		if _, err := regexp.Compile(text); err != nil {
 			fault(at, text, fmt.Sprintf("it is not a regular expression: %q", text), `write one such as "^Traceback "`)
+		}
+	}
+	if p.Warm != nil {
+		for i, name := range p.Warm.Imports {
+			if !moduleName.MatchString(name) {
+				fault(fmt.Sprintf("warm.imports[%d]", i), name, fmt.Sprintf("it is not a module's name: %q", name), "write one such as numpy or os.path")
+			}
 		}
 	}
 	pattern("uncaught", p.Uncaught)
@@ -296,6 +315,10 @@ func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 				continue
 			}
 			p.inherit(base)
+		}
+		if p.Warm != nil && !p.forks {
+			faults = append(faults, api.FieldError{Path: p.Name + ".warm", Message: "only interpreters of Python can be forked", Fix: "leave it out, or write like: python"})
+			continue
 		}
 		p.complete()
 		if _, there := l.profiles[p.Name]; there && !p.Override {

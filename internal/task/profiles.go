@@ -23,6 +23,7 @@ func builtIn() []*Profile {
 			CheckSource: []string{"{tool}", "-c", "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')", "{file}"},
 			Env:         map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
 			caller:      &caller{".pawl-call.py", callPython},
+			forks:       true,
 		},
 		{
 			Name: "javascript", File: "main.js", Tools: []string{"node", "nodejs"}, Install: "install Node.js (Debian: apt install nodejs)",

@@ -43,6 +43,7 @@ var profileFields = map[string]func(p *task.Profile, n *yaml.Node) error{
 	"limits":         func(p *task.Profile, n *yaml.Node) (err error) { p.Limits, err = limitsIn(n); return },
 	"compile_limits": func(p *task.Profile, n *yaml.Node) (err error) { p.CompileLimits, err = limitsIn(n); return },
 	"like":           func(p *task.Profile, n *yaml.Node) (err error) { p.Like, err = oneText(n); return },
+	"warm":           func(p *task.Profile, n *yaml.Node) (err error) { p.Warm, err = warmIn(n); return },
 	"override":       func(p *task.Profile, n *yaml.Node) (err error) { p.Override, err = strconv.ParseBool(n.Value); return },
 }
 
@@ -171,6 +172,24 @@ func textMap(n *yaml.Node) (map[string]string, error) {
 		all[n.Content[i].Value] = text
 	}
 	return all, nil
+}
+
+// warmIn reads how interpreters are kept warm.
+func warmIn(n *yaml.Node) (*task.Warm, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, errors.New("want what they import, as in {imports: [numpy]}, or {}")
+	}
+	w := new(task.Warm)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != "imports" {
+			return nil, fmt.Errorf("%s: it is not a field of warm; the only one is imports", n.Content[i].Value)
+		}
+		var err error
+		if w.Imports, err = texts(n.Content[i+1]); err != nil {
+			return nil, fmt.Errorf("imports: %w", err)
+		}
+	}
+	return w, nil
 }
 
 // limitsIn reads limits by way of the API's own decoder, so that both take the same.

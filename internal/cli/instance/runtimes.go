@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
@@ -70,7 +71,8 @@ func (rs runtimes) Close() error {
 // image for code does both.
 func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range c.List("runtime") {
-		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.Duration("keep_warm"), PinCPUs: c.Text("pin_cpus") == "true"}, keeps)
+		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.Duration("keep_warm"), PinCPUs: c.Text("pin_cpus") == "true",
+			TemplateFailed: func(err error) { say("pawl: warm interpreters: %v; programs start their own", err) }}, keeps)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}
@@ -78,6 +80,13 @@ func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps 
 		if p, ok := r.(runtime.Pinner); ok && p.Pins() && stays && c.Slots() > goruntime.NumCPU() {
 			say("pawl: pin_cpus: %d slots and %d processors, so programs that run at once will share some, and their results say so (shared_cpus): give --slots %d",
 				c.Slots(), goruntime.NumCPU(), goruntime.NumCPU())
+		}
+		if name != sandbox.Name || os.Geteuid() != 0 {
+			for _, language := range c.Languages.Profiles() {
+				if language.Warm != nil && stays {
+					say("pawl: languages.%s.warm: runtime %s has no warm interpreters here, so programs start their own: run pawl as root with runtime sandbox, or leave it out", language.Name, name)
+				}
+			}
 		}
 		if err := acceptable(c, r, stays); err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())

@@ -41,6 +41,7 @@ The configuration file can add languages, which the workers of this machine then
       limits: {wall: 10s, memory: 128MB}
       compile_limits: {}
       like: c                      # a built-in language, whose profile counts for what this one does not say
+      warm: {imports: [numpy]}     # only Python: programs are forked from an interpreter that has imported this
       override: false              # true: it takes a built-in language's place
 
 {tool}, {file}, {sources} (the source and the files of its kind), {program}, {memory} (the limit in bytes) and

@@ -87,7 +87,7 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	}
 	_, err = b.control.Write(config.Encode())
 	if delivered = err == nil && d != nil && d.fits(); delivered {
-		err = d.send(b.control)
+		err = d.send(b)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
@@ -105,9 +105,14 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 		request.IntoCgroup = true
 		files = append(files, b.cgroup.dir)
 	}
-	pid, err := r.zygote.birth(request, files)
+	return delivered, b.bear(request, files)
+}
+
+// bear has the zygote make the sandbox's first process.
+func (b *box) bear(request pid1.Birth, files []*os.File) error {
+	pid, err := b.runtime.zygote.birth(request, files)
 	if err != nil {
-		return false, err
+		return err
 	}
 	// It cannot be another process: nobody else reaps our children.
 	pidfd, err := unix.PidfdOpen(pid, 0)
@@ -119,9 +124,9 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	b.pid, b.pidfd = pid, pidfd
 	b.handle.Unlock()
 	if err != nil {
-		return false, fmt.Errorf("%w: open a handle of the sandbox's init: %w", runtime.ErrUnavailable, err)
+		return fmt.Errorf("%w: open a handle of the sandbox's init: %w", runtime.ErrUnavailable, err)
 	}
-	return delivered, nil
+	return nil
 }
 
 // openChannels makes the sandbox's pipes and control socket. The host's ends go into b, the sandbox's are returned in

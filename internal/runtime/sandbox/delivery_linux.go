@@ -24,6 +24,9 @@ type delivery struct {
 	feed    *os.File    // the end that we write
 	mounts  []*os.File  // detached
 	pinned  *pin        // nil: the program runs on any processor
+	// template is what the program is to be forked from, and asked a descriptor of its socket; nil and 0: it is executed.
+	template *template
+	asked    int
 }
 
 // pack opens what the run needs from the host. A base has the mounts already, but for those beneath what each run mounts for itself. The
@@ -57,6 +60,9 @@ func (d *delivery) close() {
 	closeAll(d.sources)
 	closeAll(d.mounts)
 	closeAll([]*os.File{d.stdin, d.feed})
+	if d.asked != 0 {
+		unix.Close(d.asked)
+	}
 }
 
 // takeFeed hands over the write end of the standard input, if there is one.
@@ -83,14 +89,23 @@ func (d *delivery) fits() bool {
 	return size <= fitsInSocket
 }
 
-// send writes the order and the inputs to the control socket.
-func (d *delivery) send(control *os.File) error {
+// send writes the order and the inputs to the control socket of a sandbox.
+func (d *delivery) send(to *box) error {
+	control := to.control
 	var rights []int
 	if d.stdin != nil {
 		rights = append(rights, int(d.stdin.Fd()))
 	}
 	for _, f := range d.mounts {
 		rights = append(rights, int(f.Fd()))
+	}
+	if d.asked != 0 {
+		d.order.Template = true
+		rights = append(rights, d.asked)
+		if to.cgroup != nil && to.cgroup.dir != nil {
+			d.order.IntoCgroup = true
+			rights = append(rights, int(to.cgroup.dir.Fd()))
+		}
 	}
 	if err := sendWith(control, d.order.Encode(), rights); err != nil {
 		return err

@@ -93,7 +93,11 @@ func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 		limits.Say += fmt.Sprintf(" instead of cgroups: %v", r.whyNot)
 		limits.Fix = "run Pawl as root, or as a systemd service with Delegate=yes; isolation does not depend on it"
 	}
-	return append(findings, limits)
+	forks := runtime.Finding{What: "warm interpreters", OK: true, Say: "programs of a language with warm: begin in one"}
+	if !r.privileged {
+		forks.Say = "programs of a language with warm: start their own: only root may enter the namespaces of a sandbox"
+	}
+	return append(findings, limits, forks)
 }
 
 func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {

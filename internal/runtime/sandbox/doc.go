@@ -27,6 +27,8 @@ type Options struct {
 	// PinCPUs gives each run processors of its own, as many as its limit on them says or else one, and no program can change that.
 	// Runs share processors only when there are not enough of them, which their results say.
 	PinCPUs bool
+	// TemplateFailed is told why a template cannot be had, so that programs are executed; nil: nobody is.
+	TemplateFailed func(error)
 }
 
 const defaultKeepWarm = 10 * time.Minute

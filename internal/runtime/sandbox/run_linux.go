@@ -27,6 +27,8 @@ type run struct {
 	// starvedAt is how long the sandbox had been without a processor until then, as the init has read it.
 	starvedAt time.Duration
 	refill    *time.Timer // of the pool
+	warm      bool        // forked from a template
+	cold      string      // why it was not, if it was to be
 
 	budget   *drain.Budget
 	pumps    sync.WaitGroup
@@ -160,6 +162,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		r.CPU, r.PeakMemory = time.Duration(exit.CPU), exit.MaxRSS
 	}
 	n.pinned.report(r)
+	r.Warm = n.warm
 	r.Enforcement, r.Stack = n.runtime.cgroups.enforcement(), stackOf(n.spec.Limits, n.runtime.cgroups)
 	r.PeakMemory = max(r.PeakMemory, n.peakMemory)
 	recorded, _ := n.ended.Get()

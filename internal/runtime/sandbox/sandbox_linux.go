@@ -25,7 +25,8 @@ type Runtime struct {
 	thread     *spawn.Thread
 	self       executable
 	zygote     *zygote
-	pool       *pool       // nil: every start builds its sandbox
+	pool       *pool // nil: every start builds its sandbox
+	templates  *templates
 	processors *processors // nil: runs are not pinned
 
 	runs runs.Set[*run] // and the starts of bases
@@ -67,6 +68,7 @@ func New(o Options) (runtime.Runtime, error) {
 	r.thread = spawn.NewThread()
 	plan := pid1.Plan{Cover: r.layout.cover, Layout: r.layout.steps, Filter: filter}
 	r.zygote = &zygote{path: r.self.path, plan: plan.Encode(), thread: r.thread}
+	r.templates = newTemplates(r, filter, o.TemplateFailed)
 	if o.Warm > 0 {
 		keep := cmp.Or(o.KeepWarm, defaultKeepWarm)
 		r.pool = newPool(r, o.Warm, keep)
@@ -100,6 +102,7 @@ func (r *Runtime) Close() error {
 		return nil
 	}
 	r.pool.close()
+	r.templates.close()
 	r.runs.Wait()
 	r.zygote.close()
 	r.thread.Close()

@@ -123,8 +123,8 @@ func (r *Runtime) tryOut(ctx context.Context, on *base, d *delivery) error {
 	return nil
 }
 
-// raiseBase has an init build the base. It ends with this function; the namespaces do not.
-func (r *Runtime) raiseBase(ctx context.Context, made *base) error {
+// raiseBase has an init build the base, with steps of its own. It ends with this function; the namespaces do not.
+func (r *Runtime) raiseBase(ctx context.Context, made *base, steps ...pid1.Step) error {
 	d, err := r.pack(runtime.Spec{Mounts: made.mounts, Limits: runtime.DefaultLimits()}, nil)
 	defer d.close()
 	if err != nil {
@@ -135,12 +135,12 @@ func (r *Runtime) raiseBase(ctx context.Context, made *base) error {
 	}
 	b := r.newBox()
 	defer func() { _ = b.destroy() }()
-	if _, err := b.build(&pid1.Config{Base: true}, nil); err != nil {
+	if _, err := b.build(&pid1.Config{Base: true, Steps: steps}, nil); err != nil {
 		return err
 	}
 	release := b.bound(ctx)
 	defer release()
-	if err := d.send(b.control); err != nil {
+	if err := d.send(b); err != nil {
 		return err
 	}
 	ready, err := b.await(ctx, pid1.Ready)

@@ -26,6 +26,7 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin, s *
 		return nil, err
 	}
 	d.order.CPUs, d.pinned = pinned.order(), pinned
+	r.templates.lend(d)
 	if onto != nil && len(d.steps) == 0 {
 		return r.assign(ctx, r.boxOn(onto), d)
 	}
@@ -74,10 +75,11 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 		}
 	}
 	release := b.bound(ctx)
+	defer d.template.guard()()
 	n.pumpOutput()
 	var sendErr error
 	if !delivered {
-		if sendErr = d.send(b.control); sendErr != nil {
+		if sendErr = d.send(b); sendErr != nil {
 			b.kill() // what it said before is still to be read
 		}
 	}
@@ -95,6 +97,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 	default:
 		return nil, err
 	}
+	n.warm, n.cold = message.Warm, message.Detail
 	n.startedAt, n.started = message.Time, hostTime(message.Time)
 	n.starvedAt = time.Duration(message.Starved)
 	n.refill = time.AfterFunc(refillAfter, r.pool.refill)

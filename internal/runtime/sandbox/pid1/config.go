@@ -88,6 +88,9 @@ type Birth struct {
 	OntoBase bool
 	// Network puts the init into a network namespace that is there, whose descriptor comes next. It needs OntoBase.
 	Network bool
+	// Template makes the process the template of interpreters instead of an init. It stays in the user and pid namespaces of the zygote, and
+	// needs OntoBase and Network.
+	Template bool
 }
 
 // ofRun says whether a step is done for each run. The others make what no program can change.
@@ -133,8 +136,14 @@ type Order struct {
 	Env           []string
 	Files         []File
 	CPUs          []int64 // the processors that the program may run on; empty: any
+	// Template has the program forked from a template, to whose socket a descriptor follows those of the mounts.
+	Template   bool
+	Shared     int64 // how many of Argv the template was started with
+	IntoCgroup bool  // the program is born in a cgroup of version 2, whose directory's descriptor follows the template's
+	Trial      bool  // the fork ends where the program would begin
 
-	trees []int // the mounts' descriptors, in the init
+	trees    []int // the mounts' descriptors, in the init
+	template []int // the template's descriptors, in the init
 }
 
 // MostDescriptors is how many can come with an order; it is the kernel's own limit for one message.
@@ -171,4 +180,6 @@ type Message struct {
 	// Network is a digest of the network namespace's counters: two that are equal say that nothing has used it in between. Ready of a base,
 	// and Exited with Birth.Network.
 	Network int64
+	// Warm says of Started that the program was forked from a template. If it was to be and was not, Detail says why.
+	Warm bool
 }

@@ -75,7 +75,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	if program.failure != nil {
 		return program.failure
 	}
-	started := Message{Kind: Started, Time: program.at, Starved: program.starved}
+	started := Message{Kind: Started, Time: program.at, Starved: program.starved, Warm: program.warm, Detail: program.cold}
 	if err := syscall.Sendmsg(ControlFD, started.encode(), syscall.UnixRights(work), nil, 0); err != nil {
 		return failed("report the start", "", err)
 	}
@@ -143,7 +143,7 @@ func receive(decode func([]byte) bool, first func(fd int, b []byte) (int, error)
 }
 
 // receiveOrder waits for the order. The descriptors that come with it are put in their places: the standard input at 0,
-// the mounts' after the order's own.
+// the others where the order keeps them.
 func receiveOrder() (*Order, *failure) {
 	var fds []int
 	order := new(Order)
@@ -171,10 +171,17 @@ func receiveOrder() (*Order, *failure) {
 		syscall.Close(fds[0])
 		fds = fds[1:]
 	}
-	if len(fds) != len(order.Mounts) {
+	more := 0
+	if order.Template {
+		more++
+	}
+	if order.IntoCgroup {
+		more++
+	}
+	if len(fds) != len(order.Mounts)+more {
 		return nil, failed("receive the mounts", "", syscall.EBADF)
 	}
-	order.trees = fds
+	order.trees, order.template = fds[:len(order.Mounts)], fds[len(order.Mounts):]
 	return order, nil
 }
 

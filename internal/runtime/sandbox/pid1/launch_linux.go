@@ -56,15 +56,31 @@ func asErrno(err error) syscall.Errno {
 // launched is how far a program has come.
 type launched struct {
 	pid     int
-	at      int64 // CLOCK_MONOTONIC just before the program was executed
-	spent   int64 // nanoseconds of processor time that its process had used until then
-	starved int64 // nanoseconds until then
+	at      int64  // CLOCK_MONOTONIC just before the program was executed
+	spent   int64  // nanoseconds of processor time that its process had used until then
+	starved int64  // nanoseconds until then
+	warm    bool   // it was forked from a template
+	cold    string // why it was not, if it was to be
 	failure *failure
 }
 
 // launch makes the process of the program, which enters the run's cgroups, gives up every privilege and executes the program. It says
 // through a pipe when it does that, or why it cannot; the execution closes the pipe.
 func launch(cfg *Config, order *Order) launched {
+	cold := ""
+	if order.Template {
+		l := launchWarm(cfg, order)
+		if l.warm && l.failure == nil {
+			return l
+		}
+		cold = l.cold
+	}
+	l := launchCold(cfg, order)
+	l.cold = cold
+	return l
+}
+
+func launchCold(cfg *Config, order *Order) launched {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 		return launched{failure: failed("make a pipe", "", err)}
@@ -123,7 +139,10 @@ func (l *launched) hear(from int) {
 		case !ok:
 			return
 		case m.Kind == Started:
-			l.at, l.spent, l.starved = m.Time, m.CPU, m.Starved
+			l.at, l.spent, l.starved, l.warm = m.Time, m.CPU, m.Starved, m.Warm
+			if m.Warm {
+				l.pid = int(m.Status)
+			}
 		default:
 			l.failure = &failure{m.Stage, m.Detail, syscall.Errno(m.Errno), m.AtFault}
 		}

@@ -147,7 +147,7 @@ func (p *Plan) decode(b []byte) bool {
 }
 
 // birthSize is the length of an encoded Birth, which has no length in front.
-const birthSize = 20
+const birthSize = 21
 
 // Encode returns the birth.
 func (n *Birth) Encode() []byte {
@@ -156,13 +156,15 @@ func (n *Birth) Encode() []byte {
 	b = putBool(b, n.SetGroups)
 	b = putBool(b, n.IntoCgroup)
 	b = putBool(b, n.OntoBase)
-	return putBool(b, n.Network)
+	b = putBool(b, n.Network)
+	return putBool(b, n.Template)
 }
 
 // decode fills n from what Encode wrote; false when it is cut short.
 func (n *Birth) decode(b []byte) bool {
 	d := decoder{b: b}
 	n.UID, n.GID, n.SetGroups, n.IntoCgroup, n.OntoBase, n.Network = d.int(), d.int(), d.bool(), d.bool(), d.bool(), d.bool()
+	n.Template = d.bool()
 	return !d.bad
 }
 
@@ -228,7 +230,11 @@ func (o *Order) Encode() []byte {
 			b = putInt(b, f.Mode)
 			b = putInt(b, f.Size)
 		}
-		return putInts(b, o.CPUs)
+		b = putInts(b, o.CPUs)
+		b = putBool(b, o.Template)
+		b = putInt(b, o.Shared)
+		b = putBool(b, o.IntoCgroup)
+		return putBool(b, o.Trial)
 	})
 }
 
@@ -250,6 +256,10 @@ func (o *Order) decode(b []byte) bool {
 		o.Files[i] = File{d.string(), d.int(), d.int()}
 	}
 	o.CPUs = d.ints()
+	o.Template = d.bool()
+	o.Shared = d.int()
+	o.IntoCgroup = d.bool()
+	o.Trial = d.bool()
 	return !d.bad
 }
 
@@ -266,7 +276,8 @@ func (m *Message) encode() []byte {
 		b = putInt(b, m.MaxRSS)
 		b = putInt(b, m.Time)
 		b = putInt(b, m.Starved)
-		return putInt(b, m.Network)
+		b = putInt(b, m.Network)
+		return putBool(b, m.Warm)
 	})
 }
 
@@ -289,5 +300,6 @@ func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	m.Time = body.int()
 	m.Starved = body.int()
 	m.Network = body.int()
+	m.Warm = body.bool()
 	return m, d.b, !body.bad
 }

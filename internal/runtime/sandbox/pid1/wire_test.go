@@ -47,7 +47,7 @@ func TestConfig(t *testing.T) {
 
 // TestBirth decodes and answers a birth, for which the zygote must not allocate.
 func TestBirth(t *testing.T) {
-	sent := Birth{UID: 1_900_000_000, GID: 7, SetGroups: true, IntoCgroup: true}
+	sent := Birth{UID: 1_900_000_000, GID: 7, SetGroups: true, IntoCgroup: true, Template: true}
 	encoded := sent.Encode()
 	if len(encoded) != birthSize {
 		t.Fatalf("%d bytes", len(encoded))
@@ -78,6 +78,7 @@ func TestOrder(t *testing.T) {
 		Input: true, ScratchSize: 1 << 40, ScratchInodes: 3, Mounts: []string{"opt/x"},
 		Rlimits: []Rlimit{{4, 0}, {7, ^uint64(0)}},
 		Argv:    []string{"a", "", "c\xff"}, Env: []string{}, Files: []File{{"x/y", 0o755, 12}}, CPUs: []int64{0, 70},
+		Template: true, Shared: 2, IntoCgroup: true, Trial: true,
 	}
 	encoded := sent.Encode()
 	var got Order
@@ -96,7 +97,7 @@ func TestOrder(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	first := Message{Kind: Failed, Stage: "bind", Detail: "/usr", Errno: 13, AtFault: true}
-	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6, Time: 7, Starved: 8}
+	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6, Time: 7, Starved: 8, Warm: true}
 	stream := append(first.encode(), second.encode()...)
 	for cut := range len(first.encode()) {
 		if _, _, ok := DecodeMessage(stream[:cut]); ok {

@@ -139,6 +139,9 @@ func (z *zygote) bear() Born {
 		cgroup = last()
 	}
 	flags, errno := uintptr(syscall.CLONE_PARENT|namespaces), syscall.Errno(0)
+	if z.birth.Template {
+		flags &^= syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
+	}
 	if z.birth.Network {
 		flags &^= syscall.CLONE_NEWNET
 		errno = setns(int(last()), syscall.CLONE_NEWNET)
@@ -193,6 +196,9 @@ func (z *zygote) mapIDs(pid int64) syscall.Errno {
 	// When the machine itself runs out of memory, a program dies before the server does. Raising the value needs no privilege. A host
 	// without its /proc there leaves it to the cgroup's limit.
 	z.write(pid, "/oom_score_adj", append(z.text[:0], "1000"...))
+	if z.birth.Template {
+		return 0
+	}
 	if errno := z.tell(pid, "/uid_map", UserID, z.birth.UID); errno != 0 {
 		return errno
 	}
@@ -232,7 +238,10 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	if n, err := syscall.Read(int(gate[0]), open[:]); n != 1 || err != nil {
 		syscall.Exit(1)
 	}
-	f := z.becomeUser()
+	var f *failure
+	if !z.birth.Template {
+		f = z.becomeUser()
+	}
 	for i, fd := range inherited { // ascending from 4 on: each is moved before its number is needed
 		if err := syscall.Dup3(int(fd), i, 0); err != nil && f == nil {
 			f = failed("take the descriptors", "", err)
@@ -241,7 +250,11 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	closeFrom(uintptr(len(inherited)), 0)
 	// The host's death must be ours. When it has died before this was said, its end of the socket is closed.
 	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
-	if f == nil && !hungUp(ControlFD) {
+	switch {
+	case f != nil || hungUp(ControlFD):
+	case z.birth.Template:
+		f = becomeTemplate()
+	default:
 		f = serve(z.plan, z.birth)
 	}
 	if f != nil {

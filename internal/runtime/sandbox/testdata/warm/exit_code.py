@@ -1,0 +1,1 @@
+import sys; print("x", end=""); sys.exit(7)

@@ -1,0 +1,1 @@
+import os; print("lost", end=""); os._exit(9)
