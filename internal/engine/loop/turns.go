@@ -52,7 +52,6 @@ type Line[K comparable, T any] struct {
 	mu    sync.Mutex
 	order []K // what was dropped is passed over
 	sofar map[K]T
-	turns int // that were taken
 }
 
 // Has reports whether something waits for its turn.
@@ -93,7 +92,6 @@ func (l *Line[K, T]) Take() (k K, sofar T, waits bool) {
 	for len(l.order) > 0 {
 		k, l.order = l.order[0], l.order[1:]
 		if sofar, waits = l.sofar[k]; waits {
-			l.turns++
 			return k, sofar, true
 		}
 	}
@@ -146,11 +144,4 @@ func (c *Cursor[P]) Look(waiting bool, take func(after P) (last P, some bool, er
 		c.sweep = start
 	}
 	return err
-}
-
-// Taken is how many turns were taken.
-func (l *Line[K, T]) Taken() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turns
 }

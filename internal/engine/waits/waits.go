@@ -77,9 +77,6 @@ func (k *Waits) Kind() txn.Kind {
 // Wake has the loop look for waits and signals that have not been brought together.
 func (k *Waits) Wake() { loop.Wake(k.wake) }
 
-// Turns returns how many waits and signals wait for a turn because they take long, and how many turns were taken.
-func (k *Waits) Turns() (waiting, taken int) { return k.line.Len(), k.line.Taken() }
-
 // part is what a transaction has decided about waits. They are written once, at its end.
 type part struct {
 	put   map[flow.ID]flow.Wait
