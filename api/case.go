@@ -81,9 +81,9 @@ type Checker struct {
 	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
 }
 
-// Interactor is a program that talks with the one that is evaluated, each in a sandbox of its own: what one writes to stdout the other
-// reads from stdin. It is run with the arguments input.txt and expected.txt, which lie in its working directory: stdin and expect of
-// the case, which the program does not see. Its exit code says right or wrong, and what it writes to stderr is the message.
+// Interactor is a program that talks with the evaluated program. Each runs in a sandbox of its own, and the stdout of each is the stdin of
+// the other. The interactor is run with the arguments input.txt and expected.txt, which lie in its working directory: stdin and expect of
+// the case, which the program does not see. Its exit code says right or wrong, and its stderr is the message.
 type Interactor struct {
 	Language string `json:"language" check:"language" doc:"Language of the interactor"`
 

@@ -204,7 +204,7 @@ func (c *Client) send(ctx context.Context, req *http.Request) (*http.Response, e
 }
 
 // inUTF8 is encoding/json's form, but of texts that are not UTF-8 it makes an *api.Problem: encoding/json replaces their bytes by U+FFFD.
-// JSON of callers goes as it is, and the server says what is wrong with it.
+// A caller's json.RawMessage is sent unchanged, and the server checks it.
 var inUTF8 = strict.JoinOptions(v1.DefaultOptionsV1(), strict.WithMarshalers(strict.MarshalToFunc(func(e *jsontext.Encoder, text string) error {
 	if utf8.ValidString(text) {
 		return errors.ErrUnsupported
