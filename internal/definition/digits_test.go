@@ -101,8 +101,11 @@ func TestArithmeticLosesNoDigits(t *testing.T) {
 		"input.u + 1": "overload", "input.u + 1u": "overflow", "int(input.u)": "", "9223372036854775807 + 1": "overflow",
 	} {
 		w, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ntasks:\n  t: {action: noop, with: {v: \"${{ %s }}\"}}\n", expr))
-		if err != nil {
-			t.Fatal(err)
+		if err != nil { // one of constants alone
+			if want == "" || !strings.Contains(err.Error(), "fails always: ") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", expr, err)
+			}
+			continue
 		}
 		got, err := w[0].Workflow.Tasks[0].With.Eval(&Vars{Input: json.RawMessage(`{"long":123456789012345678901,"u":18446744073709551615,"huge":1e400,"tiny":-1e-400}`)})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -22,6 +22,7 @@ type typeCheck struct {
 	scope  scope
 	tree   *ast.AST
 	locals map[string]*typed // variables of map(), filter() and the like
+	unsure int               // of how many calls and loops the expression is a part that need not be evaluated
 	faults []issue
 }
 
@@ -141,9 +142,11 @@ func (c *typeCheck) comprehension(k ast.ComprehensionExpr) {
 	for name, t := range bind {
 		c.locals[name] = t
 	}
+	c.unsure++ // a list may be empty
 	for _, part := range []ast.Expr{k.LoopCondition(), k.LoopStep(), k.Result()} {
 		c.infer(part)
 	}
+	c.unsure--
 	c.locals = before
 }
 
@@ -165,9 +168,26 @@ func (c *typeCheck) call(x ast.Expr) *typed {
 		args = append([]ast.Expr{k.Target()}, args...)
 	}
 	all := make([]*typed, len(args))
+	lazy := slices.Contains(perhaps, function)
+	if lazy {
+		c.unsure++
+	}
 	for i, arg := range args {
 		all[i] = c.infer(arg)
 	}
+	if lazy {
+		c.unsure--
+	}
+	before := len(c.faults)
+	t := c.typedCall(x, function, args, all)
+	if len(c.faults) == before {
+		c.constant(x, args)
+	}
+	return t
+}
+
+// typedCall is the type of a call of arguments of known types; it notes those that the function does not take.
+func (c *typeCheck) typedCall(x ast.Expr, function string, args []ast.Expr, all []*typed) *typed {
 	switch {
 	case len(args) == 2 && strings.Contains("+-*/%", symbol(function)) && symbol(function) != "":
 		return c.arithmetic(x, symbol(function), args, all)
@@ -188,9 +208,19 @@ func (c *typeCheck) call(x ast.Expr) *typed {
 		return common(all[0], all[1])
 	case function == operators.Index && all[0] != nil && all[0].kind == typeList:
 		return all[0].elem
+	case function == operators.Index && all[0] != nil && (all[0].number() || all[0].kind == typeBool || all[0].kind == typeText):
+		c.fault(x, "", "%s has no elements", c.named(all[0], args[0]))
 	case function == overloads.Size && all[0] != nil && (all[0].number() || all[0].kind == typeBool):
 		c.fault(x, "", "%s has no size", c.named(all[0], args[0]))
-	case k.IsMemberFunction() && slices.Contains(ofText, function) && all[0] != nil && all[0].kind != typeText:
+	case function == overloads.TypeConvertString && all[0] != nil && (all[0].kind == typeList || all[0].kind == typeObject):
+		c.fault(x, c.instead(args[0], "json(", ")"), "string() does not take %s", c.named(all[0], args[0]))
+	case function == "urlencode" && all[0] != nil && all[0].kind != typeText:
+		c.fault(x, c.asArgument(args[0], all[0], "urlencode("), "urlencode() does not take %s", c.named(all[0], args[0]))
+	case function == "join" && all[0] != nil && all[0].kind == typeList && all[0].elem != nil && all[0].elem.kind != typeText:
+		c.fault(x, c.instead(args[0], "", ".map(v, string(v)).join(…)"), "join() takes a list of strings, and an element of %s is %s", c.text(args[0]), all[0].elem)
+	case function == "format" && len(all) == 2 && all[1] != nil && all[1].kind != typeList:
+		c.fault(x, c.instead(args[1], "….format([", "])"), "format() takes a list, and not %s", c.named(all[1], args[1]))
+	case x.AsCall().IsMemberFunction() && slices.Contains(ofText, function) && all[0] != nil && all[0].kind != typeText:
 		c.fault(x, c.asText(args[0], all[0], "."+function+"(…)"), "%s has no %s(), which is of strings", c.named(all[0], args[0]), function)
 	}
 	return nil
@@ -220,6 +250,22 @@ func (c *typeCheck) asText(x ast.Expr, t *typed, after string) string {
 		return "write string(" + text + ")" + after
 	}
 	return ""
+}
+
+// instead is the fix that writes an argument with something around it; "" where the argument has no text.
+func (c *typeCheck) instead(x ast.Expr, before, after string) string {
+	if text := c.text(x); text != "" {
+		return "write " + before + text + after
+	}
+	return ""
+}
+
+// asArgument is the fix that makes a text of an argument.
+func (c *typeCheck) asArgument(x ast.Expr, t *typed, before string) string {
+	if t.kind == typeList || t.kind == typeObject || t.kind == typeNull {
+		return c.instead(x, before+"json(", "))")
+	}
+	return c.instead(x, before+"string(", "))")
 }
 
 func (c *typeCheck) wantBool(x ast.Expr, t *typed) {

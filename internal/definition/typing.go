@@ -192,16 +192,24 @@ func (b *builder) pathType(p *path, s scope) *typed {
 func (b *builder) pathFaults(p *path, s scope) []issue {
 	t, steps := b.beginType(p, s)
 	for i, st := range steps {
+		if st.byIdx && t != nil && t.kind != typeList && t.kind != typeObject && t.kind != typeNull {
+			return []issue{{1, 0, fmt.Sprintf("%s (%s) has no elements", t, problem.Clip(before(p, len(p.steps)-len(steps)+i), 60)), ""}}
+		}
 		if !st.byIdx && t.lacks(st.name) {
-			before := p.root
-			for _, done := range p.steps[:len(p.steps)-len(steps)+i] {
-				before += done.suffix()
-			}
-			return []issue{{1, 0, fmt.Sprintf("%s (%s) has no field %q", t, problem.Clip(before, 60), st.name), t.nearest(st.name)}}
+			return []issue{{1, 0, fmt.Sprintf("%s (%s) has no field %q", t, problem.Clip(before(p, len(p.steps)-len(steps)+i), 60), st.name), t.nearest(st.name)}}
 		}
 		t = t.at(st)
 	}
 	return nil
+}
+
+// before is the text of a path up to one of its steps.
+func before(p *path, step int) string {
+	text := p.root
+	for _, done := range p.steps[:step] {
+		text += done.suffix()
+	}
+	return text
 }
 
 // beginType is what is known of the value at which a path begins, and the steps from there.

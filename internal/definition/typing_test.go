@@ -151,3 +151,48 @@ func TestTypesOfPaths(t *testing.T) {
 		}
 	}
 }
+
+// A call that fails whatever the input is, is found before anything runs; one that need not be evaluated is let through.
+func TestCallsThatAlwaysFail(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string]string{
+		`input.s.matches('(')`:                   "fails always: matches: error parsing regexp: missing closing )",
+		`input.s.matches('a(?=b)')`:              "invalid or unsupported Perl syntax",
+		`'%z'.format([1])`:                       "fails always: format: %z: the verbs are",
+		`'%s %s'.format([1])`:                    "there are more verbs than the 1 values",
+		`'%d'.format(['a'])`:                     "fails always",
+		`parse_json('{')`:                        "fails always: parse_json",
+		`base64.decode('!!')`:                    "illegal base64 data",
+		`lists.range(-1)`:                        "lists.range: -1 is not from 0 to",
+		`9223372036854775807 + 1`:                "integer overflow",
+		`1u - 2u`:                                "overflow",
+		`input.n / 0`:                            "input.n / 0 divides by 0",
+		`input.n % 0`:                            "input.n % 0 divides by 0",
+		`'ab'.substring(5)`:                      "substring: from 5 to 2",
+		`string(input.list)`:                     "string() does not take a list (input.list) (write json(input.list))",
+		`urlencode(input.n)`:                     "urlencode() does not take an integer (input.n) (write urlencode(string(input.n)))",
+		`urlencode(input.o)`:                     "(write urlencode(json(input.o)))",
+		`input.list.join(',')`:                   "an element of input.list is an integer (write input.list.map(v, string(v)).join(…))",
+		`'%s'.format(input.s)`:                   "format() takes a list, and not a string (input.s) (write ….format([input.s]))",
+		`input.s[0]`:                             "a string (input.s) has no elements",
+		`input.n[0] == 1`:                        "has no elements",
+		`input.any.matches('a+')`:                "",
+		`input.b ? parse_json('{') : 1`:          "",
+		`input.b || 1 / 0 == 1`:                  "",
+		`default(parse_json('{'), 1)`:            "",
+		`input.list.map(i, i / 0)`:               "",
+		`input.list.all(i, 'a'.matches('('))`:    "",
+		`input.n / (input.n - 3)`:                "",
+		`lists.range(100000).size()`:             "",
+		`'%s'.format([input.s])`:                 "",
+		`input.any[0]`:                           "",
+		`input.o['deep']`:                        "",
+		`['a', 'b'].join(',')`:                   "",
+		`input.list.map(v, string(v)).join(',')`: "",
+	} {
+		_, err := Parse("w.yaml", []byte(typedWith(expression, "with:")))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s gives %v, want %q", expression, err, want)
+		}
+	}
+}

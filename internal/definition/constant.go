@@ -1,0 +1,76 @@
+package definition
+
+import (
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/parser"
+
+	"github.com/pawl-run/pawl/internal/definition/compute"
+)
+
+// perhaps are the functions that may leave an argument out, or take its error for an answer.
+var perhaps = []string{operators.LogicalAnd, operators.LogicalOr, operators.Conditional, "default"}
+
+// constant finds a call that fails whatever the values are: one of constants alone, a pattern that is none, and a division by 0.
+// What need not be evaluated is left alone.
+func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
+	if c.unsure > 0 || len(args) == 0 {
+		return
+	}
+	function, info := x.AsCall().FunctionName(), c.tree.SourceInfo()
+	text, shown := "", c.text(x)
+	switch {
+	case (function == operators.Divide || function == operators.Modulo) && isZero(args[1]):
+		c.fault(x, "", "%s divides by 0", shown)
+		return
+	case !slices.ContainsFunc(args, func(a ast.Expr) bool { return !isConstant(a) }):
+		text, _ = parser.Unparse(x, info)
+	case function == "@matches" && isConstant(args[1]): // what the macro matches makes
+		if pattern, err := parser.Unparse(args[1], info); err == nil {
+			text, shown = "'a'.matches("+pattern+")", "matches("+pattern+")"
+		}
+	}
+	if text == "" || len(text) > maxConstant {
+		return
+	}
+	env, err := languages[c.scope]()
+	if err != nil {
+		return
+	}
+	checked, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return // CEL's own check says it of the whole expression
+	}
+	program, err := compute.NewProgram(env, checked)
+	if err == nil {
+		var cost int
+		if _, cost, err = program.RunQuickly(cel.NoVars()); cost > compute.QuickCost {
+			return
+		}
+	}
+	if err != nil {
+		c.fault(x, "", "%s fails always: %s", shown, err)
+	}
+}
+
+// maxConstant is the length of the longest call of constants that is tried.
+const maxConstant = 1000
+
+func isZero(x ast.Expr) bool {
+	return x.Kind() == ast.LiteralKind && (x.AsLiteral() == types.IntZero || x.AsLiteral() == types.Uint(0))
+}
+
+// isConstant reports whether an expression is a literal, or a list of literals.
+func isConstant(x ast.Expr) bool {
+	switch x.Kind() {
+	case ast.LiteralKind:
+		return true
+	case ast.ListKind:
+		return !slices.ContainsFunc(x.AsList().Elements(), func(el ast.Expr) bool { return !isConstant(el) })
+	}
+	return false
+}
