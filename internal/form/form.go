@@ -108,8 +108,10 @@ func fieldOf(name string, text json.RawMessage) Field {
 	switch {
 	case len(s.Enum) > 0:
 		f.Kind = Choice
-		for _, v := range s.Enum {
-			f.Choices = append(f.Choices, Option{plain(v), v})
+		for i, v := range s.Enum {
+			same := func(other json.RawMessage) bool { return plain(other) == plain(v) || string(other) == plain(v) }
+			alone := !slices.ContainsFunc(s.Enum[:i], same) && !slices.ContainsFunc(s.Enum[i+1:], same)
+			f.Choices = append(f.Choices, Option{choiceText(v, alone), v})
 		}
 	case kind == "boolean":
 		f.Kind = YesNo
@@ -154,7 +156,24 @@ func plain(v json.RawMessage) string {
 	return string(v)
 }
 
+// choiceText is what a person sees and fills in for a value. It is JSON where the text without quotes would say another value, too, as of
+// the text "1" beside the number 1, or could not be filled in, as the empty text.
+func choiceText(v json.RawMessage, alone bool) string {
+	if text := plain(v); alone && text != "" && text == strings.TrimSpace(text) && !strings.ContainsAny(text, "\r\n") {
+		return text
+	}
+	return string(v)
+}
+
 func (f *Field) textOf(v json.RawMessage) string {
+	if f.Kind == Choice {
+		for _, o := range f.Choices {
+			if string(o.Value) == string(v) {
+				return o.Text
+			}
+		}
+		return ""
+	}
 	if f.Kind == YesNo {
 		switch string(v) {
 		case "true":

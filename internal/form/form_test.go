@@ -77,3 +77,24 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 }
+
+// Each choice can be made, and gives its own value: also texts that look like another value, and those that a line cannot hold.
+func TestEveryChoiceIsItself(t *testing.T) {
+	t.Parallel()
+	for _, enum := range []string{
+		`[1,"1",null,"null",true,"true",1.5]`, `["","a"," a","a ","a\nb"]`, `["\"a\"","a"]`, `["\"1\"","1",1]`, `[9007199254740993,9007199254740992,"9007199254740993"]`, `[[1],{"a":1},"[1]"]`, `["é","e\u0301"]`,
+	} {
+		var values []json.RawMessage
+		if err := json.Unmarshal([]byte(enum), &values); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			f := Fields(json.RawMessage(`{"properties":{"v":{"enum":` + enum + `,"default":` + string(v) + `}}}`))[0]
+			for _, text := range []string{f.Choices[i].Text, f.Given} {
+				if got, err := f.Value(text); err != nil || string(got) != string(v) {
+					t.Errorf("%s: %q gives %s, %v; want %s", enum, text, got, err, v)
+				}
+			}
+		}
+	}
+}

@@ -4,14 +4,19 @@ import { html } from '../vendor/preact.js';
 import { line, plain } from '../app/text.js';
 import { members } from './members.js';
 
-/** @param {any} s */
-const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
+/** How a field is filled in. An empty text among choices could not be told from none. @param {any} s */
+const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string' && v !== '') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
 
-/** The fields of a schema; null where it is not an object with properties. @param {any} schema */
-export function fieldsOf(schema) {
+/**
+ * The fields of a schema, by its text: the defaults keep their digits. Null where it is not of an object with properties.
+ * @param {string} text
+ */
+export function fieldsOf(text) {
+  const schema = text === '' ? null : JSON.parse(text);
   if (!schema || schema.type !== 'object' || typeof schema.properties !== 'object' || !schema.properties) return null;
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-  return Object.entries(schema.properties).slice(0, 60).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name) }));
+  const raw = members(members(text).properties);
+  return Object.entries(schema.properties).slice(0, 60).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name), otherwise: members(raw[name]).default || '' }));
 }
 
 /** @typedef {NonNullable<ReturnType<typeof fieldsOf>>[number]} Field */
@@ -81,7 +86,7 @@ export function valuesOf(fields, text) {
 }
 
 /** What a field has by itself, said in its hint. @param {Field} f */
-const otherwise = (f) => (f.schema.default === undefined ? '' : line(typeof f.schema.default === 'string' ? f.schema.default : JSON.stringify(f.schema.default), 120));
+const otherwise = (f) => line(f.otherwise[0] === '"' ? JSON.parse(f.otherwise) : f.otherwise, 120);
 
 /** @param {{fields: Field[], values: Record<string, string>, set: (name: string, text: string) => void}} p */
 export const form = ({ fields, values, set }) => html`<div class="stack">${fields.map((f, i) => {

@@ -49,3 +49,22 @@ export function members(s) {
     i++;
   }
 }
+
+/** The elements of a list, each as the text of its value. Empty where s is not a list. @param {string} s */
+export function elements(s) {
+  /** @type {string[]} */
+  const out = [];
+  let i = 0;
+  const blank = () => { while (i < s.length && space.test(s[i])) i++; };
+  blank();
+  if (s[i] !== '[') return out;
+  for (i++; ; i++) {
+    blank();
+    if (i >= s.length || s[i] === ']') return out;
+    const end = endOf(s, i);
+    out.push(s.slice(i, end));
+    i = end;
+    blank();
+    if (s[i] !== ',') return out;
+  }
+}

@@ -1,5 +1,6 @@
 // The input of a run of code, as the form of a program holds it.
 import { caseAt } from './caseat.js';
+import { elements, members } from './members.js';
 
 /** @typedef {{language: string, source: string, stdin: string, interactive: boolean, wall: string, memory: string, labels: string, cases: import('./casefiles.js').Case[]}} Program */
 
@@ -23,9 +24,18 @@ export function programOf(v) {
   return { ...blank, language: String(v.language), source: v.source, stdin, interactive: v.interactive === true, cases, wall: String(v.limits?.wall ?? ''), memory: String(v.limits?.memory ?? '') };
 }
 
-/** An input of code with one of its cases alone, by its name; null where it has none of that name. @param {any} v @param {string} name */
-export function caseAlone(v, name) {
-  const cases = Array.isArray(v?.cases) ? v.cases : [];
-  const c = cases[caseAt(cases, name)];
-  return c ? { ...v, cases: [{ ...c, name }] } : null;
+/**
+ * The text of an input of code with one of its cases alone, by its name, as it was written: JSON.parse would round long numbers among the
+ * arguments of calls. Empty where it has none of that name.
+ * @param {string} raw @param {string} name
+ */
+export function caseAlone(raw, name) {
+  const input = members(raw);
+  const cases = elements(input.cases || '');
+  const c = cases[caseAt(cases.map((text) => JSON.parse(text)), name)];
+  if (c === undefined) return '';
+  return written({ ...input, cases: `[${written({ ...members(c), name: JSON.stringify(name) })}]` });
 }
+
+/** An object of members that are texts of JSON. @param {Record<string, string>} all */
+const written = (all) => `{${Object.entries(all).map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(', ')}}`;

@@ -175,7 +175,7 @@ function Action({ first, settings }) {
   const [asForm, setAsForm] = useState(first.input === '');
   const [lossy, setLossy] = useState(false); // the form was asked for and cannot hold what is written
   const [names, setNames] = useState(/** @type {string[]} */ ([]));
-  const [schema, setSchema] = useState(/** @type {any} */ (null));
+  const [schema, setSchema] = useState(''); // as it was written
   const [key, setKey] = useState(newKey);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
@@ -183,9 +183,9 @@ function Action({ first, settings }) {
   useEffect(() => {
     let mine = true;
     const [name, which] = action.trim().split('@');
-    setSchema(null);
+    setSchema('');
     if (!names.includes(name)) return;
-    versionOf(name, which).then((version) => getJSON(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`)).then((d) => { if (mine) setSchema(d.document?.input || null); }, () => {});
+    versionOf(name, which).then((version) => request(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`)).then((r) => r.text()).then((text) => { if (mine) setSchema(members(members(text).document || '').input || ''); }, () => {});
     return () => { mine = false; };
   }, [action, names.length]);
   const fields = useMemo(() => fieldsOf(schema), [schema]);
@@ -261,11 +261,11 @@ export function New() {
     if (!from) return;
     request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then(async (text) => {
       const x = JSON.parse(text);
-      const only = one === '' ? null : caseAlone(x.input, one);
-      if (one !== '' && only === null) throw new Error(`It has no case ${one}.`);
-      const raw = only ? JSON.stringify(only) : members(text).input || '';
+      const whole = members(text).input || '';
+      const raw = one === '' ? whole : caseAlone(whole, one);
+      if (one !== '' && raw === '') throw new Error(`It has no case ${one}.`);
       const labels = labelsText(x.labels);
-      const program = x.action === 'code' ? programOf(only || x.input) : null;
+      const program = x.action === 'code' ? programOf(JSON.parse(raw)) : null;
       const doc = x.version ? (await getJSON(`api/v1/definitions/${encodeURIComponent(x.action)}${query({ version: x.version })}`)).document : null;
       setFirst({
         settings: await import('./settings.js').then((m) => m.settingsOf(x, doc)),

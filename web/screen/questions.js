@@ -59,16 +59,16 @@ const keptName = () => {
   }
 };
 
-/** The fields of a form: the required ones in their order, and the others by name, as everywhere. @param {any} schema */
-function ordered(schema) {
+/** The fields of a form: the required ones in their order, and the others by name, as everywhere. @param {any} schema @param {string} raw */
+function ordered(schema, raw) {
   const at = (/** @type {import('../part/form.js').Field} */ f) => (f.required ? schema.required.indexOf(f.name) : schema.required?.length || 0);
-  return fieldsOf(schema)?.sort((a, b) => at(a) - at(b) || (a.name < b.name ? -1 : 1)) || null;
+  return fieldsOf(raw)?.sort((a, b) => at(a) - at(b) || (a.name < b.name ? -1 : 1)) || null;
 }
 
 /** The form of an open question. @param {Asked & {again: () => void}} p */
 function Form({ i, raw, again }) {
   const schema = i.form;
-  const fields = useMemo(() => ordered(schema), [raw.form]);
+  const fields = useMemo(() => ordered(schema, raw.form || ''), [raw.form]);
   const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
   const [whole, setWhole] = useState('');
   const [by, setBy] = useState(keptName());

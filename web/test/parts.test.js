@@ -4,7 +4,8 @@ import { Lines, drawn } from '../part/lines.js';
 import { along, inPixels, near } from '../part/graph.js';
 import { fieldsOf, wrong, written, entered, valuesOf } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
-import { programOf } from '../part/program.js';
+import { caseAlone, programOf } from '../part/program.js';
+import { elements } from '../part/members.js';
 import { casesOf } from '../part/casefiles.js';
 import { duration, ago, bytes, clock, goDuration, line, plain, copied, sentence, figure } from '../app/text.js';
 
@@ -99,21 +100,22 @@ test('a layout of the server is scaled to the nodes of the page', () => {
 });
 
 test('a form keeps numbers as they are typed', () => {
-  const fields = fieldsOf({ type: 'object', required: ['n'], properties: { n: { type: 'integer' }, s: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } });
+  const fields = fieldsOf(JSON.stringify({ type: 'object', required: ['n'], properties: { n: { type: 'integer' }, s: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } }));
   assert.ok(fields);
   assert.equal(written(fields, { n: '12345678901234567890', s: 'a"b', b: 'true', o: '[1.0]', e: 'x' }), '{"n": 12345678901234567890, "s": "a\\"b", "b": true, "o": [1.0], "e": "x"}');
   assert.notEqual(wrong(fields[0], ''), '');
   assert.notEqual(wrong(fields[0], '1x'), '');
   assert.notEqual(wrong(fields[3], '[1,'), '');
   assert.equal(wrong(fields[0], '-1.5e3'), '');
-  const bounded = fieldsOf({ type: 'object', properties: { n: { type: 'integer', minimum: 3, maximum: 9 } } });
+  const bounded = fieldsOf(JSON.stringify({ type: 'object', properties: { n: { type: 'integer', minimum: 3, maximum: 9 } } }));
   assert.ok(bounded);
   assert.deepEqual(['2', '3', '9', '10'].map((text) => wrong(bounded[0], text)), ['It is less than 3.', '', '', 'It is more than 9.']);
-  assert.equal(fieldsOf({ type: 'array' }), null);
+  assert.equal(fieldsOf('{"type": "array"}'), null);
+  assert.equal(fieldsOf(''), null);
 });
 
 test('JSON goes into a form and comes back, unless the form would lose something', () => {
-  const fields = fieldsOf({ type: 'object', required: ['s'], properties: { n: { type: 'integer' }, s: { type: 'string' }, t: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } });
+  const fields = fieldsOf(JSON.stringify({ type: 'object', required: ['s'], properties: { n: { type: 'integer' }, s: { type: 'string' }, t: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } }));
   assert.ok(fields);
   for (const text of ['{"n": 12345678901234567890, "s": "a\\"b", "b": true, "o": [1.0], "e": "x"}', '{"s": ""}', '{"n": -1.50e3, "s": "x", "o": {"a": [{}]}}']) {
     const values = valuesOf(fields, ` ${text}\n`);
@@ -174,7 +176,7 @@ test('names of what every object has are words like others', () => {
     assert.equal(verdictWord(word), word);
     assert.ok(statusShape(word));
     assert.ok(statusPill({ status: word }));
-    const fields = fieldsOf({ type: 'object', properties: JSON.parse(`{"${word}": {"type": "string"}}`) }) || [];
+    const fields = fieldsOf(JSON.stringify({ type: 'object', properties: JSON.parse(`{"${word}": {"type": "string"}}`) })) || [];
     assert.equal(entered({}, fields[0]), '');
     assert.equal(written(fields, {}), '{}');
     assert.equal(written(fields, { [word]: 'x' }), `{"${word}": "x"}`);
@@ -250,4 +252,19 @@ test('arrow keys follow the edges of a graph, to the nearest end, and stay withi
 
 test('what is copied has no control characters, and keeps its lines', () => {
   assert.equal(copied('a\tb\r\nc\u001b[31md\u202ee\u0000'), 'a\tb\r\nc[31mde');
+});
+
+test('defaults and arguments of calls keep their digits', () => {
+  const numbers = ['9007199254740993', '18446744073709551616', '1e400', '-0', '0.30000000000000004000', '1.0', '"9007199254740993"'];
+  for (const n of numbers) {
+    const fields = fieldsOf(`{"type": "object", "properties": {"n": {"default": ${n}, "type": "number"}}}`) || [];
+    assert.equal(fields[0].otherwise, n);
+    const alone = caseAlone(`{"language": "python", "cases": [{"name": "a", "call": {"args": [1]}}, {"call": {"args": [${n}, {"x": [${n}]}]}, "expect": ${n}}]}`, '2');
+    assert.equal(alone, `{"language": "python", "cases": [{"call": {"args": [${n}, {"x": [${n}]}]}, "expect": ${n}, "name": "2"}]}`);
+  }
+  assert.equal(caseAlone('{"cases": []}', '1'), '');
+  assert.equal(caseAlone('{}', '1'), '');
+  assert.equal(fieldsOf('{"type": "object", "properties": {"e": {"type": "string", "enum": ["", "a"]}}}')?.[0].type, 'string');
+  assert.deepEqual(elements(' [1, "a,]", [2, {"b": "]"}] , null ]'), ['1', '"a,]"', '[2, {"b": "]"}]', 'null']);
+  assert.deepEqual(elements('{}'), []);
 });
