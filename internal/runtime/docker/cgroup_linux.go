@@ -46,20 +46,25 @@ func has(dir, file string) bool {
 	return err == nil
 }
 
-// read takes a reading; what cannot be read is zero.
-func (c *cgroup) read() reading {
+// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
+// a time.
+const fullWithin = 1 << 20
+
+// read takes a reading; what cannot be read is zero. Kills are read before what tells whether the limit was reached, which comes first.
+func (c *cgroup) read(limit int64) (r reading) {
 	if c.unified {
-		return reading{
-			cpu:      time.Duration(field(filepath.Join(c.cpu, "cpu.stat"), "usage_usec")) * time.Microsecond,
-			peak:     number(filepath.Join(c.memory, "memory.peak")),
-			oomKills: field(filepath.Join(c.memory, "memory.events"), "oom_kill"),
-		}
+		events := filepath.Join(c.memory, "memory.events")
+		r.cpu = time.Duration(field(filepath.Join(c.cpu, "cpu.stat"), "usage_usec")) * time.Microsecond
+		r.oomKills = field(events, "oom_kill")
+		r.peak = number(filepath.Join(c.memory, "memory.peak"))
+		r.hostFull = r.oomKills > 0 && field(events, "oom") == 0 && has(c.memory, "memory.events") // a cgroup that is gone says nothing
+		return r
 	}
-	return reading{
-		cpu:      time.Duration(number(filepath.Join(c.cpu, "cpuacct.usage"))),
-		peak:     number(filepath.Join(c.memory, "memory.max_usage_in_bytes")),
-		oomKills: field(filepath.Join(c.memory, "memory.oom_control"), "oom_kill"),
-	}
+	r.cpu = time.Duration(number(filepath.Join(c.cpu, "cpuacct.usage")))
+	r.oomKills = field(filepath.Join(c.memory, "memory.oom_control"), "oom_kill")
+	r.peak = number(filepath.Join(c.memory, "memory.max_usage_in_bytes"))
+	r.hostFull = r.oomKills > 0 && r.peak > 0 && r.peak < limit-fullWithin
+	return r
 }
 
 // last says whether there was a memory kill, however short the time for reading counters was, and lets go of the cgroup.

@@ -191,7 +191,7 @@ func (n *run) resume(ctx context.Context) (err error) {
 	if n.started, err = time.Parse(time.RFC3339Nano, state.StartedAt); err != nil {
 		return fmt.Errorf("%w: docker: read when container %.12s began: %w", runtime.ErrUnavailable, n.id, err)
 	}
-	n.usage = newUsage(r, n.id)
+	n.usage = newUsage(r, n.id, n.spec.Limits.Memory)
 	unwatch := func() {}
 	if state.Running {
 		unwatch = n.watch()

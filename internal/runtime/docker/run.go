@@ -126,7 +126,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	n.stream, n.linger = attached.HijackedResponse, drainGrace
 	n.hangUp = n.stream.Close
 	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
-	n.usage = newUsage(r, n.id)
+	n.usage = newUsage(r, n.id, n.spec.Limits.Memory)
 	unwatch := n.watch() // a short program has ended before the engine says that it began
 	if _, err := r.engine.ContainerStart(begun, n.id, client.ContainerStartOptions{}); err != nil {
 		unwatch()
@@ -336,6 +336,10 @@ func (n *run) judge(code int64) error {
 	e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits)
 	switch {
 	case e.Verdict != "":
+		r.Verdict, r.Reason = e.Verdict, e.Reason
+		return nil
+	case oom && seen.hostFull:
+		e = verdict.HostFull(memory)
 		r.Verdict, r.Reason = e.Verdict, e.Reason
 		return nil
 	case oom && code != 0:

@@ -19,6 +19,7 @@ type reading struct {
 	cpu      time.Duration
 	peak     int64 // bytes
 	oomKills int64
+	hostFull bool // the kernel killed though the container's own limit was not reached
 }
 
 // usage follows what a container uses: by its cgroup where the engine runs on this host, else by asking the engine. It is
@@ -26,6 +27,7 @@ type reading struct {
 type usage struct {
 	runtime *Runtime
 	id      string
+	limit   int64 // of memory
 
 	mu     sync.Mutex
 	cgroup *cgroup
@@ -33,7 +35,9 @@ type usage struct {
 	closed bool
 }
 
-func newUsage(r *Runtime, id string) *usage { return &usage{runtime: r, id: id} }
+func newUsage(r *Runtime, id string, limit int64) *usage {
+	return &usage{runtime: r, id: id, limit: limit}
+}
 
 // look takes a reading from the cgroup, which costs some microseconds, and reports whether there is one.
 func (u *usage) look() bool {
@@ -45,7 +49,7 @@ func (u *usage) look() bool {
 	if u.cgroup == nil {
 		return false
 	}
-	u.note(u.cgroup.read())
+	u.note(u.cgroup.read(u.limit))
 	return true
 }
 
@@ -75,6 +79,9 @@ func (u *usage) note(r reading) {
 	u.most.cpu = max(u.most.cpu, r.cpu)
 	u.most.peak = max(u.most.peak, r.peak)
 	u.most.oomKills = max(u.most.oomKills, r.oomKills)
+	if r.oomKills > 0 { // the latest reading knows most: the limit may have been reached after a kill for the machine
+		u.most.hostFull = r.hostFull
+	}
 }
 
 func (u *usage) last() reading {

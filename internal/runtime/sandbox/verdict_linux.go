@@ -30,9 +30,8 @@ func judge(e evidence, r *runtime.Result) {
 	succeeded := !lost && e.status.Exited() && e.status.ExitStatus() == 0
 	switch {
 	case e.oomKills > 0 && e.hostFull:
-		r.Verdict = runtime.InfraError
-		r.Reason = fmt.Sprintf("the memory of the machine, or of the cgroup in which Pawl runs, was full and the kernel killed a process; "+
-			"the program's own limit of %d bytes was not reached", e.memory)
+		host := verdict.HostFull(e.memory)
+		r.Verdict, r.Reason = host.Verdict, host.Reason
 		return
 	case e.oomKills > 0 && !succeeded:
 		r.Verdict = runtime.OOM

@@ -31,6 +31,12 @@ func Wall(l runtime.Limits) Ending {
 	return Ending{runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", l.Wall)}
 }
 
+// HostFull is the ending of a run of which the kernel killed a process for memory before its own limit, in bytes, was reached.
+func HostFull(limit int64) Ending {
+	return Ending{runtime.InfraError, fmt.Sprintf("the memory of the machine, or of a cgroup above the program's, was full and the kernel killed a process; "+
+		"the program's own limit of %d bytes was not reached", limit)}
+}
+
 // Record holds the first ending that is given to it. It is safe for concurrent use; the zero value is empty.
 type Record struct{ first atomic.Pointer[Ending] }
 
