@@ -23,7 +23,7 @@ import (
 var templateSource string
 
 const (
-	// mostTemplates are kept. With numpy and pandas imported each holds 60 MB.
+	// mostTemplates are kept. With numpy and pandas imported each holds 70 MB.
 	mostTemplates = 8
 	// mostForks of a template have the same seed of hashes and the same layout of memory, and after oldestTemplate it is made anew: its
 	// modules may have been replaced on the host.

@@ -110,7 +110,13 @@ var address = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // TestWarmIsCold runs programs that are forked from a template and programs that are executed, and compares all that they can tell.
 func TestWarmIsCold(t *testing.T) {
-	r := warmed(t, Options{})
+	warmIsCold(t)
+	t.Run("with imports", func(t *testing.T) { warmIsCold(t, "asyncio", "decimal", "json", "logging", "random", "threading") })
+}
+
+func warmIsCold(t *testing.T, imports ...string) {
+	t.Helper()
+	r := warmed(t, Options{}, imports...)
 	sources, err := filepath.Glob("testdata/warm/*.py")
 	if err != nil || len(sources) == 0 {
 		t.Fatal(sources, err)
@@ -120,13 +126,16 @@ func TestWarmIsCold(t *testing.T) {
 	inSeries := func(s runtime.Spec) (runtime.Run, error) { return series.Start(t.Context(), s) }
 	for _, file := range sources {
 		name := strings.TrimSuffix(filepath.Base(file), ".py")
+		if name == "start" && len(imports) > 0 { // it lists all modules
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			source, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := script{
-				source: string(source), stdin: "one\nzwei ü\n3", args: []string{"a", "--b=ü"},
+				source: string(source), stdin: "one\nzwei ü\n3", args: []string{"a", "--b=ü"}, imports: imports,
 				files: map[string]string{"second.py": "import sys\nvalue = sys.modules['__main__'].__file__\n", "pack/__init__.py": "x = 1\n"},
 			}
 			_, cold := p.start(t, onIts(t, r), false)
@@ -135,14 +144,19 @@ func TestWarmIsCold(t *testing.T) {
 				if !res.Warm {
 					t.Errorf("%s: it was executed", way)
 				}
-				warm, cold := strings.Split(address.ReplaceAllString(said, "0x"), "\n"), strings.Split(address.ReplaceAllString(cold, "0x"), "\n")
-				for i := range max(len(warm), len(cold)) {
-					if i >= len(warm) || i >= len(cold) || warm[i] != cold[i] {
-						t.Fatalf("%s: from line %d: %q\n\nexecuted: %q", way, i, warm[i:min(i+3, len(warm))], cold[i:min(i+3, len(cold))])
-					}
-				}
+				compareLines(t, way, said, cold)
 			}
 		})
+	}
+}
+
+func compareLines(t *testing.T, way, warm, cold string) {
+	t.Helper()
+	got, want := strings.Split(address.ReplaceAllString(warm, "0x"), "\n"), strings.Split(address.ReplaceAllString(cold, "0x"), "\n")
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("%s: from line %d: %q\n\nexecuted: %q", way, i, got[min(i, len(got)):min(i+3, len(got))], want[min(i, len(want)):min(i+3, len(want))])
+		}
 	}
 }
 
