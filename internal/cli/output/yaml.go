@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -79,8 +80,14 @@ func inBlocks(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF)
 }
 
+// inYAML11 are texts that readers of YAML 1.1, such as PyYAML, take for booleans or for numbers of base 60.
+var inYAML11 = regexp.MustCompile(`^(?i:yes|no|on|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
+
 // wantsQuotes reports whether a string would be read as something else without quotes.
 func wantsQuotes(s string) bool {
+	if inYAML11.MatchString(s) {
+		return true
+	}
 	var v any
 	if err := yaml.Load([]byte(s), &v); err != nil {
 		return true

@@ -63,3 +63,16 @@ func TestWriteYAMLKeepsTexts(t *testing.T) {
 		}
 	})
 }
+
+// Other programs read what is printed, also by the rules of YAML 1.1.
+func TestYAMLQuotesWordsOfOlderReaders(t *testing.T) {
+	t.Parallel()
+	for text, quoted := range map[string]bool{
+		"no": true, "Yes": true, "ON": true, "off": true, "12:30": true, "190:20:30": true, "1:30.5": true, "007": true, "1_000": true, "0o7": true,
+		"nobody": false, "y": false, "n": false, "on call": false, "12:90": false, "a:b": false, "yes, please": false,
+	} {
+		if n := yamlText(text); (n.Style == yaml.DoubleQuotedStyle) != quoted {
+			t.Errorf("%s: quotes %t, want %t", text, !quoted, quoted)
+		}
+	}
+}
