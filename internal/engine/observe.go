@@ -104,7 +104,7 @@ func (e *Engine) recordTakenBack(t *transaction) {
 	e.counters.handedBack.Add(int64(len(back)))
 	e.counters.gaps.Add(t.effects.gaps)
 	e.logTakenBack(slog.LevelWarn, "attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, lost)
-	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine that they ran on: they are tried again", telemetry.HandedBack, back)
+	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine or server that they ran on: they are tried again", telemetry.HandedBack, back)
 }
 
 // endsAttempt reports whether an event ends an attempt that was taken back: the engine took it, or it failed because its host took it.

@@ -48,7 +48,7 @@ type Stats struct {
 	Refused      int64 `json:"refused"`     // reports that contradicted the history
 	Duplicates   int64 `json:"duplicates"`  // events that were known already
 	Lost         int64 `json:"lost"`        // attempts taken back from workers that were lost, or had lost their history
-	HandedBack   int64 `json:"handed_back"` // attempts that their workers gave up: they were shut down, or the machine was taken away
+	HandedBack   int64 `json:"handed_back"` // attempts that their workers gave up: they were shut down, or the machine or server was gone
 	LostSessions int64 `json:"lost_sessions"`
 	Gaps         int64 `json:"gaps"` // attempts ended because an event never came
 	Purged       int64 `json:"purged"`

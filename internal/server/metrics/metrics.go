@@ -76,7 +76,7 @@ var engineFigures = []engineFigure{
 	count("reports_refused", "Reports that contradicted the history.", func(s engine.Stats) int64 { return s.Refused }),
 	count("events_duplicate", "Events that were known already.", func(s engine.Stats) int64 { return s.Duplicates }),
 	count("attempts_lost", "Attempts taken back from workers that were lost, or had lost their history.", func(s engine.Stats) int64 { return s.Lost }),
-	count("attempts_handed_back", "Attempts that workers gave up because they were shut down, had no handler for them, or lost the machine that they ran on.", func(s engine.Stats) int64 { return s.HandedBack }),
+	count("attempts_handed_back", "Attempts that workers gave up because they were shut down, had no handler for them, or lost the machine or the server that they ran on.", func(s engine.Stats) int64 { return s.HandedBack }),
 	count("sessions_lost", "Worker sessions whose lease ran out.", func(s engine.Stats) int64 { return s.LostSessions }),
 	count("event_gaps", "Attempts ended because an event never came.", func(s engine.Stats) int64 { return s.Gaps }),
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
