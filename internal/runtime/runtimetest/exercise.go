@@ -28,6 +28,9 @@ func Races(n int) Option { return func(s *suite) { s.races = n } }
 // Brief leaves out repetition: 100 races, one storm. For a backend's second configuration.
 func Brief() Option { return func(s *suite) { s.races, s.brief = 100, true } }
 
+// HostileOnly leaves out all but the hostile programs. For another way to start programs.
+func HostileOnly() Option { return func(s *suite) { s.hostileOnly = true } }
+
 // Left names a function that lists what the backend has left on the host after a run, beside processes, mounts and
 // Pawl's cgroups, which the suite looks for itself: containers, say.
 func Left(find func(testing.TB) []string) Option { return func(s *suite) { s.left = find } }
@@ -38,7 +41,9 @@ type suite struct {
 	open  Factory
 	races int
 	brief bool
-	left  func(testing.TB) []string
+
+	hostileOnly bool
+	left        func(testing.TB) []string
 }
 
 // alone is held by each exercise, because what it counts (descriptors, cgroups) belongs to the whole process.
@@ -54,10 +59,12 @@ func Exercise(t *testing.T, factory Factory, options ...Option) {
 	for _, o := range options {
 		o(s)
 	}
-	t.Run("Behaviour", func(t *testing.T) {
-		behave(t, s)
-		s.finish(t, "Behaviour/")
-	})
+	if !s.hostileOnly {
+		t.Run("Behaviour", func(t *testing.T) {
+			behave(t, s)
+			s.finish(t, "Behaviour/")
+		})
+	}
 	t.Run("Hostile", func(t *testing.T) {
 		t.Cleanup(func() { // after the runtime's own
 			if left := Cgroups(os.Getpid()); len(left) > 0 {
@@ -70,6 +77,9 @@ func Exercise(t *testing.T, factory Factory, options ...Option) {
 		}
 		attack(t, s, r)
 	})
+	if s.hostileOnly {
+		return
+	}
 	s.run(t, "47", "47 kill, exit and timeout raced", func(t testing.TB) { race(t, open(t, factory), s.races) })
 }
 

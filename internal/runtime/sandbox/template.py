@@ -152,7 +152,7 @@ def wait():
             os._exit(0)
 
     requests = _socket.socket(fileno=3)
-    stage = "be without threads; import no module that starts one"
+    stage = "an import has left a thread"
     _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # nobody waits for forks
     if os.fork() == 0:  # lets libraries end their threads, such as OpenBLAS
         os._exit(0)

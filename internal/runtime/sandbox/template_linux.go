@@ -251,10 +251,16 @@ func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 	if err := b.bear(request, append(slices.Clip(inside), on.root, on.network)); err != nil {
 		return nil, err
 	}
+	closeAll(channels) // or its end would not be seen
 	release := b.bound(ctx)
-	_, err = b.await(ctx, pid1.Ready)
+	said, err := b.await(ctx, pid1.Ready)
 	release()
-	if err == nil {
+	switch {
+	case said.Kind == pid1.Failed:
+		err = fmt.Errorf("%s: %s", said.Stage, said.Detail)
+	case errors.Is(err, errSilent):
+		err = errors.New("the interpreter has ended; it needs the module ctypes, and to import sitecustomize (no -I, -E or -S)")
+	case err == nil:
 		err = sharesNothing(b.pid)
 	}
 	return b, err

@@ -204,9 +204,6 @@ func TestConformanceForked(t *testing.T) {
 	o, forked, all := Options{}, new(atomic.Int64), new(atomic.Int64)
 	open := func(t testing.TB) runtime.Runtime {
 		r := forking{factory(o)(t).(*Runtime), forked, all}
-		if !strings.Contains(t.Name(), "Hostile") { // others open hundreds
-			return r.Runtime
-		}
 		for _, stdin := range []string{"", "input"} {
 			for isForked := false; !isForked; {
 				spec := runtime.Spec{Argv: []string{"true"}, Env: []string{"PATH=/usr/bin:/bin"}}
@@ -222,7 +219,7 @@ func TestConformanceForked(t *testing.T) {
 		}
 		return r
 	}
-	runtimetest.Exercise(t, open, differing(t, o), runtimetest.Brief())
+	runtimetest.Exercise(t, open, differing(t, o), runtimetest.Brief(), runtimetest.HostileOnly())
 	if forked.Load()*10 < all.Load()*9 {
 		t.Errorf("%d of %d runs were forked", forked.Load(), all.Load())
 	}
@@ -269,6 +266,18 @@ func TestWithoutATemplate(t *testing.T) {
 		t.Error(said)
 	}
 	if err := <-failed; !strings.Contains(err.Error(), "import no_such_module") || !strings.Contains(err.Error(), "No module named") {
+		t.Error(err)
+	}
+	// This one does not look at PYTHONPATH, and ends because there is no main.py.
+	spec := runtime.Spec{Argv: []string{python3, "-I", "main.py"}, Template: &runtime.Template{Argv: []string{python3, "-I", "main.py"}}}
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := started.Wait(); res.Warm || res.Verdict != runtime.NonzeroExit {
+		t.Errorf("%+v", res)
+	}
+	if err := <-failed; !strings.Contains(err.Error(), "the interpreter has ended") {
 		t.Error(err)
 	}
 }
