@@ -30,8 +30,24 @@ type call struct {
 	patience time.Duration
 }
 
-func (c *Client) call(ctx context.Context, session flow.ID, kind string, in wire.Asked, how *call) (wire.Answer, error) {
+// how is the way of a call of a session.
+func (c *Client) how(kind string) *call {
+	switch kind {
+	case wire.Take, wire.Input:
+		return &call{line: Asks, patience: c.held()}
+	case wire.Orders:
+		return &call{line: Asks, patience: holdOrders + slack}
+	case wire.Report:
+		return &call{line: Tells, again: true}
+	case wire.Log:
+		return &call{line: Logs, again: true}
+	}
+	return &call{line: Asks, again: true}
+}
+
+func (c *Client) call(ctx context.Context, session flow.ID, kind string, in wire.Asked) (wire.Answer, error) {
 	var out wire.Answer
+	how := c.how(kind)
 	in.Session = session.Text(flow.SessionPrefix)
 	body, err := wire.Encode(in)
 	if err != nil {
@@ -44,6 +60,11 @@ func (c *Client) call(ctx context.Context, session flow.ID, kind string, in wire
 	}
 	if err := json.Unmarshal(f.body, &out); err != nil {
 		return out, fmt.Errorf("%s: %w: read the answer: %w", kind, handoff.ErrUnavailable, err)
+	}
+	if out.Lease > 0 { // of a renewal
+		c.mu.Lock()
+		c.lease = out.Lease
+		c.mu.Unlock()
 	}
 	return out, nil
 }

@@ -20,6 +20,7 @@ import (
 // Client is the hand-off of a worker behind a broker. It is safe for concurrent use. A call that cannot be delivered returns
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
+	wire.Asking
 	office     Office
 	token      []byte
 	correlator *correlator
@@ -63,6 +64,7 @@ const (
 func NewClient(office Office, token string) *Client {
 	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
 	c.correlator = newCorrelator(office, c.strayed)
+	c.Do = c.call
 	return c
 }
 
@@ -240,7 +242,7 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	k := pollerKey{session, poller}
 	for {
 		number, answered := c.number(k)
-		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Poller: poller, Number: number, Answered: answered}, &call{line: Asks, patience: c.held()})
+		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Poller: poller, Number: number, Answered: answered})
 		if err == nil {
 			c.answered(k, number)
 		}
@@ -303,67 +305,9 @@ func (c *Client) releasePoller(poller int) {
 	c.pollers[poller] = false
 }
 
-// Missed implements handoff.Handoff.
-func (c *Client) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
-	out, err := c.call(ctx, session, wire.Missed, wire.Asked{Attempts: have}, &call{line: Asks, again: true})
-	return out.Work, err
-}
-
-// Report implements handoff.Handoff.
-func (c *Client) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
-	out, err := c.call(ctx, session, wire.Report, wire.Asked{Reports: reports}, &call{line: Tells, again: true})
-	return out.Receipts, err
-}
-
-// Decline implements handoff.Handoff.
-func (c *Client) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
-	_, err := c.call(ctx, session, wire.Decline, wire.Asked{Attempts: attempts}, &call{line: Asks, again: true})
-	return err
-}
-
-// Log implements handoff.Handoff.
-func (c *Client) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
-	_, err := c.call(ctx, session, wire.Log, wire.Asked{Chunks: chunks}, &call{line: Logs, again: true})
-	return err
-}
-
-// Input implements handoff.Handoff.
-func (c *Client) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
-	for {
-		out, err := c.call(ctx, session, wire.Input, wire.Asked{Input: &q}, &call{line: Asks, patience: c.held()})
-		if err != nil {
-			return handoff.Input{}, err
-		}
-		if out.Input != nil {
-			return *out.Input, nil
-		}
-	}
-}
-
-// Renew implements handoff.Handoff.
-func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
-	out, err := c.call(ctx, session, wire.Renew, wire.Asked{}, &call{line: Asks, again: true})
-	if err == nil && out.Lease > 0 {
-		c.mu.Lock()
-		c.lease = out.Lease
-		c.mu.Unlock()
-	}
-	return handoff.Renewal{Orders: out.Orders, Lease: out.Lease}, err
-}
-
-// Orders implements handoff.Handoff.
-func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
-	for {
-		out, err := c.call(ctx, session, wire.Orders, wire.Asked{}, &call{line: Asks, patience: holdOrders + slack})
-		if err != nil || len(out.Orders) > 0 {
-			return out.Orders, err
-		}
-	}
-}
-
 // Close implements handoff.Handoff.
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
-	_, err := c.call(ctx, session, wire.Close, wire.Asked{}, &call{line: Asks, again: true})
+	_, err := c.call(ctx, session, wire.Close, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
 		c.forget(session)
 	}

@@ -21,6 +21,7 @@ import (
 // Client is the hand-off of a worker over HTTP. It is safe for concurrent use. A call that cannot be delivered returns
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
+	wire.Asking
 	base  string
 	token string
 	http  *http.Client
@@ -36,7 +37,7 @@ func Dial(server, token string) (*Client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("server %q is not an http or https URL: write one such as http://127.0.0.1:7411", server)
 	}
-	return &Client{
+	c := &Client{
 		base:  strings.TrimSuffix(u.String(), "/") + Prefix,
 		token: token,
 		http: &http.Client{Transport: &http.Transport{
@@ -44,7 +45,9 @@ func Dial(server, token string) (*Client, error) {
 			ExpectContinueTimeout: 2 * time.Second,
 		}},
 		secrets: map[flow.ID]string{},
-	}, nil
+	}
+	c.Do = c.call
+	return c, nil
 }
 
 // Over makes the client's calls use another transport than TCP. It must be called before the first call.
@@ -106,76 +109,16 @@ func (c *Client) Recall(session flow.ID, secret string) {
 // Take implements handoff.Handoff.
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	for {
-		out, err := c.call(ctx, wire.Take, session, wire.Asked{N: n})
+		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n})
 		if err != nil || len(out.Work) > 0 {
 			return out.Work, err
 		}
 	}
 }
 
-// Missed implements handoff.Handoff. From an older server, which does not have this call, nothing is missed.
-func (c *Client) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
-	out, err := c.call(ctx, wire.Missed, session, wire.Asked{Attempts: have})
-	if errors.Is(err, errNoCall) {
-		return nil, nil
-	}
-	return out.Work, err
-}
-
-// Report implements handoff.Handoff.
-func (c *Client) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
-	out, err := c.call(ctx, wire.Report, session, wire.Asked{Reports: reports})
-	return out.Receipts, err
-}
-
-// Decline implements handoff.Handoff.
-func (c *Client) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
-	_, err := c.call(ctx, wire.Decline, session, wire.Asked{Attempts: attempts})
-	return err
-}
-
-// Log implements handoff.Handoff.
-func (c *Client) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
-	_, err := c.call(ctx, wire.Log, session, wire.Asked{Chunks: chunks})
-	return err
-}
-
-// Input implements handoff.Handoff.
-func (c *Client) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
-	for {
-		out, err := c.call(ctx, wire.Input, session, wire.Asked{Input: &q})
-		if err != nil || out.Input != nil {
-			return orEmpty(out.Input), err
-		}
-	}
-}
-
-func orEmpty(in *handoff.Input) handoff.Input {
-	if in == nil {
-		return handoff.Input{}
-	}
-	return *in
-}
-
-// Renew implements handoff.Handoff.
-func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
-	out, err := c.call(ctx, wire.Renew, session, wire.Asked{})
-	return handoff.Renewal{Orders: out.Orders, Lease: out.Lease}, err
-}
-
-// Orders implements handoff.Handoff.
-func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
-	for {
-		out, err := c.call(ctx, wire.Orders, session, wire.Asked{})
-		if err != nil || len(out.Orders) > 0 {
-			return out.Orders, err
-		}
-	}
-}
-
 // Close implements handoff.Handoff.
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
-	_, err := c.call(ctx, wire.Close, session, wire.Asked{})
+	_, err := c.call(ctx, session, wire.Close, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
 		c.mu.Lock()
 		delete(c.secrets, session)
@@ -184,7 +127,7 @@ func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	return err
 }
 
-func (c *Client) call(ctx context.Context, name string, session flow.ID, in wire.Asked) (wire.Answer, error) {
+func (c *Client) call(ctx context.Context, session flow.ID, name string, in wire.Asked) (wire.Answer, error) {
 	secret := c.Secret(session)
 	in.Session = session.Text(flow.SessionPrefix)
 	if in.Session == "" {
@@ -246,9 +189,6 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 	return refusal(res, raw)
 }
 
-// errNoCall means that the server is too old or too new to know the call.
-var errNoCall = errors.New("no such call")
-
 // refusal says why a call was refused.
 func refusal(res *http.Response, raw []byte) error {
 	var a wire.Answer
@@ -260,7 +200,7 @@ func refusal(res *http.Response, raw []byte) error {
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%w: %w: %s", handoff.ErrSessionLost, errNoCall, say) // the worker opens a new session instead of resuming
+		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say) // the worker opens a new session instead of resuming
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
