@@ -84,11 +84,12 @@ func TestGraceOnPlayedCluster(t *testing.T) {
 	}
 }
 
-// A helper of another release, such as the first, whose messages were JSON, is refused at once: a further exec would hear the same.
+// A helper of another release is refused at once: a further exec would hear the same.
 func TestHelperOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.says = &wire.Frame{Kind: wire.Status, Data: []byte(`{"Version":1,"Epoch":"7.8","Phase":"waiting","Stdin":0,"Out":0,"Err":0}`)}
+	says := wire.Pack(wire.Status, 0, &wire.State{Version: 1})
+	c.says = &says
 	r := c.runtime(c.url, Options{})
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 )
 
 // Message is the content of a frame. A message names its fields once, for sending and for receiving, so that both have them in one order.
@@ -28,7 +26,7 @@ func (f Frame) Decode(m Message) error {
 }
 
 // Refusal is a State that tells a worker of another version of this one.
-func Refusal() Frame { return Frame{Kind: Status, Data: appendVersion(nil, Version)} }
+func Refusal() Frame { return Pack(Status, 0, &State{Version: Version}) }
 
 // coder carries fields into a frame's data or out of it. Numbers and lengths take 8 bytes. A length is believed only as
 // far as there is data, so that what a frame claims takes no more than twice its own memory.
@@ -110,29 +108,11 @@ func optional[T any](c *coder, v **T, fields func(*T, *coder)) {
 	}
 }
 
-// opening is what all versions begin a Greeting and a State with. Version 1 was JSON, so that it reads a Refusal, and
-// its own version is found.
-const opening = `{"Version":`
-
-func appendVersion(to []byte, version int) []byte {
-	return append(strconv.AppendInt(append(to, opening...), int64(version), 10), '}')
-}
-
 // version reports whether the fields that follow are those of this Version; those of others are left out.
 func (c *coder) version(v *int) bool {
-	if !c.reads {
-		c.data = appendVersion(c.data, *v)
-		return *v == Version
-	}
-	after, found := bytes.CutPrefix(c.data, []byte(opening))
-	end := bytes.IndexAny(after, ",}")
-	if c.wrong = !found || end < 0; c.wrong {
-		return false
-	}
-	n, err := strconv.Atoi(string(after[:end]))
-	*v, c.wrong, c.data = n, err != nil, after[end+1:]
-	if n != Version {
+	number(c, v)
+	if c.reads && *v != Version {
 		c.data = nil
 	}
-	return n == Version
+	return *v == Version
 }

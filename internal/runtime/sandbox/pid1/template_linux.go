@@ -115,10 +115,8 @@ func forkRequest(order *Order) []byte {
 		}
 		b = putInt(b, n)
 	}
-	b = putInts(b, order.CPUs)
-	b = putInt(b, int64(len(order.Rlimits)))
-	for _, r := range order.Rlimits {
-		b = putInt(putInt(b, r.Resource), int64(r.Value))
-	}
-	return b
+	c := &coder{decoder: decoder{b: b}}
+	list(c, &order.CPUs, integer)
+	list(c, &order.Rlimits, rlimit)
+	return c.b
 }

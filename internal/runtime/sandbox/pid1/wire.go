@@ -8,10 +8,6 @@ func putInt(b []byte, v int64) []byte {
 	return append(b, byte(u), byte(u>>8), byte(u>>16), byte(u>>24), byte(u>>32), byte(u>>40), byte(u>>48), byte(u>>56))
 }
 
-func putString(b []byte, s string) []byte { return append(putInt(b, int64(len(s))), s...) }
-
-func putBytes(b, s []byte) []byte { return append(putInt(b, int64(len(s))), s...) }
-
 func putBool(b []byte, v bool) []byte {
 	if v {
 		return append(b, 1)
@@ -65,85 +61,103 @@ func (d *decoder) bytes() []byte {
 	return s
 }
 
-func (d *decoder) string() string { return string(d.bytes()) }
+// coder writes fields, or reads them: a message names its fields once, for both.
+type coder struct {
+	decoder // b is what has been written, or what is left to be read
+	reads   bool
+}
 
-// EncodeSteps encodes steps for Config.Layout.
-func EncodeSteps(steps []Step) []byte {
-	var b []byte
-	b = putInt(b, int64(len(steps)))
-	for _, s := range steps {
-		b = putInt(b, int64(s.Kind))
-		b = putString(b, s.Source)
-		b = putString(b, s.Target)
-		b = putInt(b, s.Number)
+func integer[T ~int64 | ~uint64](c *coder, v *T) {
+	if c.reads {
+		*v = T(c.int())
+	} else {
+		c.b = putInt(c.b, int64(*v))
 	}
-	return b
 }
 
-func (d *decoder) steps() []Step {
-	steps := make([]Step, d.count())
-	for i := range steps {
-		steps[i] = Step{StepKind(d.int()), d.string(), d.string(), d.int()}
+func text[T ~string | ~[]byte](c *coder, v *T) {
+	if c.reads {
+		*v = T(c.bytes())
+	} else {
+		c.b = append(putInt(c.b, int64(len(*v))), *v...)
 	}
-	return steps
 }
 
-// framed puts the length in front of what write appends, as the init reads it from the control socket.
-func framed(capacity int, write func([]byte) []byte) []byte {
-	b := write(make([]byte, 8, 8+capacity))
-	putInt(b[:0], int64(len(b)-8))
-	return b
-}
-
-func putStrings(b []byte, all []string) []byte {
-	b = putInt(b, int64(len(all)))
-	for _, s := range all {
-		b = putString(b, s)
+func letter[T ~byte](c *coder, v *T) {
+	switch {
+	case !c.reads:
+		c.b = append(c.b, byte(*v))
+	case len(c.b) == 0:
+		c.bad = true
+	default:
+		*v, c.b = T(c.b[0]), c.b[1:]
 	}
-	return b
 }
 
-func (d *decoder) strings() []string {
-	all := make([]string, d.count())
-	for i := range all {
-		all[i] = d.string()
+func flag(c *coder, v *bool) {
+	var n byte
+	if *v {
+		n = 1
 	}
-	return all
+	letter(c, &n)
+	*v = n == 1
 }
 
-func putInts(b []byte, all []int64) []byte {
-	b = putInt(b, int64(len(all)))
-	for _, v := range all {
-		b = putInt(b, v)
+func list[T any](c *coder, all *[]T, fields func(*coder, *T)) {
+	if c.reads {
+		*all = make([]T, c.count())
+	} else {
+		c.b = putInt(c.b, int64(len(*all)))
 	}
-	return b
-}
-
-func (d *decoder) ints() []int64 {
-	all := make([]int64, d.count())
-	for i := range all {
-		all[i] = d.int()
+	for i := range *all {
+		fields(c, &(*all)[i])
 	}
-	return all
 }
 
-// Encode returns the plan with its length in front.
-func (p *Plan) Encode() []byte {
-	return framed(len(p.Layout)+len(p.Filter)+64, func(b []byte) []byte {
-		b = putString(b, p.Cover)
-		b = putBytes(b, p.Layout)
-		return putBytes(b, p.Filter)
+// framed are fields with their length in front, as the init reads it from the control socket.
+func framed(capacity int, fields func(*coder)) []byte {
+	c := &coder{decoder: decoder{b: make([]byte, 8, 8+capacity)}}
+	fields(c)
+	putInt(c.b[:0], int64(len(c.b)-8))
+	return c.b
+}
+
+// decoded reads fields from what framed wrote after the length; false when it is cut short.
+func decoded(b []byte, fields func(*coder)) bool {
+	c := &coder{decoder{b: b}, true}
+	fields(c)
+	return !c.bad
+}
+
+func steps(c *coder, all *[]Step) {
+	list(c, all, func(c *coder, s *Step) {
+		integer(c, &s.Kind)
+		text(c, &s.Source)
+		text(c, &s.Target)
+		integer(c, &s.Number)
 	})
 }
 
-// decode fills p from what Encode wrote after the length; false when it is cut short.
+// EncodeSteps encodes steps for Plan.Layout.
+func EncodeSteps(all []Step) []byte {
+	c := &coder{}
+	steps(c, &all)
+	return c.b
+}
+
+func (p *Plan) fields(c *coder) {
+	text(c, &p.Cover)
+	text(c, &p.Layout)
+	text(c, &p.Filter)
+}
+
+// Encode returns the plan with its length in front.
+func (p *Plan) Encode() []byte { return framed(len(p.Layout)+len(p.Filter)+64, p.fields) }
+
 func (p *Plan) decode(b []byte) bool {
-	d := &decoder{b: b}
-	p.Cover = d.string()
-	layout := &decoder{b: d.bytes()}
-	p.steps = layout.steps()
-	p.Filter = d.bytes()
-	return !d.bad && !layout.bad
+	ok := decoded(b, p.fields) && decoded(p.Layout, func(c *coder) { steps(c, &p.steps) })
+	p.Layout = nil
+	return ok
 }
 
 // birthSize is the length of an encoded Birth, which has no length in front.
@@ -183,123 +197,77 @@ func DecodeBorn(b []byte) (n Born, ok bool) {
 	return n, !d.bad
 }
 
-// Encode returns the configuration with its length in front.
-func (c *Config) Encode() []byte {
-	return framed(1024, func(b []byte) []byte {
-		b = putBytes(b, EncodeSteps(c.Steps))
-		b = putInt(b, c.ScratchSize)
-		b = putInt(b, c.ScratchInodes)
-		b = putInts(b, c.TaskFDs)
-		b = putInt(b, c.PressureFD)
-		b = putBool(b, c.Announce)
-		return putBool(b, c.Base)
-	})
+func (c *Config) fields(to *coder) {
+	steps(to, &c.Steps)
+	integer(to, &c.ScratchSize)
+	integer(to, &c.ScratchInodes)
+	list(to, &c.TaskFDs, integer)
+	integer(to, &c.PressureFD)
+	flag(to, &c.Announce)
+	flag(to, &c.Base)
 }
 
-// decode fills c from what Encode wrote after the length; false when it is cut short.
-func (c *Config) decode(b []byte) bool {
-	d := &decoder{b: b}
-	steps := &decoder{b: d.bytes()}
-	c.Steps = steps.steps()
-	c.ScratchSize = d.int()
-	c.ScratchInodes = d.int()
-	c.TaskFDs = d.ints()
-	c.PressureFD = d.int()
-	c.Announce = d.bool()
-	c.Base = d.bool()
-	return !d.bad && !steps.bad
+// Encode returns the configuration with its length in front.
+func (c *Config) Encode() []byte { return framed(1024, c.fields) }
+
+func (c *Config) decode(b []byte) bool { return decoded(b, c.fields) }
+
+func rlimit(c *coder, r *Rlimit) {
+	integer(c, &r.Resource)
+	integer(c, &r.Value)
+}
+
+func (o *Order) fields(c *coder) {
+	flag(c, &o.Input)
+	integer(c, &o.ScratchSize)
+	integer(c, &o.ScratchInodes)
+	list(c, &o.Mounts, text)
+	list(c, &o.Rlimits, rlimit)
+	list(c, &o.Argv, text)
+	list(c, &o.Env, text)
+	list(c, &o.Files, func(c *coder, f *File) {
+		text(c, &f.Path)
+		integer(c, &f.Mode)
+		integer(c, &f.Size)
+	})
+	list(c, &o.CPUs, integer)
+	flag(c, &o.Template)
+	integer(c, &o.Shared)
+	flag(c, &o.IntoCgroup)
+	flag(c, &o.Trial)
 }
 
 // Encode returns the order with its length in front.
-func (o *Order) Encode() []byte {
-	return framed(4096, func(b []byte) []byte {
-		b = putBool(b, o.Input)
-		b = putInt(b, o.ScratchSize)
-		b = putInt(b, o.ScratchInodes)
-		b = putStrings(b, o.Mounts)
-		b = putInt(b, int64(len(o.Rlimits)))
-		for _, r := range o.Rlimits {
-			b = putInt(b, r.Resource)
-			b = putInt(b, int64(r.Value))
-		}
-		b = putStrings(b, o.Argv)
-		b = putStrings(b, o.Env)
-		b = putInt(b, int64(len(o.Files)))
-		for _, f := range o.Files {
-			b = putString(b, f.Path)
-			b = putInt(b, f.Mode)
-			b = putInt(b, f.Size)
-		}
-		b = putInts(b, o.CPUs)
-		b = putBool(b, o.Template)
-		b = putInt(b, o.Shared)
-		b = putBool(b, o.IntoCgroup)
-		return putBool(b, o.Trial)
-	})
-}
+func (o *Order) Encode() []byte { return framed(4096, o.fields) }
 
-// decode fills o from what Encode wrote after the length; false when it is cut short.
-func (o *Order) decode(b []byte) bool {
-	d := &decoder{b: b}
-	o.Input = d.bool()
-	o.ScratchSize = d.int()
-	o.ScratchInodes = d.int()
-	o.Mounts = d.strings()
-	o.Rlimits = make([]Rlimit, d.count())
-	for i := range o.Rlimits {
-		o.Rlimits[i] = Rlimit{d.int(), uint64(d.int())}
-	}
-	o.Argv = d.strings()
-	o.Env = d.strings()
-	o.Files = make([]File, d.count())
-	for i := range o.Files {
-		o.Files[i] = File{d.string(), d.int(), d.int()}
-	}
-	o.CPUs = d.ints()
-	o.Template = d.bool()
-	o.Shared = d.int()
-	o.IntoCgroup = d.bool()
-	o.Trial = d.bool()
-	return !d.bad
+func (o *Order) decode(b []byte) bool { return decoded(b, o.fields) }
+
+// A template of interpreters, which is not in Go, writes messages too: see template.py.
+func (m *Message) fields(c *coder) {
+	letter(c, &m.Kind)
+	text(c, &m.Stage)
+	text(c, &m.Detail)
+	integer(c, &m.Errno)
+	flag(c, &m.AtFault)
+	integer(c, &m.Status)
+	integer(c, &m.CPU)
+	integer(c, &m.MaxRSS)
+	integer(c, &m.Time)
+	integer(c, &m.Starved)
+	integer(c, &m.Network)
+	flag(c, &m.Warm)
 }
 
 // encode returns the message with its length in front.
-func (m *Message) encode() []byte {
-	return framed(128, func(b []byte) []byte {
-		b = append(b, byte(m.Kind))
-		b = putString(b, m.Stage)
-		b = putString(b, m.Detail)
-		b = putInt(b, m.Errno)
-		b = putBool(b, m.AtFault)
-		b = putInt(b, m.Status)
-		b = putInt(b, m.CPU)
-		b = putInt(b, m.MaxRSS)
-		b = putInt(b, m.Time)
-		b = putInt(b, m.Starved)
-		b = putInt(b, m.Network)
-		return putBool(b, m.Warm)
-	})
-}
+func (m *Message) encode() []byte { return framed(128, m.fields) }
 
 // DecodeMessage takes the first message off b and returns what follows it; ok is false while it is incomplete.
 func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	d := &decoder{b: b}
-	body := &decoder{b: d.bytes()}
-	if d.bad || len(body.b) == 0 {
+	body := d.bytes()
+	if d.bad || len(body) == 0 {
 		return Message{}, b, false
 	}
-	m.Kind = MessageKind(body.b[0])
-	body.b = body.b[1:]
-	m.Stage = body.string()
-	m.Detail = body.string()
-	m.Errno = body.int()
-	m.AtFault = body.bool()
-	m.Status = body.int()
-	m.CPU = body.int()
-	m.MaxRSS = body.int()
-	m.Time = body.int()
-	m.Starved = body.int()
-	m.Network = body.int()
-	m.Warm = body.bool()
-	return m, d.b, !body.bad
+	ok = decoded(body, m.fields)
+	return m, d.b, ok
 }
