@@ -9,8 +9,8 @@ import (
 // layout is the first byte of an encoded request. A later layout will have another number.
 const layout = 1
 
-// Bits of a request: which fields follow, in this order. A new one goes last here, in AppendRequest and in the list of fields, since rows are
-// kept.
+// Bits of a request: which fields follow, in this order. A new one goes last here, in AppendRequest and in the list of fields, since rows
+// are kept.
 const (
 	hasParent uint64 = 1 << iota
 	hasVersion
