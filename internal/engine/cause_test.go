@@ -136,3 +136,33 @@ tasks: {w: {action: stopped}}
 		r.replayAll()
 	})
 }
+
+// A task whose expression names a workflow that does not exist says so in users' words.
+func TestATaskOfNoWorkflow(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(r *rig) {
+		r.define(`
+name: caller
+input: {type: object}
+tasks: {v: {action: workflow, with: {name: "${{ input.name }}", input: {}}}}
+---
+name: versioned
+input: {type: object}
+tasks: {v: {action: workflow, with: {name: caller, version: "${{ input.version }}", input: {}}}}
+`)
+		for input, want := range map[string]string{
+			`{"name":"nope"}`: `there is no action or workflow "nope": apply its definition, or name another one`,
+			`{"version":9}`:   `there is no version 9 of action or workflow "caller": apply its definition, or name another one`,
+		} {
+			action := "caller"
+			if strings.Contains(input, "version") {
+				action = "versioned"
+			}
+			x := r.ended(r.submit(Submission{Action: action, Input: json.RawMessage(input)}))
+			if e := x.Outcome.Error; x.Stage != flow.Failed || !strings.HasSuffix(e.Message, want) {
+				t.Errorf("%s: %s %+v", input, x.Stage, e)
+			}
+		}
+		r.replayAll()
+	})
+}

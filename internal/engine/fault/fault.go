@@ -52,6 +52,9 @@ func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
 // Unwrap makes it ErrNotFound.
 func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
 
+// Missing reports whether an error says that what was asked for does not exist.
+func Missing(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
 // List collects what is wrong with a request.
 type List []problem.Problem
 

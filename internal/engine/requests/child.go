@@ -85,6 +85,13 @@ func (m Maker) action(ctx context.Context, c *orchestration.Child, w *definition
 	if err != nil && fault.Passing(err) {
 		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
 	}
+	if fault.Missing(err) {
+		what := fmt.Sprintf("action or workflow %.100q", c.Action)
+		if c.Version > 0 {
+			what = fmt.Sprintf("version %d of %s", c.Version, what)
+		}
+		return flow.Request{}, fmt.Errorf("there is no %s: apply its definition, or name another one", what)
+	}
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("action %q: %w", c.Action, err)
 	}
