@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What an execution waited for, in the words of `pawl why`. WaitNotKnown: nothing that is recorded kept the execution, and yet its next event
-// came later.
+// What an execution waited for, in the words of `pawl why`. WaitNotKnown: nothing that is recorded kept the execution, and yet its next
+// event came later.
 const (
 	WaitNothing  = "nothing"
 	WaitTime     = "time"
