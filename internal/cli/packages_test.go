@@ -15,7 +15,7 @@ import (
 func TestPackageCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
-	blocks := documented(t, "evaluations.md", "Packages", 2)
+	blocks := documented(t, "evaluations.md", "Packages", 3)
 	scratch, err := os.MkdirTemp("", "pawl-packages-")
 	if err != nil {
 		t.Fatal(err)
@@ -41,5 +41,12 @@ func TestPackageCommands(t *testing.T) {
 	cmd.Env, cmd.WaitDelay = env, 30*time.Second
 	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != sci {
 		t.Errorf("%v %s, want %s", err, out, sci)
+	}
+	warm := strings.ReplaceAll(strings.ReplaceAll(blocks[2], "/opt/sci", sci), "numpy", "json") // sci has no numpy
+	if err := os.WriteFile(file, []byte(warm), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, stderr, code := pawl(t, env, "languages"); code != exit.OK || !strings.Contains(out, "\npython ") || !strings.Contains(out, sci+"/bin/python3") {
+		t.Errorf("warm: exit code %d\n%s%s", code, out, stderr)
 	}
 }
