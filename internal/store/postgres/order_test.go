@@ -348,12 +348,10 @@ func TestClaimsBesideARenewal(t *testing.T) {
 // a flood of claims it would come after the lease has run out. The end of a lease does wait, since a claim relies on the lease.
 func TestRenewalBesideClaims(t *testing.T) {
 	t.Parallel()
-	s := open(t, server(t), emptySchema(t))
-	seat := store.Session{ID: flow.ID{1}, Name: "w"}
-	do := func(within time.Duration, steps ...step) error {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		return s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+	schema := emptySchema(t)
+	s := open(t, server(t), schema)
+	do := func(steps ...step) error {
+		return s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			for _, one := range steps {
 				if err := one(ctx, tx); err != nil {
 					return err
@@ -362,24 +360,58 @@ func TestRenewalBesideClaims(t *testing.T) {
 			return nil
 		})
 	}
-	if err := do(time.Minute, func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat, time.Hour) }); err != nil {
-		t.Fatal(err)
+	sessions := byte(0)
+	session := func() flow.ID {
+		sessions++
+		seat := store.Session{ID: flow.ID{sessions}, Name: "w"}
+		if err := do(func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat, time.Hour) }); err != nil {
+			t.Fatal(err)
+		}
+		return seat.ID
 	}
-	beside := func(within time.Duration, other step) step {
-		return func(context.Context, store.Tx) error { return do(within, other) }
-	}
-	if err := do(time.Minute, lockSeat(seat.ID), beside(10*time.Second, renew(seat.ID)), beside(10*time.Second, lockSeat(seat.ID))); err != nil {
+	one := session()
+	beside := func(other step) step { return func(context.Context, store.Tx) error { return do(other) } }
+	if err := do(lockSeat(one), beside(renew(one)), beside(lockSeat(one))); err != nil {
 		t.Errorf("a renewal and a claim beside a claim: %v", err)
 	}
-	if err := do(time.Minute, renew(seat.ID), beside(10*time.Second, lockSeat(seat.ID))); err != nil {
+	if err := do(renew(one), beside(lockSeat(one))); err != nil {
 		t.Errorf("a claim beside a renewal: %v", err)
 	}
-	for name, change := range map[string]step{"the end of a lease": endLease(seat.ID), "a drop": drop(seat.ID)} {
-		if err := do(time.Minute, lockSeat(seat.ID), beside(300*time.Millisecond, change)); err == nil {
-			t.Errorf("%s beside a claim went through", name)
-		}
-		if err := do(time.Minute, renew(seat.ID), beside(300*time.Millisecond, change)); err == nil {
-			t.Errorf("%s beside a renewal went through", name)
+	for name, change := range map[string]func(flow.ID) step{"the end of a lease": endLease, "a drop": drop} {
+		for holds, hold := range map[string]func(flow.ID) step{"a claim": lockSeat, "a renewal": renew} {
+			session, done := session(), make(chan error, 1)
+			err := do(hold(session), func(context.Context, store.Tx) error {
+				go func() { done <- do(change(session)) }()
+				return waitsForSessions(t, schema, done)
+			})
+			if err != nil {
+				t.Errorf("%s beside %s: %v", name, holds, err)
+			} else if err := <-done; err != nil {
+				t.Errorf("%s after %s: %v", name, holds, err)
+			}
 		}
 	}
+}
+
+// waitsForSessions waits until a transaction waits for the sessions of a schema, and fails if it has ended instead.
+func waitsForSessions(t *testing.T, schema string, ended <-chan error) error {
+	c, err := pgx.Connect(t.Context(), server(t))
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.Background())
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for waiting := 0; waiting == 0; {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it went through (%v)", err)
+		case <-tick.C:
+		}
+		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%sessions%'`, schema).Scan(&waiting)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
