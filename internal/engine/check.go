@@ -105,7 +105,10 @@ func (f *submissionFaults) labels(s *Submission) {
 		if k == "" {
 			f.Add("labels", fault.Short(v), "is the value of a label without a name", "name it, as in {team: storage}")
 		}
-		f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), k, fault.LabelLimit)
-		f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), v, fault.LabelLimit)
+		for _, text := range [...]string{k, v} {
+			if fault.BadText(text, fault.LabelLimit) != "" { // to write the place of each label took longer than to check all else
+				f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), text, fault.LabelLimit)
+			}
+		}
 	}
 }
