@@ -81,9 +81,9 @@ type Checker struct {
 	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
 }
 
-// Interactor is a program that talks with the evaluated program. Each runs in a sandbox of its own, and the stdout of each is the stdin of
-// the other. The interactor is run with the arguments input.txt and expected.txt, which lie in its working directory: stdin and expect of
-// the case, which the program does not see. Its exit code says right or wrong, and its stderr is the message.
+// Interactor is a program that exchanges messages with the evaluated program, for example to answer its guesses of a number. Both run at
+// the same time in separate sandboxes; each reads from its stdin what the other writes to its stdout. The arguments are input.txt and
+// expected.txt, files with stdin and expect of the case. The program does not see them. Exit code 0 accepts; stderr is the message.
 type Interactor struct {
 	Language string `json:"language" check:"language" doc:"Language of the interactor"`
 
