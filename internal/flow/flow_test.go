@@ -90,6 +90,16 @@ func TestThereIsNoShortcut(t *testing.T) {
 	}
 }
 
+func TestNothingCompletesWithAnError(t *testing.T) {
+	d := held(t, Request{})
+	end := event(d, 5, EvCompleted)
+	end.Outcome = &Outcome{Error: &Error{Code: "c", Message: "m"}}
+	rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), end}}, nil, nil, t0, 0)
+	if rc.Verdict != Refused || d.Ended() {
+		t.Fatalf("completed with an error gave %+v, stage %s", rc, d.Stage)
+	}
+}
+
 func TestRetryOpensTheNextAttemptLater(t *testing.T) {
 	d := held(t, Request{Key: "k", KeyLimit: 1, Retry: Retry{MaxAttempts: 2, Delay: time.Minute, On: []string{"exit:1"}}})
 	rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), event(d, 5, EvFailed)}}, nil, nil, t0, 0)

@@ -153,6 +153,10 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 		return
 	}
 	o := e.Outcome
+	if e.Type == EvCompleted && o != nil && o.Error != nil {
+		rc.Verdict, rc.Reason = Refused, fmt.Sprintf("event %d: what has completed has no error, and this one says %.100q", e.Seq, o.Error.Code)
+		return
+	}
 	if e.At = e.At.UTC().Truncate(time.Microsecond); e.At.After(now) { // stores keep microseconds
 		e.At = now // the worker's clock is ahead of the store's
 	}

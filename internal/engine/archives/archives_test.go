@@ -325,7 +325,8 @@ func TestForgedArchives(t *testing.T) {
 		change func(*archive.Row) *archive.Row
 	}{
 		"it runs":            {"only what has ended", of(code, func(e *archive.Execution) { e.Status = flow.Running })},
-		"it ended otherwise": {"its history leads to completed", of(code, func(e *archive.Execution) { e.Status = flow.Failed })},
+		"it ended otherwise": {"its history leads to completed", of(code, func(e *archive.Execution) { e.Status, e.Error = flow.Failed, &archive.Error{Code: "timeout"} })},
+		"a fault of none":    {"error exactly where", of(code, func(e *archive.Execution) { e.Error = &archive.Error{Code: "timeout", Message: "late"} })},
 		"another attempt":    {"its history leads to", of(code, func(e *archive.Execution) { e.Attempt = 2 })},
 		"no history":         {"it has 0 events", without(code, func(r *archive.Row) bool { return len(r.Events) > 0 })},
 		"an event less": {"stands in place", func(r *archive.Row) *archive.Row {

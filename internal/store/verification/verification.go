@@ -72,6 +72,9 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {
 		f.Add(2, x.ID, "it is %s without a time or an outcome", x.Stage)
 	}
+	if o := x.Outcome; x.Place == flow.Finished && o != nil && (o.Error == nil) != (x.Stage == flow.Completed) {
+		f.Add(2, x.ID, "it is %s, and an outcome has an error exactly where it is not completed", x.Stage)
+	}
 }
 
 // Row is what a workflow's rows say about one of its items.
