@@ -11,6 +11,8 @@ const (
 	localForm = "Mon 2006-01-02 15:04:05 -07:00"
 	// changeSpan is for how long the changes of a zone's clocks are looked at.
 	changeSpan = 2 * 366 * 24 * time.Hour
+	// lastYear is the last one that JSON has times of.
+	lastYear = 9999
 )
 
 // Preview says when a schedule of that name comes next, up to count times after a moment, and what it makes of the changes of its zone's
@@ -20,13 +22,17 @@ func (s *Schedule) Preview(name string, from time.Time, count int) api.ScheduleP
 	p := api.SchedulePreview{Name: name, Zone: zone.String(), Times: []api.PreviewTime{}, Changes: []api.ClockChange{}}
 	for at := from; len(p.Times) < count; {
 		next, comes := s.Next(at)
-		if !comes {
+		due := s.Due(name, next).UTC()
+		if !comes || due.Year() > lastYear || next.UTC().Year() > lastYear {
 			break
 		}
-		p.Times = append(p.Times, api.PreviewTime{Local: next.In(zone).Format(localForm), Nominal: next.UTC(), Due: s.Due(name, next).UTC()})
+		p.Times = append(p.Times, api.PreviewTime{Local: next.In(zone).Format(localForm), Nominal: next.UTC(), Due: due})
 		at = next
 	}
 	for _, c := range s.Changes(from, from.Add(changeSpan)) {
+		if c.At.UTC().Year() > lastYear {
+			break
+		}
 		change := api.ClockChange{At: c.At, Before: offsetText(c.Before), After: offsetText(c.After), Times: []api.ClockTouched{}}
 		add := func(is string, all []schedule.Fired) {
 			for _, f := range all {

@@ -313,10 +313,14 @@ func (c *call) time(name string) time.Time {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	t = t.UTC()
+	switch {
+	case err != nil:
 		c.fault(name, text, "it is not a time", "write RFC 3339, as in 2026-11-21T08:00:00Z")
+	case t.Year() < 1 || t.Year() > 9999:
+		c.fault(name, text, "in UTC its year has not four digits", "write a year from 0001 to 9999")
 	}
-	return t.UTC()
+	return t
 }
 
 // wait reads how long the client lets the answer be held back.

@@ -82,6 +82,14 @@ func TestSchedulePreview(t *testing.T) {
 	if all, err := h.client.Schedules(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("the preview has left %+v, %v", all, err)
 	}
+	const hourly = "kind: schedule\nname: hourly\ncron: '0 * * * *'\nrun: {action: noop}\n"
+	res, body = h.do(t, "POST", "/api/v1/schedules:preview?from=9999-12-31T20:30:00Z", hourly, "Content-Type", "application/yaml")
+	if err := json.Unmarshal(body, &out); err != nil || res.StatusCode != 200 || len(out.Schedules[0].Times) != 3 {
+		t.Errorf("at the end of 9999: %s %v %s", res.Status, err, body)
+	}
+	for _, from := range []string{"9999-12-31T23:30:00-12:00", "0000-01-01T00:00:00Z"} {
+		h.problem(t, 400, api.ProblemInvalid, "POST", "/api/v1/schedules:preview?from="+from, hourly, "Content-Type", "application/yaml")
+	}
 	h.problem(t, 400, api.ProblemInvalid, "POST", "/api/v1/schedules:preview?count=1001", doc, "Content-Type", "application/yaml")
 	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/schedules:preview", "kind: schedule\nname: s\n", "Content-Type", "application/yaml")
 
