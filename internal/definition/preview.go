@@ -22,11 +22,10 @@ func (s *Schedule) Preview(name string, from time.Time, count int) api.ScheduleP
 	p := api.SchedulePreview{Name: name, Zone: zone.String(), Times: []api.PreviewTime{}, Changes: []api.ClockChange{}}
 	for at := from; len(p.Times) < count; {
 		next, comes := s.Next(at)
-		due := s.Due(name, next).UTC()
-		if !comes || due.Year() > lastYear || next.UTC().Year() > lastYear {
+		if !comes {
 			break
 		}
-		p.Times = append(p.Times, api.PreviewTime{Local: next.In(zone).Format(localForm), Nominal: next.UTC(), Due: due})
+		p.Times = append(p.Times, api.PreviewTime{Local: next.In(zone).Format(localForm), Nominal: next.UTC(), Due: s.Due(name, next).UTC()})
 		at = next
 	}
 	for _, c := range s.Changes(from, from.Add(changeSpan)) {

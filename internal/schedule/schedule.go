@@ -190,6 +190,12 @@ func (s *Schedule) checkLines(fault func(path, message, fix string)) {
 	if len(s.lines) != len(s.Cron) {
 		return // the faults of the others have been said, and paths would be of other lines
 	}
+	if s.at != nil {
+		if _, comes := s.Next(beginning.Add(-time.Nanosecond)); !comes {
+			fault("at", fmt.Sprintf("%.60q never comes: it is not of the years 2000 to 9999, or with gap: skip the clocks of %s jump over it", s.At, s.zone), "write another moment")
+		}
+		return
+	}
 	lines := s.walk(beginning).lines
 	for i := range lines {
 		switch comes, skipped := lines[i].comes(); {

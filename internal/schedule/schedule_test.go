@@ -44,6 +44,8 @@ func TestNext(t *testing.T) {
 		{"the last day of the month", Spec{Cron: []string{"0 0 L * *"}}, "2026-02-01T00:00:00Z", []string{"2026-02-28T00:00:00Z", "2026-03-31T00:00:00Z", "2026-04-30T00:00:00Z"}},
 		{"the second and the last Friday", Spec{Cron: []string{"0 0 * * 5#2,5L"}}, "2026-11-01T00:00:00Z", []string{"2026-11-13T00:00:00Z", "2026-11-27T00:00:00Z", "2026-12-11T00:00:00Z"}},
 		{"7 is Sunday", Spec{Cron: []string{"0 0 * * 7"}}, "2026-11-20T00:00:00Z", []string{"2026-11-22T00:00:00Z"}},
+		{"the last days of 9999", Spec{Cron: []string{"0 0 * * *"}, Zone: "America/New_York"}, "9999-12-29T05:00:00Z", []string{"9999-12-30T05:00:00Z", ""}},
+		{"the last hours of 9999", Spec{Every: time.Hour}, "9999-12-30T22:00:00Z", []string{"9999-12-30T23:00:00Z", ""}},
 		{"exceptions", Spec{Cron: []string{"0 8 * * *"}, Except: []string{"2026-12-25", "* * 26 12 *"}}, "2026-12-24T08:00:00Z", []string{"2026-12-27T08:00:00Z"}},
 		{"every second but for a day", Spec{Every: time.Second, Except: []string{"2026-12-25"}}, "2026-12-24T23:59:58Z", []string{"2026-12-24T23:59:59Z", "2026-12-26T00:00:00Z"}},
 		{"every second but for three days, on one of which clocks are put forward", Spec{Every: time.Second, Zone: "Europe/Berlin", Except: []string{"2026-03-28", "2026-03-29", "2026-03-30"}}, "2026-03-27T22:59:59Z", []string{"2026-03-30T22:00:00Z"}},
@@ -116,6 +118,8 @@ func TestFaults(t *testing.T) {
 		{Spec{Every: time.Hour, Days: BothDays}, "days"},
 		{Spec{Every: time.Hour, From: "soon"}, "from"}, {Spec{Every: time.Hour, Until: "2026-02-30"}, "until"}, {Spec{At: "2026-12-24T08:00", Until: "2027-01-01"}, "at"},
 		{Spec{Every: time.Hour, From: "2026-01-02", Until: "2026-01-02"}, "until"}, {Spec{Cron: []string{"0 0 1 1 *"}, From: "2026-01-02", Until: "2026-12-31"}, "until"},
+		{Spec{At: "0000-01-01T00:00:00Z"}, "at"}, {Spec{At: "1999-12-31T23:59"}, "at"}, {Spec{At: "9999-12-31T23:59:59-12:00"}, "at"}, {Spec{At: "9999-12-31"}, "at"},
+		{Spec{At: "2026-03-29T02:30", Zone: "Europe/Berlin", Gap: GapSkip}, "at"},
 	} {
 		_, err := New(c.spec)
 		var f Fault

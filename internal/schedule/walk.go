@@ -22,6 +22,9 @@ type times struct {
 // endOfTime comes after every year that can be written.
 var endOfTime = time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// lastTime comes after every nominal time: JSON has no year of five digits, and the jitter comes on top.
+var lastTime = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-MostJitter)
+
 // localTime is a set of one local time.
 type localTime time.Time
 
@@ -237,10 +240,10 @@ func (w *walk) next() (next time.Time, comes bool) {
 	} else {
 		next, comes = w.nextOfLines()
 	}
-	if comes && !w.s.until.IsZero() && !next.Before(w.s.until) {
+	if !comes || !next.Before(lastTime) || !w.s.until.IsZero() && !next.Before(w.s.until) {
 		return time.Time{}, false
 	}
-	return next, comes
+	return next, true
 }
 
 func (w *walk) nextOfLines() (first time.Time, comes bool) {

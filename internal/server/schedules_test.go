@@ -83,7 +83,7 @@ func TestSchedulePreview(t *testing.T) {
 		t.Errorf("the preview has left %+v, %v", all, err)
 	}
 	const hourly = "kind: schedule\nname: hourly\ncron: '0 * * * *'\nrun: {action: noop}\n"
-	res, body = h.do(t, "POST", "/api/v1/schedules:preview?from=9999-12-31T20:30:00Z", hourly, "Content-Type", "application/yaml")
+	res, body = h.do(t, "POST", "/api/v1/schedules:preview?from=9999-12-30T20:30:00Z", hourly, "Content-Type", "application/yaml")
 	if err := json.Unmarshal(body, &out); err != nil || res.StatusCode != 200 || len(out.Schedules[0].Times) != 3 {
 		t.Errorf("at the end of 9999: %s %v %s", res.Status, err, body)
 	}
