@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
@@ -24,8 +25,34 @@ func WriteYAML(w io.Writer, raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("write as YAML: %w", err)
 	}
-	_, err = w.Write(b)
+	_, err = w.Write(escaped(b))
 	return err
+}
+
+// escaped writes what hides or reorders the text beside it, as U+202E does, by its number: the library leaves it as it is. It stands in
+// double quotes wherever it occurs.
+func escaped(b []byte) []byte {
+	if !bytes.ContainsFunc(b, hides) {
+		return b
+	}
+	var out []byte
+	for _, r := range string(b) {
+		switch {
+		case !hides(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xFFFF:
+			out = fmt.Appendf(out, `\U%08X`, r)
+		default:
+			out = fmt.Appendf(out, `\u%04X`, r)
+		}
+	}
+	return out
+}
+
+// hides reports whether a character formats text and is not seen itself. Two of them join letters and emojis.
+func hides(r rune) bool {
+	const nonJoiner, joiner = 0x200C, 0x200D
+	return unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner
 }
 
 // yamlNode reads the next value.
@@ -77,7 +104,7 @@ func yamlText(s string) *yaml.Node {
 
 // inBlocks reports whether a block of lines does not keep a character: YAML reads other line ends as \n there, and no control characters.
 func inBlocks(r rune) bool {
-	return r != '\n' && (unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF)
+	return r != '\n' && (unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || hides(r) || r == 0xFFFE || r == 0xFFFF)
 }
 
 // inYAML11 are texts that readers of YAML 1.1, such as PyYAML, take for booleans or for numbers of base 60.

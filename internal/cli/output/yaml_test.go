@@ -41,7 +41,7 @@ func TestWriteYAMLOfAnyJSON(t *testing.T) {
 // What YAML readers read is the value that was written.
 func TestWriteYAMLKeepsTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a \n\t\r:#-'\"{}[]&*!|>%@`~0,.\\😀\u0085\u2028\ufeff"))))).Draw(t, "texts")
+		texts := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a \n\t\r:#-'\"{}[]&*!|>%@`~0,.\\😀\u0085\u2028\ufeff\u202e\u2066\u061c\u00ad\u200d\U000e0041"))))).Draw(t, "texts")
 		object := map[string]string{}
 		for i, s := range texts {
 			object[fmt.Sprint(i, s)] = s
@@ -62,6 +62,24 @@ func TestWriteYAMLKeepsTexts(t *testing.T) {
 			t.Fatalf("%v\n%s\nread as %q, want %q", err, strings.ToValidUTF8(b.String(), "?"), got, want)
 		}
 	})
+}
+
+// What reorders or hides the text beside it is not printed as it is, in values and in names; what joins emojis is.
+func TestWriteYAMLShowsWhatHides(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\u202eb": `"a\u202Eb"`, "\u2066a\u2069": `"\u2066a\u2069"`, "a\u061cb": `"a\u061Cb"`, "a b\u200fc": `"a b\u200Fc"`, "\U000e0041": `"\U000E0041"`, "\u00ad": `"\u00AD"`,
+		"\u009b31m": `"\x9b31m"`, "\u0646\u200c\u0647": "\u0646\u200c\u0647",
+	} {
+		raw, err := json.Marshal(map[string]string{text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := WriteYAML(&b, raw); err != nil || !strings.EqualFold(b.String(), want+": "+want+"\n") {
+			t.Errorf("%q: %q %v, want %s", text, b.String(), err, want)
+		}
+	}
 }
 
 // Other programs read what is printed, also by the rules of YAML 1.1.
