@@ -93,6 +93,10 @@ func readTime(r *strictjson.Reader, into reflect.Value) {
 			r.Problem("it is not a time", "write RFC 3339, as in 2026-11-21T08:00:00Z")
 			return
 		}
+		if year := t.UTC().Year(); year < 1 || year > 9999 {
+			r.Problem("in UTC its year has not four digits", "write a year from 0001 to 9999")
+			return
+		}
 		into.Set(reflect.ValueOf(t))
 	}
 }

@@ -63,6 +63,8 @@ func TestBadInput(t *testing.T) {
 		"no time":              {"/api/eval", `{"language":"python","source":"x","timeout":"0s"}`, 422, "timeout", "is 0", "leave it out"},
 		"an empty key":         {"/api/v1/executions", `{"action":"noop","idempotency_key":""}`, 422, "idempotency_key", "empty", "leave it out"},
 		"an empty choice":      {"/api/v1/executions", `{"action":"noop","retry":{"backoff":""}}`, 422, "retry.backoff", "not a known value", "exponential"},
+		"year 10000 in UTC":    {"/api/v1/executions", `{"action":"noop","not_before":"9999-12-31T23:00:00-12:00"}`, 422, "not_before", "four digits", "9999"},
+		"year -1 in UTC":       {"/api/v1/executions", `{"action":"noop","not_before":"0000-01-01T00:00:00+14:00"}`, 422, "not_before", "four digits", "0001"},
 		"year 9999":            {"/api/v1/executions", `{"action":"noop","not_before":"9999-01-01T00:00:00Z"}`, 422, "not_before", "100 years", "within"},
 		"an unknown code":      {"/api/v1/executions", `{"action":"noop","retry":{"max_attempts":2,"on":["nope"]}}`, 422, "retry.on[0]", "nope", "timeout"},
 		"a code's near name":   {"/api/eval", `{"language":"python","source":"x","retry":{"max_attempts":2,"on":["oom","nonzero-exit"]}}`, 422, "retry.on[1]", "nonzero-exit", "nonzero_exit"},

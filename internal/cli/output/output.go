@@ -68,7 +68,7 @@ func WriteData(w io.Writer, f Format, v any) error {
 	if f == AsYAML {
 		return WriteYAML(w, b.Bytes())
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(escaped(b.Bytes(), ""))
 	return err
 }
 
@@ -323,7 +323,7 @@ func WriteLine(w io.Writer, v any) error {
 	if err := wirejson.Append(&b, v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	_, err := w.Write(append(b.Bytes(), '\n'))
+	_, err := w.Write(append(escaped(b.Bytes(), ""), '\n'))
 	return err
 }
 

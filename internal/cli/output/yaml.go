@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
@@ -25,34 +24,8 @@ func WriteYAML(w io.Writer, raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("write as YAML: %w", err)
 	}
-	_, err = w.Write(escaped(b))
+	_, err = w.Write(escaped(b, `\U%08X`))
 	return err
-}
-
-// escaped writes what hides or reorders the text beside it, as U+202E does, by its number: the library leaves it as it is. It stands in
-// double quotes wherever it occurs.
-func escaped(b []byte) []byte {
-	if !bytes.ContainsFunc(b, hides) {
-		return b
-	}
-	var out []byte
-	for _, r := range string(b) {
-		switch {
-		case !hides(r):
-			out = utf8.AppendRune(out, r)
-		case r > 0xFFFF:
-			out = fmt.Appendf(out, `\U%08X`, r)
-		default:
-			out = fmt.Appendf(out, `\u%04X`, r)
-		}
-	}
-	return out
-}
-
-// hides reports whether a character formats text and is not seen itself. Two of them join letters and emojis.
-func hides(r rune) bool {
-	const nonJoiner, joiner = 0x200C, 0x200D
-	return unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner
 }
 
 // yamlNode reads the next value.

@@ -65,7 +65,7 @@ func TestWriteYAMLKeepsTexts(t *testing.T) {
 }
 
 // What reorders or hides the text beside it is not printed as it is, in values and in names; what joins emojis is.
-func TestWriteYAMLShowsWhatHides(t *testing.T) {
+func TestWhatHidesIsShown(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a\u202eb": `"a\u202Eb"`, "\u2066a\u2069": `"\u2066a\u2069"`, "a\u061cb": `"a\u061Cb"`, "a b\u200fc": `"a b\u200Fc"`, "\U000e0041": `"\U000E0041"`, "\u00ad": `"\u00AD"`,
@@ -78,6 +78,11 @@ func TestWriteYAMLShowsWhatHides(t *testing.T) {
 		var b bytes.Buffer
 		if err := WriteYAML(&b, raw); err != nil || !strings.EqualFold(b.String(), want+": "+want+"\n") {
 			t.Errorf("%q: %q %v, want %s", text, b.String(), err, want)
+		}
+		b.Reset()
+		var back string
+		if err := WriteLine(&b, text); err != nil || json.Unmarshal(b.Bytes(), &back) != nil || back != text || bytes.ContainsFunc(b.Bytes(), hides) {
+			t.Errorf("%q as JSON: %q reads as %q, %v", text, b.String(), back, err)
 		}
 	}
 }
