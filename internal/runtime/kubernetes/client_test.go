@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/drain"
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
@@ -407,6 +408,32 @@ func TestLostPods(t *testing.T) {
 			t.Errorf("%s: %v", reason, err)
 		}
 		r.watcher.drop(n.name)
+	}
+}
+
+// A container that was killed for memory while its node was short of it blames no program.
+func TestOOMOnFullNode(t *testing.T) {
+	t.Parallel()
+	r := onServer(t, &server{watches: []string{}})
+	for what, status := range map[string]v1.PodStatus{
+		"evicted": {Phase: v1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."},
+		"disrupted": {Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet,
+			Message: "The node was low on resource: memory."}}},
+	} {
+		n := planned(t, r)
+		r.watcher.add(n.name)
+		status.ContainerStatuses = []v1.ContainerStatus{{Name: mainName, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}}
+		r.watcher.note(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Status: status}, false)
+		if err := n.lost(); errors.Is(err, errOOM) || !errors.Is(err, errInfra) || n.result.Cause != runtime.Evicted {
+			t.Errorf("%s: %v, %q", what, err, n.result.Cause)
+		}
+		r.watcher.drop(n.name)
+	}
+	n := planned(t, r)
+	n.budget = drain.NewBudget(1, func() {})
+	n.judge(&wire.Report{Signal: "SIGKILL", OOMKills: 1, HostFull: true})
+	if n.result.Verdict != runtime.InfraError || !strings.Contains(n.result.Reason, "the memory of the machine") {
+		t.Errorf("%+v", n.result)
 	}
 }
 

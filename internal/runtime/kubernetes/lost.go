@@ -59,7 +59,7 @@ func (n *run) lost() error {
 		pod, gone, changed := n.runtime.watcher.look(n.name)
 		if pod != nil {
 			if s := statusOf(pod, mainName); s != nil && s.State.Terminated != nil {
-				if s.State.Terminated.Reason == "OOMKilled" {
+				if s.State.Terminated.Reason == "OOMKilled" && !nodesDoing(causeOf(pod)) {
 					return errOOM
 				}
 				gone = true
@@ -75,6 +75,9 @@ func (n *run) lost() error {
 		}
 	}
 }
+
+// nodesDoing reports whether the cluster took a pod away for its node's sake: a kill for memory is then the node's too, as where it had none.
+func nodesDoing(c runtime.Cause) bool { return c != "" && c != runtime.Deleted }
 
 // settleWithin is how long the cluster may take to tell how a container has ended; kubelets take a second or two.
 const settleWithin = 20 * time.Second

@@ -311,6 +311,10 @@ func (n *run) judge(report *wire.Report) {
 		r.Verdict, r.Signal = runtime.Signal, "SIGKILL"
 		r.Reason = fmt.Sprintf("more than %d processes ran at once, and they were killed", limits.Pids)
 		return
+	case report.HostFull:
+		e = verdict.HostFull(limits.Memory)
+		r.Verdict, r.Reason = e.Verdict, e.Reason
+		return
 	case report.OOMKills > 0 && failed:
 		r.Verdict = runtime.OOM
 		r.Reason = fmt.Sprintf("the memory limit of %d bytes was reached and the kernel killed a process", limits.Memory)

@@ -258,6 +258,7 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	after := p.usage.read()
 	report.CPU = max(after.cpu-before.cpu, 0)
 	report.OOMKills = after.oomKills - before.oomKills
+	report.HostFull = p.usage.hostFull(before, after)
 	report.Peak = after.peak
 	report.Enforcement = p.usage.name()
 	return report, nil

@@ -123,12 +123,14 @@ type counts struct {
 	cpu      time.Duration
 	peak     int64 // bytes
 	oomKills int64
+	ooms     int64 // how often the container's own limit had nothing left; version 2 alone counts them
 	tasks    int64
 }
 
 // usage reads the container's cgroup, which container runtimes show read-only in the container itself.
 type usage struct {
 	v2                      bool
+	limit                   int64 // of version 1, in bytes
 	cpu, memory, oom, tasks counter
 }
 
@@ -144,6 +146,10 @@ func openUsage() (*usage, error) {
 	names := [4]string{"cpuacct/cpuacct.usage", "memory/memory.max_usage_in_bytes", "memory/memory.oom_control", "pids/pids.current"}
 	if _, err := os.Stat(root + "cgroup.controllers"); err == nil {
 		u.v2, names = true, [4]string{"cpu.stat", "memory.peak", "memory.events", "pids.current"}
+	}
+	if !u.v2 {
+		limit, _ := os.ReadFile(root + "memory/memory.limit_in_bytes")
+		u.limit = number(limit)
 	}
 	for i, c := range []*counter{&u.cpu, &u.memory, &u.oom, &u.tasks} {
 		var err error
@@ -173,7 +179,23 @@ func (u *usage) used() time.Duration {
 }
 
 func (u *usage) read() counts {
-	return counts{cpu: u.used(), peak: u.memory.number(), oomKills: u.oom.field("oom_kill"), tasks: u.tasks.number()}
+	return counts{cpu: u.used(), peak: u.memory.number(), oomKills: u.oom.field("oom_kill"), ooms: u.oom.field("oom"), tasks: u.tasks.number()}
+}
+
+// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
+// a time.
+const fullWithin = 1 << 20
+
+// hostFull reports whether the kernel killed between two readings although the container had memory left: the node, or a cgroup above the
+// container's, had none.
+func (u *usage) hostFull(before, after counts) bool {
+	switch {
+	case after.oomKills <= before.oomKills:
+		return false
+	case u.v2:
+		return after.ooms <= before.ooms
+	}
+	return after.peak > 0 && after.peak < u.limit-fullWithin
 }
 
 // read is empty where the kernel has no such file.

@@ -25,3 +25,25 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
+
+// Kills that the container's own limit did not bring about are the node's.
+func TestHostFull(t *testing.T) {
+	t.Parallel()
+	v1, v2 := usage{limit: 100 << 20}, usage{v2: true}
+	for what, c := range map[string]struct {
+		u             *usage
+		before, after counts
+		want          bool
+	}{
+		"no kill":             {&v2, counts{oomKills: 2}, counts{oomKills: 2}, false},
+		"at the limit":        {&v2, counts{}, counts{oomKills: 1, ooms: 1}, false},
+		"on a full node":      {&v2, counts{oomKills: 1, ooms: 1}, counts{oomKills: 2, ooms: 1}, true},
+		"v1 at the limit":     {&v1, counts{}, counts{oomKills: 1, peak: 100<<20 - 4096}, false},
+		"v1 on a full node":   {&v1, counts{}, counts{oomKills: 1, peak: 50 << 20}, true},
+		"v1 without its peak": {&v1, counts{}, counts{oomKills: 1}, false},
+	} {
+		if got := c.u.hostFull(c.before, c.after); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}

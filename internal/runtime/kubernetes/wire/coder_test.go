@@ -11,7 +11,7 @@ import (
 
 // messages are one of each kind with all of its fields set, and an empty one.
 func messages() []Message {
-	report := Report{Ending: ByDisk, Code: -1, Signal: "SIGSEGV", Wall: time.Hour, CPU: time.Nanosecond, Peak: 1 << 40, OOMKills: 2, Enforcement: "cgroup-v2"}
+	report := Report{Ending: ByDisk, Code: -1, Signal: "SIGSEGV", Wall: time.Hour, CPU: time.Nanosecond, Peak: 1 << 40, OOMKills: 2, HostFull: true, Enforcement: "cgroup-v2"}
 	command := Command{Argv: []string{"sh", "", "a\x00b\xff"}, Env: []string{"A=b"}, Dir: "/d", Files: true, Stdin: true, Network: true, CountUser: true,
 		Wall: time.Minute, CPU: math.MaxInt64, Pids: 7, Output: math.MinInt64, Disk: 9, Stack: 10}
 	return []Message{

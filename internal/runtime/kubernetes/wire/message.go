@@ -171,6 +171,7 @@ type Report struct {
 	Wall, CPU   time.Duration
 	Peak        int64
 	OOMKills    int64
+	HostFull    bool // the kernel killed for want of memory before the container's own limit was reached
 	Enforcement string
 }
 
@@ -182,5 +183,6 @@ func (r *Report) fields(c *coder) {
 	number(c, &r.CPU)
 	number(c, &r.Peak)
 	number(c, &r.OOMKills)
+	c.flag(&r.HostFull)
 	text(c, &r.Enforcement)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is of the protocol. A keeper of another one is refused, and so is a worker.
-const Version = 3
+const Version = 4
 
 // Where things lie in a pod, by the containers that see them.
 const (
