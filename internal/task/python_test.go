@@ -107,7 +107,7 @@ func installation(t *testing.T) (python, packages string) {
 	t.Helper()
 	real, err := filepath.EvalSymlinks("/usr/bin/python3") // its library is where every run sees it
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no Python of the system: %v: apt install python3", err)
 	}
 	ask := func(python, what string) string {
 		out, err := exec.Command(python, "-c", "import sys, os, site\nprint("+what+")").CombinedOutput()

@@ -73,7 +73,7 @@ func TestWarmPython(t *testing.T) {
 	}
 	rt, err := sandbox.New(sandbox.Options{TemplateFailed: func(err error) { t.Error(err) }})
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no sandbox: %v: run as root on a kernel with user namespaces", err)
 	}
 	defer rt.Close()
 	seen, languages := &forks{Runtime: rt}, warmPython(t, &task.Warm{Imports: []string{"json", "random"}})

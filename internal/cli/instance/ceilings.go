@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/payload"
 )
@@ -32,4 +33,18 @@ func ceilingsHere(c *config.Config) payload.Ceilings {
 		return ceilings(c, 0)
 	}
 	return ceilings(c, max(leastMemory, all/int64(c.Slots())))
+}
+
+// announceCeilings says what this machine has made of the settings that are auto: no one has set these numbers.
+func announceCeilings(c *config.Config, say func(string, ...any)) {
+	most, whole := ceilingsHere(c), int64(1e6)
+	for _, auto := range []struct {
+		setting, of string
+		bytes       int64
+	}{{"max_memory", "memory", most.Memory}, {"max_disk", "disk", most.Disk}} {
+		if auto.bytes > 0 && c.Text(auto.setting) == "auto" {
+			say("pawl: one program may ask for up to %s of %s, by the memory of this machine and %d slots: %s says otherwise",
+				api.Size(auto.bytes/whole*whole), auto.of, c.Slots(), auto.setting)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -21,6 +23,11 @@ func TestAutomaticCeilingsAtTheEdge(t *testing.T) {
 	here := ceilingsHere(&c)
 	if here.Memory == 0 {
 		t.Skip("NOT TESTED: the memory of this machine is not known")
+	}
+	var said []string
+	announceCeilings(&c, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	if len(said) != 2 || !strings.Contains(said[0], "MB of memory") || !strings.Contains(said[0], "4 slots: max_memory says otherwise") || !strings.Contains(said[1], "max_disk") {
+		t.Errorf("announced: %q", said)
 	}
 	for _, tt := range []struct {
 		works, stays bool

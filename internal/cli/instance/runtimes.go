@@ -167,6 +167,9 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	if len(forCode) == 0 {
 		return nil, nil, nowhereForCode(c)
 	}
+	if stays {
+		announceCeilings(c, say)
+	}
 	o := task.CodeOptions{
 		Runtimes: forCode, Dir: workDir(c), Languages: c.Languages, Most: ceilingsHere(c), KillGrace: c.Duration("kill_grace"),
 		IdleLimit: c.Duration("idle_limit"),

@@ -25,7 +25,7 @@ for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
 		Argv: []string{"/usr/bin/python3", "-S", "-c", source}, Env: []string{"PATH=/usr/bin:/bin"}, Stdout: &out, Stderr: &errs,
 	})
 	if err != nil {
-		t.Skip(err) // there is no Python
+		t.Skipf("no Python: %v: apt install python3", err)
 	}
 	if result := run.Wait(); result.Verdict != runtime.OK || out.String() != "hello 127.0.0.1\nhello ::1\n" {
 		t.Errorf("%+v\n%s%s", result, out.String(), errs.String())

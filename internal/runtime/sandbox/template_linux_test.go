@@ -69,10 +69,10 @@ func warmed(t *testing.T, o Options, imports ...string) *Runtime {
 		t.Skip("only root has templates")
 	}
 	if _, err := os.Stat(python3); err != nil {
-		t.Skip(err)
+		t.Skipf("no Python: %v: apt install python3", err)
 	}
 	if out, err := exec.Command(python3, "-c", "import ctypes").CombinedOutput(); err != nil {
-		t.Skipf("%s", out)
+		t.Skipf("Python without ctypes: %s: apt install python3", out)
 	}
 	r := factory(o)(t).(*Runtime)
 	t.Cleanup(func() { r.Close() })

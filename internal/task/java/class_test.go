@@ -46,7 +46,7 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	javac, err := exec.LookPath("javac")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no Java compiler: %v: apt install default-jdk-headless", err)
 	}
 	dir := t.TempDir()
 	args := []string{"-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", filepath.Join(dir, "classes")}
@@ -100,7 +100,7 @@ func TestStartOfJava25(t *testing.T) {
 	t.Parallel()
 	javac, err := exec.LookPath("javac")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no Java compiler: %v: apt install default-jdk-headless", err)
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "Main.java")
