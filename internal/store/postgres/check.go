@@ -68,8 +68,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check tables: %w", err)
 		}
 	}
-	err := s.checkKeys(ctx, &f)
-	return f.All, store.Failed(err, "check keys")
+	return f.All, store.Failed(f.Keys(ctx, s), "check keys")
 }
 
 // checked is one execution of a page, with the columns of its row that Check compares.
@@ -294,34 +293,3 @@ var tableRules = append(sharedRules(), []tableRule{
 	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p
 		WHERE NOT EXISTS (SELECT FROM {s}.blobs b WHERE b.content = p.content) AND NOT EXISTS (SELECT FROM {s}.blob_loose l WHERE l.content = p.content) LIMIT 1000`)},
 }...)
-
-var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (
-	SELECT key FROM {s}.live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1) ORDER BY l.key, l.created_at, l.id`)
-
-// checkKeys compares the number of holders of each concurrency key with its limit. If the holders were submitted with different
-// limits, the highest counts: lowering a limit takes no slot away.
-func (s *Store) checkKeys(ctx context.Context, f *verification.Findings) error {
-	var key string
-	var first flow.ID
-	holders, limit := 0, 0
-	settle := func() {
-		if limit > 0 && holders > limit {
-			f.Add(12, first, "its key %q has %d holders: at most %d", key, holders, limit)
-		}
-	}
-	err := s.read(ctx, call{q: qFullKeys, params: nil, read: func(r *rows) error {
-		x, _, err := r.live(false)
-		if err != nil {
-			return err
-		}
-		if x.Key != key {
-			settle()
-			key, first, holders, limit = x.Key, x.ID, 0, 0
-		}
-		holders++
-		limit = max(limit, x.KeyLimit)
-		return nil
-	}})
-	settle()
-	return err
-}

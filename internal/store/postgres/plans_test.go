@@ -259,7 +259,6 @@ func (p *plan) whole(first map[string]string) string {
 // which have an index of their own (TestPlanOfAsking).
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
-		qQueues: true, qKeys: true, qUnfinished: true, qUnapplied: true, qFullKeys: true,
 		qExpired: true, qLapsed: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true,
 	}
 	for _, rule := range tableRules {

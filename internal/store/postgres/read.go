@@ -24,10 +24,6 @@ var (
 
 	qMarks = sql(`SELECT ` + marks.names("") + ` FROM {s}.marks WHERE workflow = $1 AND attempt = $2::bigint ORDER BY task`)
 
-	qAheadReady = sql(`SELECT count(*) FROM {s}.live WHERE place = 3 AND queue = $1 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
-
-	qAheadWaiting = sql(`SELECT count(*) FROM {s}.live WHERE key = $1 AND place = 2 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
-
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
 	// The recursion goes from key to key through the index of live rows that have one.
@@ -42,11 +38,6 @@ var (
 	// In the order of the index of owners: each page begins where the one before ended, so dead rows are read once.
 	qProvisioning = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner IS NOT NULL AND (l.owner, l.id) > ($2, $3)
 		AND l.stage = $1::bigint ORDER BY l.owner, l.id LIMIT $4`)
-
-	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`)
-
-	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
-		FROM {s}.live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT $1`)
 
 	qSize = sql(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind = 'r'`)
@@ -113,27 +104,6 @@ func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []stor
 	return list(ctx, s, qMarks, new(args).id(of.ID).int(int64(of.Attempt)), marks, "read marks of %s", of.ID)
 }
 
-// Ahead implements store.Reader.
-func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error) {
-	var a args
-	var q *query
-	switch x.Place {
-	case flow.Ready:
-		q = qAheadReady
-		a.text(x.Queue)
-	case flow.Waiting:
-		q = qAheadWaiting
-		a.text(x.Key)
-	default:
-		return 0, nil
-	}
-	err = s.read(ctx, call{q: q, params: a.int(int64(x.Priority)).int(x.Ticket).params, read: func(r *rows) error {
-		n = int(r.int())
-		return nil
-	}})
-	return store.Result(n, err, "count the executions ahead of %s", x.ID)
-}
-
 // KeyHolders implements store.Reader.
 func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, call{q: qKeyHolders, params: new(args).text(key).int(int64(limit)).params, read: func(r *rows) error {
@@ -176,25 +146,6 @@ func (s *Store) passOver(id flow.ID, err error) error {
 	}
 	s.unreadable.Add(id)
 	return nil
-}
-
-// Queues implements store.Reader.
-func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) {
-	err = s.read(ctx, call{q: qQueues, params: nil, read: func(r *rows) error {
-		all = append(all, store.QueueDepth{Queue: r.text(), Ready: int(r.int()), Oldest: r.time()})
-		return nil
-	}})
-	return store.Result(all, err, "measure queues")
-}
-
-// Keys implements store.Reader.
-func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, error) {
-	all := make(map[string]store.KeyUse)
-	err := s.read(ctx, call{q: qKeys, params: new(args).int(int64(limit)).params, read: func(r *rows) error {
-		all[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
-		return nil
-	}})
-	return store.Result(all, err, "measure keys")
 }
 
 // Size implements store.Reader. It counts tables, their indexes and values stored out of line.

@@ -43,8 +43,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check tables: %w", err)
 		}
 	}
-	err := s.read(ctx, func(c *conn) error { return c.checkKeys(&f) })
-	return f.All, store.Failed(err, "check keys")
+	return f.All, store.Failed(f.Keys(ctx, s), "check keys")
 }
 
 var qNumbersBeyond = sql(`SELECT n FROM executions WHERE n > ? ORDER BY n LIMIT ?`)
@@ -228,38 +227,4 @@ func (c *conn) checkTable(f *verification.Findings, rule tableRule) error {
 		f.All = append(f.All, store.Violation{Invariant: rule.invariant, Execution: s.getID(), Say: s.getText()})
 	}
 	return s.done()
-}
-
-var qSharedKeys = sql(`SELECT key, count(*) FROM live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1`)
-
-// checkKeys compares the number of holders of each concurrency key with its limit. If the holders were submitted with different
-// limits, the highest counts: lowering a limit takes no slot away.
-func (c *conn) checkKeys(f *verification.Findings) error {
-	held := make(map[string]int)
-	s := c.use(qSharedKeys)
-	for s.next() {
-		key := s.getText()
-		held[key] = int(s.getInt())
-	}
-	if err := s.done(); err != nil {
-		return err
-	}
-	for key, n := range held {
-		numbers, err := c.use(qHolding).text(key).int(-1).numbers()
-		if err != nil {
-			return err
-		}
-		holders, err := c.loadAll(numbers, store.WithoutPayload)
-		if err != nil {
-			return err
-		}
-		limit := 0
-		for _, x := range holders {
-			limit = max(limit, x.KeyLimit)
-		}
-		if limit > 0 && n > limit {
-			f.Add(12, holders[0].ID, "its key %q has %d holders: at most %d", key, n, limit)
-		}
-	}
-	return nil
 }

@@ -19,15 +19,6 @@ var (
 		FROM children c JOIN executions e ON e.n = c.n LEFT JOIN live l ON l.n = c.n LEFT JOIN ended d ON d.n = c.n
 		WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 
-	qAheadReady = sql(`SELECT count(*) FROM live WHERE place = 3 AND queue = ? AND (priority > ? OR priority = ? AND ticket < ?)`)
-
-	qAheadWaiting = sql(`SELECT count(*) FROM live WHERE key = ? AND place = 2 AND (priority > ? OR priority = ? AND ticket < ?)`)
-
-	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM live WHERE place = 3 GROUP BY queue ORDER BY queue`)
-
-	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
-		FROM live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT ?`)
-
 	// The recursion goes from key to key through the index of live rows that have one, and ends with NULL.
 	qLines = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
 		UNION ALL SELECT (SELECT min(l.key) FROM live l WHERE l.key > w.key AND l.place = 2) FROM waiting w WHERE w.key IS NOT NULL)
@@ -119,27 +110,6 @@ func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []stor
 	return store.Result(all, err, "read marks of %s", of.ID)
 }
 
-// Ahead implements store.Reader.
-func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		var q *stmt
-		switch x.Place {
-		case flow.Ready:
-			q = c.use(qAheadReady).text(x.Queue)
-		case flow.Waiting:
-			q = c.use(qAheadWaiting).text(x.Key)
-		default:
-			return nil
-		}
-		q.int(int64(x.Priority)).int(int64(x.Priority)).int(x.Ticket)
-		if q.next() {
-			n = int(q.getInt())
-		}
-		return q.done()
-	})
-	return store.Result(n, err, "count the executions ahead of %s", x.ID)
-}
-
 // KeyHolders implements store.Reader.
 func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
@@ -174,31 +144,6 @@ func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err erro
 		return err
 	})
 	return store.Result(all, err, "read sessions")
-}
-
-// Queues implements store.Reader.
-func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		q := c.use(qQueues)
-		for q.next() {
-			all = append(all, store.QueueDepth{Queue: q.getText(), Ready: int(q.getInt()), Oldest: row.FromMicros(q.getInt())})
-		}
-		return q.done()
-	})
-	return store.Result(all, err, "measure queues")
-}
-
-// Keys implements store.Reader.
-func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, error) {
-	all := make(map[string]store.KeyUse)
-	err := s.read(ctx, func(c *conn) error {
-		q := c.use(qKeys).int(int64(limit))
-		for q.next() {
-			all[q.getText()] = store.KeyUse{Holders: int(q.getInt()), Waiting: int(q.getInt())}
-		}
-		return q.done()
-	})
-	return store.Result(all, err, "measure keys")
 }
 
 // Lines implements store.Reader.
