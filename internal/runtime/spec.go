@@ -46,8 +46,15 @@ func (s *Spec) Check() error {
 	return s.check()
 }
 
-// CheckContainer finds what no backend that runs images could do with s. The error wraps ErrSpec.
-func (s *Spec) CheckContainer() error {
+// CheckContainer finds what no backend that runs images could do with s. A spec that names no container gets the backend's own image,
+// without the entrypoint of that, if the backend has one. The error wraps ErrSpec.
+func (s *Spec) CheckContainer(image string) error {
+	if s.Container == nil && image != "" {
+		s.Container = &Container{Image: image, Entrypoint: []string{}}
+		if len(s.Argv) == 0 {
+			return fmt.Errorf("%w: argv is empty; name the program to run", ErrSpec)
+		}
+	}
 	c := s.Container
 	if c == nil || c.Image == "" {
 		return fmt.Errorf("%w: image is missing; this runtime runs images, name one", ErrSpec)

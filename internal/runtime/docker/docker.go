@@ -109,13 +109,7 @@ func (r *Runtime) Close() error {
 
 // Start creates a container and begins it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
-	if spec.Container == nil && r.options.Image != "" {
-		spec.Container = &runtime.Container{Image: r.options.Image, Entrypoint: []string{}}
-		if len(spec.Argv) == 0 {
-			return nil, fmt.Errorf("%w: argv is empty; name the program to run", runtime.ErrSpec)
-		}
-	}
-	if err := spec.CheckContainer(); err != nil {
+	if err := spec.CheckContainer(r.options.Image); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
