@@ -18,8 +18,8 @@ const farthest = 100 * 365 * 24 * time.Hour
 // submissionFaults collects what is wrong with a submission.
 type submissionFaults struct{ requests.Faults }
 
-// check says what is wrong with a submission in itself, at a time.
-func (s *Submission) check(now time.Time) []problem.Problem {
+// check says what is wrong with a submission in itself.
+func (s *Submission) check() []problem.Problem {
 	var f submissionFaults
 	if s.Action == "" {
 		f.Add("action", "", "is missing", "name a registered action or workflow, or a built-in kind")
@@ -37,7 +37,7 @@ func (s *Submission) check(now time.Time) []problem.Problem {
 	f.labels(s)
 	f.Spans(&s.Settings)
 	f.Span("start_in", s.StartIn)
-	if s.NotBefore.Sub(now) > farthest {
+	if !s.NotBefore.IsZero() && time.Until(s.NotBefore) > farthest {
 		f.Add("not_before", s.NotBefore.Format(time.RFC3339), "is more than 100 years from now", "give a time within 100 years")
 	}
 	if s.StartIn != 0 && !s.NotBefore.IsZero() {

@@ -263,10 +263,10 @@ func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) 
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused
 	}
-	if problems := s.check(time.Now()); len(problems) > 0 {
+	if problems := s.check(); len(problems) > 0 {
 		return flow.Request{}, &fault.Invalid{Problems: problems}
 	}
-	r, err := e.resolve(ctx, s, cmp.Or(s.IdempotencyKey, id.String()))
+	r, err := e.resolve(ctx, s, id)
 	if err != nil {
 		return flow.Request{}, err
 	}
@@ -307,9 +307,9 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 	return nil
 }
 
-// resolve makes the request for a submission from the action's definition. Where an alias stands for several versions, the same by gets
-// the same one.
-func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Request, error) {
+// resolve makes the request for a submission from the action's definition. Where an alias stands for several versions, the same idempotency key
+// gets the same one; without a key, the id of the execution.
+func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
 		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
 	}
@@ -320,7 +320,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	if alias != "" {
 		name = s.Action
 	}
-	def, version, err := e.catalog.GetFor(ctx, name, wanted, by)
+	def, version, err := e.catalog.GetFor(ctx, name, wanted, cmp.Or(s.IdempotencyKey, id.String()))
 	if errors.Is(err, store.ErrNotFound) {
 		fix, err := e.catalog.NameFix(ctx, name, wanted)
 		if err != nil {

@@ -58,7 +58,12 @@ func (r *Request) AsRerun() Rerun {
 }
 
 // RetryOf is the execution whose request this one repeats as a whole; zero for what is no retry.
-func (r *Request) RetryOf() ID { return r.AsRerun().RetryOf }
+func (r *Request) RetryOf() ID {
+	if r.Rerun == nil {
+		return ID{}
+	}
+	return r.Rerun.RetryOf
+}
 
 // RerunFirst is the first execution of the chain of reruns; zero for what is no rerun.
 func (r *Request) RerunFirst() ID {
