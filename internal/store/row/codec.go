@@ -116,6 +116,13 @@ type codec struct {
 	reader
 }
 
+// set sets the bit of a field that is to be written.
+func (c *codec) set(bit uint64, is bool) {
+	if is {
+		c.has |= bit
+	}
+}
+
 func number[T ~int | ~int32 | ~int64](c *codec, bit uint64, v *T) {
 	switch {
 	case c.has&bit == 0:

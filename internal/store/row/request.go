@@ -9,8 +9,7 @@ import (
 // layout is the first byte of an encoded request. A later layout will have another number.
 const layout = 1
 
-// Bits of a request: which fields follow, in this order. A new one goes last here, in AppendRequest and in the list of fields, since rows
-// are kept.
+// Bits of a request: which fields follow, in this order. A new one goes last here and in the list of fields, since rows are kept.
 const (
 	hasParent uint64 = 1 << iota
 	hasVersion
@@ -48,21 +47,38 @@ const defaultQueue = "default"
 
 // AppendRequest appends the fields of a request that have no column of their own: all except Action, CreatedAt, Input and With.
 func AppendRequest(b []byte, r *flow.Request) []byte {
-	retries := r.Retry.MaxAttempts != 0 || r.Retry.Backoff != "" || r.Retry.Delay != 0 || r.Retry.MaxDelay != 0 ||
-		r.Retry.Jitter != 0 || len(r.Retry.On) > 0
-	again := r.AsRerun()
 	c := codec{writer: writer{b: append(b, layout)}}
-	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
-		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(),
-		!r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", !again.First.IsZero(), len(again.Only) > 0, again.GivenBy != "",
-		r.Cache != nil,
-		len(again.Beneath) > 0, !again.KeptWith.IsZero(), r.NoCache, !again.RetryOf.IsZero()} {
-		if is {
-			c.has |= 1 << bit
-		}
+	c.set(hasParent, !r.Parent.IsZero())
+	c.set(hasVersion, r.Version != 0)
+	c.set(hasKind, string(r.Kind) != r.Action)
+	c.set(hasQueue, r.Queue != defaultQueue)
+	c.set(hasPriority, r.Priority != 0)
+	c.set(hasKey, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "")
+	c.set(hasTimeout, r.Timeout != 0)
+	c.set(hasQueueTimeout, r.QueueTimeout != 0)
+	c.set(hasTotalTimeout, r.TotalTimeout != 0)
+	c.set(hasRetry, r.Retry.MaxAttempts != 0 || r.Retry.Backoff != "" || r.Retry.Delay != 0 || r.Retry.MaxDelay != 0 ||
+		r.Retry.Jitter != 0 || len(r.Retry.On) > 0)
+	c.set(hasLabels, len(r.Labels) > 0)
+	c.set(hasIdempotencyKey, r.IdempotencyKey != "")
+	c.set(hasTraceparent, r.Traceparent != "")
+	c.set(hasNotBefore, !r.NotBefore.IsZero())
+	c.set(hasSignal, !r.Signal.IsZero() || len(r.Rules) > 0)
+	c.set(hasRate, r.Rate != (flow.Rate{}))
+	c.set(hasFair, r.Fair != (flow.Fair{}))
+	c.set(hasRerunOf, !r.RerunOf.IsZero())
+	c.set(hasReusedOf, !r.ReusedOf.IsZero())
+	c.set(hasAlias, r.Alias != "")
+	if again := r.Rerun; again != nil {
+		c.set(hasRerunFirst, !again.First.IsZero())
+		c.set(hasOnly, len(again.Only) > 0)
+		c.set(hasGiven, again.GivenBy != "")
+		c.set(hasBeneath, len(again.Beneath) > 0)
+		c.set(hasKeptWith, !again.KeptWith.IsZero())
+		c.set(hasRetryOf, !again.RetryOf.IsZero())
 	}
+	c.set(hasCache, r.Cache != nil)
+	c.set(hasNoCache, r.NoCache)
 	c.writer.uint(c.has)
 	c.beginning(r)
 	c.request(r)
@@ -107,6 +123,9 @@ func requestReader(detail []byte) (c codec, err error) {
 
 // beginning codes the fields of a request up to its kind.
 func (c *codec) beginning(r *flow.Request) {
+	if c.has == 0 {
+		return
+	}
 	c.id(hasParent, &r.Parent)
 	number(c, hasParent, &r.ParentAttempt)
 	text(c, hasParent, &r.Task)
@@ -116,8 +135,11 @@ func (c *codec) beginning(r *flow.Request) {
 	text(c, hasKind, &r.Kind)
 }
 
-// request codes the other fields.
+// request codes the other fields. The bits are in the order of the fields, so a request without the rare ones at the end costs no look at each.
 func (c *codec) request(r *flow.Request) {
+	if c.has < hasQueue {
+		return
+	}
 	text(c, hasQueue, &r.Queue)
 	number(c, hasPriority, &r.Priority)
 	text(c, hasKey, &r.Key)
@@ -136,6 +158,9 @@ func (c *codec) request(r *flow.Request) {
 	text(c, hasIdempotencyKey, &r.IdempotencyKey)
 	text(c, hasTraceparent, &r.Traceparent)
 	c.moment(hasNotBefore, &r.NotBefore, Micros(r.CreatedAt))
+	if c.has < hasSignal {
+		return
+	}
 	c.id(hasSignal, &r.Signal)
 	c.texts(hasSignal, &r.Rules)
 	text(c, hasRate, &r.Rate.Key)

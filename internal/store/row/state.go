@@ -36,16 +36,22 @@ const (
 // AppendState appends the part of a state that has no column of its own, or nothing if that part is empty. For an ended
 // execution it includes Attempt, NextSeq and QueuedAt, but not EventAt. created is the execution's CreatedAt.
 func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
-	w := writer{b: b}
-	var has uint64
-	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
-	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero(), s.Pause != nil,
-		s.Pause != nil && s.Pause.Stops, s.Stood != nil, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over)} {
-		if is {
-			has |= 1 << bit
-		}
-	}
+	var c codec
+	c.set(hasFirst, ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created))
+	c.set(hasWakeAt, !s.WakeAt.IsZero())
+	c.set(hasClaimed, !s.ClaimedAt.IsZero())
+	c.set(hasStarted, !s.StartedAt.IsZero())
+	c.set(hasGap, !s.GapSince.IsZero())
+	c.set(hasInbox, s.Inbox != 0)
+	c.set(hasCancel, s.Cancel != nil)
+	c.set(hasHandedBack, s.HandedBack != 0)
+	c.set(hasAside, s.Aside != nil)
+	c.set(hasSlot, !s.SlotAt.IsZero())
+	c.set(hasPause, s.Pause != nil)
+	c.set(hasStops, s.Pause != nil && s.Pause.Stops)
+	c.set(hasStood, s.Stood != nil)
+	c.set(hasCleanup, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over))
+	has, w := c.has, writer{b: b}
 	if ended {
 		w.uint(uint64(s.Attempt))
 		w.uint(uint64(s.NextSeq))
