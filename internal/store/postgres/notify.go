@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,8 +101,11 @@ type note struct {
 	All        bool      `json:"a,omitempty"`
 }
 
-func (n *news) encode(from string) (string, error) {
-	v := note{From: from, Pauses: n.pauses, All: n.all}
+// from is how the notifications of a process begin, since From is the first field of note.
+func from(process string) string { return `{"f":"` + process + `"` }
+
+func (n *news) encode(process string) (string, error) {
+	v := note{From: process, Pauses: n.pauses, All: n.all}
 	for q := range n.queues {
 		v.Queues = append(v.Queues, q)
 	}
@@ -113,7 +117,7 @@ func (n *news) encode(from string) (string, error) {
 	}
 	b, err := json.Marshal(v)
 	if err == nil && len(b) > noteLimit {
-		b, err = json.Marshal(note{From: from, Pauses: n.pauses, All: true})
+		b, err = json.Marshal(note{From: process, Pauses: n.pauses, All: true})
 	}
 	return string(b), err
 }
@@ -368,13 +372,14 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 			c = nil
 			continue
 		}
+		if strings.HasPrefix(text, from(b.self)) {
+			continue // most are its own
+		}
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
 			n = note{Pauses: true, All: true} // sent by another version of this program
 		}
-		if n.From != b.self {
-			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, Pauses: n.Pauses, All: n.All})
-		}
+		offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, Pauses: n.Pauses, All: n.All})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
@@ -95,4 +96,18 @@ func withoutNotifications(t *testing.T, dsn string) string {
 		}
 	})
 	return with(t, dsn, func(u *url.URL) { u.Host = l.Addr().String() })
+}
+
+// A process passes over its own notifications without reading them: whatever they say, they begin with its name.
+func TestOwnNotifications(t *testing.T) {
+	t.Parallel()
+	for _, n := range []news{{}, {queues: map[string]bool{"default": true}}, {executions: []flow.ID{{1}}, pauses: true}, {all: true}} {
+		text, err := n.encode("THISPROCESS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(text, from("THISPROCESS")) || strings.HasPrefix(text, from("THISPROC")) {
+			t.Errorf("the notification %s does not begin with the process", text)
+		}
+	}
 }
