@@ -69,6 +69,7 @@ func (a *attempt) id() flow.AttemptID {
 func (a *attempt) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.unacked = make([]flow.Event, 0, 2) // most attempts have this event and the last one
 	a.addEvent(flow.EvRunning, nil, nil)
 }
 

@@ -32,3 +32,25 @@ func TestRemembered(t *testing.T) {
 		t.Error("another attempt is taken for one that has ended")
 	}
 }
+
+// Whatever the attempts are, each that was added is found, and no other: those with one trace's lowest bits lie side by side.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	var r remembered
+	attempt := func(n int) flow.AttemptID { return flow.AttemptID{Execution: flow.ID{8: byte(n), 9: byte(n >> 8)}} }
+	for n := range 1000 {
+		if r.has(attempt(n)) {
+			t.Fatalf("attempt %d is found before it was added", n)
+		}
+		r.add(attempt(n), time.Time{}.Add(time.Hour), time.Hour*24)
+		r.add(attempt(n), time.Time{}.Add(time.Hour), time.Hour*24)
+	}
+	for n := range 1000 {
+		if !r.has(attempt(n)) {
+			t.Fatalf("attempt %d is not found", n)
+		}
+	}
+	if r.parts[0].n != 1000 {
+		t.Errorf("%d traces of 1000 attempts", r.parts[0].n)
+	}
+}

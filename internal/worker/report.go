@@ -148,7 +148,7 @@ func (r *reporter) gather() ([]*attempt, []flow.Report) {
 
 // readReceipts reads the receipts and returns the attempts whose events must be sent again.
 func (r *reporter) readReceipts(as []*attempt, reports []flow.Report, receipts []flow.Receipt) []*attempt {
-	var again []*attempt
+	var again, ended []*attempt
 	for i, a := range as {
 		rc := receipts[i]
 		switch rc.Verdict {
@@ -157,7 +157,7 @@ func (r *reporter) readReceipts(as []*attempt, reports []flow.Report, receipts [
 			sent := reports[i].Events
 			switch {
 			case done:
-				r.session.forget(a)
+				ended = append(ended, a)
 			case left > 0 && rc.Next <= sent[len(sent)-1].Seq:
 				again = append(again, a)
 			}
@@ -166,5 +166,6 @@ func (r *reporter) readReceipts(as []*attempt, reports []flow.Report, receipts [
 			a.discard("the attempt is no longer this worker's: " + rc.Reason)
 		}
 	}
+	r.session.forget(ended...)
 	return again
 }

@@ -166,29 +166,40 @@ func (s *session) all() []*attempt {
 	return slices.Collect(maps.Values(s.held))
 }
 
-// hold adds an attempt to those that the session holds, and returns the order to end it, if there is one already. It returns
-// false for an attempt that is held, or was held within the last lease, because a hand-off may come twice.
-func (s *session) hold(a *attempt) (*handoff.Order, bool) {
+// hold adds attempts to those that the session holds, and returns the added ones with the orders to end them that are there already, nil for
+// most. It does not add one that is held, or was held within the last lease, because a hand-off may come twice.
+func (s *session) hold(all []*attempt) (fresh []*attempt, orders []*handoff.Order) {
+	fresh, orders = all[:0], make([]*handoff.Order, 0, len(all))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := a.id()
-	if s.held[key] != nil || s.finished.has(key) {
-		return nil, false
-	}
-	s.held[key] = a
-	for i := range s.orders {
-		if o := &s.orders[i]; o.Execution == key.Execution && o.Attempt == key.Attempt {
-			return o, true
+	for _, a := range all {
+		key := a.id()
+		if s.held[key] != nil || s.finished.has(key) {
+			continue
 		}
+		s.held[key] = a
+		var order *handoff.Order
+		for i := range s.orders {
+			if o := &s.orders[i]; o.Execution == key.Execution && o.Attempt == key.Attempt {
+				order = o
+			}
+		}
+		fresh, orders = append(fresh, a), append(orders, order)
 	}
-	return nil, true
+	return fresh, orders
 }
 
-// forget removes an attempt from those that the session holds.
-func (s *session) forget(a *attempt) {
+// forget removes attempts from those that the session holds.
+func (s *session) forget(all ...*attempt) {
+	if len(all) == 0 {
+		return
+	}
+	now := time.Now()
 	s.mu.Lock()
-	delete(s.held, a.id())
-	s.finished.add(a.id(), time.Now(), s.lease)
+	for _, a := range all {
+		delete(s.held, a.id())
+		s.finished.add(a.id(), now, s.lease)
+	}
 	if len(s.held) == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil

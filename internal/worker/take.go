@@ -75,6 +75,7 @@ func (s *session) room() bool {
 // a handler or without a slot are given back.
 func (s *session) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
+	come := make([]*attempt, 0, len(work))
 	var begun, instant, lasting []*attempt
 	var declined []flow.AttemptID
 	for i := range work {
@@ -84,12 +85,12 @@ func (s *session) start(work []handoff.Assignment) {
 			declined = append(declined, s.markFinished(&work[i]))
 			continue
 		}
-		a := newAttempt(s, &work[i])
-		order, fresh := s.hold(a)
-		if !fresh {
-			continue
-		}
-		over := s.over()
+		come = append(come, newAttempt(s, &work[i]))
+	}
+	come, orders := s.hold(come)
+	over := s.over() // after hold: what is held when the session ends is stopped
+	for i, a := range come {
+		order := orders[i]
 		switch _, is := a.handler.(task.Instant); {
 		case over && a.resumed == nil:
 			s.forget(a) // claimed while the session ended: the engine recovers it
