@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/secret"
 	"github.com/pawl-run/pawl/internal/server"
+	"github.com/pawl-run/pawl/internal/server/compat/judge0"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -55,8 +57,8 @@ type Instance struct {
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
 
-	stopWorker, stopServing, stopBroker, stopEngine func() // each stops its part and waits for that
-	closing                                         sync.Once
+	stopWorker, stopCallbacks, stopServing, stopBroker, stopEngine func() // each stops its part and waits for that
+	closing                                                        sync.Once
 }
 
 // Options say for which purpose an instance is opened.
@@ -79,7 +81,7 @@ type Options struct {
 // Open starts an engine on the locked state directory. The instance takes over the lock.
 func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err error) {
 	nothing := func() {}
-	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopServing: nothing, stopBroker: nothing, stopEngine: nothing}
+	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopCallbacks: nothing, stopServing: nothing, stopBroker: nothing, stopEngine: nothing}
 	defer func() {
 		if err != nil {
 			r.Close()
@@ -113,7 +115,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
-		Queues: ro.Config.List("queues"), Validate: r.operator().Validate, Needs: payload.Needs, Languages: languagesOf(ro),
+		Queues: ro.queues(), Validate: r.operator().Validate, Needs: payload.Needs, Languages: languagesOf(ro),
 		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut, Crashes: r.crashes,
 	})
 	if err != nil {
@@ -142,7 +144,21 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 			return nil, err
 		}
 	}
+	if ro.callbacks() {
+		if err := r.startCallbacks(); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
+}
+
+// queues are those that are known before any worker serves them.
+func (o *Options) queues() []string {
+	queues := o.Config.List("queues")
+	if o.callbacks() {
+		queues = append(slices.Clip(queues), judge0.CallbackQueue)
+	}
+	return queues
 }
 
 // languagesOf are the languages beyond the built-in ones that are known before any worker has come. A tool that this host has is of use
@@ -281,6 +297,7 @@ func (r *Instance) Close() {
 			r.server.Drain()
 		}
 		r.stopWorker()
+		r.stopCallbacks()
 		r.stopServing()
 		r.stopBroker()
 		if r.broker != nil && r.broker.office != nil {

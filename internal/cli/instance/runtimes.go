@@ -192,8 +192,8 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	return handlers, all, nil
 }
 
-// callers are the handlers that need no runtime.
-func callers(c *config.Config) (task.Handlers, error) {
+// openEgress makes the connections that tasks may make.
+func openEgress(c *config.Config) (*outgoing.Egress, error) {
 	allow := c.List("allow_hosts")
 	private := slices.Contains(allow, "*")
 	if private {
@@ -202,6 +202,15 @@ func callers(c *config.Config) (task.Handlers, error) {
 	egress, err := outgoing.NewEgress(outgoing.EgressOptions{AllowPrivate: private, Allow: allow})
 	if err != nil {
 		return nil, fmt.Errorf("allow_hosts: %w", err)
+	}
+	return egress, nil
+}
+
+// callers are the handlers that need no runtime.
+func callers(c *config.Config) (task.Handlers, error) {
+	egress, err := openEgress(c)
+	if err != nil {
+		return nil, err
 	}
 	llm, err := outgoing.NewLLM(outgoing.LLMOptions{Egress: egress, Keys: c.List("llm_keys")})
 	if err != nil {

@@ -31,6 +31,7 @@ import (
 // lasts.
 type Pawl interface {
 	Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error)
+	Submit(ctx context.Context, s api.Submission) (*api.Execution, error)
 	Get(ctx context.Context, id string) (*api.Execution, error)
 	Wait(ctx context.Context, id string) (*api.Execution, error)
 	Kill(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error)

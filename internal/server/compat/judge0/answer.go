@@ -60,7 +60,7 @@ var errNotText = errors.New("some attributes for this submission cannot be conve
 // config is what /config_info says: Judge0's defaults, and what this wire allows.
 var config = map[string]any{
 	"maintenance_mode": false, "enable_wait_result": true, "enable_compiler_options": true, "allowed_languages_for_compile_options": []string{"C", "C++"},
-	"enable_command_line_arguments": true, "enable_submission_delete": false, "enable_callbacks": false, "callbacks_max_tries": 0, "callbacks_timeout": 0,
+	"enable_command_line_arguments": true, "enable_submission_delete": false, "enable_callbacks": true, "callbacks_max_tries": callbackTries, "callbacks_timeout": callbackTime.Seconds(),
 	"enable_additional_files": true, "max_queue_size": math.MaxInt32, "cpu_time_limit": cpuTimeLimit, "max_cpu_time_limit": seconds, "cpu_extra_time": 1,
 	"max_cpu_extra_time": maxExtraSeconds, "wall_time_limit": wallLimit, "max_wall_time_limit": seconds, "memory_limit": memoryLimit,
 	"max_memory_limit": int64(api.MaxMemory >> 10), "stack_limit": stackLimit, "max_stack_limit": int64(api.MaxStack >> 10),

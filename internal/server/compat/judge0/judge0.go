@@ -44,7 +44,7 @@ func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "source_code", "language": "language_id", "flags": "compiler_options", "std": "compiler_options", "args": "command_line_arguments",
 		"files": "additional_files", "stdin": "stdin", "limits.cpu": "cpu_time_limit", "limits.wall": "wall_time_limit", "limits.memory": "memory_limit",
-		"limits.stack": "stack_limit", "limits.pids": "max_processes_and_or_threads", "limits.output": "max_file_size",
+		"limits.stack": "stack_limit", "limits.pids": "max_processes_and_or_threads", "limits.output": "max_file_size", "input.url": "callback_url",
 	}), offered(o.Languages)}
 	mux := http.NewServeMux()
 	// Clients send paths with a slash at the end or without.
@@ -179,7 +179,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	e, encoded, err := s.evaluation(raw, q.base64)
+	sub, err := s.submission(raw, q.base64)
 	if s.Counted(err) != nil {
 		refuse(w, err)
 		return
@@ -190,7 +190,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	x, err := s.Submit(ctx, e)
+	x, _, err := s.submit(ctx, sub)
 	if s.Counted(err) != nil {
 		refuse(w, err)
 		return
@@ -208,7 +208,9 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 			x = ended
 		case compat.Left(r.Context()):
 			s.Count(compat.Gone)
-			s.Abandon(r.Context(), x.ID)
+			if sub.callback == "" {
+				s.Abandon(r.Context(), x.ID)
+			}
 			return
 		default:
 			// It goes on: the answer has its token, and says that it has not ended.
@@ -218,7 +220,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel = context.WithTimeout(r.Context(), prompt)
 	defer cancel()
-	s.answer(ctx, w, x, encoded, q.fields, http.StatusCreated, count)
+	s.answer(ctx, w, x, sub.encoded, q.fields, http.StatusCreated, count)
 }
 
 // answer writes one submission, and counts its outcome. Where its texts cannot be written a new submission's token still can be.
@@ -257,11 +259,12 @@ func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), prompt)
 	defer cancel()
 	out, status := make([]any, len(in.Submissions)), http.StatusUnprocessableEntity
+	made := make([][]string, len(in.Submissions))
 	for i, raw := range in.Submissions {
-		e, _, err := s.evaluation(raw, q.base64)
+		sub, err := s.submission(raw, q.base64)
 		var x *api.Execution
 		if err == nil {
-			x, err = s.Submit(ctx, e)
+			x, made[i], err = s.submit(ctx, sub)
 		}
 		var refused *compat.Refused
 		switch {
@@ -273,10 +276,12 @@ func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 			// the store answers: all are killed at once.
 			_ = s.Counted(err)
 			var kills sync.WaitGroup
-			for _, before := range out[:i] {
-				if t, ok := before.(token); ok {
-					kills.Go(func() { s.Abandon(r.Context(), t.Token) })
-				}
+			for _, ids := range made[:i] {
+				kills.Go(func() {
+					for _, id := range ids {
+						s.Abandon(r.Context(), id)
+					}
+				})
 			}
 			kills.Wait()
 			refuse(w, err)

@@ -38,6 +38,9 @@ type box struct {
 	mu        sync.Mutex
 	killed    []string
 	submitted []api.Evaluation
+
+	requests      []api.Submission // to callback_urls
+	refuseRequest *api.Problem     // what they get
 }
 
 func (b *box) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
@@ -49,6 +52,13 @@ func (b *box) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, e
 		return nil, b.refuse
 	}
 	return &api.Execution{ID: "ex_1", Status: api.Scheduled, Labels: e.Labels}, nil
+}
+
+func (b *box) Submit(_ context.Context, s api.Submission) (*api.Execution, error) {
+	if b.requests = append(b.requests, s); b.refuseRequest != nil {
+		return nil, b.refuseRequest
+	}
+	return &api.Execution{ID: "ex_callback", Status: api.Requested}, nil
 }
 
 func (b *box) Get(ctx context.Context, id string) (*api.Execution, error) {
@@ -137,6 +147,70 @@ func TestGone(t *testing.T) {
 			t.Errorf("killed %v, counted %v", b.killed, counted)
 		}
 	})
+}
+
+const called = `{"source_code": "print(1)", "language_id": 71, "callback_url": "https://judge.example/done?of=7"}`
+
+// The request to a callback_url waits behind its submission, in the line of a key that both have.
+func TestCallbackWaits(t *testing.T) {
+	t.Parallel()
+	b := &box{}
+	got, _ := b.ask(t.Context(), "POST", "/submissions", called)
+	if !strings.HasPrefix(got, "Created ") || !strings.Contains(got, `"token":"ex_1"`) || len(b.requests) != 1 {
+		t.Fatalf("%s, and %d requests", got, len(b.requests))
+	}
+	r, key := b.requests[0], b.submitted[0].Concurrency
+	if key == nil || key.Key == "" || key.Limit != 1 || *r.Concurrency != *key || r.Labels[CallbackLabel] != "ex_1" || r.Queue != CallbackQueue || r.WorkerLabels["pawl"] != CallbackQueue {
+		t.Errorf("%+v beside %+v", r, key)
+	}
+	if want := `{"method":"PUT","timeout":"5s","url":"https://judge.example/done?of=7"}`; r.Action != "http" || string(r.Input) != want {
+		t.Errorf("%s %s", r.Action, r.Input)
+	}
+	if got, _ := b.ask(t.Context(), "POST", "/submissions", strings.Replace(called, "{", `{"max_file_size": 4097, `, 1)); !strings.Contains(got, `{"max_file_size":["must be at most 4096 kilobytes with callback_url"]}`) {
+		t.Error(got)
+	}
+}
+
+// A client that goes away has its callback. One that gets no token has none: the request is killed before its submission, whose end would
+// send it.
+func TestCallbackWithoutToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { leave(context.Canceled) })
+		b := &box{}
+		if _, counted := b.ask(ctx, "POST", "/submissions?wait=true", called); len(b.killed) > 0 || !slices.Equal(counted, []string{compat.Gone}) {
+			t.Errorf("killed %v, counted %v", b.killed, counted)
+		}
+	})
+	b := &box{refuse: &api.Problem{Status: http.StatusServiceUnavailable}, takes: 1}
+	if _, _ = b.ask(t.Context(), "POST", "/submissions/batch", `{"submissions": [`+called+`, `+called+`]}`); !slices.Equal(b.killed, []string{"ex_callback", "ex_1"}) {
+		t.Errorf("killed %v", b.killed)
+	}
+	b = &box{refuseRequest: &api.Problem{Status: http.StatusUnprocessableEntity, Errors: []api.FieldError{{Path: "input.url", Message: "it is not one"}}}}
+	if got, _ := b.ask(t.Context(), "POST", "/submissions", called); !strings.HasSuffix(got, `{"callback_url":["it is not one"]}`+"\n") || !slices.Equal(b.killed, []string{"ex_1"}) {
+		t.Errorf("%s, killed %v", got, b.killed)
+	}
+}
+
+// The body of a callback is in base64, whatever the submission was in; without its log nothing is sent now.
+func TestCallbackBody(t *testing.T) {
+	t.Parallel()
+	body := func(b *box, token string) (string, error) {
+		raw, err := Callback(compat.Options{Pawl: b, Languages: language.BuiltIn().Known()})(t.Context(), token)
+		return string(raw), err
+	}
+	x := api.Execution{ID: "ex_1", Labels: map[string]string{"wire": Name}, Status: api.Completed, Output: []byte(`{"verdict": "ok", "stdout": "é", "stdout_bytes": 2, "cpu_ms": 5}`)}
+	want := `{"compile_output":null,"memory":0,"message":null,"status":{"id":3,"description":"Accepted"},"stderr":null,"stdout":"w6k=\n","time":"0.005","token":"ex_1"}`
+	if got, err := body(&box{execution: &x}, "ex_1"); got != want || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := body(&box{execution: logged(200_000)}, "ex_1"); !errors.Is(err, compat.ErrLate) {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := body(&box{}, "ex_2"); err == nil {
+		t.Errorf("%s, %v", got, err)
+	}
 }
 
 // While the store is away there is an error, and no token and no status.

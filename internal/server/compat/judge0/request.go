@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,13 +64,22 @@ const (
 
 var seconds = time.Duration(api.MaxWall).Seconds()
 
-// evaluation is a submission as Pawl knows it, and whether its texts were in base64: where the query does not say so, a source that is
-// base64 of a text tells. The error is a [*compat.Refused].
-func (s *wire) evaluation(raw []byte, base64Encoded *bool) (e api.Evaluation, encoded bool, err error) {
+// submission is one as Pawl knows it.
+type submission struct {
+	api.Evaluation
+	// encoded says whether its texts were in base64: where the query does not say so, a source that is base64 of a text tells.
+	encoded  bool
+	callback string // the URL that is told of its end; empty for none
+}
+
+// submission reads a request. The error is a [*compat.Refused].
+func (s *wire) submission(raw []byte, base64Encoded *bool) (sub *submission, err error) {
 	var in request
 	if err := compat.Decode(raw, &in); err != nil {
-		return e, false, err
+		return nil, err
 	}
+	var e api.Evaluation
+	var encoded bool
 	r := reader{wrong: &compat.Refused{Status: http.StatusUnprocessableEntity}}
 	if encoded = base64Encoded != nil && *base64Encoded; base64Encoded == nil {
 		_, plain := decoded(in.SourceCode)
@@ -108,12 +118,12 @@ func (s *wire) evaluation(raw []byte, base64Encoded *bool) (e api.Evaluation, en
 		{"enable_per_process_and_thread_memory_limit", in.PerThreadMemory, "this option cannot be enabled"},
 		{"redirect_stderr_to_stdout", in.RedirectStderr, "this option cannot be enabled"},
 		{"enable_network", in.EnableNetwork, "enabling network is not allowed"},
-		{"callback_url", in.CallbackURL != "", "setting callback is not allowed"},
 	} {
 		if o.given {
 			r.fault(o.name, "", o.say, "leave it out")
 		}
 	}
+	r.callback(&in)
 	e.Files = r.unzipped(in.AdditionalFiles, maxExtracted)
 	runs := int(r.number("number_of_runs", in.NumberOfRuns, 1, 1, maxRuns))
 	e.Labels = map[string]string{languageLabel: strconv.FormatInt(in.LanguageID, 10)}
@@ -132,9 +142,9 @@ func (s *wire) evaluation(raw []byte, base64Encoded *bool) (e api.Evaluation, en
 		}
 	}
 	if len(r.wrong.Errors) > 0 {
-		return e, encoded, r.wrong
+		return nil, r.wrong
 	}
-	return e, encoded, nil
+	return &submission{e, encoded, in.CallbackURL}, nil
 }
 
 // reader reads the fields of a request, and collects what is wrong with them.
@@ -208,6 +218,19 @@ func (r *reader) limits(in *request, into *api.CodeLimits) {
 	}
 	into.Output = size("max_file_size", in.MaxFileSize, fileSize, 1, float64(maxFileSize))
 	into.Pids = int(r.number("max_processes_and_or_threads", in.MaxProcesses, processes, 1, api.MaxPids))
+}
+
+// callback checks callback_url. The body of its request is in memory as a whole, so the output is bounded as Judge0 bounds it.
+func (r *reader) callback(in *request) {
+	if in.CallbackURL == "" {
+		return
+	}
+	if to, err := url.Parse(in.CallbackURL); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+		r.fault("callback_url", in.CallbackURL, "it is not a URL", "write http:// or https://, a host and a path")
+	}
+	if size := in.MaxFileSize; size != nil && *size > callbackFileSize {
+		r.fault("max_file_size", fmt.Sprint(*size), fmt.Sprintf("must be at most %d kilobytes with callback_url", callbackFileSize), "")
+	}
 }
 
 // number reads a whole number.
