@@ -264,9 +264,10 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 		}
 		return p
 	case objectValue:
+		// In the canonical form's order: a definition that was just parsed and one that was read from the store write the same payload.
 		p.fields = make([]fieldPart, len(v.fields))
 		constant := true
-		for i, f := range v.fields {
+		for i, f := range v.ordered() {
 			if strings.Contains(f.name, opening) {
 				b.failAt(Position{b.file, f.line, f.column}, path, "build the object in the expression: ${{ {key: value} }}", "expressions are not evaluated in keys")
 			}

@@ -264,7 +264,7 @@ tasks:
 	}
 	a, b := defs[0].Workflow.Tasks[0], defs[0].Workflow.Tasks[1]
 	got, _ := a.With.Constant()
-	if want := `{"i":31,"o":15,"s":"2026-01-02","yes":"yes","t":true,"n":null,"f":0.5,"big":123456789012345678901234567890,"u":"☺","e":1e3}`; string(got) != want {
+	if want := `{"big":123456789012345678901234567890,"e":1e3,"f":0.5,"i":31,"n":null,"o":15,"s":"2026-01-02","t":true,"u":"☺","yes":"yes"}`; string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if b.Action != "noop" || fmt.Sprint(b.Settings.Labels) != "map[x:y z:w]" {
@@ -289,5 +289,24 @@ func TestEnvOfWithIsText(t *testing.T) {
 	r, err := defs[0].Prepare(json.RawMessage(`{"n": 7}`), nil, nil, nil)
 	if want := `{"language":"bash","source":"x","env":{"I":"7","N":"5"}}`; err != nil || string(r.With) != want {
 		t.Errorf("%s %v, want %s", r.With, err, want)
+	}
+}
+
+// A definition that was just parsed and one that was read from the store write one payload in the same bytes, for its digest and for those who compare outputs.
+func TestParsedAndStoredWriteTheSamePayload(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("w.yaml", []byte("name: w\ntasks:\n  t: {action: noop, with: {z: '${{ input.v }}', a: [{y: 1, b: '${{ input.v }}'}], constant: {n: 1, m: {d: 2, c: 3}}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := Decode(defs[0].Canonical())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]*Definition{"parsed": defs[0], "stored": stored} {
+		got, err := d.Workflow.Tasks[0].With.Eval(&Vars{Input: json.RawMessage(`{"v":7}`)})
+		if want := `{"a":[{"b":7,"y":1}],"constant":{"m":{"c":3,"d":2},"n":1},"z":7}`; err != nil || string(got) != want {
+			t.Errorf("the %s definition writes %s (%v), not %s", name, got, err, want)
+		}
 	}
 }

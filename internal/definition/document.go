@@ -73,6 +73,11 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
+// ordered returns the fields of an object, sorted by name.
+func (v *value) ordered() []field {
+	return slices.SortedFunc(slices.Values(v.fields), func(a, b field) int { return strings.Compare(a.name, b.name) })
+}
+
 // appendJSON writes v with the keys of all objects in order.
 func (v *value) appendJSON(b []byte) []byte { return v.appendOrdered(b, "") }
 
@@ -94,10 +99,8 @@ func (v *value) appendOrdered(b []byte, asWritten string) []byte {
 		}
 		return append(b, ']')
 	case objectValue:
-		fields := slices.Clone(v.fields)
-		slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 		b = append(b, '{')
-		for i, f := range fields {
+		for i, f := range v.ordered() {
 			if i > 0 {
 				b = append(b, ',')
 			}

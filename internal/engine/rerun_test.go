@@ -321,14 +321,14 @@ tasks:
 		r.define(fmt.Sprintf(doc, "old", "high", "2h", "south"))
 		again, _ = r.rerun(id, RerunOptions{Definition: DefinitionLatest})
 		r.ended(again)
-		r.same("ran with another region", c.since(), `{"v":"south","say":"old"}×1`, `{"v":"south"}×1`)
+		r.same("ran with another region", c.since(), `{"say":"old","v":"south"}×1`, `{"v":"south"}×1`)
 		again, _ = r.rerun(id, RerunOptions{})
 		r.ended(again)
 		r.same("ran on the same definition", c.since())
 		r.define(fmt.Sprintf(doc, "new", "high", "2h", "north"))
 		again, plan := r.rerun(id, RerunOptions{Definition: "w@4"})
 		r.ended(again)
-		r.same("ran with another action", c.since(), `{"v":"north","say":"new"}×1`, `{"v":"north"}×1`)
+		r.same("ran with another action", c.since(), `{"say":"new","v":"north"}×1`, `{"v":"north"}×1`)
 		if why := plan.Workflow.Tasks[0].Reason; why != "what it runs has changed" {
 			t.Errorf("the plan says %q", why)
 		}
