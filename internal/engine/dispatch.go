@@ -87,10 +87,13 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 	if a := t.dispatch.allowed[k]; a != nil {
 		return a, nil
 	}
-	session, runs, err := t.tx.LockSession(ctx, k.session)
+	session, left, err := t.tx.LockSession(ctx, k.session)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("look up the session: %w", err)
 	}
+	// A worker renews its session every third of a lease, and ends it, with all attempts, after two thirds without a renewal. After an outage
+	// of the store a claim may come before the next renewal: an attempt that it were given after half a lease would probably be lost.
+	runs := left > t.e.opts.Lease/2
 	a := &allowance{}
 	if err == nil {
 		if err := t.learnPauses(ctx, session.Pauses); err != nil {
@@ -105,7 +108,7 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 	case err != nil || session.ExpiresAt.IsZero():
 		a.refused = handoff.ErrSessionLost // its recovery has begun, and would miss a claim of now
 	default:
-		a.refused = errors.New("the session's lease has run out: renew it") // the renewal finds out whether that is for good
+		a.refused = errors.New("the session was not renewed for half a lease: renew it") // the renewal finds out whether that is for good
 	}
 	t.dispatch.allowed[k] = a
 	return a, nil

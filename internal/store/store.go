@@ -336,8 +336,9 @@ type Sessions interface {
 	RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error)
 	// EndLeases ends leases for good, and returns the sessions whose leases had not run out by then, in any order.
 	EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
-	// LockSession loads and locks a session, with the latest generation of pauses, and reports whether its lease runs.
-	LockSession(ctx context.Context, id flow.ID) (s Session, runs bool, err error)
+	// LockSession loads and locks a session, with the latest generation of pauses, and returns how long its lease still runs: at most 0
+	// where it has run out.
+	LockSession(ctx context.Context, id flow.ID) (s Session, left time.Duration, err error)
 	// DropSession deletes a session; the caller must recover its executions.
 	DropSession(ctx context.Context, id flow.ID) error
 	// Expired locks up to n sessions whose leases have run out.

@@ -39,7 +39,7 @@ var (
 		WHERE id = ANY ($1::uuid[]) AND expires_at > 0 FOR UPDATE SKIP LOCKED) o WHERE ` + is("s.id", "o.id") + `
 		RETURNING s.id, o.expires_at > ` + leaseNow)
 
-	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + relational.LastPause + ` FROM {s}.sessions WHERE id = $1 FOR KEY SHARE SKIP LOCKED`)
+	qSession = sql(`SELECT ` + sessionColumns + `, expires_at - ` + leaseNow + `, ` + relational.LastPause + ` FROM {s}.sessions WHERE id = $1 FOR KEY SHARE SKIP LOCKED`)
 
 	qLeaseNotEnded = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > 0 LIMIT 1`)
 
@@ -146,9 +146,9 @@ func (t *tx) ExpectSession(id flow.ID) {
 	t.expected[id] = x
 	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
 	t.add(qSession, t.args().id(id), func(r *rows) error {
-		x.found, x.runs = &store.Session{}, false
+		x.found = &store.Session{}
 		err := sessions.read(r, x.found)
-		x.runs, x.found.Pauses = r.bool(), r.int()
+		x.left, x.found.Pauses = time.Duration(r.int())*time.Microsecond, r.int()
 		return err
 	})
 }
@@ -157,12 +157,12 @@ func (t *tx) ExpectSession(id flow.ID) {
 type expected struct {
 	trip  int
 	found *store.Session // nil: there is none
-	runs  bool           // its lease has not ended
+	left  time.Duration  // of its lease
 }
 
 // LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, also while one
 // renews it, but none can end its lease or drop it meanwhile.
-func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
+func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, time.Duration, error) {
 	t.ExpectSession(id)
 	x := t.expected[id]
 	err := t.since(ctx, x.trip)
@@ -170,12 +170,12 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, 
 		err = t.unlessThere(ctx, qLeaseNotEnded, []flow.ID{id})
 	}
 	if err != nil {
-		return store.Session{}, false, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
+		return store.Session{}, 0, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	if x.found == nil {
-		return store.Session{}, false, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
+		return store.Session{}, 0, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return *x.found, x.runs, nil
+	return *x.found, x.left, nil
 }
 
 // DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys. It must not

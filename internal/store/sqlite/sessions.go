@@ -107,7 +107,7 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 }
 
 // LockSession implements store.Sessions.
-func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, error) {
+func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, time.Duration, error) {
 	s := t.c.use(qSession).id(id)
 	var found store.Session
 	var bad error
@@ -117,12 +117,12 @@ func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, er
 		found.Pauses = s.getInt()
 	}
 	if err := cmp.Or(s.done(), bad); err != nil {
-		return store.Session{}, false, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
+		return store.Session{}, 0, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	if !there {
-		return store.Session{}, false, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
+		return store.Session{}, 0, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return found, row.Micros(found.ExpiresAt) > t.s.leaseNow(), nil
+	return found, time.Duration(row.Micros(found.ExpiresAt)-t.s.leaseNow()) * time.Microsecond, nil
 }
 
 // DropSession implements store.Sessions.

@@ -23,14 +23,14 @@ func (b *bench) session(id flow.ID, lease time.Duration, change ...func(*store.S
 	return s
 }
 
-// seen is a session as a transaction sees it, and whether its lease runs.
-func (b *bench) seen(id flow.ID) (s store.Session, runs bool) {
+// seen is a session as a transaction sees it, and how long its lease still runs.
+func (b *bench) seen(id flow.ID) (s store.Session, left time.Duration) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) (err error) {
-		s, runs, err = t.LockSession(ctx, id)
+		s, left, err = t.LockSession(ctx, id)
 		return err
 	})
-	return s, runs
+	return s, left
 }
 
 func (b *bench) expired(n int) []flow.ID {
@@ -60,7 +60,7 @@ const brief = time.Millisecond
 func (b *bench) ranOut(id flow.ID) {
 	b.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if _, runs := b.seen(id); !runs {
+		if _, left := b.seen(id); left <= 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -77,8 +77,8 @@ func sessions(b *bench) {
 		return err
 	}), store.ErrNotFound)
 	for _, s := range []store.Session{one, two} {
-		if _, runs := b.seen(s.ID); !runs || s.ExpiresAt.Sub(s.StartedAt).Round(time.Minute) != time.Hour {
-			b.Errorf("a lease of an hour runs (%t) from %s to %s", runs, s.StartedAt, s.ExpiresAt)
+		if _, left := b.seen(s.ID); left.Round(time.Minute) != time.Hour || s.ExpiresAt.Sub(s.StartedAt).Round(time.Minute) != time.Hour {
+			b.Errorf("a lease of an hour runs for another %s, from %s to %s", left, s.StartedAt, s.ExpiresAt)
 		}
 	}
 	short := b.session(flow.ID{3}, brief)
@@ -90,8 +90,8 @@ func sessions(b *bench) {
 	}
 	equal(b, "renewal of what has run out, and of the unknown", len(renew(time.Hour, short.ID, flow.ID{9})), 0)
 	equal(b, "renewal of several", renew(2*time.Hour, flow.ID{9}, one.ID, short.ID), []flow.ID{one.ID})
-	if s, runs := b.seen(one.ID); !runs || s.ExpiresAt.Sub(one.ExpiresAt).Round(time.Minute) != time.Hour {
-		b.Errorf("a lease until %s was renewed for two hours: it runs (%t) until %s", one.ExpiresAt, runs, s.ExpiresAt)
+	if s, left := b.seen(one.ID); left.Round(time.Minute) != 2*time.Hour || s.ExpiresAt.Sub(one.ExpiresAt).Round(time.Minute) != time.Hour {
+		b.Errorf("a lease until %s was renewed for two hours: it runs for another %s, until %s", one.ExpiresAt, left, s.ExpiresAt)
 	}
 	if s, _ := b.seen(two.ID); !s.ExpiresAt.Equal(two.ExpiresAt) {
 		b.Errorf("a renewal of another session moved the end from %s to %s", two.ExpiresAt, s.ExpiresAt)
@@ -116,12 +116,12 @@ func leases(b *bench) {
 	equal(b, "leases that were ended while they ran", end(one.ID, short.ID, flow.ID{9}), []flow.ID{one.ID})
 	equal(b, "leases that were ended twice", len(end(one.ID, short.ID)), 0)
 	for _, id := range []flow.ID{one.ID, short.ID} {
-		if s, runs := b.seen(id); runs || !s.ExpiresAt.IsZero() {
-			b.Errorf("a lease that was ended runs (%t) until %s", runs, s.ExpiresAt)
+		if s, left := b.seen(id); left > 0 || !s.ExpiresAt.IsZero() {
+			b.Errorf("a lease that was ended runs for another %s, until %s", left, s.ExpiresAt)
 		}
 	}
-	if s, runs := b.seen(late.ID); runs || s.ExpiresAt.IsZero() {
-		b.Errorf("a lease that has run out runs (%t) until %s", runs, s.ExpiresAt)
+	if s, left := b.seen(late.ID); left > 0 || s.ExpiresAt.IsZero() {
+		b.Errorf("a lease that has run out runs for another %s, until %s", left, s.ExpiresAt)
 	}
 	equal(b, "renewal of ended leases", len(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) {
 		return t.RenewSessions(ctx, []flow.ID{one.ID, short.ID}, time.Hour)
