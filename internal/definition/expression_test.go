@@ -330,6 +330,7 @@ func TestHostileExpressionsStop(t *testing.T) {
 		"deep sharing":      "[[1,1,1,1,1,1,1,1]].map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a,[a,a,a,a,a,a,a,a])",
 		"list doubling":     "[[1,1,1,1,1,1,1,1]].map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, size(a))",
 		"equality":          "[lists.range(100000)].all(a, lists.range(1000).all(b, a == a))",
+		"zones":             "lists.range(100000).all(i, timestamp('2026-01-01T00:00:00Z').getHours(['Europe/Berlin', 'Asia/Tokyo'][i % 2]) >= 0)",
 		"sum":               "lists.range(10000).all(a, sum(lists.range(100000)) > 0)",
 	} {
 		text = strings.ReplaceAll(text, "bigs", "input.big")

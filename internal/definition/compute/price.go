@@ -22,6 +22,11 @@ func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 	for _, a := range args {
 		n += textWeight(a)
 	}
+	if len(args) == 2 && args[0].Type() == types.TimestampType {
+		if _, zone := args[1].(types.String); zone { // getHours('Europe/Berlin') and its like read the zone's file
+			n += 60
+		}
+	}
 	switch function {
 	case "json", "urlencode":
 		n *= 4
