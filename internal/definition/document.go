@@ -208,6 +208,13 @@ func (r *reading) readable() bool {
 
 // yaml reads all documents of a YAML file.
 func (r *reading) yaml() []*value {
+	if at := bytes.IndexFunc(r.src, oldBreak); at >= 0 {
+		c, _ := utf8.DecodeRune(r.src[at:])
+		before := r.src[:at]
+		r.fail(1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[1+bytes.LastIndexByte(before, '\n'):]), fmt.Sprintf(`write it as \u%04X, in double quotes`, c),
+			"the character U+%04X is a line break in YAML 1.1 and none in YAML 1.2", c)
+		return nil
+	}
 	deep := false
 	tooDeep := func(depth int, _ *loaderlimits.DepthContext) error {
 		// Checked while the parser reads, before it has built a tree. Flow and block levels are counted apart, so that node,

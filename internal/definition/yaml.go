@@ -86,6 +86,10 @@ func jsonNumber(s string) (text string, fits bool) {
 	return sign + digits, true
 }
 
+// oldBreak reports whether the parser takes a character for a line break, as YAML 1.1 does: it would become a space within quotes, or end a
+// line of source code.
+func oldBreak(r rune) bool { return r == 0x85 || r == 0x2028 || r == 0x2029 }
+
 var version12 = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML 1\.2[ \t]*\r?\n`)
 
 // versionless comments a directive %YAML 1.2 out: the parser takes the syntax of 1.2 and refuses to be told so.

@@ -65,6 +65,37 @@ func TestWhatIsMisreadIsRefusedOrKept(t *testing.T) {
 	}
 }
 
+// What YAML 1.1 takes for a line break would be another character, or split source code, so it is written by its number. JSON has it as it is.
+func TestOldLineBreaksAreRefused(t *testing.T) {
+	for _, c := range []string{"\u0085", "\u2028", "\u2029"} {
+		for _, v := range []string{`"a` + c + `b"`, "'a " + c + " b'", "|\n      a" + c + "b\n      c", "a" + c + "b", "1 # " + c} {
+			_, err := Parse("w.yaml", []byte("name: w\naction: noop\nwith:\n  v: "+v+"\n"))
+			if err == nil || !strings.Contains(err.Error(), "is a line break in YAML 1.1") || !strings.Contains(err.Error(), "in double quotes") {
+				t.Errorf("%q: %v", v, err)
+			}
+		}
+		raw, _ := json.Marshal("a" + c + "b")
+		for name, doc := range map[string]string{
+			"w.yaml": "name: w\naction: noop\nwith: {v: " + fmt.Sprintf(`"a\u%04xb"`, []rune(c)[0]) + "}\n", "w.json": `{"name":"w","action":"noop","with":{"v":"a` + c + `b"}}`,
+		} {
+			d, err := Parse(name, []byte(doc))
+			if err != nil {
+				t.Errorf("%s: %v", doc, err)
+				continue
+			}
+			var got struct {
+				With struct{ V string }
+			}
+			if err := json.Unmarshal(d[0].Canonical(), &got); err != nil || got.With.V != "a"+c+"b" {
+				t.Errorf("%s: %s %v, want %s", doc, d[0].Canonical(), err, raw)
+			}
+		}
+	}
+	if _, err := Parse("w.yaml", []byte("name: w\n\naction: é\u2028\n")); err == nil || !strings.Contains(err.Error(), "w.yaml:3:10:") {
+		t.Errorf("its place: %v", err)
+	}
+}
+
 // A text with a NUL could be applied, and then each use of it would fail. It is refused in each place, in YAML and in JSON, with its place.
 func TestNUL(t *testing.T) {
 	for _, place := range []string{
