@@ -168,9 +168,7 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	if r.stream != nil {
 		req.ContentLength = r.size
 	}
-	for k, v := range r.header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, r.header)
 	if body != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -3,6 +3,7 @@ package definition
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -136,12 +137,8 @@ func (c *typeCheck) comprehension(k ast.ComprehensionExpr) {
 	}
 	before := c.locals
 	c.locals = make(map[string]*typed, len(before)+len(bind))
-	for name, t := range before {
-		c.locals[name] = t
-	}
-	for name, t := range bind {
-		c.locals[name] = t
-	}
+	maps.Copy(c.locals, before)
+	maps.Copy(c.locals, bind)
 	c.unsure++ // a list may be empty
 	for _, part := range []ast.Expr{k.LoopCondition(), k.LoopStep(), k.Result()} {
 		c.infer(part)

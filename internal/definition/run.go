@@ -185,9 +185,7 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 			return err
 		}
 	}
-	for name, value := range env {
-		own[name] = value
-	}
+	maps.Copy(own, env)
 	if len(own) == 0 && r.With == nil {
 		return nil // the handler is given the input as it is
 	}

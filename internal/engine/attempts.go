@@ -15,11 +15,10 @@ import (
 // Attempt is what is recorded of one attempt of an execution.
 type Attempt struct {
 	*flow.Execution
-	Number int
-	Chain  string // as its worker was given it
-	Began  bool   // its worker said so
-	Lost   bool
-	Stage  flow.Stage
+	Chain string // as its worker was given it
+	Began bool   // its worker said so
+	Lost  bool
+	Stage flow.Stage
 	// Outcome is nil while the attempt goes on. That of an attempt before the last has the error and no output: only the last one's is kept.
 	Outcome *flow.Outcome
 }
@@ -34,7 +33,7 @@ func (e *Engine) Attempt(ctx context.Context, x *flow.Execution, number int) (*A
 			return nil, err
 		}
 	}
-	a := &Attempt{Execution: x, Number: number, Chain: e.rules.chains.header(x.Rules)}
+	a := &Attempt{Execution: x, Chain: e.rules.chains.header(x.Rules)}
 	for after := int64(0); ; {
 		events, err := e.opts.Store.Events(ctx, x.ID, after, historyAtOnce)
 		if err != nil {

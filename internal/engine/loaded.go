@@ -139,9 +139,7 @@ func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 	if t.loaded.uploads == nil {
 		t.loaded.uploads = map[blob.Sum]flow.ID{}
 	}
-	for sum, id := range there {
-		t.loaded.uploads[sum] = id
-	}
+	maps.Copy(t.loaded.uploads, there)
 	return nil
 }
 

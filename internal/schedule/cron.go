@@ -103,7 +103,7 @@ func parseCron(line string, days Days) (c cron, err error) {
 func (c *cron) parseDays(day, weekday string) (err error) {
 	c.anyDay, c.anyWeekday = day == "*" || day == "?", weekday == "*" || weekday == "?"
 	var plain []string
-	for _, item := range strings.Split(strings.ReplaceAll(day, "?", "*"), ",") {
+	for item := range strings.SplitSeq(strings.ReplaceAll(day, "?", "*"), ",") {
 		if item == "l" {
 			c.last = true
 		} else {
@@ -116,7 +116,7 @@ func (c *cron) parseDays(day, weekday string) (err error) {
 		}
 	}
 	plain = nil
-	for _, item := range strings.Split(strings.ReplaceAll(weekday, "?", "*"), ",") {
+	for item := range strings.SplitSeq(strings.ReplaceAll(weekday, "?", "*"), ",") {
 		of, nth, numbered := strings.Cut(item, "#")
 		if !numbered && len(item) > 1 && strings.HasSuffix(item, "l") {
 			of, nth, numbered = strings.TrimSuffix(item, "l"), "0", true
@@ -173,7 +173,7 @@ func parseField(text, what string, least, most int, names []string) (set uint64,
 		}
 		return n, nil
 	}
-	for _, item := range strings.Split(text, ",") {
+	for item := range strings.SplitSeq(text, ",") {
 		span, every, stepped := strings.Cut(item, "/")
 		low, high, step := least, most, 1
 		if span != "*" {

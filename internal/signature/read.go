@@ -52,7 +52,7 @@ func readStandard(header Header, body []byte) (*claim, error) {
 	}
 	c := &claim{header: prefix + "Signature", at: at, id: id, idSigned: true,
 		parts: [][]byte{[]byte(id), []byte("."), []byte(seconds), []byte("."), body}}
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		// Other versions, as v1a of public keys, may stand beside those that this package knows.
 		if value, known := strings.CutPrefix(field, "v1,"); known {
 			c.add(base64.StdEncoding.DecodeString(value))

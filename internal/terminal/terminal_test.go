@@ -17,7 +17,7 @@ var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 func sample() *Tree {
-	t := &Tree{ID: "ex_1", Hint: "Ctrl-C cancels"}
+	t := &Tree{Hint: "Ctrl-C cancels"}
 	t.Node = Node{Name: "grade", Status: "running", Started: ago(3 * time.Second)}
 	t.Children = []Node{
 		{Name: "collect", Status: "completed", Started: ago(3 * time.Second), Finished: ago(2900 * time.Millisecond)},
@@ -127,8 +127,8 @@ func TestLinesInOrderOfTime(t *testing.T) {
 	var b bytes.Buffer
 	l := newLines(&b)
 	show := func(children ...Node) {
-		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute)}, ID: "ex_1"})
-		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute), Children: children}, ID: "ex_1"})
+		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute)}})
+		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute), Children: children}})
 	}
 	show(Node{Name: "b", Status: "provisioning", Since: before(3 * time.Second)}, Node{Name: "a", Status: "running", Since: before(4 * time.Second)},
 		Node{Name: "late", Status: "scheduled"}) // since when is not known: now, which is later than all of this
@@ -175,7 +175,7 @@ func TestFrame(t *testing.T) {
 		t.Errorf("with a tree and a hint:\n%s", got)
 	}
 	step(tea.WindowSizeMsg{Width: 30, Height: 6})
-	for _, l := range strings.Split(m.View().Content, "\n") {
+	for l := range strings.SplitSeq(m.View().Content, "\n") {
 		if w := ansi.StringWidth(l); w > 30 {
 			t.Errorf("a line of %d cells on a terminal of 30", w)
 		}
@@ -211,7 +211,7 @@ func TestRounds(t *testing.T) {
 	shown := func(n Node) string {
 		var b bytes.Buffer
 		l := newLines(&b)
-		l.Show(Tree{ID: "ex_1", Node: Node{Name: "w", Status: "running", Children: []Node{n}}})
+		l.Show(Tree{Node: Node{Name: "w", Status: "running", Children: []Node{n}}})
 		return b.String() + ansi.Strip(Render(&Tree{Node: n}, 80, 24, noon))
 	}
 	if got := shown(task); strings.Count(got, "at most 5 rounds") != 2 {

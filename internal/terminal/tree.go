@@ -15,7 +15,6 @@ import (
 // Tree is a snapshot of an execution and of everything beneath it.
 type Tree struct {
 	Node
-	ID string
 	// Hint is a line under the tree, such as what Ctrl-C will do; empty: none. The live view sets it itself.
 	Hint string
 }

@@ -101,7 +101,6 @@ var Settings = []Setting{
 type Config struct {
 	Values map[string]string
 	Source map[string]string // where a value comes from, for people
-	file   string            // the file that was read, if any
 
 	Languages *task.Languages // the built-in profiles, the file's, and the recipes whose tools are here
 	profiles  *yaml.Node      // the file's, as they stand there; nil: none
@@ -113,7 +112,7 @@ func (c *Config) Text(key string) string { return c.Values[key] }
 // List is a setting with commas, as its items.
 func (c *Config) List(key string) []string {
 	var all []string
-	for _, s := range strings.Split(c.Values[key], ",") {
+	for s := range strings.SplitSeq(c.Values[key], ",") {
 		if s = strings.TrimSpace(s); s != "" {
 			all = append(all, s)
 		}
@@ -269,7 +268,6 @@ func (c *Config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
-		c.file = p
 		return c.parse(p, b)
 	}
 	return nil

@@ -192,7 +192,7 @@ func (w *watcher) single(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t := terminal.Tree{ID: x.ID, Node: executionNode(actionText(x), x)}
+		t := terminal.Tree{Node: executionNode(actionText(x), x)}
 		if !x.Status.Terminal() {
 			w.awaited.show(ctx, w.client, &t.Node, x.ID, x.Kind, x.Status)
 			t.Log = w.readTail(ctx, x.ID)
@@ -249,7 +249,7 @@ func waitNote(attempt int, wake time.Time, key string) string {
 }
 
 func (w *watcher) show(ctx context.Context, x *api.Execution, tasks *api.Tasks) {
-	tree := terminal.Tree{ID: x.ID, Node: executionNode(actionText(x), x)}
+	tree := terminal.Tree{Node: executionNode(actionText(x), x)}
 	if tasks.Status != "" {
 		tree.Status = string(tasks.Status)
 		tree.Since = since(tasks.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt)

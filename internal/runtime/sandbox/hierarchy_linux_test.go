@@ -20,7 +20,7 @@ func fakeV2(t *testing.T, groups map[string]string) string {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range strings.Split(files, "\n") {
+		for file := range strings.SplitSeq(files, "\n") {
 			name, content, _ := strings.Cut(file, "=")
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 				t.Fatal(err)

@@ -34,7 +34,7 @@ func TestPromisesAreThoseThatAreChecked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, line := range strings.Split(string(text), "\n") {
+			for line := range strings.SplitSeq(string(text), "\n") {
 				if m := numbers.FindStringSubmatch(line); m != nil {
 					n, _ := strconv.Atoi(m[1])
 					checked[n] = file

@@ -73,7 +73,7 @@ func read(getenv func(string) string) (*settings, bool, error) {
 		}
 		s.timeout = time.Duration(ms) * time.Millisecond
 	}
-	for _, pair := range strings.Split(get("HEADERS"), ",") {
+	for pair := range strings.SplitSeq(get("HEADERS"), ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}

@@ -29,7 +29,6 @@ func (p Places) in(path string) string {
 
 // keeper holds what a run has written and how far it is. A worker that comes back reads on where it was.
 type keeper struct {
-	places Places
 	orphan time.Duration
 
 	mu      sync.Mutex
@@ -58,7 +57,7 @@ type stream struct {
 
 // Keep runs the keeper until the pod is told to end, or process 1 was let go. orphan is how long a run goes on without a worker.
 func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
-	k := &keeper{places: places, orphan: orphan, contact: time.Now(),
+	k := &keeper{orphan: orphan, contact: time.Now(),
 		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}
 	k.changed = sync.NewCond(&k.mu)
 	unix.Umask(0)
