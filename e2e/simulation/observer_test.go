@@ -78,13 +78,13 @@ func (o *observer) Apply(ctx context.Context, d store.Delta) error {
 	for _, x := range d.Drafts {
 		o.writes = append(o.writes, write{draft: &seen{x.ID, x.New, x.Before, *x.Execution, slices.Clone(x.Events)}})
 	}
-	for _, m := range d.Marks {
+	for _, m := range d.Workflows.Marks {
 		o.writes = append(o.writes, write{mark: &m})
 	}
 	for _, k := range d.Keys {
 		o.writes = append(o.writes, write{key: &k})
 	}
-	for _, k := range d.Ticks {
+	for _, k := range d.Schedules.Ticks {
 		o.writes = append(o.writes, write{tick: &k})
 	}
 	return nil

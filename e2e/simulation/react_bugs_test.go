@@ -15,26 +15,26 @@ import (
 // reactBugs are planted into what happens for signals, waits and questions.
 var reactBugs = []bug{
 	{name: "rule is passed over", invariant: []int{39, 40}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Enforcements = slices.DeleteFunc(slices.Clone(d.Enforcements), func(e flow.Enforcement) bool { return e.Rule == "two-of-three" })
+		d.Rules.Enforcements = slices.DeleteFunc(slices.Clone(d.Rules.Enforcements), func(e flow.Enforcement) bool { return e.Rule == "two-of-three" })
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "enforcement names another execution", invariant: []int{39}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Enforcements = slices.Clone(d.Enforcements)
-		for i := range d.Enforcements {
-			if e := &d.Enforcements[i]; !e.Execution.IsZero() {
+		d.Rules.Enforcements = slices.Clone(d.Rules.Enforcements)
+		for i := range d.Rules.Enforcements {
+			if e := &d.Rules.Enforcements[i]; !e.Execution.IsZero() {
 				e.Execution[15] ^= 1
 			}
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "signal is matched and its rules are not asked", invariant: []int{34, 39, 40, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		if len(d.Matched) > 0 {
-			d.Enforcements = nil
+		if len(d.Signals.Matched) > 0 {
+			d.Rules.Enforcements = nil
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "signal is acknowledged and not stored", invariant: []int{25, 33, 34, 39, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Signals = nil
+		d.Signals.New = nil
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "wait takes a signal about something else", invariant: []int{42, 43}, tune: reactive, store: func(w *world, s store.Store) store.Store {
@@ -70,16 +70,16 @@ var reactBugs = []bug{
 		return slices.DeleteFunc(slices.Clone(all), func(i *flow.Inquiry) bool { return i.State == flow.InquiryExpired || i.State == flow.InquiryWithdrawn })
 	}})},
 	{name: "signal is kept without its key", invariant: []int{25, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Signals = slices.Clone(d.Signals)
-		for i := range d.Signals {
-			if d.Signals[i].Trigger != flow.TriggerEnded {
-				d.Signals[i].Key = ""
+		d.Signals.New = slices.Clone(d.Signals.New)
+		for i := range d.Signals.New {
+			if d.Signals.New[i].Trigger != flow.TriggerEnded {
+				d.Signals.New[i].Key = ""
 			}
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "end is not said", invariant: []int{41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Signals = slices.DeleteFunc(slices.Clone(d.Signals), func(s flow.Signal) bool { return s.Trigger == flow.TriggerEnded })
+		d.Signals.New = slices.DeleteFunc(slices.Clone(d.Signals.New), func(s flow.Signal) bool { return s.Trigger == flow.TriggerEnded })
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "what stands for a value is forgotten", invariant: []int{39, 25}, tune: func(p *plan) { reactive(p); p.Retention = 0 }, tx: reacted(reactTwist{once: true})},
@@ -106,18 +106,18 @@ var reactBugs = []bug{
 		return all
 	}})},
 	{name: "what was held stands for nothing", invariant: []int{39}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Closed = slices.Clone(d.Closed)
-		for i := range d.Closed {
-			if k := &d.Closed[i]; !k.Execution.IsZero() {
+		d.Windows.Closed = slices.Clone(d.Windows.Closed)
+		for i := range d.Windows.Closed {
+			if k := &d.Windows.Closed[i]; !k.Execution.IsZero() {
 				k.Execution[15] ^= 1
 			}
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "batch stands for signals that it was not given", invariant: []int{39, 48}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Closed = slices.Clone(d.Closed)
-		for i := range d.Closed {
-			if k := &d.Closed[i]; k.Rule == "gathered" {
+		d.Windows.Closed = slices.Clone(d.Windows.Closed)
+		for i := range d.Windows.Closed {
+			if k := &d.Windows.Closed[i]; k.Rule == "gathered" {
 				k.Signals, k.Rest = nil, nil // all that are held
 			}
 		}
@@ -208,17 +208,17 @@ func (t *reactTwist) Apply(ctx context.Context, d store.Delta) error {
 		d.Keys = slices.DeleteFunc(slices.Clone(d.Keys), func(k store.IdempotencyKey) bool { return ofRule(k.Key) })
 	}
 	if t.unmet {
-		d.Unmet = nil
+		d.Signals.Unmet = nil
 	}
-	d.Windows, d.Ticks, d.Schedules = changed(t.windows, d.Windows), changed(t.ticks, d.Ticks), changed(t.schedules, d.Schedules)
-	d.Waits, d.Inquiries = changed(t.waits, d.Waits), changed(t.inquiries, d.Inquiries)
+	d.Windows.Open, d.Schedules.Ticks, d.Schedules.Written = changed(t.windows, d.Windows.Open), changed(t.ticks, d.Schedules.Ticks), changed(t.schedules, d.Schedules.Written)
+	d.Waits.Written, d.Inquiries = changed(t.waits, d.Waits.Written), changed(t.inquiries, d.Inquiries)
 	if t.again {
-		d.Ticks, d.Schedules = slices.Clone(d.Ticks), slices.Clone(d.Schedules)
-		for i := range d.Ticks {
-			d.Ticks[i].Tag = name(d.Ticks[i].Execution)
+		d.Schedules.Ticks, d.Schedules.Written = slices.Clone(d.Schedules.Ticks), slices.Clone(d.Schedules.Written)
+		for i := range d.Schedules.Ticks {
+			d.Schedules.Ticks[i].Tag = name(d.Schedules.Ticks[i].Execution)
 		}
-		for i := range d.Schedules {
-			if k := &d.Schedules[i]; k.Name == pulse && k.Last.Unix()%2 == 0 {
+		for i := range d.Schedules.Written {
+			if k := &d.Schedules.Written[i]; k.Name == pulse && k.Last.Unix()%2 == 0 {
 				k.Next, k.Due = k.Last, k.Last
 			}
 		}

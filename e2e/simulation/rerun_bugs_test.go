@@ -15,7 +15,7 @@ import (
 var rerunBugs = []bug{
 	{name: "what comes after what was named is reused", invariant: []int{60}, tune: rerunningPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.From = nil },
 		tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-			d.Reuses = slices.DeleteFunc(slices.Clone(d.Reuses), func(r store.Reuse) bool { return t.w.load.named(d.Drafts, &r) })
+			d.Workflows.Reuses = slices.DeleteFunc(slices.Clone(d.Workflows.Reuses), func(r store.Reuse) bool { return t.w.load.named(d.Drafts, &r) })
 			return t.Tx.Apply(ctx, d)
 		}})},
 	{name: "what was named is reused", invariant: []int{60}, tune: rerunningPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.From = nil }},
@@ -26,7 +26,7 @@ var rerunBugs = []bug{
 		}
 	}},
 	{name: "what is reused beneath a rerun is lost", invariant: []int{62}, tune: wrappingPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Reuses = slices.DeleteFunc(slices.Clone(d.Reuses), func(r store.Reuse) bool { return strings.Contains(r.Task, "/") })
+		d.Workflows.Reuses = slices.DeleteFunc(slices.Clone(d.Workflows.Reuses), func(r store.Reuse) bool { return strings.Contains(r.Task, "/") })
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "path is forgotten", invariant: []int{62}, tune: wrappingPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.Within = nil }},
@@ -37,7 +37,7 @@ var rerunBugs = []bug{
 		}
 	}},
 	{name: "what is to be reused is lost", invariant: []int{62}, tune: rerunningPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Reuses = nil
+		d.Workflows.Reuses = nil
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "items that could reuse run", invariant: []int{60, 62}, tune: rerunningPlan, tx: twisted(twist{reusable: func(_ *twist, _ string, all []store.Reusable) []store.Reusable {
@@ -50,9 +50,9 @@ var rerunBugs = []bug{
 		return all
 	}})},
 	{name: "reused outcome names one that did not run", invariant: []int{59}, tune: rerunningPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
-		d.Reuses = slices.Clone(d.Reuses)
-		for i := range d.Reuses {
-			d.Reuses[i].Of = d.Reuses[i].From
+		d.Workflows.Reuses = slices.Clone(d.Workflows.Reuses)
+		for i := range d.Workflows.Reuses {
+			d.Workflows.Reuses[i].Of = d.Workflows.Reuses[i].From
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
@@ -64,7 +64,7 @@ var rerunBugs = []bug{
 			x.RerunOf = flow.ID{}
 			alterRerun(&x.Request, func(again *flow.Rerun) { again.First = flow.ID{} })
 		}
-		d.Reuses = nil
+		d.Workflows.Reuses = nil
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "rerun is not listed", invariant: []int{62}, tune: rerunningPlan, store: bent(crooked{reruns: true})},

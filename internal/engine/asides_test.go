@@ -278,7 +278,7 @@ func TestMatchingBesideALock(t *testing.T) {
 	go func() {
 		done <- s.Store.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
 			one := flow.Signal{ID: id, Number: 1 << 50, Trigger: "t", Source: flow.SourceAPI, State: flow.SignalNew, At: time.Now(), Hash: [32]byte{1}, Data: json.RawMessage(`{}`)}
-			return tx.Apply(ctx, store.Delta{Signals: []flow.Signal{one}})
+			return tx.Apply(ctx, store.Delta{Signals: store.SignalRows{New: []flow.Signal{one}}})
 		})
 		done <- s.Store.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
 			_, err := tx.LockSignals(ctx, []int64{1 << 50})

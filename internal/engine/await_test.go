@@ -208,10 +208,10 @@ func TestWaitsAreRecovered(t *testing.T) {
 	now := r.clock.now()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
 		s := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "paid", Subject: "x", Source: "api", At: now, State: flow.SignalMatched, Data: json.RawMessage(`{"n":7}`)}
-		if err := tx.Apply(ctx, store.Delta{Signals: []flow.Signal{s}}); err != nil {
+		if err := tx.Apply(ctx, store.Delta{Signals: store.SignalRows{New: []flow.Signal{s}}}); err != nil {
 			return err
 		}
-		return tx.Apply(ctx, store.Delta{Unmet: []int64{s.Number}})
+		return tx.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s.Number}}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func TestBackfill(t *testing.T) {
 		fired := store.Tick{Schedule: "s", Nominal: from.Add(5 * time.Hour), Last: from.Add(5 * time.Hour), Count: 1, Execution: r.submit(Submission{Action: "noop"}), At: to, Why: "on_time"}
 		missed := store.Tick{Schedule: "s", Nominal: from, Last: from.Add(4 * time.Hour), Count: 5, At: to, Why: "catch_up"}
 		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-			return tx.Apply(ctx, store.Delta{Ticks: []store.Tick{fired, missed}})
+			return tx.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Ticks: []store.Tick{fired, missed}}})
 		}); err != nil {
 			r.Fatal(err)
 		}

@@ -9,13 +9,11 @@ import (
 
 // changes is what a transaction has decided and not written yet.
 type changes struct {
-	drafts          []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
-	idempotency     []store.IdempotencyKey
-	marks           []store.Mark
-	workflowChanges []store.WorkflowChange
-	holds           map[flow.ID][]store.Hold // by the new execution that holds uploads
-	reuses          []store.Reuse            // of new workflows
-	rows            *store.Delta             // all else, which does not wait for executions that are deferred; nil: nothing
+	drafts      []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
+	idempotency []store.IdempotencyKey
+	workflows   store.WorkflowRows
+	holds       map[flow.ID][]store.Hold // by the new execution that holds uploads
+	rows        *store.Delta             // all else, which does not wait for executions that are deferred; nil: nothing
 
 	taken map[flow.ID]bool // scratch of take
 }
@@ -27,7 +25,7 @@ type changes struct {
 //   - marks, changes and reuses whose workflow is deferred
 //   - all idempotency keys while any execution is deferred: they may name it
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
-	if c.rows == nil && len(c.drafts)+len(c.idempotency)+len(c.marks)+len(c.workflowChanges) == 0 {
+	if c.rows == nil && len(c.drafts)+len(c.idempotency)+len(c.workflows.Marks)+len(c.workflows.Changes) == 0 {
 		return d, false
 	}
 	if c.rows != nil {
@@ -47,21 +45,22 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		}
 	}
 	clear(c.taken)
-	d.Marks, d.Changes, d.Reuses = c.marks, c.workflowChanges, c.reuses
-	c.marks, c.workflowChanges, c.reuses = nil, nil, nil
+	w := c.workflows
+	c.workflows = store.WorkflowRows{}
 	if len(later) == 0 {
 		c.drafts = c.drafts[:0]
 		d.Keys, c.idempotency = c.idempotency, nil
 	} else {
 		c.drafts = later
-		d.Marks, c.marks = partition(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
-		d.Changes, c.workflowChanges = partition(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
-		d.Reuses, c.reuses = partition(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
+		w.Marks, c.workflows.Marks = partition(w.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
+		w.Changes, c.workflows.Changes = partition(w.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
+		w.Reuses, c.workflows.Reuses = partition(w.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
 	d.Holds = c.heldBy(d.Drafts)
 	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
-	d.Reuses = slices.DeleteFunc(d.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
-	return d, some || len(d.Reuses)+len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes) > 0
+	w.Reuses = slices.DeleteFunc(w.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
+	d.Workflows = w
+	return d, some || len(d.Drafts)+len(d.Keys)+len(w.Marks)+len(w.Changes)+len(w.Reuses) > 0
 }
 
 // add returns the rows that are written with the next flush, for more of them.

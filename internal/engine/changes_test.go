@@ -14,11 +14,11 @@ func TestReusesGoWithTheirRerun(t *testing.T) {
 	again := flow.Submit(flow.ID{1}, flow.Request{Kind: flow.KindWorkflow, RerunOf: flow.ID{2}})
 	draft := func(flow.ID) *flow.Draft { return again }
 	for name, other := range map[string][]*flow.Draft{"alone": nil, "beside another": {flow.Submit(flow.ID{3}, flow.Request{})}} {
-		c := changes{drafts: append([]*flow.Draft{again}, other...), reuses: []store.Reuse{{Workflow: again.ID, Task: "a"}}}
-		if d, _ := c.take(func(x *flow.Draft) bool { return x == again }, draft); len(d.Reuses) != 0 || len(d.Drafts) != len(other) {
+		c := changes{drafts: append([]*flow.Draft{again}, other...), workflows: store.WorkflowRows{Reuses: []store.Reuse{{Workflow: again.ID, Task: "a"}}}}
+		if d, _ := c.take(func(x *flow.Draft) bool { return x == again }, draft); len(d.Workflows.Reuses) != 0 || len(d.Drafts) != len(other) {
 			t.Errorf("%s: before the rerun %+v is written", name, d)
 		}
-		if d, some := c.take(func(*flow.Draft) bool { return false }, draft); !some || len(d.Reuses) != 1 || len(d.Drafts) != 1 {
+		if d, some := c.take(func(*flow.Draft) bool { return false }, draft); !some || len(d.Workflows.Reuses) != 1 || len(d.Drafts) != 1 {
 			t.Errorf("%s: with the rerun %+v is written", name, d)
 		}
 	}

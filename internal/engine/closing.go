@@ -121,7 +121,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
 	// What this transaction holds after that joins the rest, or opens a window of its own.
 	rows := t.changes.add()
-	rows.Closed = append(rows.Closed, c)
+	rows.Windows.Closed = append(rows.Windows.Closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
 	h := txn.Part[heldWindows](t)
 	delete(h.known, key)

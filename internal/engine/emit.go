@@ -398,7 +398,7 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 		signals.bodies[s.Body] = s.At
 	}
 	rows := t.changes.add()
-	rows.Signals = append(rows.Signals, *s)
+	rows.Signals.New = append(rows.Signals.New, *s)
 	t.e.waits.Kept(t, s)
 	signals.sources = append(signals.sources, s.Source)
 	t.effects.addFailpoint(failpoint.SignalKept)

@@ -224,7 +224,7 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing)
 	e, err := t.enforcement(ctx, s, x)
 	if err == nil {
 		rows := t.changes.add()
-		rows.Enforcements = append(rows.Enforcements, e)
+		rows.Rules.Enforcements = append(rows.Rules.Enforcements, e)
 	}
 	return e, err
 }

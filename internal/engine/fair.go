@@ -115,10 +115,10 @@ func (t *transaction) writeShares(context.Context) error {
 	}
 	rows := t.changes.add()
 	for key := range s.emptied {
-		rows.DroppedShares = append(rows.DroppedShares, key)
+		rows.Shares.Dropped = append(rows.Shares.Dropped, key)
 	}
 	for k := range s.written {
-		rows.Shares = append(rows.Shares, store.Share{Key: k.key, Priority: k.priority, Clock: k.clock, By: k.by, Tag: s.read[k], At: t.now})
+		rows.Shares.Written = append(rows.Shares.Written, store.Share{Key: k.key, Priority: k.priority, Clock: k.clock, By: k.by, Tag: s.read[k], At: t.now})
 	}
 	clear(s.written)
 	clear(s.emptied)

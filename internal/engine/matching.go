@@ -295,7 +295,7 @@ func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matc
 	for i := range locked {
 		if !by[locked[i].Number].more {
 			rows := t.changes.add()
-			rows.Matched = append(rows.Matched, locked[i].Number)
+			rows.Signals.Matched = append(rows.Signals.Matched, locked[i].Number)
 		}
 	}
 	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })

@@ -136,10 +136,10 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 				}
 				fired = all[0].Next
 				all[0].Due, all[0].Next = r.clock.now(), all[0].Next.Add(-24*time.Hour)
-				if err := tx.Apply(ctx, store.Delta{Schedules: all}); err != nil {
+				if err := tx.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Written: all}}); err != nil {
 					return err
 				}
-				return tx.Apply(ctx, store.Delta{Signals: []flow.Signal{kept}, Drafts: []*flow.Draft{late}})
+				return tx.Apply(ctx, store.Delta{Signals: store.SignalRows{New: []flow.Signal{kept}}, Drafts: []*flow.Draft{late}})
 			})
 			if err != nil {
 				t.Fatal(err)

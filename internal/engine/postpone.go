@@ -115,7 +115,7 @@ func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 		return fmt.Errorf("write a change of a workflow: %w", err)
 	}
 	p.change++
-	t.changes.workflowChanges = append(t.changes.workflowChanges, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
+	t.changes.workflows.Changes = append(t.changes.workflows.Changes, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
 	return nil
 }
 

@@ -109,6 +109,6 @@ func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enfor
 	}
 	k.enforced = true
 	rows := t.changes.add()
-	rows.Retried = append(rows.Retried, k.enforcement)
+	rows.Rules.Retried = append(rows.Rules.Retried, k.enforcement)
 	return k, nil
 }

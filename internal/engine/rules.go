@@ -250,7 +250,7 @@ func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, ve
 
 func (t *transaction) putSwitch(k store.Switch) {
 	rows := t.changes.add()
-	rows.Switches = append(rows.Switches, k)
+	rows.Rules.Switches = append(rows.Rules.Switches, k)
 }
 
 // PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for

@@ -308,12 +308,12 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 
 func (t *transaction) putSchedule(k store.Schedule) {
 	rows := t.changes.add()
-	rows.Schedules = append(rows.Schedules, k)
+	rows.Schedules.Written = append(rows.Schedules.Written, k)
 }
 
 func (t *transaction) putTicks(all ...store.Tick) {
 	rows := t.changes.add()
-	rows.Ticks = append(rows.Ticks, all...)
+	rows.Schedules.Ticks = append(rows.Schedules.Ticks, all...)
 }
 
 // dueOf is when a schedule's next nominal time is to be decided about; zero: never.

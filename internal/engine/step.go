@@ -269,7 +269,7 @@ func (s *step) setOutcomes(task int, children []store.ChildOutcome) {
 // carryOut turns the plan into drafts, marks and a change.
 func (s *step) carryOut(ctx context.Context) error {
 	for _, m := range s.plan.Marks {
-		s.t.changes.marks = append(s.t.changes.marks, store.Mark{
+		s.t.changes.workflows.Marks = append(s.t.changes.workflows.Marks, store.Mark{
 			Workflow: s.w.ID, Attempt: s.w.Attempt, Task: s.def.Tasks[m.Task].Name,
 			State: m.Mark.String(), Total: m.Total, Error: m.Error,
 		})

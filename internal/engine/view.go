@@ -136,17 +136,17 @@ func (v *view) TicksBetween(ctx context.Context, schedule string, first, last ti
 	return v.Access.TicksBetween(ctx, schedule, first, last)
 }
 
-func ofSchedules(d *store.Delta) bool { return len(d.Schedules)+len(d.Ticks) > 0 }
+func ofSchedules(d *store.Delta) bool { return len(d.Schedules.Written)+len(d.Schedules.Ticks) > 0 }
 
 func (v *view) LatestSwitches(ctx context.Context, names []string) (map[string]store.Switch, int64, error) {
-	if err := v.t.writeRows(ctx, func(d *store.Delta) bool { return len(d.Switches) > 0 }); err != nil {
+	if err := v.t.writeRows(ctx, func(d *store.Delta) bool { return len(d.Rules.Switches) > 0 }); err != nil {
 		return nil, 0, err
 	}
 	return v.Access.LatestSwitches(ctx, names)
 }
 
 func (v *view) LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error) {
-	if err := v.t.writeRows(ctx, func(d *store.Delta) bool { return len(d.Matched) > 0 }); err != nil {
+	if err := v.t.writeRows(ctx, func(d *store.Delta) bool { return len(d.Signals.Matched) > 0 }); err != nil {
 		return nil, err
 	}
 	return v.Access.LockSignals(ctx, numbers)
@@ -188,5 +188,5 @@ func (v *view) HeldIn(ctx context.Context, key store.WindowKey, n int) ([]store.
 }
 
 func ofEnforcements(d *store.Delta) bool {
-	return len(d.Enforcements)+len(d.Retried)+len(d.Closed)+len(d.Windows)+len(d.DroppedWindows) > 0
+	return len(d.Rules.Enforcements)+len(d.Rules.Retried)+len(d.Windows.Closed)+len(d.Windows.Open)+len(d.Windows.Dropped) > 0
 }

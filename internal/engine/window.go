@@ -74,9 +74,9 @@ func (t *transaction) writeWindows(context.Context) error {
 	}
 	rows := t.changes.add()
 	for key := range h.changed {
-		rows.Windows = append(rows.Windows, h.known[key])
+		rows.Windows.Open = append(rows.Windows.Open, h.known[key])
 	}
-	slices.SortFunc(rows.Windows, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
+	slices.SortFunc(rows.Windows.Open, func(a, b store.Window) int { return strings.Compare(a.Lock(), b.Lock()) })
 	clear(h.changed)
 	h.opened = true
 	t.effects.addFailpoint(failpoint.WindowKept)
@@ -225,7 +225,7 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 		}
 		delete(txn.Part[heldWindows](t).known, w.WindowKey)
 		rows := t.changes.add()
-		rows.DroppedWindows = append(rows.DroppedWindows, w.WindowKey)
+		rows.Windows.Dropped = append(rows.Windows.Dropped, w.WindowKey)
 		return nil
 	})
 }
@@ -242,7 +242,7 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 	}
 	now.Wake = t.now.Add(windowsAside)
 	rows := t.changes.add()
-	rows.Windows = append(rows.Windows, now)
+	rows.Windows.Open = append(rows.Windows.Open, now)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func TestEmptyWindow(t *testing.T) {
 			key := store.WindowKey{Rule: rule, Key: fmt.Sprint(number)}
 			past := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
 			if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-				return tx.Apply(ctx, store.Delta{Windows: []store.Window{{WindowKey: key, Opened: past, Wake: past, Count: 1, First: number, Last: number}}})
+				return tx.Apply(ctx, store.Delta{Windows: store.WindowRows{Open: []store.Window{{WindowKey: key, Opened: past, Wake: past, Count: 1, First: number, Last: number}}}})
 			}); err != nil {
 				r.Fatal(err)
 			}

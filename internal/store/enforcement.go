@@ -32,3 +32,13 @@ type EnforcementFilter struct {
 	BeforeRule   string
 	Limit        int
 }
+
+// RuleRows are what a decision changes of rules.
+type RuleRows struct {
+	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
+	Enforcements []flow.Enforcement
+	// Retried replace enforcements that have failed or were refused; any other state is a conflict.
+	Retried []flow.Enforcement
+	// Switches are inserted; a second one of the same generation is a conflict.
+	Switches []Switch
+}

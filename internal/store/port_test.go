@@ -42,3 +42,12 @@ func TestSmallInterfaces(t *testing.T) {
 	}
 	t.Logf("%d methods", len(all))
 }
+
+// A decision's rows are grouped by noun: a field more for a noun belongs in its group.
+func TestFewPartsOfADelta(t *testing.T) {
+	t.Parallel()
+	const most = 15
+	if n := reflect.TypeFor[Delta]().NumField(); n > most {
+		t.Errorf("Delta has %d fields, at most %d are wanted", n, most)
+	}
+}

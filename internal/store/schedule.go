@@ -58,3 +58,11 @@ type ScheduleReader interface {
 	// Ticks returns up to n ticks of a schedule before a nominal time (zero: all), the latest first.
 	Ticks(ctx context.Context, schedule string, before time.Time, n int) ([]Tick, error)
 }
+
+// ScheduleRows are what a decision changes of schedules.
+type ScheduleRows struct {
+	// Written are stored, each under its name.
+	Written []Schedule
+	// Ticks are inserted; a second one of the same schedule, nominal time and tag is a conflict.
+	Ticks []Tick
+}

@@ -20,3 +20,9 @@ type Shares interface {
 	// Shares reads the clock of a line and the share of an owner, in one priority; 0 if there is none.
 	Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error)
 }
+
+// ShareRows are what a decision changes of shares, under the locks of their keys. The shares of dropped keys are deleted first.
+type ShareRows struct {
+	Written []Share
+	Dropped []string
+}

@@ -90,3 +90,14 @@ func (p *Page) Signal(s *flow.Signal) {
 	}
 	*p += Page(n)
 }
+
+// SignalRows are what a decision changes of signals.
+type SignalRows struct {
+	// New are inserted; a second one with the same trigger and key is a conflict.
+	New []flow.Signal
+	// Matched are the numbers of new signals that become matched; one that is not new is a conflict.
+	Matched []int64
+	// Unmet are numbers of signals about which open waits must still be asked; Met are those about which they have been
+	// asked.
+	Unmet, Met []int64
+}

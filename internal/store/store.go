@@ -107,50 +107,22 @@ type Delta struct {
 	// place and owner are those of Before. Their events and inbox changes are written with them. A draft with a Parent has
 	// a child row (parent, parent's attempt, task, index) → execution, which is inserted with it (a second one is a
 	// conflict) and gets the outcome's stage when the execution ends.
-	Drafts []*flow.Draft
-	Marks  []Mark
+	Drafts    []*flow.Draft
+	Workflows WorkflowRows
 	// Keys are the submission's idempotency keys.
 	Keys []IdempotencyKey
-	// Changes of workflows are inserted; a second one with the same number is a conflict.
-	Changes []WorkflowChange
 	// Input pieces are inserted; a second one for the same offset is a conflict.
 	Input []InputPiece
 	// Holds are inserted after the drafts; LockUploads has returned their uploads in this transaction.
-	Holds []Hold
-	// Reuses are inserted after the drafts, with a copy of the outputs; ErrNotFound if an execution from which to copy has
-	// been removed.
-	Reuses []Reuse
-	// Signals are inserted; a second one with the same trigger and key is a conflict.
-	Signals []flow.Signal
-	// Matched are the numbers of new signals that become matched; one that is not new is a conflict.
-	Matched []int64
-	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
-	Enforcements []flow.Enforcement
-	// Retried replace enforcements that have failed or were refused; any other state is a conflict.
-	Retried []flow.Enforcement
-	// Closed are windows that close; it is a conflict if one of the signals named is not held.
-	Closed []Closing
-	// Windows are written under the locks of their keys. Dropped ones hold no signal and are deleted, under the same locks.
-	Windows        []Window
-	DroppedWindows []WindowKey
-	// Meters, by their keys, and Shares are written under the locks of their keys. The shares of dropped keys are deleted
-	// first.
-	Meters        map[string]time.Time
-	Shares        []Share
-	DroppedShares []string
-	// Schedules are stored, each under its name.
-	Schedules []Schedule
-	// Ticks are inserted; a second one of the same schedule, nominal time and tag is a conflict.
-	Ticks []Tick
-	// Switches are inserted; a second one of the same generation is a conflict.
-	Switches []Switch
-	// Waits are written, each under its execution, and those of other executions are deleted. A second wait of a workflow's
-	// attempt that takes the same signal is a conflict. Waits are not read again in the same transaction.
-	Waits        []flow.Wait
-	DroppedWaits []flow.ID
-	// Unmet are numbers of signals about which open waits must still be asked; Met are those about which they have been
-	// asked.
-	Unmet, Met []int64
+	Holds   []Hold
+	Signals SignalRows
+	Rules   RuleRows
+	Windows WindowRows
+	// Meters, by their keys, are written under the locks of their keys, as Shares are.
+	Meters    map[string]time.Time
+	Shares    ShareRows
+	Schedules ScheduleRows
+	Waits     WaitRows
 	// Inquiries are written, each as the next revision of the one that was read; one with revision 0 is new. It is a
 	// conflict if the row has another revision, or if the key or the execution has an inquiry already. Inquiries are not
 	// read again in the same transaction.
@@ -159,6 +131,16 @@ type Delta struct {
 	Asides []Aside
 	// Kept are outcomes for the cache; they replace those with the same hashes.
 	Kept []Kept
+}
+
+// WorkflowRows are what a decision writes of workflows besides their executions.
+type WorkflowRows struct {
+	Marks []Mark
+	// Changes are inserted; a second one with the same number is a conflict.
+	Changes []WorkflowChange
+	// Reuses are inserted after the drafts, with a copy of the outputs; ErrNotFound if an execution from which to copy has
+	// been removed.
+	Reuses []Reuse
 }
 
 // Payload says whether Input and With are loaded: they may be large.

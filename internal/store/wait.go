@@ -28,3 +28,11 @@ type WaitReader interface {
 	// that are put aside (AsideMeeting) beyond now. It returns fewer if a Page is full.
 	UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error)
 }
+
+// WaitRows are what a decision changes of waits. Waits are not read again in the same transaction.
+type WaitRows struct {
+	// Written are stored, each under its execution. A second wait of a workflow's attempt that takes the same signal is a conflict.
+	Written []flow.Wait
+	// Dropped are executions whose waits are deleted.
+	Dropped []flow.ID
+}

@@ -62,3 +62,12 @@ type WindowReader interface {
 	// full.
 	HeldSignals(ctx context.Context, key WindowKey, n int) ([]flow.Signal, error)
 }
+
+// WindowRows are what a decision changes of windows.
+type WindowRows struct {
+	// Closed are windows that close; it is a conflict if one of the signals named is not held.
+	Closed []Closing
+	// Open are written under the locks of their keys. Dropped ones hold no signal and are deleted, under the same locks.
+	Open    []Window
+	Dropped []WindowKey
+}

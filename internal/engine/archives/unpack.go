@@ -196,7 +196,7 @@ func (u *unpacker) row(r *archive.Row, _ []byte) error {
 		u.result.Executions++
 	case r.Mark != nil:
 		m := r.Mark
-		u.delta.Marks = append(u.delta.Marks, store.Mark{Workflow: u.latest().ID, Attempt: m.Attempt, Task: m.Task, State: m.State, Total: m.Total, Error: m.Error.Flow()})
+		u.delta.Workflows.Marks = append(u.delta.Workflows.Marks, store.Mark{Workflow: u.latest().ID, Attempt: m.Attempt, Task: m.Task, State: m.State, Total: m.Total, Error: m.Error.Flow()})
 		return u.wrote(len(m.Task) + 100)
 	case r.Input != nil:
 		u.pieces++

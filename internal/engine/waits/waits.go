@@ -124,7 +124,8 @@ func writeDecided(_ context.Context, t txn.Tx) error {
 		t.Failpoint(failpoint.WaitKept)
 	}
 	rows := t.Rows()
-	rows.Waits, rows.DroppedWaits, rows.Unmet, rows.Met = slices.Collect(maps.Values(p.put)), p.drop, p.unmet, p.met
+	rows.Waits = store.WaitRows{Written: slices.Collect(maps.Values(p.put)), Dropped: p.drop}
+	rows.Signals.Unmet, rows.Signals.Met = p.unmet, p.met
 	return nil
 }
 

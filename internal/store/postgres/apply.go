@@ -138,12 +138,12 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.put(qEndChildren, &w.endChildren)
 	t.put(qDropKept, &w.dropKept)
 	t.put(qKeep, &w.keep)
-	for _, m := range d.Marks {
+	for _, m := range d.Workflows.Marks {
 		marks.begin(&w.marks)
 		marks.add(&w.marks, &m)
 		t.put(qMark, &w.marks)
 	}
-	t.putChanges(d.Changes)
+	t.putChanges(d.Workflows.Changes)
 	if err := t.AddInput(ctx, d.Input); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	}
 	t.put(qInsertReruns, &w.reruns)
 	t.put(qInsertRetries, &w.retries)
-	if err := t.Reuse(ctx, d.Reuses); err != nil {
+	if err := t.Reuse(ctx, d.Workflows.Reuses); err != nil {
 		return err
 	}
 	if err := t.DropReuses(ctx, reran); err != nil {
@@ -167,7 +167,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if err := t.PutRest(ctx, &d); err != nil {
 		return err
 	}
-	t.switched = append(t.switched, d.Switches...)
+	t.switched = append(t.switched, d.Rules.Switches...)
 	t.outcomes = append(t.outcomes, d.Kept...)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)

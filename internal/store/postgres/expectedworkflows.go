@@ -80,10 +80,10 @@ func (t *tx) keepExpected(d *store.Delta) {
 			delete(t.expectedWorkflows, x.Parent)
 		}
 	}
-	for _, m := range d.Marks {
+	for _, m := range d.Workflows.Marks {
 		delete(t.expectedWorkflows, m.Workflow)
 	}
-	for _, c := range d.Changes {
+	for _, c := range d.Workflows.Changes {
 		delete(t.expectedWorkflows, c.ID)
 	}
 }

@@ -166,7 +166,7 @@ func switchNext(name string) step {
 		if err != nil {
 			return err
 		}
-		return tx.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: last + 1, Name: name, Version: int(last) + 1, At: time.Now()}}})
+		return tx.Apply(ctx, store.Delta{Rules: store.RuleRows{Switches: []store.Switch{{Generation: last + 1, Name: name, Version: int(last) + 1, At: time.Now()}}}})
 	}
 }
 
@@ -229,7 +229,7 @@ func TestLockOrder(t *testing.T) {
 	}
 	for _, name := range []string{"x", "y"} {
 		update(func(ctx context.Context, tx store.Tx) error {
-			return tx.Apply(ctx, store.Delta{Schedules: []store.Schedule{{Name: name, Version: 1}}})
+			return tx.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Written: []store.Schedule{{Name: name, Version: 1}}}})
 		})
 	}
 	crossed := func(x, y step) [2][2]step { return [2][2]step{{x, y}, {y, x}} }

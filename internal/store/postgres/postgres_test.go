@@ -194,7 +194,7 @@ func TestLocksOfWhatIsGone(t *testing.T) {
 		if err := tx.Apply(ctx, store.Delta{Meters: map[string]time.Time{"a:b": time.Now()}}); err != nil {
 			return err
 		}
-		return tx.Apply(ctx, store.Delta{Windows: []store.Window{window}})
+		return tx.Apply(ctx, store.Delta{Windows: store.WindowRows{Open: []store.Window{window}}})
 	})
 	update(func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.LockKeys(ctx, []string{"@rate:held"}); err != nil {

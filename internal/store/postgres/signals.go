@@ -31,14 +31,14 @@ func (t *tx) writeLast(ctx context.Context) error {
 
 // applySignals writes what rules make of signals.
 func (t *tx) applySignals(ctx context.Context, d *store.Delta) error {
-	t.emitted = append(t.emitted, d.Signals...)
-	t.enforced = append(t.enforced, d.Enforcements...)
-	err := t.Match(ctx, d.Matched)
+	t.emitted = append(t.emitted, d.Signals.New...)
+	t.enforced = append(t.enforced, d.Rules.Enforcements...)
+	err := t.Match(ctx, d.Signals.Matched)
 	if err == nil {
-		err = t.RetryEnforcements(ctx, d.Retried)
+		err = t.RetryEnforcements(ctx, d.Rules.Retried)
 	}
-	for i := 0; err == nil && i < len(d.Closed); i++ {
-		err = t.closeWindow(ctx, &d.Closed[i])
+	for i := 0; err == nil && i < len(d.Windows.Closed); i++ {
+		err = t.closeWindow(ctx, &d.Windows.Closed[i])
 	}
 	return err
 }

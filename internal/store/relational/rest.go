@@ -10,27 +10,31 @@ import (
 // lock of a concurrency key protects are written at once; of the others the store may keep an error for the commit.
 var rest = []func(context.Context, Tx, *store.Delta) error{
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qDropShares, keys, d.DroppedShares, "drop the shares of %d keys")
+		return write(ctx, t, qDropShares, keys, d.Shares.Dropped, "drop the shares of %d keys")
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qDropWindows, windowKeys, d.DroppedWindows, "drop %d windows")
+		return write(ctx, t, qDropWindows, windowKeys, d.Windows.Dropped, "drop %d windows")
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qPutShares, shares, d.Shares, "write %d shares")
+		return write(ctx, t, qPutShares, shares, d.Shares.Written, "write %d shares")
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putMeters(ctx, d.Meters) },
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qPutWindows, windows, d.Windows, "write %d windows")
+		return write(ctx, t, qPutWindows, windows, d.Windows.Open, "write %d windows")
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qPutSchedules, schedules, d.Schedules, "write %d schedules")
+		return write(ctx, t, qPutSchedules, schedules, d.Schedules.Written, "write %d schedules")
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return write(ctx, t, qAddTicks, ticks, d.Ticks, "write %d ticks")
+		return write(ctx, t, qAddTicks, ticks, d.Schedules.Ticks, "write %d ticks")
 	},
-	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putWaits(ctx, d.Waits, d.DroppedWaits) },
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return t.putWaits(ctx, d.Waits.Written, d.Waits.Dropped)
+	},
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putInquiries(ctx, d.Inquiries) },
-	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putUnmet(ctx, d.Unmet, d.Met) },
+	func(ctx context.Context, t Tx, d *store.Delta) error {
+		return t.putUnmet(ctx, d.Signals.Unmet, d.Signals.Met)
+	},
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putAsides(ctx, d.Asides) },
 }
 

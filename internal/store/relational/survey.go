@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// What is counted of live executions: the columns that it needs are the same in both databases. Places are numbered as in flow.Place: 2 waits
-// in its key's line, 3 is ready in its queue, 4 is held by a worker or the engine.
+// Counts of live executions. The columns that they need are the same in both databases. Places are numbered as in flow.Place: 2 waits in
+// its key's line, 3 is ready in its queue, 4 is held by a worker or the engine.
 var (
 	qQueues = same(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`).whole()
 

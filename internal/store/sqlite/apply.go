@@ -87,12 +87,12 @@ func (t *tx) putExecutions(d *store.Delta) error {
 
 // putWorkflows writes how far workflows are.
 func (t *tx) putWorkflows(d *store.Delta) error {
-	for _, m := range d.Marks {
+	for _, m := range d.Workflows.Marks {
 		if err := t.mark(m); err != nil {
 			return fmt.Errorf("mark task %q of %s: %w", m.Task, m.Workflow, err)
 		}
 	}
-	for _, c := range d.Changes {
+	for _, c := range d.Workflows.Changes {
 		n, err := t.mustNumber(c.ID)
 		if err == nil {
 			err = taken(t.c.use(qInsertChange).int(n).int(int64(c.Attempt)).int(c.Number).blob(c.Change).run())
@@ -123,28 +123,28 @@ func (t *tx) putAttached(d *store.Delta) error {
 	if err := t.Hold(ctx, d.Holds); err != nil {
 		return err
 	}
-	return t.Reuse(ctx, d.Reuses)
+	return t.Reuse(ctx, d.Workflows.Reuses)
 }
 
 // putSignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
 func (t *tx) putSignals(d *store.Delta) error {
 	ctx := context.Background()
-	if err := t.Match(ctx, d.Matched); err != nil {
+	if err := t.Match(ctx, d.Signals.Matched); err != nil {
 		return err
 	}
-	if err := t.PutSignals(ctx, d.Signals); err != nil {
+	if err := t.PutSignals(ctx, d.Signals.New); err != nil {
 		return err
 	}
-	for i := range d.Closed {
-		k := &d.Closed[i]
+	for i := range d.Windows.Closed {
+		k := &d.Windows.Closed[i]
 		if err := t.CloseWindow(ctx, k, relational.Written(k)); err != nil {
 			return err
 		}
 	}
-	if err := t.RetryEnforcements(ctx, d.Retried); err != nil {
+	if err := t.RetryEnforcements(ctx, d.Rules.Retried); err != nil {
 		return err
 	}
-	return t.PutEnforcements(ctx, d.Enforcements)
+	return t.PutEnforcements(ctx, d.Rules.Enforcements)
 }
 
 // putRest writes what else a decision changes.
@@ -153,7 +153,7 @@ func (t *tx) putRest(d *store.Delta) error {
 	if err := t.PutRest(ctx, d); err != nil {
 		return err
 	}
-	if err := t.AddSwitches(ctx, d.Switches); err != nil {
+	if err := t.AddSwitches(ctx, d.Rules.Switches); err != nil {
 		return err
 	}
 	return t.PutKept(ctx, d.Kept)

@@ -29,7 +29,7 @@ func archived(b *bench) {
 	must(b, err)
 	open := rest[0].Execution
 	b.end(open, flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeCancelled, Message: "no more"}})
-	b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "left", State: "skipped"}}})
+	b.delta(store.Delta{Workflows: store.WorkflowRows{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "left", State: "skipped"}}}})
 	b.end(nested, flow.Completed, flow.Outcome{})
 	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeTaskFailed, Message: "each"}})
 
@@ -51,7 +51,7 @@ func archived(b *bench) {
 			if err != nil {
 				return err
 			}
-			return t.Apply(ctx, store.Delta{Drafts: drafts[1:], Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "left", State: "skipped"}},
+			return t.Apply(ctx, store.Delta{Drafts: drafts[1:], Workflows: store.WorkflowRows{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "left", State: "skipped"}}},
 				Input: []store.InputPiece{{Execution: typed, Number: 1, Data: []byte("abc"), Last: true}}})
 		})
 	}

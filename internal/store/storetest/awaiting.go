@@ -30,7 +30,7 @@ func (b *bench) putWaits(drafts []*flow.Draft, all []flow.Wait, drop ...flow.ID)
 				return err
 			}
 		}
-		return t.Apply(ctx, store.Delta{Waits: all, DroppedWaits: drop})
+		return t.Apply(ctx, store.Delta{Waits: store.WaitRows{Written: all, Dropped: drop}})
 	})
 }
 
@@ -41,7 +41,7 @@ func (b *bench) paid(subject string, n int) (all []flow.Signal) {
 		b.later(time.Millisecond)
 		all = append(all, b.signal(triggered("paid"), about(subject)))
 	}
-	b.delta(store.Delta{Signals: all})
+	b.delta(store.Delta{Signals: store.SignalRows{New: all}})
 	return all
 }
 
@@ -131,17 +131,17 @@ func unmet(b *bench) {
 		return numbers
 	}
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}}})
 	})
 	equal(b, "unmet", read(0, 10), []int64{s[0].Number, s[1].Number, s[2].Number})
 	equal(b, "the second page", read(s[0].Number, 1), []int64{s[1].Number})
 	equal(b, "the first", read(0, 2), []int64{s[0].Number, s[1].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Met: []int64{s[1].Number, s[0].Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Met: []int64{s[1].Number, s[0].Number}}})
 	})
 	equal(b, "left", read(0, 10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}) // of signals that are gone
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}}) // of signals that are gone
 	})
 	equal(b, "behind what is gone", read(0, 1), []int64{s[2].Number})
 }
@@ -195,7 +195,7 @@ func waitViolations(b *bench) {
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	b.broken(43, "a signal fits, and it waits", d.ID)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{s.Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s.Number}}})
 	})
 	b.clean()
 	w.Signal = s.Number

@@ -35,11 +35,11 @@ func newSignals(b *bench) {
 		return t.LockSignals(ctx, []int64{all[1].Number, all[2].Number, 99})
 	})
 	equal(b, "locked", locked, []flow.Signal{all[2]})
-	b.delta(store.Delta{Matched: []int64{all[2].Number}, Enforcements: []flow.Enforcement{b.enforcement(all[2], "r")}})
+	b.delta(store.Delta{Signals: store.SignalRows{Matched: []int64{all[2].Number}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(all[2], "r")}}})
 	equal(b, "left", read(10, store.SignalPlace{}), []flow.Signal{all[0], all[3]})
-	wantErr(b, "matched again", b.try(store.Delta{Matched: []int64{all[0].Number, all[2].Number}}), store.ErrConflict)
+	wantErr(b, "matched again", b.try(store.Delta{Signals: store.SignalRows{Matched: []int64{all[0].Number, all[2].Number}}}), store.ErrConflict)
 	equal(b, "left by that", read(10, store.SignalPlace{}), []flow.Signal{all[0], all[3]})
-	b.delta(store.Delta{Matched: []int64{all[0].Number, all[3].Number}})
+	b.delta(store.Delta{Signals: store.SignalRows{Matched: []int64{all[0].Number, all[3].Number}}})
 	got, err := b.s.Signal(b.ctx(), all[0].ID)
 	must(b, err)
 	equal(b, "state", got.State, flow.SignalMatched)
@@ -67,7 +67,7 @@ func enforcements(b *bench) {
 		b.emit(s)
 		signals = append(signals, s)
 		of := []flow.Enforcement{b.enforcement(s, "b"), b.enforcement(s, "a", failing)}
-		b.delta(store.Delta{Enforcements: of})
+		b.delta(store.Delta{Rules: store.RuleRows{Enforcements: of}})
 		all = append(append([]flow.Enforcement{}, of...), all...)
 		b.later(time.Minute)
 	}
@@ -109,17 +109,17 @@ func enforcements(b *bench) {
 	})
 	equal(b, "enforced", known, map[int64][]string{signals[0].Number: {"a", "b"}})
 
-	wantErr(b, "the same rule again", b.try(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(signals[0], "a", failing)}}), store.ErrConflict)
+	wantErr(b, "the same rule again", b.try(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(signals[0], "a", failing)}}}), store.ErrConflict)
 	twice := b.enforcement(signals[0], "c", func(e *flow.Enforcement) { e.Execution = all[0].Execution })
-	wantErr(b, "the same execution again", b.try(store.Delta{Enforcements: []flow.Enforcement{twice}}), store.ErrConflict)
+	wantErr(b, "the same execution again", b.try(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{twice}}}), store.ErrConflict)
 	twice.State = flow.EnforcementFolded
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{twice}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{twice}}})
 	for what, bad := range map[string]func(*flow.Enforcement){
 		"no execution":     func(e *flow.Enforcement) { e.Execution = flow.ID{} },
 		"no reason":        func(e *flow.Enforcement) { failing(e); e.Reason = flow.Reason{} },
 		"an unknown state": func(e *flow.Enforcement) { failing(e); e.State = 9 },
 	} {
-		err := b.try(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(signals[2], "x", bad)}})
+		err := b.try(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(signals[2], "x", bad)}}})
 		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) {
 			b.Errorf("%s: %v", what, err)
 		}
@@ -138,7 +138,7 @@ func retriedEnforcements(b *bench) {
 	b.emit(s)
 	bad := b.enforcement(s, "r", failing)
 	refused := b.enforcement(s, "q", failing, func(e *flow.Enforcement) { e.State = flow.EnforcementRefused })
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{bad, refused, b.enforcement(s, "p")}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{bad, refused, b.enforcement(s, "p")}}})
 	locked := inTx(b, func(ctx context.Context, t store.Tx) (flow.Enforcement, error) {
 		return t.LockEnforcement(ctx, s.Number, "r")
 	})
@@ -151,18 +151,18 @@ func retriedEnforcements(b *bench) {
 	wantErr(b, "one that is not there", err, store.ErrNotFound)
 
 	bad.At, bad.Version, bad.Reason.Message = b.later(time.Second), 2, "again"
-	b.delta(store.Delta{Retried: []flow.Enforcement{bad}})
+	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{bad}}})
 	d := b.submit(led(s, "q"))
 	ran := b.enforcement(s, "q", func(e *flow.Enforcement) { e.Execution, e.Version = d.ID, 3 })
-	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Retried: []flow.Enforcement{ran}})
-	wantErr(b, "what has run", b.try(store.Delta{Retried: []flow.Enforcement{ran}}), store.ErrConflict)
-	wantErr(b, "what is not there", b.try(store.Delta{Retried: []flow.Enforcement{b.enforcement(s, "nobody", failing)}}), store.ErrConflict)
+	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Rules: store.RuleRows{Retried: []flow.Enforcement{ran}}})
+	wantErr(b, "what has run", b.try(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{ran}}}), store.ErrConflict)
+	wantErr(b, "what is not there", b.try(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{b.enforcement(s, "nobody", failing)}}}), store.ErrConflict)
 	all, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: 10})
 	must(b, err)
 	equal(b, "tried again", all[:2], []flow.Enforcement{bad, ran})
 	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
 	b.windowed(w)
-	b.delta(store.Delta{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}})
+	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}}})
 }
 
 // racingEnforcements lets eight writers enforce a rule for a signal at once: one execution and one enforcement are there.
@@ -192,9 +192,9 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	won := b.winners(n, func(i int) error {
 		return on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 			d := *drafts[i]
-			delta := store.Delta{Drafts: []*flow.Draft{&d}, Enforcements: all[i : i+1]}
+			delta := store.Delta{Drafts: []*flow.Draft{&d}, Rules: store.RuleRows{Enforcements: all[i : i+1]}}
 			if i%2 == 0 { // the others replay, and change no state
-				delta.Matched = []int64{s.Number}
+				delta.Signals.Matched = []int64{s.Number}
 			}
 			return t.Apply(ctx, delta)
 		})
@@ -207,7 +207,7 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 		b.Errorf("round %s: %d of %d writers, %d executions, enforcements %+v", round, won, n, len(made), found)
 	}
 	if one, err := b.s.Signal(b.ctx(), s.ID); err == nil && one.State == flow.SignalNew {
-		b.delta(store.Delta{Matched: []int64{s.Number}})
+		b.delta(store.Delta{Signals: store.SignalRows{Matched: []int64{s.Number}}})
 	}
 }
 
@@ -220,39 +220,41 @@ func led(s flow.Signal, rule string) func(*flow.Request) {
 func ruleViolations(b *bench) {
 	s := b.signal()
 	right, again := b.submit(led(s, "r")), b.submit(func(r *flow.Request) { r.Rules = []string{"r"} })
-	b.delta(store.Delta{Drafts: []*flow.Draft{right, again}, Signals: []flow.Signal{s}, Enforcements: []flow.Enforcement{b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = right.ID }),
-		b.enforcement(s, "gone")}}) // retention may remove an execution before its signal
+	b.delta(store.Delta{Drafts: []*flow.Draft{right, again}, Signals: store.SignalRows{New: []flow.Signal{s}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = right.ID }),
+		b.enforcement(s, "gone")}}}) // retention may remove an execution before its signal
 	b.clean()
 
 	alone := b.submit(led(s, "x"))
 	b.apply(alone)
 	b.broken(39, "an execution without its enforcement", alone.ID)
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "x", func(e *flow.Enforcement) { e.Execution = alone.ID })}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "x", func(e *flow.Enforcement) { e.Execution = alone.ID })}}})
 	b.clean()
 
 	plain := b.submit()
-	b.delta(store.Delta{Drafts: []*flow.Draft{plain}, Enforcements: []flow.Enforcement{b.enforcement(s, "y", func(e *flow.Enforcement) { e.Execution = plain.ID })}})
+	b.delta(store.Delta{Drafts: []*flow.Draft{plain}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "y", func(e *flow.Enforcement) { e.Execution = plain.ID })}}})
 	b.broken(39, "an enforcement of what nothing says a rule has started", plain.ID)
 
 	other := b.signal()
 	wrong := b.submit(led(s, "z"))
-	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: []flow.Signal{other}, Enforcements: []flow.Enforcement{b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })}})
+	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })}}})
 	b.broken(39, "an enforcement of another signal", wrong.ID)
 
 	orphan := b.signal()
 	lost := b.enforcement(orphan, "r")
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{lost}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{lost}}})
 	b.broken(39, "an enforcement of a signal that is not there", lost.Execution)
 
 	folded := b.enforcement(other, "q", func(e *flow.Enforcement) { e.State, e.Execution = flow.EnforcementFolded, right.ID })
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{folded}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{folded}}})
 	b.broken(39, "folded into what another rule has started", right.ID)
 }
 
 // switches checks that generations are drawn once, and that what was in force at each can be read.
 func switches(b *bench) {
 	add := func(all ...store.Switch) error {
-		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Switches: all}) })
+		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			return t.Apply(ctx, store.Delta{Rules: store.RuleRows{Switches: all}})
+		})
 	}
 	generation := func() int64 {
 		n, err := b.s.Generation(b.ctx())
@@ -287,7 +289,7 @@ func switches(b *bench) {
 				if err != nil {
 					return err
 				}
-				return t.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: last + 1, Name: fmt.Sprint("rule:race", i), Version: 1, At: b.now}}})
+				return t.Apply(ctx, store.Delta{Rules: store.RuleRows{Switches: []store.Switch{{Generation: last + 1, Name: fmt.Sprint("rule:race", i), Version: 1, At: b.now}}}})
 			})
 			if err != nil {
 				b.Error(err)

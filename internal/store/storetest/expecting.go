@@ -23,11 +23,11 @@ func expectedWorkflows(b *bench) {
 			return store.Delta{Drafts: []*flow.Draft{ended, b.submit(under(of.ID, "next", 0))}}
 		}},
 		{"a mark", func(of store.WorkflowAttempt, _ *flow.Draft) store.Delta {
-			return store.Delta{Marks: []store.Mark{{Workflow: of.ID, Attempt: 1, Task: "each", State: "expanded", Total: 3}}}
+			return store.Delta{Workflows: store.WorkflowRows{Marks: []store.Mark{{Workflow: of.ID, Attempt: 1, Task: "each", State: "expanded", Total: 3}}}}
 		}},
 		{"a change", func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta {
 			second := store.WorkflowChange{WorkflowAttempt: of, Number: 2, Change: []byte("second")}
-			return store.Delta{Drafts: []*flow.Draft{ended}, Changes: []store.WorkflowChange{second}}
+			return store.Delta{Drafts: []*flow.Draft{ended}, Workflows: store.WorkflowRows{Changes: []store.WorkflowChange{second}}}
 		}},
 		{"the workflow", func(of store.WorkflowAttempt, ended *flow.Draft) store.Delta {
 			w := b.load(of.ID)
@@ -41,8 +41,8 @@ func expectedWorkflows(b *bench) {
 			item := b.claimed(session, under(wf, "each", 0))
 			b.claimed(session, under(wf, "each", 1))
 			b.report(b.claimed(session, under(wf, "each", 2)), flow.EvRunning, flow.EvCompleted)
-			b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "first", State: "skipped"}},
-				Changes: []store.WorkflowChange{{WorkflowAttempt: of.WorkflowAttempt, Number: 1, Change: []byte("first")}}})
+			b.delta(store.Delta{Workflows: store.WorkflowRows{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "first", State: "skipped"}},
+				Changes: []store.WorkflowChange{{WorkflowAttempt: of.WorkflowAttempt, Number: 1, Change: []byte("first")}}}})
 			d := b.load(item)
 			d.Report(session, flow.Report{Execution: item, Attempt: 1, Events: []flow.Event{
 				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},

@@ -11,7 +11,9 @@ import (
 func shares(b *bench) {
 	put := func(all ...store.Share) {
 		b.Helper()
-		b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Shares: all}) })
+		b.update(func(ctx context.Context, t store.Tx) error {
+			return t.Apply(ctx, store.Delta{Shares: store.ShareRows{Written: all}})
+		})
 	}
 	read := func(key string, priority int, by string) [2]int64 {
 		return inTx(b, func(ctx context.Context, t store.Tx) (of [2]int64, err error) {
@@ -39,7 +41,7 @@ func shares(b *bench) {
 	equal(b, "kept where it is young", read("young", 0, "ada"), [2]int64{0, 1})
 	equal(b, "kept where an owner does", read("k", 0, "ada"), [2]int64{5, 11})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{DroppedShares: []string{"k", "none"}})
+		return t.Apply(ctx, store.Delta{Shares: store.ShareRows{Dropped: []string{"k", "none"}}})
 	})
 	equal(b, "dropped", read("k", 0, "ada"), [2]int64{})
 }

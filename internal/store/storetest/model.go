@@ -244,7 +244,7 @@ func (m *modelled) rerun(rt *rapid.T) {
 		reuses = append(reuses, store.Reuse{Workflow: d.ID, Task: rerunTask, Index: index, From: from.ID, Of: of, Hash: hash})
 		m.kept[d.ID] = append(m.kept[d.ID], store.Reusable{Index: index, Of: of, Hash: hash, Output: m.all[from.ID].x.Outcome.Output})
 	}
-	m.delta(store.Delta{Drafts: []*flow.Draft{d}, Reuses: reuses})
+	m.delta(store.Delta{Drafts: []*flow.Draft{d}, Workflows: store.WorkflowRows{Reuses: reuses}})
 	m.learn(d)
 }
 

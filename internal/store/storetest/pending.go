@@ -54,7 +54,7 @@ func pending(b *bench) {
 	check("schedules", func(p *store.Pending) { p.Schedule = b.now.Add(-time.Hour) })
 
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Switches: []store.Switch{{Generation: 1, Name: "rule:b", Version: 1, At: b.now}, {Generation: 2, Name: "rule:a", Version: 3, At: b.now}}})
+		return t.Apply(ctx, store.Delta{Rules: store.RuleRows{Switches: []store.Switch{{Generation: 1, Name: "rule:b", Version: 1, At: b.now}, {Generation: 2, Name: "rule:a", Version: 3, At: b.now}}}})
 	}))
 	check("rules", func(p *store.Pending) { p.Generation = 2 })
 
@@ -85,7 +85,7 @@ func pending(b *bench) {
 	check("a wait that is put aside", func(p *store.Pending) { p.Meetings = false })
 	unmet := b.paid("a", 1)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{unmet[0].Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{unmet[0].Number}}})
 	})
 	check("an unmet signal", func(p *store.Pending) { p.Meetings = true })
 	aside(store.AsideMeeting, unmet[0].ID)

@@ -53,7 +53,7 @@ func removing(b *bench) {
 	nested := b.workflow(under(wf, "nested", 0))
 	leaf := b.claimed(flow.ID{1}, under(nested, "leaf", 0), label)
 	b.report(leaf, flow.EvRunning, flow.EvCompleted)
-	b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "x", State: "skipped"}}})
+	b.delta(store.Delta{Workflows: store.WorkflowRows{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "x", State: "skipped"}}}})
 	for _, id := range []flow.ID{nested, wf} {
 		b.end(id, flow.Completed, flow.Outcome{})
 	}

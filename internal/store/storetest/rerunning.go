@@ -63,7 +63,7 @@ func reruns(b *bench) {
 	}
 	// An outcome that is not there any more, or is no success, is not reused; nothing of the rerun is kept then.
 	for what, from := range map[string]flow.ID{"removed": b.id(), "failed": bad} {
-		if err := b.try(store.Delta{Drafts: []*flow.Draft{again}, Reuses: []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 1, from, from)}}); !errors.Is(err, store.ErrNotFound) {
+		if err := b.try(store.Delta{Drafts: []*flow.Draft{again}, Workflows: store.WorkflowRows{Reuses: []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 1, from, from)}}}); !errors.Is(err, store.ErrNotFound) {
 			b.Errorf("the outcome of one that is %s was reused: %v", what, err)
 		}
 	}
@@ -76,7 +76,7 @@ func reruns(b *bench) {
 	for _, task := range beneath {
 		reuses = append(reuses, reuse(task, 0, items[0], items[0]))
 	}
-	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Reuses: reuses})
+	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Workflows: store.WorkflowRows{Reuses: reuses}})
 
 	listed, err := store.List(b.ctx(), b.s, store.Filter{RerunOf: wf, Limit: 10})
 	must(b, err)
@@ -219,6 +219,6 @@ func rerunViolations(b *bench) {
 
 	over := b.workflow(func(r *flow.Request) { r.RerunOf = wf })
 	b.end(over, flow.Completed, flow.Outcome{})
-	b.delta(store.Delta{Reuses: []store.Reuse{{Workflow: over, Task: "t", From: of, Of: of}}})
+	b.delta(store.Delta{Workflows: store.WorkflowRows{Reuses: []store.Reuse{{Workflow: over, Task: "t", From: of, Of: of}}}})
 	b.broken(60, "outcomes kept for what has ended", over)
 }

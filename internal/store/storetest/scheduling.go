@@ -11,11 +11,15 @@ import (
 
 func (b *bench) put(all ...store.Schedule) {
 	b.Helper()
-	b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Schedules: all}) })
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Written: all}})
+	})
 }
 
 func (b *bench) tick(all ...store.Tick) error {
-	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Ticks: all}) })
+	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		return t.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Ticks: all}})
+	})
 }
 
 // schedules checks that schedules are kept, found by name and by when they are due, and replaced under their names.
@@ -134,7 +138,7 @@ func raceTick(b *bench, nominal time.Time, n int, on func(int) store.Store) int 
 			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}}); err != nil {
 				return err
 			}
-			return t.Apply(ctx, store.Delta{Ticks: []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}}})
+			return t.Apply(ctx, store.Delta{Schedules: store.ScheduleRows{Ticks: []store.Tick{{Schedule: "s", Nominal: nominal, Last: nominal, Count: 1, Execution: d.ID, At: nominal, Why: "on_time"}}}})
 		})
 	})
 	made, err := store.List(b.ctx(), b.s, store.Filter{Action: name, Limit: 10})

@@ -21,7 +21,7 @@ func asides(b *bench) {
 	first.If, second.If = "false", "false"
 	must(b, b.putWaits([]*flow.Draft{one, two}, []flow.Wait{first, second}))
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{s[0].Number, s[1].Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[0].Number, s[1].Number}}})
 	})
 
 	until := b.now.Add(time.Minute)
@@ -84,7 +84,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	next := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
 	b.emit(fresh, next)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{all[0].Number, all[1].Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{all[0].Number, all[1].Number}}})
 	})
 	one, first := b.awaiting("a")
 	two, second := b.awaiting("a")

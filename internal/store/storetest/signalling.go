@@ -29,7 +29,7 @@ func triggered(name string) func(*flow.Signal) {
 
 func (b *bench) emit(all ...flow.Signal) {
 	b.Helper()
-	b.delta(store.Delta{Signals: all})
+	b.delta(store.Delta{Signals: store.SignalRows{New: all}})
 }
 
 // signals checks that signals are kept as they are, found by id and key, and dropped by age.
@@ -59,8 +59,8 @@ func signals(b *bench) {
 		must(b, err)
 		equal(b, "known by "+key.Trigger+" "+key.Key, has, want)
 	}
-	wantErr(b, "the same key again", b.try(store.Delta{Signals: []flow.Signal{b.signal(keyed("k"))}}), store.ErrConflict)
-	err = b.try(store.Delta{Signals: []flow.Signal{b.signal(func(s *flow.Signal) { s.State = 7 })}})
+	wantErr(b, "the same key again", b.try(store.Delta{Signals: store.SignalRows{New: []flow.Signal{b.signal(keyed("k"))}}}), store.ErrConflict)
+	err = b.try(store.Delta{Signals: store.SignalRows{New: []flow.Signal{b.signal(func(s *flow.Signal) { s.State = 7 })}}})
 	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) {
 		b.Errorf("a state that there is not: %v", err)
 	}
@@ -108,14 +108,14 @@ func droppedSignals(b *bench) {
 	busy := b.signal()
 	b.emit(busy)
 	for _, rule := range []string{"a", "b", "c", "d"} {
-		b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(busy, rule, func(e *flow.Enforcement) {
+		b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(busy, rule, func(e *flow.Enforcement) {
 			e.State, e.Execution, e.Reason = flow.EnforcementRefused, flow.ID{}, flow.Reason{Code: flow.ReasonLoop, Message: "m"}
-		})}})
+		})}}})
 	}
 	last := b.signal()
 	b.emit(last)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Unmet: []int64{all[0].Number, last.Number}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{all[0].Number, last.Number}}})
 	})
 	late := b.now.Add(time.Hour)
 	drop := func(n int) int {
@@ -245,7 +245,7 @@ func raceSignal(b *bench, round string, n int, on func(int) store.Store) int {
 	won := b.winners(n, func(i int) error {
 		return on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 			d := *drafts[i]
-			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Signals: all[i]})
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Signals: store.SignalRows{New: all[i]}})
 		})
 	})
 	made, err := store.List(b.ctx(), b.s, store.Filter{Action: name, Limit: 10})

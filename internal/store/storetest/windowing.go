@@ -21,10 +21,10 @@ func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 		if _, err := t.LockKeys(ctx, []string{w.Lock()}); err != nil {
 			return err
 		}
-		if err := t.Apply(ctx, store.Delta{Windows: []store.Window{w}}); err != nil {
+		if err := t.Apply(ctx, store.Delta{Windows: store.WindowRows{Open: []store.Window{w}}}); err != nil {
 			return err
 		}
-		return t.Apply(ctx, store.Delta{Enforcements: all})
+		return t.Apply(ctx, store.Delta{Rules: store.RuleRows{Enforcements: all}})
 	})
 }
 
@@ -69,7 +69,7 @@ func heldWindows(b *bench) {
 				return err
 			}
 			d := *d
-			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{closing}})
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{closing}}})
 		})
 	}
 	must(b, close())
@@ -85,7 +85,7 @@ func heldWindows(b *bench) {
 	}
 	equal(b, "what was held", states, []string{"held é", "ran ", "folded ", "folded "})
 	bad := store.Closing{WindowKey: y.WindowKey, Lead: s[3].Number, State: flow.EnforcementFailed, Reason: flow.Reason{Code: "input", Message: "m"}}
-	b.delta(store.Delta{Closed: []store.Closing{bad}})
+	b.delta(store.Delta{Windows: store.WindowRows{Closed: []store.Closing{bad}}})
 	one, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s[3].Number, Limit: 1})
 	must(b, err)
 	equal(b, "failed", []any{one[0].State, one[0].Reason}, []any{flow.EnforcementFailed, bad.Reason})
@@ -99,9 +99,9 @@ func windowViolations(b *bench) {
 	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
 	b.windowed(w)
 	b.broken(48, "a window that holds nothing")
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "r", holding("k"))}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "r", holding("k"))}}})
 	b.clean()
-	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "q", holding("k"))}})
+	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "q", holding("k"))}}})
 	b.broken(48, "a signal that is held in no window")
 	w.Bytes++
 	b.windowed(w)
@@ -147,7 +147,7 @@ func closingParts(b *bench) {
 			if _, err := t.LockKeys(ctx, []string{w.Lock()}); err != nil {
 				return err
 			}
-			if err := t.Apply(ctx, store.Delta{Enforcements: before}); err != nil {
+			if err := t.Apply(ctx, store.Delta{Rules: store.RuleRows{Enforcements: before}}); err != nil {
 				return err
 			}
 			if len(before) > 0 {
@@ -156,7 +156,7 @@ func closingParts(b *bench) {
 				equal(b, "held in the transaction", held, []store.SignalPlace{places[1], places[3], places[4]})
 			}
 			d := *d
-			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: key, Lead: lead.Number, Signals: []int64{lead.Number, other.Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: rest}}})
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: lead.Number, Signals: []int64{lead.Number, other.Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: rest}}}})
 		})
 	}
 	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: heldBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
@@ -174,7 +174,7 @@ func closingParts(b *bench) {
 	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s[1]), First: s[1].Number, Last: s[1].Number}
 	must(b, close(s[3], s[4], &last, all[4]))
 	equal(b, "held in the end", signals(10), []flow.Signal{s[1]})
-	must(b, b.try(store.Delta{Closed: []store.Closing{{WindowKey: key, Lead: s[1].Number, Signals: []int64{s[1].Number}, State: flow.EnforcementFailed, Reason: flow.Reason{Code: flow.ReasonInput, Message: "m"}}}}))
+	must(b, b.try(store.Delta{Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: s[1].Number, Signals: []int64{s[1].Number}, State: flow.EnforcementFailed, Reason: flow.Reason{Code: flow.ReasonInput, Message: "m"}}}}}))
 	found, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "r", Limit: 10})
 	must(b, err)
 	var states []string
@@ -186,11 +186,11 @@ func closingParts(b *bench) {
 	none := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "none"}, Opened: b.now, Wake: b.now, Count: 1, First: s[1].Number, Last: s[1].Number}
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		_, err := t.LockKeys(ctx, []string{none.Lock()})
-		return cmp.Or(err, t.Apply(ctx, store.Delta{Windows: []store.Window{none}}))
+		return cmp.Or(err, t.Apply(ctx, store.Delta{Windows: store.WindowRows{Open: []store.Window{none}}}))
 	}))
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		_, err := t.LockKeys(ctx, []string{none.Lock()})
-		return cmp.Or(err, t.Apply(ctx, store.Delta{DroppedWindows: []store.WindowKey{none.WindowKey}}))
+		return cmp.Or(err, t.Apply(ctx, store.Delta{Windows: store.WindowRows{Dropped: []store.WindowKey{none.WindowKey}}}))
 	}))
 	_, err = b.s.Window(b.ctx(), none.WindowKey)
 	wantErr(b, "a window that was dropped", err, store.ErrNotFound)
@@ -203,11 +203,11 @@ func closingParts(b *bench) {
 		if _, err := t.LockKeys(ctx, []string{store.WindowKey{Rule: "q", Key: "k"}.Lock()}); err != nil {
 			return err
 		}
-		if err := t.Apply(ctx, store.Delta{Enforcements: []flow.Enforcement{b.enforcement(x, "q", holding("k"))}}); err != nil {
+		if err := t.Apply(ctx, store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(x, "q", holding("k"))}}}); err != nil {
 			return err
 		}
 		d := *d
-		return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: store.WindowKey{Rule: "q", Key: "k"}, Lead: x.Number, State: flow.EnforcementRan, Execution: d.ID}}})
+		return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: store.WindowKey{Rule: "q", Key: "k"}, Lead: x.Number, State: flow.EnforcementRan, Execution: d.ID}}}})
 	})
 	one, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "q", Limit: 10})
 	must(b, err)
@@ -235,8 +235,8 @@ func racingClosings(b *bench) {
 				}
 			}
 			d := *drafts[i]
-			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: key, Lead: s[0].Number,
-				Signals: []int64{s[0].Number, s[1].Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: &rest}}})
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: s[0].Number,
+				Signals: []int64{s[0].Number, s[1].Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: &rest}}}})
 		})
 	})
 	made, err := store.List(b.ctx(), b.s, store.Filter{Action: "closed", Limit: n})

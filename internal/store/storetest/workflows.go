@@ -193,7 +193,7 @@ func workflowChanges(b *bench) {
 	wf, other := b.workflow(), b.workflow()
 	first, second := store.WorkflowAttempt{ID: wf, Attempt: 1}, store.WorkflowAttempt{ID: wf, Attempt: 2}
 	add := func(of store.WorkflowAttempt, number int64) error {
-		return b.try(store.Delta{Changes: []store.WorkflowChange{{WorkflowAttempt: of, Number: number, Change: fmt.Appendf(nil, "%d/%d", of.Attempt, number)}}})
+		return b.try(store.Delta{Workflows: store.WorkflowRows{Changes: []store.WorkflowChange{{WorkflowAttempt: of, Number: number, Change: fmt.Appendf(nil, "%d/%d", of.Attempt, number)}}}})
 	}
 	for number := int64(1); number <= 3; number++ {
 		must(b, add(first, number))
@@ -289,7 +289,7 @@ func marks(b *bench) {
 		{Workflow: wf, Attempt: 1, Task: "b", State: "expanded", Total: 12},
 		{Workflow: wf, Attempt: 1, Task: "c", State: "failed", Error: broken},
 	}
-	b.delta(store.Delta{Marks: append([]store.Mark{{Workflow: wf, Attempt: 1, Task: "c", State: "to be replaced", Total: 3}, {Workflow: wf, Attempt: 2, Task: "a", State: "other"}}, all...)})
+	b.delta(store.Delta{Workflows: store.WorkflowRows{Marks: append([]store.Mark{{Workflow: wf, Attempt: 1, Task: "c", State: "to be replaced", Total: 3}, {Workflow: wf, Attempt: 2, Task: "a", State: "other"}}, all...)}})
 	got, err := b.s.Marks(b.ctx(), of)
 	must(b, err)
 	equal(b, "marks", got, all)
