@@ -222,15 +222,15 @@ func (t *twist) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execut
 	return t.Tx.Ordered(ctx, sessions)
 }
 
-func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
-	s, runs, err := t.Tx.LockSession(ctx, id)
+func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, time.Duration, error) {
+	s, left, err := t.Tx.LockSession(ctx, id)
 	if t.session {
-		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, true, nil
+		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, time.Hour, nil
 	}
 	if err == nil && t.locked != nil {
 		t.locked(&s)
 	}
-	return s, runs, err
+	return s, left, err
 }
 
 func (t *twist) Pauses(ctx context.Context) ([]store.Pause, int64, error) {
