@@ -60,14 +60,22 @@ type heard[T any] struct {
 	value  T
 	number int
 	asked  time.Time
+	again  bool // one caller asks again
 }
 
-// get returns what was heard within latestFor.
+// get returns what was heard within latestFor. When that is nearly over, it sends one caller to ask again, and the others go on with what was
+// heard: where a hundred clients submit one action, they would otherwise all ask at once.
 func (r *recent[T]) get(name string) (value T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.rows[name]
-	if !ok || time.Since(a.asked) >= LatestFor {
+	age := time.Since(a.asked)
+	if !ok || age >= LatestFor {
+		return value, false
+	}
+	if age >= LatestFor*3/4 && !a.again {
+		a.again = true
+		r.rows[name] = a
 		return value, false
 	}
 	return a.value, true
@@ -84,7 +92,7 @@ func (r *recent[T]) keep(name string, value T, number int, asked time.Time) {
 	if r.rows == nil || len(r.rows) >= Limit {
 		r.rows = map[string]heard[T]{}
 	}
-	r.rows[name] = heard[T]{value, number, asked}
+	r.rows[name] = heard[T]{value: value, number: number, asked: asked}
 }
 
 // Resolved is a version of a definition that has been looked up.
@@ -147,10 +155,12 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 	if err != nil {
 		return r, err
 	}
-	if r.Definition, err = definition.Decode(row.Document); err != nil {
-		return r, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
-	}
 	r.Version = row.Version
+	if r.Definition = c.Known(name, r.Version); r.Definition == nil {
+		if r.Definition, err = definition.Decode(row.Document); err != nil {
+			return r, fmt.Errorf("decode definition %s@%d: %w", name, r.Version, err)
+		}
+	}
 	if !newest {
 		return r, nil
 	}
