@@ -32,8 +32,9 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		d, some, c.rows = *c.rows, true, nil
 	}
 	if c.taken == nil {
-		c.taken = map[flow.ID]bool{}
+		c.taken = make(map[flow.ID]bool, len(c.drafts))
 	}
+	d.Drafts = make([]*flow.Draft, 0, len(c.drafts))
 	var later []*flow.Draft
 	for _, x := range c.drafts {
 		switch {

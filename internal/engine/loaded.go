@@ -26,6 +26,13 @@ func newLoaded() loaded {
 	return loaded{drafts: map[flow.ID]*flow.Draft{}, payloads: map[flow.ID]bool{}}
 }
 
+// expect makes room for about n executions, before the first is there.
+func (l *loaded) expect(n int) {
+	if len(l.drafts) == 0 {
+		l.drafts = make(map[flow.ID]*flow.Draft, n)
+	}
+}
+
 // Draft is an execution of the transaction; nil when it has not been loaded, or does not exist.
 func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
 

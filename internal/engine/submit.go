@@ -72,22 +72,23 @@ type Submitted struct {
 // Submit accepts executions; each has its own verdict, and an accepted one is durable when Submit returns. The error is
 // for the whole call: nothing is known then about what was accepted.
 func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
-	ops := make([]*submitOp, len(subs))
+	ops := make([]submitOp, len(subs))
 	prepared := make([]*submitOp, 0, len(subs))
 	for i := range subs {
-		ops[i] = &submitOp{hash: subs[i].hash()}
-		if err := e.prepare(ctx, &subs[i], ops[i]); err != nil {
-			ops[i].verdict.Err = err
+		o := &ops[i]
+		o.hash = subs[i].hash()
+		if err := e.prepare(ctx, &subs[i], o); err != nil {
+			o.verdict.Err = err
 			continue
 		}
-		prepared = append(prepared, ops[i])
+		prepared = append(prepared, o)
 	}
 	if err := e.submit(ctx, prepared...); err != nil {
 		return nil, err
 	}
 	out := make([]Submitted, len(ops))
-	for i, o := range ops {
-		out[i] = o.verdict
+	for i := range ops {
+		out[i] = ops[i].verdict
 	}
 	return out, nil
 }

@@ -119,6 +119,7 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	for _, o := range ops {
 		o.want(t)
 	}
+	t.loaded.expect(len(ops) + len(t.wants.executions))
 	if t.postpones {
 		t.requested = t.collectRequested()
 	}
@@ -236,15 +237,16 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.store.Apply(ctx, delta); err != nil {
 		return err
 	}
-	for _, d := range delta.Drafts {
+	seen := make([]flow.Draft, len(delta.Drafts))
+	for i, d := range delta.Drafts {
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
 		if written := t.e.engineKind(d.Kind).Written; written != nil {
 			written(t, d)
 		}
-		seen := *d
-		t.effects.wrote(&seen)
+		seen[i] = *d
+		t.effects.wrote(&seen[i])
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
 	}
 	return nil
