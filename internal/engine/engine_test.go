@@ -799,7 +799,7 @@ outputs: {y: "${{ tasks.two.output.y }}", bad: "${{ tasks.bad.error.code }}"}
 `)
 	r.worker().serve(echo)
 	x := r.ended(r.submit(Submission{Action: "parent"}))
-	if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"y":3,"bad":"invalid_input"}` {
+	if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"bad":"invalid_input","y":3}` {
 		t.Fatalf("%s %s %+v", x.Stage, x.Outcome.Output, x.Outcome.Error)
 	}
 }
