@@ -42,6 +42,7 @@ type builder struct {
 
 	shared   map[sharedKey]*compiled
 	compiles int
+	tried    int // what the calls of constants have cost: see constantsCost
 	mentions []mention
 	// What is known of the variables of the document, and of the task, that is being read; nil: nothing.
 	inputType, itemType, signalType *typed

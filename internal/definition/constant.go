@@ -34,9 +34,10 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 			text, shown = "'a'.matches("+pattern+")", "matches("+pattern+")"
 		}
 	}
-	if text == "" || len(text) > maxConstant {
+	if text == "" || len(text) > maxConstant || c.b.tried > constantsCost {
 		return
 	}
+	c.b.tried += constantCost
 	env, err := languages[c.scope]()
 	if err != nil {
 		return
@@ -48,7 +49,8 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 	program, err := compute.NewProgram(env, checked)
 	if err == nil {
 		var cost int
-		if _, cost, err = program.RunQuickly(cel.NoVars()); cost > compute.QuickCost {
+		_, cost, err = program.RunQuickly(cel.NoVars())
+		if c.b.tried += cost; cost > compute.QuickCost {
 			return
 		}
 	}
@@ -57,8 +59,14 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 	}
 }
 
-// maxConstant is the length of the longest call of constants that is tried.
-const maxConstant = 1000
+const (
+	// maxConstant is the length of the longest call of constants that is tried.
+	maxConstant = 1000
+	// constantsCost bounds what the calls of a file may cost together; those after it are left to the evaluation. lists.range(50000) takes
+	// 400 KB before its cost is known: without a bound 10,000 of them, of which each costs QuickCost, took 4 GB.
+	constantsCost = 200 * compute.QuickCost
+	constantCost  = 100 // of the compilation, which takes 10 KB
+)
 
 func isZero(x ast.Expr) bool {
 	return x.Kind() == ast.LiteralKind && (x.AsLiteral() == types.IntZero || x.AsLiteral() == types.Uint(0))
