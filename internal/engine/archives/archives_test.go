@@ -410,6 +410,18 @@ func TestForgedArchives(t *testing.T) {
 			e.RerunOf, e.GivenBy, e.Outputs = workflow, "ada", []archive.Given{{Task: "each", Index: -1, Output: archive.Value("1")}}
 		})},
 		"it ends later": {"which has not come", of(code, func(e *archive.Execution) { e.FinishedAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) })},
+		"an event without a time": {"event 2 was at 0001", func(r *archive.Row) *archive.Row {
+			if len(r.Events) > 2 {
+				r.Events[1].At = time.Time{}
+			}
+			return r
+		}},
+		"a mark of no state": {"a mark of task", func(r *archive.Row) *archive.Row {
+			if r.Mark != nil {
+				r.Mark.State = "compelted"
+			}
+			return r
+		}},
 		"marks out of order": {"comes behind that", func(r *archive.Row) *archive.Row {
 			if r.Mark != nil {
 				r.Mark.Task = "a"

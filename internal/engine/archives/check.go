@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/requests"
 	"github.com/pawl-run/pawl/internal/engine/uploads"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/replay"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/verification"
@@ -147,7 +148,7 @@ func (u *unpacker) history(all []archive.Event) error {
 			return fault.New("executions", u.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", mostEvents, mostEventBytes>>20), "leave it out of the export")
 		case len(e.Data) > 0 && !json.Valid(e.Data):
 			return wrong(u.x.ID, "the data of event %d is not JSON", e.Seq)
-		case !u.past(e.At):
+		case e.At.IsZero() || !u.past(e.At):
 			return wrong(u.x.ID, "event %d was at %s", e.Seq, e.At)
 		}
 		u.events = append(u.events, e)
@@ -178,7 +179,7 @@ func (u *unpacker) marked(m *archive.Mark) error {
 		return wrong(x.ID, "a mark of task %.100q in attempt %d", m.Task, m.Attempt)
 	case m.Attempt < u.mark.Attempt || m.Attempt == u.mark.Attempt && m.Task <= u.mark.Task:
 		return wrong(x.ID, "the mark of task %.100q in attempt %d comes behind that of task %.100q in attempt %d", m.Task, m.Attempt, u.mark.Task, u.mark.Attempt)
-	case fault.BadText(m.Task, mostText) != "" || fault.BadText(m.State, mostText) != "":
+	case fault.BadText(m.Task, mostText) != "" || orchestration.MarkNamed(m.State).String() != m.State:
 		return wrong(x.ID, "a mark of task %.100q", m.Task)
 	}
 	u.mark = archive.Mark{Attempt: m.Attempt, Task: m.Task}
