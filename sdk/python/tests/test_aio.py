@@ -9,6 +9,7 @@ import pytest
 from conftest import until
 
 import pawl
+from pawl.aio import _within
 
 
 def test_same_verbs():
@@ -66,6 +67,27 @@ def test_local(tmp_path, leaves_nothing):
             assert (await client.evaluate("print(1)")).passed
 
     asyncio.run(main())
+
+
+def test_a_cancellation_that_comes_with_the_result_is_kept():
+    async def main(turns):
+        answer = asyncio.get_running_loop().create_future()
+
+        async def work():
+            return await answer
+
+        waiting = asyncio.create_task(_within(work(), 60))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        answer.set_result(1)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if waiting.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    for turns in range(5):
+        asyncio.run(main(turns))
 
 
 def test_cancelled(shared, leaves_nothing):

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import ssl
+import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -108,9 +109,29 @@ def _close(held: list[_Connection]) -> None:
         held.pop().close()
 
 
+if sys.version_info >= (3, 12):
+    _within = asyncio.wait_for
+else:
+
+    async def _within(work: Awaitable[T], timeout: float) -> T:
+        """asyncio.wait_for, which before Python 3.12 loses a cancellation that comes together with the result."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=timeout)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # it is read, or the loop would complain of it
+        if not done:
+            raise asyncio.TimeoutError
+        return task.result()
+
+
 async def _next_line(lines: AsyncGenerator[bytes, None]) -> str | None:
     try:
-        line = await asyncio.wait_for(lines.__anext__(), STREAM_SILENCE)
+        line = await _within(lines.__anext__(), STREAM_SILENCE)
     except (StopAsyncIteration, *_BREAKS):
         return None
     return line.decode().rstrip("\r")
@@ -218,7 +239,7 @@ class AsyncClient:
             while True:
                 joined = self._joined
                 try:
-                    status, headers, body = await asyncio.wait_for(self._whole(held, call), self._settings.timeout + call.hold)
+                    status, headers, body = await _within(self._whole(held, call), self._settings.timeout + call.hold)
                     break
                 except BaseException as e:
                     _close(held)
@@ -304,10 +325,10 @@ class AsyncClient:
             held: list[_Connection] = []
             joined = self._joined
             try:
-                status, headers = await asyncio.wait_for(self._exchange(held, call), self._settings.timeout)
+                status, headers = await _within(self._exchange(held, call), self._settings.timeout)
                 if status < 300:
                     return held[0]
-                read_answer(call, status, headers, await asyncio.wait_for(held[0].body(), self._settings.timeout))
+                read_answer(call, status, headers, await _within(held[0].body(), self._settings.timeout))
             except BaseException as e:
                 _close(held)
                 if isinstance(e, Refused):
