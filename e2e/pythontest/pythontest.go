@@ -82,8 +82,8 @@ func Interpreters(t *testing.T) []string {
 		// The program itself, and not a script in PATH that chooses one by the directory.
 		cmd := exec.CommandContext(t.Context(), name, "-c", "import sys; print(sys.executable if sys.version_info >= (3, 10) else '')")
 		out, err := cmd.Output()
-		if err != nil {
-			continue
+		if err != nil || len(bytes.TrimSpace(out)) == 0 {
+			continue // it is not there, or older
 		}
 		python, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
 		if err == nil && !slices.Contains(found, python) {
