@@ -14,15 +14,15 @@ import (
 // The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
 // check of a field, "also" another name under which it is read, and "hint" names of other systems for it, which are refused with its own.
 type Code struct {
-	Language string             `json:"language" check:"language" doc:"Built-in language, an alias of one, or a language from a profile"`
+	Language string             `json:"language" check:"language" hint:"lang,language_id" doc:"Built-in language, an alias of one, or a language from a profile"`
 	Source   string             `json:"source" check:"source" hint:"code,source_code,program,script" doc:"Source code of the program"`
 	Std      string             `json:"std,omitempty" doc:"C and C++ only: standard, for example c11; default gnu17 or gnu++20"`
 	Flags    []string           `json:"flags,omitempty" doc:"C and C++ only: more compiler flags, for example -O3 or -DLOCAL=1"`
 	Files    map[string]Content `json:"files,omitempty" check:"files" doc:"Files for the working directory, by relative path"`
 	Args     []string           `json:"args,omitempty" check:"args" doc:"Arguments of the program"`
 	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment variables, in addition to those of the language"`
-	Stdin    Content            `json:"stdin,omitzero" check:"stdin" doc:"Standard input; default: empty"`
-	Limits   CodeLimits         `json:"limits,omitzero" doc:"Limits of the run; defaults come from the language"`
+	Stdin    Content            `json:"stdin,omitzero" check:"stdin" hint:"input" doc:"Standard input; default: empty"`
+	Limits   CodeLimits         `json:"limits,omitzero" hint:"memory_limit,time_limit" doc:"Limits of the run; defaults come from the language"`
 	// CompileLimits are those of the compile step. A language that is not compiled has none, and no use for them.
 	CompileLimits CodeLimits `json:"compile_limits,omitzero" doc:"Compiled languages only: limits of the compiler; defaults come from the language"`
 	Collect       []string   `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
@@ -36,7 +36,7 @@ type Code struct {
 
 	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
 	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
-	Cases         []Case      `json:"cases,omitempty" check:"cases" doc:"Test cases: the program is compiled once and run for each"`
+	Cases         []Case      `json:"cases,omitempty" check:"cases" hint:"tests,test_cases" doc:"Test cases: the program is compiled once and run for each"`
 	Compare       *Comparison `json:"compare,omitempty" doc:"How outputs of cases are compared; default trimmed"`
 	StopOnFailure bool        `json:"stop_on_failure,omitempty" doc:"Skip the remaining cases after the first failure"`
 }

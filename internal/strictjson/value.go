@@ -188,7 +188,7 @@ func (r *Reader) name(base int) []byte {
 // with it.
 func (r *Reader) Struct(into reflect.Value) bool {
 	plan := r.rules.planOf(into.Type())
-	start, ok := r.open('{', "an object", "write {…}")
+	start, ok := r.open('{', "an object", plan.write)
 	if !ok {
 		return false
 	}
@@ -257,6 +257,7 @@ type plan struct {
 	names    []string
 	hints    map[string]string // names that others have for a field, and its own
 	required []*field
+	write    string // the fix where another value than an object was given
 }
 
 // meant says which field a name that is unknown may stand for.
@@ -315,6 +316,13 @@ func (rules *Rules) planOf(t reflect.Type) *plan {
 		if name.Required {
 			p.required = append(p.required, f)
 		}
+	}
+	const shown = 4 // fields, the most important of which come first
+	p.write = "write {…}"
+	if n := len(p.names); n > shown {
+		p.write += " with " + strings.Join(p.names[:shown], ", ") + ", …"
+	} else if n > 0 {
+		p.write += " with " + strings.Join(p.names, ", ")
 	}
 	stored, _ := rules.plans.LoadOrStore(t, p)
 	return stored.(*plan)

@@ -1,6 +1,7 @@
 """Ten mistakes of people who write Python, and more: each names the place, the value and the fix."""
 
 import datetime
+import pathlib
 
 import pytest
 
@@ -45,6 +46,27 @@ from pawl.request import plain
             "",
             "give the program",
         ),
+        (lambda c: c.evaluate("print(1)", lang="python"), "lang", "lang", 'did you mean "language"?'),
+        (lambda c: c.evaluate("print(1)", input="1"), "input", "input", 'did you mean "stdin"?'),
+        (lambda c: c.evaluate("print(1)", limits=2), "limits", "2", "write {…} with wall, cpu"),
+        (lambda c: c.evaluate("print(1)", retry=3), "retry", "3", "write {…} with max_attempts"),
+        (lambda c: c.evaluate("#" * (17 << 20)), "source", "####", "17,825,792 characters"),
+        (
+            lambda c: c.evaluate("", cases=[("", "")], compare={"checker": {"language": "python", "source": pathlib.Path("no.py")}}),
+            "compare.checker.source",
+            "no.py",
+            "may read",
+        ),
+        (lambda c: c.map(["print(1)"], concurrency=8), "concurrency", "8", "window=8"),
+        (lambda c: c.wait("ex_1", timeout="3"), "timeout", "'3'", "give seconds"),
+        (lambda c: c.list(limit=-1).__next__(), "limit", "-1", "as 10"),
+        (lambda c: c.scores({"run": "1"}, k=1), "k", "1", "[1]"),
+        (lambda c: c.apply("pipeline.yaml"), "document", "pipeline.yaml", "pathlib.Path('pipeline.yaml')"),
+        (lambda _: pawl.code_eval.compute(["assert f()"], [["f = int"]], k="1"), "k", "'1'", "as [1, 10]"),
+        (lambda _: pawl.Client(7411), "url", "7411", "http://127.0.0.1:7411"),
+        (lambda _: pawl.Client("http://x", token="secret\n"), "token", "", "without a line end"),
+        (lambda _: pawl.Client("http://x", token=5), "token", "", "give the token alone"),
+        (lambda _: pawl.Client("http://x", timeout=0), "timeout", "0", "give seconds"),
         (lambda c: c.upload("text"), "content", "'text'", "give bytes"),
         (lambda _: pawl.Client("127.0.0.1:7411"), "url", "127.0.0.1:7411", "http://127.0.0.1:7411"),
         (lambda _: pawl.Client(timeout="30"), "timeout", "'30'", "give seconds"),

@@ -44,15 +44,19 @@ class Settings:
         binary: str | None,
     ) -> None:
         url = url or os.environ.get("PAWL_SERVER") or ""
+        if not isinstance(url, str):
+            raise invalid("url", url, f"the address of a server is not a {type(url).__name__}", "write it as in http://127.0.0.1:7411")
         if url and state_dir:
             raise invalid("state_dir", str(state_dir), f"there is a server, {url}, as well", "give url or state_dir")
-        for name, number in (("timeout", timeout), ("patience", patience), ("connections", connections)):
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or number < (1 if name == "connections" else 0):
+        for name, number, least in (("timeout", timeout, 0.001), ("patience", patience, 0), ("connections", connections, 1)):
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= least:
                 raise invalid(name, number, "is not a number that can be used", "give seconds, as 30" if name != "connections" else "give 1 or more")
         self.url, self.timeout, self.patience, self.connections = url.rstrip("/"), float(timeout), float(patience), int(connections)
         self.binary = binary or ""
         self.state_dir = Path(state_dir) if state_dir else state_directory()
         self.token = _token() if token is None else token
+        if not isinstance(self.token, str) or not (self.token.isascii() and self.token.isprintable()):  # its value is a secret
+            raise invalid("token", "", "is not a text of printable ASCII characters, as a header has it", "give the token alone, without a line end")
         self.tls = False
         self.host, self.port, self.base = "localhost", 0, ""
         if self.url:

@@ -7,7 +7,7 @@ programs that have not been read with ``cases`` of :func:`pawl.map` instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .client import Client
@@ -96,6 +96,9 @@ def compute(
     """
     if isinstance(references, str) or isinstance(predictions, str) or len(references) != len(predictions):
         raise invalid("predictions", predictions, f"{len(predictions)} for {len(references)} references", "give candidates for each")
+    ks = list(k) if isinstance(k, Iterable) else [k]
+    if not all(isinstance(n, int) and n > 0 for n in ks):
+        raise invalid("k", k, "is not a list of whole numbers from 1", "give one, as [1, 10]")
     for task, candidates in enumerate(predictions):
         if isinstance(candidates, str):
             raise invalid(f"predictions[{task}]", candidates, "candidates are not a str", "give a list of candidates, as [[program]]")
@@ -129,7 +132,6 @@ def compute(
         results.setdefault(task, []).append((completion, entry))
     for entries in results.values():
         entries.sort(key=lambda e: e[0])
-    ks = [k] if isinstance(k, int) else list(k)
     counts = [(len(e), sum(entry["passed"] for _, entry in e)) for e in results.values()]
     return {f"pass@{n}": math.fsum(pass_at_k(total, passed, n) for total, passed in counts) / len(counts)
             for n in ks if counts and all(total >= n for total, _ in counts)}, results  # fmt: skip

@@ -37,6 +37,8 @@ class Mapped:
             )
         if not isinstance(window, int) or window < 1:
             raise invalid("window", window, "fewer than one program cannot be under way", "give 1 or more, as 1000")
+        if isinstance(at_once := shared.get("concurrency"), int):
+            raise invalid("concurrency", at_once, "it is about a key that programs share", f"give window={at_once} for so many at once")
         self.items: Iterator[tuple[int, Any]] = enumerate(items)
         self.program, self.shared, self.upload = program, dict(shared), upload
         self.resumes, self.run = bool(run), run or new_key()

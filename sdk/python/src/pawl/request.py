@@ -15,6 +15,7 @@ from .errors import invalid
 
 # A content larger than this is uploaded once and named by its hash, so that a thousand programs with the same input send it once.
 UPLOAD_FROM = 64 << 10
+REQUEST = 16 << 20  # bytes that the server reads of a request at most
 
 Upload = Callable[[bytes], Generator[Call, Any, str]]
 
@@ -125,6 +126,8 @@ def evaluation(fields: Mapping[str, Any], upload: Upload) -> Generator[Call, Any
                 value = yield from _content(name, value, upload)
             if not isinstance(value, str):
                 raise invalid(name, value, f"a program is not a {type(value).__name__}", "give its text as str, or its file as pathlib.Path")
+            if len(value) > REQUEST:
+                raise invalid(name, value, f"has {len(value):,} characters, and a request at most {REQUEST:,} bytes", "read data from stdin or files")
             out[name] = value
         elif name == "stdin":
             out[name] = yield from _content(name, value, upload)
@@ -138,8 +141,12 @@ def evaluation(fields: Mapping[str, Any], upload: Upload) -> Generator[Call, Any
         elif name == "compare" and isinstance(value, Mapping):
             out[name] = {**plain(value, name)}
             for judge in ("checker", "interactor"):
-                if isinstance(value.get(judge), Mapping) and "files" in value[judge]:
+                if not isinstance(value.get(judge), Mapping):
+                    continue
+                if "files" in value[judge]:
                     out[name][judge]["files"] = yield from _files(f"compare.{judge}.files", value[judge]["files"], upload)
+                if isinstance(value[judge].get("source"), Path):
+                    out[name][judge]["source"] = yield from _content(f"compare.{judge}.source", value[judge]["source"], None)
         else:
             out[name] = plain(value, name)
     return out

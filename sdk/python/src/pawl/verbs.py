@@ -92,6 +92,8 @@ def one(id: str, rest: str = "") -> str:
 
 
 def wait_json(id: str, timeout: float | None) -> Plan[dict[str, Any]]:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0):
+        raise invalid("timeout", timeout, "is not a number of seconds", "give seconds, as 30, or None to wait for the end")
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         hold = MAX_WAIT if deadline is None else max(0.0, min(MAX_WAIT, deadline - time.monotonic()))
@@ -184,6 +186,8 @@ def apply(document: str | bytes | Path, file: str) -> Plan[api.Defined]:
             document, file = document.read_bytes(), file or str(document)
         except OSError as e:
             raise invalid("document", str(document), f"cannot be read: {e.strerror}", "give a file that this process may read") from None
+    if isinstance(document, str) and "\n" not in document and document.endswith((".yaml", ".yml", ".json")):
+        raise invalid("document", document, "is the name of a file", f"give its text, or pathlib.Path({document!r})")
     if not isinstance(document, (str, bytes)):
         raise invalid("document", document, f"a document is not a {type(document).__name__}", "give its YAML as str, or its file as pathlib.Path")
     data = document.encode() if isinstance(document, str) else document
@@ -217,6 +221,8 @@ def scores(label: Mapping[str, str], by: Iterable[str], task: str, k: Iterable[i
         raise invalid("labels", label, f"it has {len(named)} labels", 'give one, as {"run": "17"}; by groups by others')
     if isinstance(by, str):
         raise invalid("by", by, "it is one text", f"give a list, as [{by!r}]")
+    if not isinstance(k, Iterable):
+        raise invalid("k", k, "it is one number", f"give a list, as [{k}]")
     path = query("/api/v1/evaluations:scores", label=named, by=[*by], task=task, k=[*k])
     return decode(api.Scores, (yield Call("GET", path)))
 
@@ -239,6 +245,8 @@ def labels(given: Mapping[str, str] | None) -> list[str]:
 
 
 def executions(filters: Mapping[str, Any], limit: int | None) -> Stream:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise invalid("limit", limit, "is not how many executions there may be", "give a whole number, as 10, or None for all")
     left, cursor = limit, ""
     given = {k: plain(v, k) for k, v in filters.items() if v is not None}
     given["label"] = labels(given.pop("labels", None))
