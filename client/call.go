@@ -220,7 +220,7 @@ func encode(body any) ([]byte, error) {
 		return b, nil
 	}
 	b, err := strict.Marshal(body, inUTF8)
-	if p, is := errors.AsType[*api.Problem](err); is {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return nil, p
 	}
 	if err != nil {

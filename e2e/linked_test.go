@@ -65,14 +65,14 @@ func settable(t *testing.T, dir, name string) bool {
 			t.Fatal(err)
 		}
 		for _, d := range file.Decls {
-			vars, is := d.(*ast.GenDecl)
-			if !is || vars.Tok != token.VAR || strings.HasSuffix(path, "_test.go") {
+			vars, ok := d.(*ast.GenDecl)
+			if !ok || vars.Tok != token.VAR || strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 			for _, spec := range vars.Specs {
 				v := spec.(*ast.ValueSpec)
-				typ, is := v.Type.(*ast.Ident)
-				if is && typ.Name == "string" && len(v.Values) == 0 && len(v.Names) == 1 && v.Names[0].Name == name {
+				typ, ok := v.Type.(*ast.Ident)
+				if ok && typ.Name == "string" && len(v.Values) == 0 && len(v.Names) == 1 && v.Names[0].Name == name {
 					return true
 				}
 			}

@@ -67,7 +67,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 	ids := map[string]string{} // of values
 	for _, v := range values {
 		s := api.Submission{Action: "passed", Input: json.RawMessage(`{"v":` + v + `}`), Labels: map[string]string{"run": "values"}}
-		if text, is := labelOf(v); is {
+		if text, ok := labelOf(v); ok {
 			s.Labels["v"] = text
 		}
 		x, err := p.client.Submit(t.Context(), s)
@@ -94,7 +94,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 		if err := json.Unmarshal(member(t, x.Output, "text"), &text); err != nil || !jsonvalue.Same(json.RawMessage(text), json.RawMessage(v)) {
 			t.Errorf("%s: json() of %s is %s (%v)", where, v, text, err)
 		}
-		if want, is := labelOf(v); is && x.Labels["v"] != want {
+		if want, ok := labelOf(v); ok && x.Labels["v"] != want {
 			t.Errorf("%s: the label %q is %q", where, want, x.Labels["v"])
 		}
 	}
@@ -127,7 +127,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 			continue // lists are searched by their elements
 		}
 		conditions := []string{"label.run = values and input.v = " + written}
-		if label, is := labelOf(v); is {
+		if label, ok := labelOf(v); ok {
 			conditions = append(conditions, "label.v = '"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(label)+"'")
 		}
 		for _, where := range conditions {

@@ -183,7 +183,7 @@ func (c *commit) ticked(k *store.Tick) {
 		return
 	}
 	for _, at := range expected[first : first+k.Count] {
-		if old, is := of[at.Unix()]; is {
+		if old, ok := of[at.Unix()]; ok {
 			c.w.violate(26, "schedule %s decides twice about %s: %+v and %+v", k.Schedule, at, old, *k)
 		}
 		of[at.Unix()] = *k
@@ -224,12 +224,12 @@ func (w *world) judgeBeats() {
 		}
 		started := 0
 		for _, at := range expected {
-			tick, is := w.shadow.ticks[name][at.Unix()]
-			if !is && at.After(k.CountedFrom) {
+			tick, ok := w.shadow.ticks[name][at.Unix()]
+			if !ok && at.After(k.CountedFrom) {
 				w.violate(26, "schedule %s has decided nothing about %s; it was applied at %s", name, at, k.CountedFrom)
 				return
 			}
-			if is && !tick.Execution.IsZero() {
+			if ok && !tick.Execution.IsZero() {
 				started++
 			}
 		}

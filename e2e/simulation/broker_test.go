@@ -229,7 +229,7 @@ func (b *broker) carry(l *letter) {
 // taken does with a letter what its take says, and reports whether it is delivered again.
 func (b *broker) taken(l *letter, o *branch, err error) bool {
 	w := b.w
-	buried, is := err.(*post.Buried)
+	buried, ok := err.(*post.Buried)
 	stale := time.Duration((15 + 5*w.noise("stale", l.name, l.tries)) * float64(time.Second))
 	switch {
 	case o.alive.Err() != nil: // it takes a while until that is noticed
@@ -238,7 +238,7 @@ func (b *broker) taken(l *letter, o *branch, err error) bool {
 			b.settle(l, "deleted with the server that had it")
 			return false
 		}
-	case is:
+	case ok:
 		b.bury(l, buried.Reason)
 		return false
 	case err == nil:

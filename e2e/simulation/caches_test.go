@@ -66,12 +66,12 @@ func (c *commit) cached(p, r *row, d *seen) {
 var cacheBugs = []bug{
 	{name: "outcome of another version is taken out of the cache", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{kept: func(t *twist, hashes [][32]byte, all map[[32]byte]store.Kept) {
 		for _, hash := range hashes { // as where the hash had been made without what runs
-			if _, is := all[hash]; !is && len(t.w.memory.kept) > 0 {
+			if _, ok := all[hash]; !ok && len(t.w.memory.kept) > 0 {
 				all[hash] = t.w.memory.kept[0]
 			}
 		}
 		for _, hash := range slices.SortedFunc(slices.Values(hashes), func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) }) {
-			if k, is := all[hash]; is && k.Hash == hash {
+			if k, ok := all[hash]; ok && k.Hash == hash {
 				t.w.memory.kept = append(t.w.memory.kept, k)
 			}
 		}

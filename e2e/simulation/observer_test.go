@@ -108,8 +108,8 @@ func (o *observer) Relane(ctx context.Context, x *flow.Execution, lane string) e
 
 func (o *observer) Define(ctx context.Context, d store.Definition) (version int, created bool, err error) {
 	version, created, err = o.Tx.Define(ctx, d)
-	name, is := strings.CutSuffix(strings.TrimPrefix(d.Name, "alias:"), "@"+stable)
-	if err == nil && is {
+	name, ok := strings.CutSuffix(strings.TrimPrefix(d.Name, "alias:"), "@"+stable)
+	if err == nil && ok {
 		var a api.Alias
 		if err := json.Unmarshal(d.Document, &a); err != nil || len(a.To) == 0 {
 			return version, created, fmt.Errorf("read what %s stands for: %w", d.Name, err)

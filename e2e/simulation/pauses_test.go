@@ -166,7 +166,7 @@ func (c *commit) claimed(r *row, x *flow.Execution, e flow.Event) {
 		return // it is rejected
 	}
 	for _, of := range all {
-		if p, is := c.pauses[of]; is && p.Holds(e.At) {
+		if p, ok := c.pauses[of]; ok && p.Holds(e.At) {
 			c.w.violate(58, "%s was claimed at %s: %s %s is paused since %s until %s", name(r.id), e.At, of.of, of.name, p.At, p.Until)
 		}
 	}

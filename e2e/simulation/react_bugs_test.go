@@ -250,7 +250,7 @@ func firstOf(input json.RawMessage) json.RawMessage {
 	if json.Unmarshal(input, &fields) != nil {
 		return input
 	}
-	if all, is := fields["of"].([]any); is && len(all) > 1 {
+	if all, ok := fields["of"].([]any); ok && len(all) > 1 {
 		fields["of"] = all[:1]
 	}
 	out, err := json.Marshal(fields)

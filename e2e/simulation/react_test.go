@@ -264,7 +264,7 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 	if w.plan.Retention > 0 {
 		return // what once stood for a subject may be gone
 	}
-	if old, is := w.load.reactions.onces[s.Subject]; is && old != of["once-each"].Execution {
+	if old, ok := w.load.reactions.onces[s.Subject]; ok && old != of["once-each"].Execution {
 		w.violate(39, "rule once-each has %s and %s for subject %s", name(old), name(of["once-each"].Execution), s.Subject)
 	}
 	w.load.reactions.onces[s.Subject] = of["once-each"].Execution

@@ -56,7 +56,7 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 	slices.SortFunc(s.Rules, func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
 	for _, r := range s.Rules {
 		for _, on := range r.On {
-			if prefix, is := strings.CutSuffix(on, "*"); is {
+			if prefix, ok := strings.CutSuffix(on, "*"); ok {
 				s.prefixes = append(s.prefixes, prefixed{prefix, r})
 				continue
 			}

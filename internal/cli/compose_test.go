@@ -58,7 +58,7 @@ func TestComposeProfiles(t *testing.T) {
 				cmd := exec.Command(filepath.Join(bin, "pawl"), args...)
 				cmd.Env, cmd.WaitDelay = environment(t), 30*time.Second
 				for name, value := range s.Environment {
-					if here, is := hosts[name]; is {
+					if here, ok := hosts[name]; ok {
 						value = here
 					}
 					cmd.Env = append(cmd.Env, name+"="+composeDefault.ReplaceAllString(value, "$1"))

@@ -238,8 +238,8 @@ func pathOf(x ast.Expr) string {
 			names = append(names, x.AsSelect().FieldName())
 			x = x.AsSelect().Operand()
 		default:
-			operand, name, is := subscripted(x)
-			if !is || x.AsCall().FunctionName() != operators.Index {
+			operand, name, ok := subscripted(x)
+			if !ok || x.AsCall().FunctionName() != operators.Index {
 				return "" // a[?"b"] is an optional value, and no path
 			}
 			names = append(names, name)

@@ -157,7 +157,7 @@ var ofText = []string{
 func (c *typeCheck) call(x ast.Expr) *typed {
 	k := x.AsCall()
 	function := k.FunctionName()
-	if operand, field, is := subscripted(x); is && function == operators.Index {
+	if operand, field, ok := subscripted(x); ok && function == operators.Index {
 		return c.selected(x, operand, field)
 	}
 	args := k.Args()

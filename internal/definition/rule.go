@@ -74,7 +74,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 		r.Once = b.template(run.get("once"), "run.once", sc, noTask)
 	}
 	r.Reentry = b.oneOf(v.get("reentry"), "reentry", "refuse", "allow") == "allow"
-	if n, is := b.whole(v.get("depth"), "depth", 1, MostDepth); is {
+	if n, ok := b.whole(v.get("depth"), "depth", 1, MostDepth); ok {
 		r.Depth = n
 	}
 	r.Storm = b.storm(v.get("storm"))
@@ -145,8 +145,8 @@ func (r *Rule) Ends() (actions, statuses []string, labels map[string]string) {
 		case "signal.data.status":
 			statuses = values
 		}
-		p, is := parsePath(path)
-		if is && len(values) == 1 && len(p.steps) == 3 && p.root == "signal" && p.steps[0].name == "data" && p.steps[1].name == "labels" && !p.steps[2].byIdx {
+		p, ok := parsePath(path)
+		if ok && len(values) == 1 && len(p.steps) == 3 && p.root == "signal" && p.steps[0].name == "data" && p.steps[1].name == "labels" && !p.steps[2].byIdx {
 			labels[p.steps[2].name] = values[0]
 		}
 	}

@@ -127,7 +127,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 // scheduleFaults places what is wrong with the times of a schedule.
 func (b *builder) scheduleFaults(v *value, err error) {
 	list := []error{err}
-	if joined, is := err.(interface{ Unwrap() []error }); is {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		list = joined.Unwrap()
 	}
 	for _, err := range list {

@@ -257,13 +257,13 @@ func schemaProblems(err error) []schemaProblem {
 
 // nearestOf asks whether the closest of the texts that are allowed was meant.
 func nearestOf(k *kind.Enum) string {
-	got, is := k.Got.(string)
-	if !is {
+	got, ok := k.Got.(string)
+	if !ok {
 		return ""
 	}
 	var known []string
 	for _, v := range k.Want {
-		if s, is := v.(string); is {
+		if s, ok := v.(string); ok {
 			known = append(known, s)
 		}
 	}

@@ -169,10 +169,10 @@ func (v *Vars) texts(name string) (m map[string]string, is bool) {
 
 // eval evaluates a path on the JSON texts.
 func (p *path) eval(v *Vars) (json.RawMessage, error) {
-	if raw, is := v.text(p.root); is {
+	if raw, ok := v.text(p.root); ok {
 		return walk(orNull(raw), p.steps, p.root)
 	}
-	if m, is := v.texts(p.root); is {
+	if m, ok := v.texts(p.root); ok {
 		return walkText(m, p.steps, p.root)
 	}
 	switch p.root {
@@ -285,9 +285,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return val, true
 	}
 	var val any
-	if raw, is := v.text(name); is {
+	if raw, ok := v.text(name); ok {
 		val = a.decode(name, raw)
-	} else if m, is := v.texts(name); is {
+	} else if m, ok := v.texts(name); ok {
 		val = anyMap(m)
 	} else {
 		return a.other(name)

@@ -114,7 +114,7 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 func oneMeaning(body []byte) error {
 	var value json.RawMessage
 	err := new(strictjson.Rules).Decode(body, "", &value)
-	if e, is := errors.AsType[*strictjson.Error](err); is && !e.Syntax {
+	if e, ok := errors.AsType[*strictjson.Error](err); ok && !e.Syntax {
 		return fmt.Errorf("the body is not JSON that can be read: %w", err)
 	}
 	return nil

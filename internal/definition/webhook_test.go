@@ -157,14 +157,14 @@ func TestWebhookAnswers(t *testing.T) {
 	github, slack := &Webhook{Verify: signature.Hook{Scheme: signature.GitHub}}, &Webhook{Verify: signature.Hook{Scheme: signature.Slack}}
 	ping := &WebhookRequest{Headers: map[string]string{"x-github-event": "ping"}, Body: []byte(`{"zen":"x"}`)}
 	challenge := &WebhookRequest{Body: []byte(`{"type":"url_verification","challenge":"3eZbrw1a\n"}`)}
-	if text, is := github.Answer(ping); !is || text != "pong" {
-		t.Errorf("%q, %t", text, is)
+	if text, ok := github.Answer(ping); !ok || text != "pong" {
+		t.Errorf("%q, %t", text, ok)
 	}
-	if text, is := slack.Answer(challenge); !is || text != "3eZbrw1a\n" {
-		t.Errorf("%q, %t", text, is)
+	if text, ok := slack.Answer(challenge); !ok || text != "3eZbrw1a\n" {
+		t.Errorf("%q, %t", text, ok)
 	}
 	for _, r := range []*WebhookRequest{{Body: []byte(`[]`)}, {Body: []byte(`{"type":7}`)}, {Body: []byte(`{"type":"event_callback"}`)}, ping} {
-		if text, is := slack.Answer(r); is {
+		if text, ok := slack.Answer(r); ok {
 			t.Errorf("%s: %q", r.Body, text)
 		}
 	}

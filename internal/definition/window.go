@@ -80,7 +80,7 @@ func (b *builder) batch(v *value) *Window {
 	w := &Window{Field: "batch", Size: defaultBatch, Bytes: defaultBatchData, Keep: KeepAll}
 	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
 	w.AtMost = b.held(v, w.Field, "wait", "5s")
-	if n, is := b.whole(v.get("size"), "batch.size", 1, mostBatch); is {
+	if n, ok := b.whole(v.get("size"), "batch.size", 1, mostBatch); ok {
 		w.Size = n
 	}
 	if n := v.get("bytes"); n != nil {

@@ -166,7 +166,7 @@ func (t *transaction) expectWorkflows(tx store.Expecter) {
 
 // workflowToLoad is what the store is asked about an attempt of a workflow: in the words in which it was expected, if it was.
 func (t *transaction) workflowToLoad(a store.WorkflowAttempt) store.KnownWorkflow {
-	if k, is := t.workflows.expected[a.ID]; is && k.Attempt == a.Attempt {
+	if k, ok := t.workflows.expected[a.ID]; ok && k.Attempt == a.Attempt {
 		return k
 	}
 	return store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}

@@ -157,8 +157,8 @@ func BenchmarkBarAlone(b *testing.B) {
 				if _, err := e.Emit(b.Context(), []Emission{{Trigger: "t", Data: json.RawMessage(`{"severity":"page"}`)}}); err != nil {
 					b.Fatal(err)
 				}
-				a, is := <-got
-				if !is {
+				a, ok := <-got
+				if !ok {
 					b.Fatal("nothing was started")
 				}
 				took = append(took, time.Since(begun))

@@ -82,8 +82,8 @@ func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 	if !o.cached {
 		return store.Kept{}, false
 	}
-	k, is := txn.Part[keptOutcomes](t).found[o.request.Cache.Hash]
-	return k, is && t.now.Sub(k.At) < o.request.Cache.TTL
+	k, ok := txn.Part[keptOutcomes](t).found[o.request.Cache.Hash]
+	return k, ok && t.now.Sub(k.At) < o.request.Cache.TTL
 }
 
 // lookUp looks for kept outcomes of the children that have a cache, in one question for all.
@@ -106,7 +106,7 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 		if r.Cache == nil || r.NoCache {
 			continue
 		}
-		if k, is := found[r.Cache.Hash]; is && s.t.now.Sub(k.At) < r.Cache.TTL {
+		if k, ok := found[r.Cache.Hash]; ok && s.t.now.Sub(k.At) < r.Cache.TTL {
 			all[i].kept, r.ReusedOf = &k, k.Origin
 			s.t.budget.Spend(0, len(k.Output))
 		}

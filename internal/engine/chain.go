@@ -67,7 +67,7 @@ func (c *chains) header(rules []string) string {
 	key := c.key.Load()
 	tags := make([]string, 0, len(rules))
 	for _, rule := range rules {
-		if tag, is := strings.CutPrefix(rule, elsewhere); is {
+		if tag, ok := strings.CutPrefix(rule, elsewhere); ok {
 			tags = append(tags, tag)
 		} else if key != nil {
 			tags = append(tags, tagOf(*key, rule))

@@ -91,8 +91,8 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 		return nil, err
 	}
 	found, err := t.tx.Windows(ctx, []store.WindowKey{key})
-	now, is := found[key]
-	if err != nil || !is || now.Wake.After(t.now) {
+	now, ok := found[key]
+	if err != nil || !ok || now.Wake.After(t.now) {
 		return nil, err
 	}
 	c := store.Closing{WindowKey: key}

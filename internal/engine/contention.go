@@ -82,7 +82,7 @@ type locker interface{ locks() []string }
 // needed reports whether one of the requests needs a contended key.
 func (c *contention) needed(ops []op, now time.Time) bool {
 	return c.some(now) && slices.ContainsFunc(ops, func(o op) bool {
-		l, is := o.(locker)
-		return is && c.has(now, l.locks()...)
+		l, ok := o.(locker)
+		return ok && c.has(now, l.locks()...)
 	})
 }

@@ -288,7 +288,7 @@ func (d *SignalDiffers) Unwrap() error { return ErrIdempotencyMismatch }
 
 func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 	signals := txn.Part[keptSignals](t)
-	if known, is := signals.keys[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
+	if known, ok := signals.keys[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; ok {
 		o.verdict = Emitted{Signal: known.ID, Existing: true}
 		if known.Hash != o.signal.Hash {
 			o.verdict = Emitted{Signal: known.ID, Err: &SignalDiffers{Trigger: o.signal.Trigger, Key: o.signal.Key, Signal: known.ID}}

@@ -249,7 +249,7 @@ func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *enforc
 // startEnforced starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
 func (t *transaction) startEnforced(ctx context.Context, x *enforcing, e *flow.Enforcement) error {
 	if x.once != nil {
-		if known, is := t.loaded.idempotency[x.once.Key]; is {
+		if known, ok := t.loaded.idempotency[x.once.Key]; ok {
 			e.State, e.Execution = flow.EnforcementFolded, known.Execution
 			if known.Hash != x.once.Hash {
 				e.State, e.Execution = flow.EnforcementFailed, flow.ID{}

@@ -75,7 +75,7 @@ func (s *pauseSet) on(of store.PauseKind, name string, now time.Time) *store.Pau
 	if len(s.of) == 0 {
 		return nil
 	}
-	if p, is := s.of[pauseSubject{of, name}]; is && p.Holds(now) {
+	if p, ok := s.of[pauseSubject{of, name}]; ok && p.Holds(now) {
 		return &p
 	}
 	return nil

@@ -158,7 +158,7 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
 			return fault.New(path, text, prefix+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
 		}
-		if _, is := rec.past(i.Task, i.Index); !is && i.Index != orchestration.AllItems {
+		if _, ok := rec.past(i.Task, i.Index); !ok && i.Index != orchestration.AllItems {
 			return fault.New(path, text, prefix+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
 		}
 	}

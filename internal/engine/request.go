@@ -52,8 +52,8 @@ func (r *request[T]) size() int { return r.bytes }
 func (r *request[T]) namesNoExecution() bool { return len(r.ids) == 0 }
 
 func namesNoExecution(o op) bool {
-	r, is := o.(interface{ namesNoExecution() bool })
-	return is && r.namesNoExecution()
+	r, ok := o.(interface{ namesNoExecution() bool })
+	return ok && r.namesNoExecution()
 }
 
 // fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A loop's that names

@@ -370,8 +370,8 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 			}
 		}
 	}
-	past, is := rec.past(task, index)
-	if !is {
+	past, ok := rec.past(task, index)
+	if !ok {
 		return fault.New(field, text, fmt.Sprintf("the original has no execution of %s that a path could lead into", text), "leave the path out: it runs as a whole")
 	}
 	x, err := p.e.opts.Store.Get(ctx, past.Of)

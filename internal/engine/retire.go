@@ -64,14 +64,14 @@ func (e *Engine) MentionsOfRetired(ctx context.Context, defs []*definition.Defin
 	}
 	var all definition.Problems
 	for _, d := range defs {
-		if r, is := retired[d.Name]; is && d.Runnable() {
+		if r, ok := retired[d.Name]; ok && d.Runnable() {
 			all = append(all, definition.Problem{File: d.Position.File, Line: d.Position.Line, Column: d.Position.Column, Path: "name", Value: d.Name, Message: r.Say(),
 				Fix: "nothing new of it is accepted until it is brought back: pawl retire " + r.Name + " --undo"})
 		}
 		for _, ref := range d.References() {
 			base, _, _ := strings.Cut(ref.Name, "@")
-			r, is := retired[base]
-			if !is {
+			r, ok := retired[base]
+			if !ok {
 				continue
 			}
 			what := "the task runs it all the same"

@@ -455,8 +455,8 @@ func (r *rig) why(id flow.ID, wants ...string) api.Why {
 		}
 	}
 	for _, want := range wants {
-		if not, is := strings.CutPrefix(want, "!"); is == strings.Contains(all, not) {
-			r.Errorf("%q: found is %t in\n%s", want, is, all)
+		if not, ok := strings.CutPrefix(want, "!"); ok == strings.Contains(all, not) {
+			r.Errorf("%q: found is %t in\n%s", want, ok, all)
 		}
 	}
 	return w

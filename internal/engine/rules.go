@@ -180,7 +180,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 		switch {
 		case err != nil:
 			e.opts.Log.Error("a rule or trigger cannot be read: it is left out", telemetry.Err, err)
-			if name, is := strings.CutPrefix(k.Name, triggerPrefix); is {
+			if name, ok := strings.CutPrefix(k.Name, triggerPrefix); ok {
 				unread[name] = true
 			}
 		case d.Rule != nil:

@@ -58,7 +58,7 @@ func (s *storms) giveBack(r *automation.Rule) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k, is := s.all[r.Name]; is {
+	if k, ok := s.all[r.Name]; ok {
 		k.tat = k.tat.Add(-r.Storm.Per / time.Duration(r.Storm.Limit))
 		s.all[r.Name] = k
 	}

@@ -212,8 +212,8 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 			return err
 		}
 		found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
-		now, is := found[w.WindowKey]
-		if err != nil || !is || !sameWindow(now, w) {
+		now, ok := found[w.WindowKey]
+		if err != nil || !ok || !sameWindow(now, w) {
 			return err
 		}
 		held, err := t.tx.HeldIn(ctx, w.WindowKey, 1)
@@ -236,8 +236,8 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 		return err
 	}
 	found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
-	now, is := found[w.WindowKey]
-	if err != nil || !is || now.Wake.After(t.now) {
+	now, ok := found[w.WindowKey]
+	if err != nil || !ok || now.Wake.After(t.now) {
 		return err
 	}
 	now.Wake = t.now.Add(windowsAside)

@@ -111,12 +111,12 @@ func OfferLabels(labels map[string]string) []string {
 // OfferedLabels parts a worker's labels from its kinds; nil labels: it has none.
 func OfferedLabels(kinds []string) (labels map[string]string, rest []string) {
 	for i, kind := range kinds {
-		label, is := strings.CutPrefix(kind, labelOffer)
+		label, ok := strings.CutPrefix(kind, labelOffer)
 		switch {
-		case is && labels == nil:
+		case ok && labels == nil:
 			labels, rest = map[string]string{}, append(rest, kinds[:i]...)
 			fallthrough
-		case is:
+		case ok:
 			key, value, _ := strings.Cut(label, labelMark)
 			labels[key] = value
 		case labels != nil:

@@ -125,9 +125,9 @@ func Relane(lane, queue string, labels map[string]string) string {
 		of = queue
 	}
 	needs = slices.DeleteFunc(needs, func(need string) bool {
-		key, _, is := strings.Cut(need, labelMark)
+		key, _, ok := strings.Cut(need, labelMark)
 		_, again := labels[key]
-		return is && again
+		return ok && again
 	})
 	for key, value := range labels {
 		needs = append(needs, key+labelMark+value)
@@ -146,12 +146,12 @@ type Needs struct {
 func NeedsOf(lane string) (queue string, n Needs) {
 	queue, needs := SplitLane(lane)
 	for _, need := range needs {
-		if key, value, is := strings.Cut(need, labelMark); is {
+		if key, value, ok := strings.Cut(need, labelMark); ok {
 			if n.Labels == nil {
 				n.Labels = map[string]string{}
 			}
 			n.Labels[key] = value
-		} else if kind, is := NeededKind(need); is {
+		} else if kind, ok := NeededKind(need); ok {
 			n.Handler = string(kind)
 		} else if strings.HasPrefix(need, actionNeed) {
 			continue // the worker that takes it needs nothing for that

@@ -74,7 +74,7 @@ func Fields(text json.RawMessage) []Field {
 	}
 	var names []string
 	for _, name := range s.Required {
-		if _, is := s.Properties[name]; is && !slices.Contains(names, name) {
+		if _, ok := s.Properties[name]; ok && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -116,7 +116,7 @@ func number(text string) (any, error) {
 	if !ok || d.magnitude() > mostDigits || d.magnitude() < -mostDigits {
 		return nil, fmt.Errorf("the number %.40s is out of range: at most 1e%d is read, and at least 1e-%[2]d", text, mostDigits)
 	}
-	if digits, is := d.whole(); is {
+	if digits, ok := d.whole(); ok {
 		if i, err := strconv.ParseInt(digits, 10, 64); err == nil {
 			return i, nil
 		}

@@ -84,13 +84,13 @@ func (p *Plan) Does(w *definition.Workflow, a *Advance) bool {
 // marks reports whether a, whose lists are sorted, says that a task got a mark.
 func (a *Advance) marks(task string, m Marking) bool {
 	in := func(names []string) bool {
-		_, is := slices.BinarySearch(names, task)
-		return is
+		_, ok := slices.BinarySearch(names, task)
+		return ok
 	}
 	switch m.Mark {
 	case Expanded:
-		total, is := a.Expanded[task]
-		return is && total == m.Total
+		total, ok := a.Expanded[task]
+		return ok && total == m.Total
 	case Skipped:
 		return in(a.Skipped)
 	case Cancelled:

@@ -202,13 +202,13 @@ func (r *rerun) reuses(c *Child) bool {
 
 // look returns the outcome that an item can reuse, or why there is none.
 func (r *rerun) look(c *Child) (Past, string) {
-	past, is := r.o.Past(c.Task.Name, c.Index)
+	past, ok := r.o.Past(c.Task.Name, c.Index)
 	switch {
 	case r.o.Within != nil && r.o.Within(c):
 		return past, "a path leads into it"
 	case r.from[Item{c.Task.Name, AllItems}] || r.from[Item{c.Task.Name, c.Index}]:
 		return past, "it was named"
-	case !is:
+	case !ok:
 		return past, r.absent(c.Task)
 	case r.o.Mark(c.Task.Name) == NotReached:
 		return past, "its until was not reached"

@@ -89,7 +89,7 @@ func (p *play) output(t *definition.Task, n int) Output {
 
 func (p *play) original() *Original {
 	return &Original{
-		Past: func(task string, index int) (Past, bool) { past, is := p.past[Item{task, index}]; return past, is },
+		Past: func(task string, index int) (Past, bool) { past, ok := p.past[Item{task, index}]; return past, ok },
 		Mark: func(task string) Mark { return p.marks[task] }, Output: p.output, Work: workOf,
 	}
 }
@@ -270,9 +270,9 @@ func TestPlanRerun(t *testing.T) {
 		{name: "files that go with the original", change: func(o *Original) {
 			past := o.Past
 			o.Past = func(task string, index int) (Past, bool) {
-				p, is := past(task, index)
+				p, ok := past(task, index)
 				p.Fleeting = task == "fetch"
-				return p, is
+				return p, ok
 			}
 		}, want: "fetch run: its output names files, which are kept only as long as the execution that left them, each run: fetch, which it needs, runs again, " +
 			"join run: each, which it needs, runs again, side reuse 1, tidy run: join, which it needs, runs again"},

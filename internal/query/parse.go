@@ -370,7 +370,7 @@ func (p *parser) moment(at token) time.Time {
 	if at.keyword("now") {
 		return p.now.Truncate(time.Microsecond)
 	}
-	if ago, is := strings.CutPrefix(at.text, "-"); is {
+	if ago, ok := strings.CutPrefix(at.text, "-"); ok {
 		if d, err := duration.Parse(ago); err == nil {
 			return p.now.Add(-d).Truncate(time.Microsecond)
 		}

@@ -319,8 +319,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		q, err := Parse(text, now)
 		if err != nil {
-			list, is := err.(problem.List)
-			if !is || len(list) != 1 || list[0].Message == "" || len(text) <= MaxLength && strings.ToValidUTF8(text, "") == text && (list[0].Line == 0 || list[0].Column == 0) {
+			list, ok := err.(problem.List)
+			if !ok || len(list) != 1 || list[0].Message == "" || len(text) <= MaxLength && strings.ToValidUTF8(text, "") == text && (list[0].Line == 0 || list[0].Column == 0) {
 				t.Fatalf("%q: %#v", text, err)
 			}
 			return

@@ -319,8 +319,8 @@ func (a *attempt) limit(t *definition.Task) int {
 	if t.InFlightOf == nil {
 		return t.InFlight
 	}
-	n, is := a.limits[t.Index]
-	if !is {
+	n, ok := a.limits[t.Index]
+	if !ok {
 		var err error
 		if n, err = orchestration.Limit(a.def, a.st, t, &a.facts); err != nil {
 			n = 0 // the rules break the task
@@ -346,7 +346,7 @@ func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.P
 			return "ended without its until"
 		}
 		text := ""
-		if n, is := s.Expanded[name]; is {
+		if n, ok := s.Expanded[name]; ok {
 			text = fmt.Sprintf("expanded to %d items", n)
 		}
 		if n := s.Started[name]; n > 0 && text != "" {

@@ -297,7 +297,7 @@ func (a *attempt) tasks(at time.Time) []api.ReplayTask {
 
 // output is what the children of a task put out whose ends the workflow has been told of.
 func (a *attempt) output(task int) orchestration.Output {
-	if out, is := a.outputs[task]; is {
+	if out, ok := a.outputs[task]; ok {
 		return out
 	}
 	it, t, p := &a.items[task], a.def.Tasks[task], &a.st.Tasks[task]

@@ -23,7 +23,7 @@ const answerPath = "/answer/"
 // loggedPath is the path of a request for the log. It leaves out the token of a link, by which a reader of the log could
 // answer.
 func loggedPath(r *http.Request) string {
-	if before, _, is := strings.Cut(r.URL.Path, answerPath); is { // a proxy may have left its own prefix
+	if before, _, ok := strings.Cut(r.URL.Path, answerPath); ok { // a proxy may have left its own prefix
 		return before + answerPath + "…"
 	}
 	return r.URL.Path

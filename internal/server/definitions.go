@@ -158,7 +158,7 @@ func (c *call) markStopped(all []api.Definition) error {
 	}
 	for i := range all {
 		all[i].Paused = paused(store.PausedAction, all[i].Name)
-		if r, is := retired[all[i].Name]; is {
+		if r, ok := retired[all[i].Name]; ok {
 			all[i].Retired = &api.Retirement{At: r.At, By: r.By, Reason: r.Reason}
 		}
 	}

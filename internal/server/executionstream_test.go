@@ -211,8 +211,8 @@ func TestStreamOfChangedTasks(t *testing.T) {
 	lines, _ := h.follow(t, "/api/v1/executions/"+wf.ID+"/tasks?changes=true")
 	said := map[string]int{}
 	for lines.Scan() {
-		name, is := strings.CutPrefix(lines.Text(), "event: ")
-		if !is {
+		name, ok := strings.CutPrefix(lines.Text(), "event: ")
+		if !ok {
 			continue
 		}
 		if said[name]++; said[api.StreamTasks] == 1 && len(said) == 1 {

@@ -168,7 +168,7 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	if err != nil {
 		return hookFailure(hookInvalid, http.StatusUnprocessableEntity, api.ProblemInvalid, err.Error())
 	}
-	if text, is := hook.Answer(request); is {
+	if text, ok := hook.Answer(request); ok {
 		c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		c.send(c.w, http.StatusOK, []byte(text))
 		return nil

@@ -18,7 +18,7 @@ type said struct {
 func (k *said) due(what string, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if last, is := k.last[what]; is && now.Sub(last) < saidAgain {
+	if last, ok := k.last[what]; ok && now.Sub(last) < saidAgain {
 		return false
 	}
 	if k.last == nil {

@@ -91,7 +91,7 @@ func (s *session) start(work []handoff.Assignment) {
 	over := s.over() // after hold: what is held when the session ends is stopped
 	for i, a := range come {
 		order := orders[i]
-		switch _, is := a.handler.(task.Instant); {
+		switch _, ok := a.handler.(task.Instant); {
 		case over && a.resumed == nil:
 			s.forget(a) // claimed while the session ended: the engine recovers it
 			continue
@@ -102,7 +102,7 @@ func (s *session) start(work []handoff.Assignment) {
 			a.resume(order)
 		case order != nil:
 			a.endUnstarted(ordered(*order))
-		case is:
+		case ok:
 			instant = append(instant, a)
 			continue
 		default:

@@ -54,9 +54,9 @@ func (p *pairs) Set(text string) error {
 		p.given, *p.into = true, map[string]string{}
 	}
 	for _, pair := range all {
-		name, value, is := strings.Cut(pair, "=")
+		name, value, ok := strings.Cut(pair, "=")
 		switch _, twice := (*p.into)[name]; {
-		case !is || name == "":
+		case !ok || name == "":
 			return fmt.Errorf("%q is not a pair: write name=value", pair)
 		case twice:
 			return fmt.Errorf("%s is given twice: leave one of them out", name)

@@ -64,8 +64,8 @@ func (a *App) ReadFiles(args []string) ([]Source, error) {
 
 // Given is the text of a flag, or the content of the file that it names as @FILE; @- stands for standard input.
 func (a *App) Given(flag, text string) ([]byte, error) {
-	path, is := strings.CutPrefix(text, "@")
-	if !is {
+	path, ok := strings.CutPrefix(text, "@")
+	if !ok {
 		return []byte(text), nil
 	}
 	files, err := a.ReadFiles([]string{path})

@@ -251,7 +251,7 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 	if err != nil {
 		return nil, fmt.Errorf("refused (422): %w", err)
 	}
-	if text, is := hook.Answer(request); is {
+	if text, ok := hook.Answer(request); ok {
 		r.Answer = text
 		return r, nil
 	}

@@ -47,7 +47,7 @@ registered for an alias (pawl apply --alias).`,
 			case version > 0:
 				return exit.Usagef("%s names a version: give NAME, or NAME@ALIAS and the version after it", args[0])
 			case alias == "" && len(args) == 2:
-				if named, to, is := strings.Cut(args[1], "="); is && definition.IsAlias(named) {
+				if named, to, ok := strings.Cut(args[1], "="); ok && definition.IsAlias(named) {
 					return exit.Usagef("%s: an alias is written behind the name: pawl alias %s@%s %s", args[1], name, named, to)
 				}
 			}

@@ -77,11 +77,11 @@ func (e *executionSide) load(ctx context.Context, s *app.Session, id string, log
 		return err
 	}
 	without(doc, unlike)
-	if out, is := doc["output"].(map[string]any); is && (x.Kind == "code" || x.Kind == "container") {
+	if out, ok := doc["output"].(map[string]any); ok && (x.Kind == "code" || x.Kind == "container") {
 		without(out, measurements)
 		cases, _ := out["cases"].([]any)
 		for _, c := range cases {
-			if c, is := c.(map[string]any); is {
+			if c, ok := c.(map[string]any); ok {
 				without(c, measurements)
 			}
 		}

@@ -51,7 +51,7 @@ func DescribeCommand(a *app.App) *cobra.Command {
 					return automate.DescribeInquiry(ctx, a, s, args[0], f)
 				}
 				for _, k := range describable {
-					if name, is := strings.CutPrefix(args[0], k.prefix); is {
+					if name, ok := strings.CutPrefix(args[0], k.prefix); ok {
 						return k.describe(ctx, a, s, name, f)
 					}
 				}

@@ -41,10 +41,10 @@ rule (rule:NAME): its state and its decisions on the latest signals.`,
 				if rule != "" {
 					return exit.Usagef("--rule is for a signal, as in pawl why sg_… --rule %s", rule)
 				}
-				if name, is := strings.CutPrefix(args[0], "schedule:"); is {
+				if name, ok := strings.CutPrefix(args[0], "schedule:"); ok {
 					return automate.WhySchedule(ctx, a, s, name, f)
 				}
-				if name, is := strings.CutPrefix(args[0], "rule:"); is {
+				if name, ok := strings.CutPrefix(args[0], "rule:"); ok {
 					return automate.WhyRule(ctx, a, s, name, f)
 				}
 				w, err := s.Why(ctx, args[0])

@@ -39,9 +39,9 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 // read makes the API's form of the flags. Values that the server checks are not checked here.
 func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	if o.concurrency != "" {
-		key, limit, is := cutLast(o.concurrency, "=")
+		key, limit, ok := cutLast(o.concurrency, "=")
 		n, err := strconv.Atoi(limit)
-		if !is || key == "" || err != nil {
+		if !ok || key == "" || err != nil {
 			return nil, nil, exit.Usagef("--concurrency %s: write it as KEY=NUMBER, as in db1=2", o.concurrency)
 		}
 		k = &api.Concurrency{Key: key, Limit: n, WhenFull: o.whenFull, FairBy: o.fairBy, Weight: o.weight}
@@ -49,11 +49,11 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 		return nil, nil, exit.Usagef("--when-full, --fair-by and --weight are about the key of --concurrency: add it, as in --concurrency db1=2")
 	}
 	if o.rate != "" {
-		key, bound, is := cutLast(o.rate, "=")
+		key, bound, ok := cutLast(o.rate, "=")
 		limit, span, per := strings.Cut(bound, "/")
 		n, err := strconv.Atoi(limit)
 		d, bad := duration.Parse(span)
-		if !is || key == "" || !per || err != nil || bad != nil {
+		if !ok || key == "" || !per || err != nil || bad != nil {
 			return nil, nil, exit.Usagef("--rate %s: write it as KEY=NUMBER/SPAN, as in mails=6/1m", o.rate)
 		}
 		r = &api.Rate{Key: key, Limit: n, Per: api.Duration(d), Burst: o.burst, Over: o.over}

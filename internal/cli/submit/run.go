@@ -200,7 +200,7 @@ func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context
 
 // refused is the error of a submission: what the server finds invalid is a wrong use of the command.
 func refused(err error) error {
-	if p, is := errors.AsType[*api.Problem](err); is && p.Type == api.ProblemInvalid {
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.ProblemInvalid {
 		return &exit.Error{Code: exit.Misuse, Err: err}
 	}
 	return err

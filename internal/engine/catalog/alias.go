@@ -96,8 +96,8 @@ func (c *Catalog) Aliases(ctx context.Context, name string) (all []api.Alias, er
 			return nil, fmt.Errorf("list aliases of %q: %w", name, err)
 		}
 		for _, row := range rows {
-			alias, is := strings.CutPrefix(row.Name, prefix)
-			if !is {
+			alias, ok := strings.CutPrefix(row.Name, prefix)
+			if !ok {
 				return all, nil
 			}
 			after = row.Name

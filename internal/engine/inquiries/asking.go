@@ -77,11 +77,11 @@ func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[fl
 	found := make(map[flow.ID]flow.ID, len(ids))
 	p.mu.Lock()
 	missing := slices.DeleteFunc(ids, func(id flow.ID) bool {
-		parent, is := p.known[id]
-		if is {
+		parent, ok := p.known[id]
+		if ok {
 			found[id] = parent
 		}
-		return is
+		return ok
 	})
 	p.mu.Unlock()
 	if len(missing) == 0 {
@@ -99,7 +99,7 @@ func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[fl
 		if len(read) == 0 { // removed meanwhile
 			missing = missing[len(some):]
 		}
-		missing = slices.DeleteFunc(missing, func(id flow.ID) bool { _, is := found[id]; return is }) // a page may be full before its end
+		missing = slices.DeleteFunc(missing, func(id flow.ID) bool { _, ok := found[id]; return ok }) // a page may be full before its end
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -154,7 +154,7 @@ func SumsIn(payloads ...[]byte) []blob.Sum {
 	var all []blob.Sum
 	for _, p := range payloads {
 		for _, r := range blob.References(p) {
-			if sum, is := blob.ParseSum(r.Name); is && !slices.Contains(all, sum) {
+			if sum, ok := blob.ParseSum(r.Name); ok && !slices.Contains(all, sum) {
 				all = append(all, sum)
 			}
 		}

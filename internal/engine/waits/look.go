@@ -141,7 +141,7 @@ func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
 		for _, l := range all {
 			d := t.Draft(l.wait.Execution)
 			w, there := as[l.wait.Execution]
-			if changed, is := txn.Part[part](t).put[l.wait.Execution]; is {
+			if changed, ok := txn.Part[part](t).put[l.wait.Execution]; ok {
 				w = changed
 			}
 			if d == nil || d.Place != flow.Held || !there || w.Signal != 0 || w.Damage != "" || w.Attempt != l.wait.Attempt || !w.Since.Equal(l.wait.Since) {

@@ -25,7 +25,7 @@ func explained(r *enginetest.Rig, id flow.ID, wants ...string) api.Why {
 	}
 	all := strings.Join(append([]string{w.Summary}, w.Facts...), "\n") + fmt.Sprintf("\n%+v", w.Unblock)
 	for _, want := range wants {
-		if not, is := strings.CutPrefix(want, "!"); is {
+		if not, ok := strings.CutPrefix(want, "!"); ok {
 			if strings.Contains(all, not) {
 				r.Errorf("%q is in\n%s", not, all)
 			}

@@ -121,7 +121,7 @@ func (n *run) reconnect() error {
 	}
 	ended := n.endedAt
 	var late <-chan time.Time
-	if _, is := n.ended.Get(); is {
+	if _, ok := n.ended.Get(); ok {
 		ended = nil
 		if state.Phase != wire.Exited {
 			late = time.After(n.runtime.settled)

@@ -95,8 +95,8 @@ func syscallNames(t *testing.T, dir, arch string) (names []string) {
 		t.Fatal(err)
 	}
 	ast.Inspect(source, func(n ast.Node) bool {
-		if v, is := n.(*ast.ValueSpec); is {
-			if name, is := strings.CutPrefix(v.Names[0].Name, "SYS_"); is {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			if name, ok := strings.CutPrefix(v.Names[0].Name, "SYS_"); ok {
 				names = append(names, name)
 			}
 		}

@@ -50,7 +50,7 @@ func Steps(files fs.FS, prefix string) ([]Step, error) {
 func Compare(steps []Step, had map[int64]string) error {
 	latest := steps[len(steps)-1].Version
 	for _, s := range steps {
-		if sum, is := had[s.Version]; is && sum != s.Sum {
+		if sum, ok := had[s.Version]; ok && sum != s.Sum {
 			return fmt.Errorf("migration %s is not the one that this schema was made with: a pawl from before the first release "+
 				"made it, or a changed build. Nothing was changed. Use that program, or name an empty database", s.Name)
 		}

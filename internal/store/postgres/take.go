@@ -347,7 +347,7 @@ func (b *bloat) position(queue string) (queuePlace, bool) {
 // any reports whether one of the queues is read from a position, and not from its front.
 func (b *bloat) any(queues []string) bool {
 	return slices.ContainsFunc(queues, func(q string) bool {
-		_, is := b.position(q)
-		return is
+		_, ok := b.position(q)
+		return ok
 	})
 }

@@ -117,7 +117,7 @@ func (b *bench) unmetExpectations() {
 
 // expectWorkflows tells a store that wants to know it that workflows will be locked.
 func expectWorkflows(t store.Tx, of ...store.KnownWorkflow) {
-	if x, is := t.(store.Expecter); is {
+	if x, ok := t.(store.Expecter); ok {
 		x.ExpectWorkflows(of)
 	}
 }

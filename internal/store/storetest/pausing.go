@@ -103,7 +103,7 @@ func pausing(b *bench) {
 		return err
 	})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		if x, is := t.(store.Expecter); is {
+		if x, ok := t.(store.Expecter); ok {
 			x.ExpectLastPause()
 		}
 		if _, _, err := t.LockSession(ctx, session.ID); err != nil {

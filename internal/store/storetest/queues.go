@@ -387,14 +387,14 @@ func expected(b *bench) {
 
 // expectEmpty tells a store that wants to know it that queues are probably empty.
 func expectEmpty(t store.Tx, queues []string) {
-	if x, is := t.(store.Expecter); is {
+	if x, ok := t.(store.Expecter); ok {
 		x.ExpectEmpty(queues)
 	}
 }
 
 // expectSession tells a store that wants to know it that a session will be locked.
 func expectSession(t store.Tx, id flow.ID) {
-	if x, is := t.(store.Expecter); is {
+	if x, ok := t.(store.Expecter); ok {
 		x.ExpectSession(id)
 	}
 }
