@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/engine/inquiries"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/form"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // answerPath is the prefix of the links by which people answer questions without a token: the link itself is the proof. Opening
@@ -147,7 +150,10 @@ func clockText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC
 
 // fill reads the fields of a sent form as the answer, and shows them again.
 func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []string) {
-	v.Note = strings.TrimSpace(filled.Get("note"))
+	v.Note = strings.TrimSpace(strings.ReplaceAll(filled.Get("note"), "\r\n", "\n"))
+	if text := fault.BadText(v.Note, math.MaxInt); text != "" {
+		bad = append(bad, "Note: "+text)
+	}
 	fields := make([]form.Field, len(v.Fields))
 	values := make([]json.RawMessage, len(v.Fields))
 	for n := range v.Fields {
@@ -155,7 +161,17 @@ func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []strin
 		f.Given = strings.ReplaceAll(filled.Get(f.Key), "\r\n", "\n")
 		fields[n] = f.Field
 		var err error
-		if values[n], err = f.Value(f.Given); err != nil {
+		switch text := fault.BadText(f.Given, math.MaxInt); {
+		case text != "":
+			err = errors.New(text)
+		case len(filled[f.Key]) > 1:
+			err = errors.New("it is given twice")
+		default:
+			if values[n], err = f.Value(f.Given); err == nil && values[n] != nil {
+				err = new(strictjson.Rules).Decode(values[n], "", new(json.RawMessage)) // as an answer to the API is read
+			}
+		}
+		if err != nil {
 			bad = append(bad, f.Title+": "+err.Error())
 		}
 	}

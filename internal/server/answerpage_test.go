@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -25,5 +27,38 @@ func TestAnswerPageEscapes(t *testing.T) {
 	}
 	if strings.Count(page, " selected") != 1 {
 		t.Errorf("what was given is not chosen in\n%s", page)
+	}
+}
+
+// What the API refuses in an answer is refused in the form of a link too, and nothing of it changes on the way.
+func TestAnswerPageReadsStrictly(t *testing.T) {
+	t.Parallel()
+	view := func() *answerView {
+		v := &answerView{}
+		for n, kind := range []form.Kind{form.Text, form.JSON} {
+			v.Fields = append(v.Fields, answerField{form.Field{Name: string(kind), Title: string(kind), Kind: kind}, fmt.Sprintf("f%d", n)})
+		}
+		return v
+	}
+	for name, c := range map[string]struct {
+		filled url.Values
+		say    string
+	}{
+		"NUL in a text":         {url.Values{"f0": {"a\x00"}}, "text: has a NUL byte"},
+		"not UTF-8":             {url.Values{"f0": {"a\xff"}}, "text: has a NUL byte or is not UTF-8"},
+		"given twice":           {url.Values{"f0": {"a", "b"}}, "text: it is given twice"},
+		"a name given twice":    {url.Values{"f1": {`{"a":1,"a":2}`}}, `json: the name "a" is given twice`},
+		"NUL in JSON":           {url.Values{"f1": {`["\u0000"]`}}, "NUL character"},
+		"half a character":      {url.Values{"f1": {`"\ud800"`}}, "surrogate"},
+		"NUL in the note":       {url.Values{"note": {"\x00"}}, "Note: has a NUL byte"},
+		"not UTF-8 in the note": {url.Values{"note": {"\xff"}}, "Note: has a NUL byte or is not UTF-8"},
+	} {
+		if value, bad := view().fill(c.filled); len(bad) != 1 || !strings.Contains(bad[0], c.say) {
+			t.Errorf("%s: %s, %q, want %q", name, value, bad, c.say)
+		}
+	}
+	v := view()
+	if value, bad := v.fill(url.Values{"f0": {"a\r\nb"}, "f1": {`{"n":9007199254740993}`}, "note": {"a\r\nb"}}); len(bad) > 0 || string(value) != `{"json":{"n":9007199254740993},"text":"a\nb"}` || v.Note != "a\nb" {
+		t.Errorf("%s %q %q", value, v.Note, bad)
 	}
 }
