@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/listing"
@@ -67,7 +66,6 @@ func rulesResume(a *app.App) *cobra.Command {
 
 func ListRules(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Rules(ctx)
-	all = append([]api.Rule{}, all...) // in JSON an empty list, not null
 	t := output.Titled("NAME", "VERSION", "ON", "IF", "ACTION", "STATE")
 	for i := range all {
 		r := &all[i]

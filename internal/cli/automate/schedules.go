@@ -35,7 +35,6 @@ get schedules lists them. They fire while a server runs.`,
 
 func ListSchedules(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	all, err := c.Schedules(ctx)
-	all = append([]api.Schedule{}, all...) // in JSON an empty list, not null
 	t := output.Listing(l.Format, 7, "NAME", "WHEN", "ZONE", "ACTION", "NEXT", "LAST", "STATE", "VERSION", "EXECUTION")
 	for i := range all {
 		k := &all[i]

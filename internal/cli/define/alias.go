@@ -3,6 +3,7 @@ package define
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 )
@@ -122,35 +124,25 @@ func targetsText(all []api.AliasTarget) string {
 }
 
 func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias string, f output.Format) error {
-	all := []api.Alias{}
+	var all []api.Alias
+	var err error
 	if alias == "" {
-		found, err := s.Aliases(ctx, name)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
+		all, err = s.Aliases(ctx, name)
 	} else {
-		for move, err := range s.AliasMoves(ctx, name, alias) {
-			if err != nil {
-				return err
+		all, err = listing.First(s.AliasMoves(ctx, name, alias), math.MaxInt)
+	}
+	return output.Show(a.Out, f, all, err, func() {
+		t := output.Titled("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
+		for i := range all {
+			m := &all[i]
+			to := targetsText(m.To)
+			if to == "" {
+				to = "removed"
 			}
-			all = append(all, move)
+			t.Row(m.Name+"@"+m.Alias, strconv.Itoa(m.Number), to, output.When(&m.At), m.By, m.Reason)
 		}
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, all)
-	}
-	t := output.Titled("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
-	for i := range all {
-		m := &all[i]
-		to := targetsText(m.To)
-		if to == "" {
-			to = "removed"
-		}
-		t.Row(m.Name+"@"+m.Alias, strconv.Itoa(m.Number), to, output.When(&m.At), m.By, m.Reason)
-	}
-	t.Write(a.Out)
-	return nil
+		t.Write(a.Out)
+	})
 }
 
 // versionOf is the one version that an alias stands for; 0: the newest.

@@ -132,15 +132,11 @@ func ResumeCommand(a *app.App) *cobra.Command {
 
 func ListPauses(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	t := output.Titled("KIND", "NAME", "STATE", "AT", "UNTIL", "BY", "REASON")
-	all := []api.Pause{}
-	var err error
+	list := c.Pauses
 	if l.History {
-		all, err = listing.First(c.PauseHistory(ctx), l.Limit)
-	} else if found, e := c.Pauses(ctx); e == nil {
-		all = append(all, found...)
-	} else {
-		err = e
+		list = func(ctx context.Context) ([]api.Pause, error) { return listing.First(c.PauseHistory(ctx), l.Limit) }
 	}
+	all, err := list(ctx)
 	for i := range all {
 		p := &all[i]
 		state, until := "paused", "it is resumed"

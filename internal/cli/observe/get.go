@@ -351,7 +351,6 @@ func executionTable(all []api.Execution, f output.Format) *output.Table {
 
 func listQueues(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Queues(ctx)
-	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
 	t := output.Titled("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS", "STATE")
 	for _, q := range all {
 		name := q.Queue
@@ -373,7 +372,6 @@ func handlerText(name string) string {
 
 func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
 	all, err := c.Keys(ctx)
-	all = append([]api.Key{}, all...) // in JSON an empty list, not null
 	t := output.Titled("KEY", "HOLDERS", "WAITING")
 	for _, k := range all {
 		t.Row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))

@@ -76,7 +76,6 @@ func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	all, lost, err := c.BusyWorkers(ctx)
 	if l.Lost {
 		t := &output.Table{}
-		lost = append([]api.LostWorker{}, lost...) // in JSON an empty list, not null
 		t.Row("SESSION", "NAME", "QUEUES", "SLOTS", "STARTED", "LOST", "ATTEMPTS")
 		for i := range lost {
 			w := &lost[i]
@@ -84,7 +83,6 @@ func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 		}
 		return lost, t, err
 	}
-	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
 	t := output.Listing(l.Format, 8, "SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "BUSY", "STARTED", "STATE", "KINDS", "LEASE UNTIL", "EXECUTIONS")
 	for i := range all {
 		w := &all[i]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -59,8 +60,11 @@ func (v *formatValue) Set(s string) error {
 	return nil
 }
 
-// WriteData writes v as JSON or YAML.
+// WriteData writes v as JSON or YAML. A list that is nil is an empty one.
 func WriteData(w io.Writer, f Format, v any) error {
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.IsNil() {
+		v = reflect.MakeSlice(list.Type(), 0, 0).Interface()
+	}
 	var b bytes.Buffer
 	if err := wirejson.AppendIndented(&b, v); err != nil {
 		return fmt.Errorf("encode: %w", err)

@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,5 +69,16 @@ func TestYAMLKeepsStringsStrings(t *testing.T) {
 	want := "a: \"1\"\nb: \"true\"\nc: \"x: y\"\nd: 1\ne: |\n  two\n  lines\nf: \"\"\ng: <b>\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A command that lists nothing prints an empty list, which programs can range over, and not null.
+func TestNoListIsNull(t *testing.T) {
+	t.Parallel()
+	for f, want := range map[Format]string{AsJSON: "[]\n", AsYAML: "[]\n"} {
+		var b strings.Builder
+		if err := WriteData(&b, f, []string(nil)); err != nil || b.String() != want {
+			t.Errorf("%s: %q (%v), want %q", f, b.String(), err, want)
+		}
 	}
 }
