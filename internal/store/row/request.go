@@ -135,7 +135,8 @@ func (c *codec) beginning(r *flow.Request) {
 	text(c, hasKind, &r.Kind)
 }
 
-// request codes the other fields. The bits are in the order of the fields, so a request without the rare ones at the end costs no look at each.
+// request codes the other fields. The bits are in the order of the fields, so a request without the rare ones at the end costs no look at
+// each.
 func (c *codec) request(r *flow.Request) {
 	if c.has < hasQueue {
 		return

@@ -236,7 +236,8 @@ func ruleViolations(b *bench) {
 
 	other := b.signal()
 	wrong := b.submit(led(s, "z"))
-	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })}}})
+	led := b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })
+	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{led}}})
 	b.broken(39, "an enforcement of another signal", wrong.ID)
 
 	orphan := b.signal()

@@ -156,7 +156,10 @@ func closingParts(b *bench) {
 				equal(b, "held in the transaction", held, []store.SignalPlace{places[1], places[3], places[4]})
 			}
 			d := *d
-			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: lead.Number, Signals: []int64{lead.Number, other.Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: rest}}}})
+			closed := store.Closing{
+				WindowKey: key, Lead: lead.Number, Signals: []int64{lead.Number, other.Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: rest,
+			}
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{closed}}})
 		})
 	}
 	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: heldBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
