@@ -77,7 +77,7 @@ func recipes() []*Profile {
 			Limits: api.CodeLimits{Memory: 512e6}, Mounts: []string{"/etc/R"},
 		},
 		{
-			Name: "scala", Extensions: []string{"scala"}, Tools: []string{"scalac"}, Install: "install Scala from https://www.scala-lang.org, and a JRE",
+			Name: "scala", Extensions: []string{"scala"}, Tools: []string{"scalac"}, Install: "install Scala (Debian: apt install scala; or https://www.scala-lang.org, and a JRE)",
 			Compile: []string{"{tool}", "-nowarn", "-d", "main.jar", "{sources}"}, Built: []string{"main.jar"}, CompileLimits: long,
 			Run:      []string{"scala", "-cp", "main.jar", "Main"},
 			Uncaught: `^Exception in thread "main" `, Message: javaMessage, OutOfMemory: javaOutOfMemory, Limits: jvm, Mounts: ofJava,
