@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +98,26 @@ func withoutNotifications(t *testing.T, dsn string) string {
 		}
 	})
 	return with(t, dsn, func(u *url.URL) { u.Host = l.Addr().String() })
+}
+
+// What a notification names is what is heard.
+func TestNotificationsNameExecutions(t *testing.T) {
+	t.Parallel()
+	var n news
+	for i := range byte(mostNamed) {
+		n.executions = append(n.executions, flow.ID{i, 15: 1})
+	}
+	text, err := n.encode("P")
+	var heard note
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &heard)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := heard.notification(); got.All || !slices.Equal(got.Executions, n.executions) {
+		t.Errorf("heard %+v of %s", got, text)
+	}
 }
 
 // A process passes over its own notifications without reading them: whatever they say, they begin with its name.
