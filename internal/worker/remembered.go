@@ -39,8 +39,8 @@ func (r *remembered) has(a flow.AttemptID) bool {
 	return false
 }
 
-// traces is a set of traces. They are random, so the lowest bits of one are its place, or that of the next free slot. Every attempt is added
-// once and looked for four times: a map, which computes a hash for each, takes three times as long.
+// traces is a set of traces. They are random, so the lowest bits of one are its place; where that is taken, the next free slot is. Every
+// attempt is added once and looked for four times: a map computes a hash for each.
 type traces struct {
 	slots []uint64 // 0: free
 	n     int      // slots that are taken

@@ -166,8 +166,8 @@ func (s *session) all() []*attempt {
 	return slices.Collect(maps.Values(s.held))
 }
 
-// hold adds attempts to those that the session holds, and returns the added ones with the orders to end them that are there already, nil for
-// most. It does not add one that is held, or was held within the last lease, because a hand-off may come twice.
+// hold adds attempts to those that the session holds, and returns the added ones with the orders to end them that are there already, nil
+// for most. It does not add one that is held, or was held within the last lease, because a hand-off may come twice.
 func (s *session) hold(all []*attempt) (fresh []*attempt, orders []*handoff.Order) {
 	fresh, orders = all[:0], make([]*handoff.Order, 0, len(all))
 	s.mu.Lock()

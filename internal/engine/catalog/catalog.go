@@ -63,8 +63,8 @@ type heard[T any] struct {
 	again  bool // one caller asks again
 }
 
-// get returns what was heard within latestFor. When that is nearly over, it sends one caller to ask again, and the others go on with what was
-// heard: where a hundred clients submit one action, they would otherwise all ask at once.
+// get returns what was heard within latestFor. When that is nearly over, it sends one caller to ask again, and the others go on with
+// what was heard: where a hundred clients submit one action, they would otherwise all ask at once.
 func (r *recent[T]) get(name string) (value T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
