@@ -76,7 +76,7 @@ func (n *run) lost() error {
 	}
 }
 
-// nodesDoing reports whether the cluster took a pod away for its node's sake: a kill for memory is then the node's too, as where it had none.
+// nodesDoing reports whether the cluster took a pod away for its node's sake: a kill for memory is then the node's too.
 func nodesDoing(c runtime.Cause) bool { return c != "" && c != runtime.Deleted }
 
 // settleWithin is how long the cluster may take to tell how a container has ended; kubelets take a second or two.
