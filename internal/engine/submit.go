@@ -308,8 +308,8 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 	return nil
 }
 
-// resolve makes the request for a submission from the action's definition. Where an alias stands for several versions, the same idempotency key
-// gets the same one; without a key, the id of the execution.
+// resolve makes the request for a submission from the action's definition. Where an alias stands for several versions, the same idempotency
+// key gets the same one; without a key, the id of the execution.
 func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
 		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
