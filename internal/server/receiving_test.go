@@ -71,6 +71,7 @@ func TestReceiving(t *testing.T) {
 		{"a mention", hookRequest{path: "slack", body: delivery("slack-mention"), scheme: signature.Slack, secret: secret, header: header("Content-Type", "application/json")},
 			"slack.app_mention", 202, "slack", "<@U0LAN0Z89> restart shop"},
 		{"a button", hookRequest{path: "slack", body: form(`{"type":"block_actions","actions":[{"action_id":"go"}]}`), scheme: signature.Slack, secret: secret, header: header("Content-Type", formType)}, "slack.block_actions", 202, "slack", ""},
+		{"a command", hookRequest{path: "slack", body: "command=%2Fdeploy&text=shop&user_id=U1&trigger_id=1.2", scheme: signature.Slack, secret: secret, header: header("Content-Type", formType)}, "slack.command", 202, "slack", ""},
 	} {
 		before := h.labelled(t, c.of)
 		code, out, body := rig.send(c.q)

@@ -185,7 +185,7 @@ func (w *answer) deadlines(x *flow.Execution) {
 
 func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *answer) error {
 	w.Until = x.WakeAt
-	left := span(time.Until(x.WakeAt))
+	left := span(time.Now(), x.WakeAt)
 	switch w.Waiting {
 	case "rate":
 		w.rated(x, left)
@@ -386,13 +386,13 @@ func Clock(t time.Time) string {
 	return t.UTC().Format("15:04:05Z")
 }
 
-// span is a length of time in seconds, and in days where it is three or more.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	if d >= 3*day {
-		return fmt.Sprintf("%d days", d/day)
+// span is the time between two moments in seconds, and in days where it is three or more: a time.Duration ends after 292 years.
+func span(from, to time.Time) string {
+	const day = 24 * 60 * 60
+	if seconds := to.Unix() - from.Unix(); seconds >= 3*day {
+		return fmt.Sprintf("%d days", seconds/day)
 	}
-	return d.Round(time.Second).String()
+	return to.Sub(from).Round(time.Second).String()
 }
 
 func plural(n int, noun string) string {

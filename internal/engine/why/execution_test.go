@@ -43,9 +43,12 @@ func TestMomentsHaveTheirDate(t *testing.T) {
 			if got := Clock(now.Add(c.in)); got != c.clock {
 				t.Errorf("Clock of what is %s away: %q, want %q", c.in, got, c.clock)
 			}
-			if got := span(c.in); c.span != "" && got != c.span {
+			if got := span(now, now.Add(c.in)); c.span != "" && got != c.span {
 				t.Errorf("span of %s: %q, want %q", c.in, got, c.span)
 			}
+		}
+		if got, want := span(now, now.AddDate(7000, 0, 0)), "2556698 days"; got != want {
+			t.Errorf("span of 7000 years: %q, want %q", got, want)
 		}
 	})
 }

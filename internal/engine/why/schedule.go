@@ -30,7 +30,7 @@ func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definiti
 		w.Waiting, w.Summary = "nothing", "no time comes any more"
 		w.Unblock = append(w.Unblock, api.Advice{Text: "a document with other times is applied"})
 	case k.Due.After(now):
-		w.Waiting, w.Summary = "time", fmt.Sprintf("its next time is %s, in %s", stamp(k.Next), k.Due.Sub(now).Round(time.Second))
+		w.Waiting, w.Summary = "time", fmt.Sprintf("its next time is %s, in %s", stamp(k.Next), span(now, k.Due))
 	default:
 		w.Waiting, w.Summary = "server", fmt.Sprintf("its time %s has been due for %s and is not decided about yet", stamp(k.Next), now.Sub(k.Due).Round(time.Second))
 		w.Unblock = append(w.Unblock, api.Advice{Text: "a server runs: schedules fire while one does, and its log says when a schedule cannot be decided about"})
