@@ -198,7 +198,7 @@ func (c *commit) pausing(r *row, e flow.Event) {
 }
 
 // stoodUntil is how long the timers of an execution have stood still by a moment, as its events say.
-func (r *row) stoodUntil(at time.Time) flow.Stood {
+func (r *row) stoodUntil(at time.Time) flow.PausedFor {
 	p, stood := r.pause, r.stood
 	if p == nil || !p.Stops {
 		return stood
@@ -267,7 +267,7 @@ var pauseBugs = []bug{
 			x.State.Pause = &flow.Pause{At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
 		}
 	})})},
-	{name: "how long timers stood still is forgotten", invariant: []int{24}, tx: twisted(twist{apply: stored(func(x *flow.Execution) { x.State.Stood = nil })})},
+	{name: "how long timers stood still is forgotten", invariant: []int{24}, tx: twisted(twist{apply: stored(func(x *flow.Execution) { x.State.PausedFor = nil })})},
 }
 
 // stored changes what is stored.

@@ -67,7 +67,7 @@ func (r *replica) start() {
 		late = func(ctx context.Context) error {
 			select {
 			case <-ready:
-				return server.Late(ctx)
+				return server.DrainBroker(ctx)
 			case <-ctx.Done():
 				return ctx.Err()
 			}

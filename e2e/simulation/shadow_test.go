@@ -55,7 +55,7 @@ type row struct {
 	kids      []*row            // of all attempts
 	original  *original         // of a rerun
 	pause     *flow.Pause       // by its events
-	stood     flow.Stood        // in pauses that are over, by its events
+	stood     flow.PausedFor    // in pauses that are over, by its events
 	claimed   time.Time         // its attempt, by its events
 	lost      map[int]string    // attempt → why its owner was given up
 	timedOut  map[int]bool      // attempts of a workflow that its timeout ended, with their children, and that were followed by another

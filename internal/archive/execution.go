@@ -169,7 +169,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	if r := x.Rate; r != (flow.Rate{}) {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
 	}
-	if s := x.Stood; s != nil {
+	if s := x.PausedFor; s != nil {
 		e.Stood = &Stood{s.All, s.Here}
 	}
 	if c := x.Cache; c != nil {
@@ -242,7 +242,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		if s.Here < 0 || s.All < s.Here || x.FinishedAt.Sub(x.CreatedAt) < s.All {
 			return nil, broken("%s: stood: all_ns %d, here_ns %d: spans within its time are expected", e.ID, s.All, s.Here)
 		}
-		x.Stood = &flow.Stood{All: s.All, Here: s.Here}
+		x.PausedFor = &flow.PausedFor{All: s.All, Here: s.Here}
 	}
 	return x, nil
 }

@@ -36,7 +36,7 @@ func (b *builder) cache(v *value, t *Task, path string, sc scope) *Cache {
 	switch {
 	case t.Repeat != nil:
 		b.fail(v, path, "remove it, or the repeat", "a task with repeat has no cache: each round would end as the first one did")
-	case flow.Kind(t.Action).Momentary():
+	case flow.Kind(t.Action).NotCacheable():
 		b.fail(v, path, "remove it", "what a task of action %s ends with is not kept: it is about this moment", t.Action)
 	}
 	return c

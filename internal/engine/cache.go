@@ -38,7 +38,7 @@ type childRequest struct {
 // one. The definition refuses a cache for a built-in kind whose outcome is about its moment; a task that names an
 // action learns only here that the action asks, waits, sleeps or reruns, and is not kept either.
 func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
-	if c.Task.Cache == nil || r.Kind.Momentary() {
+	if c.Task.Cache == nil || r.Kind.NotCacheable() {
 		return nil
 	}
 	hash := hashOfWork(r)

@@ -22,7 +22,7 @@ type closing struct {
 	leading   *flow.Signal
 	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window holds by then
 	part      []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, the leading one among them
-	enforcing *enforcing
+	enforcing *plannedEnforcement
 }
 
 // closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was

@@ -257,7 +257,7 @@ type emitOp struct {
 	group    *group
 	counters *counters
 
-	enforcings []*enforcing // what the rules make of it
+	enforcings []*plannedEnforcement // what the rules make of it
 }
 
 func (o *emitOp) want(t *transaction) {

@@ -25,8 +25,8 @@ const (
 	reasonMost = 2000
 )
 
-// enforcing is what a rule makes of a signal, ready to be carried out.
-type enforcing struct {
+// plannedEnforcement is what a rule makes of a signal, ready to be carried out.
+type plannedEnforcement struct {
 	verdict automation.Verdict
 	start   *plannedStart         // of one that runs
 	once    *store.IdempotencyKey // of one of which there is one execution
@@ -41,7 +41,7 @@ type ruleChoice struct {
 
 // matched is what some rules make of a signal.
 type matched struct {
-	all  []*enforcing
+	all  []*plannedEnforcement
 	more bool   // there are rules to ask yet: the signal stays new and waits for its turn
 	last string // the rule that was asked last, by name
 	work int    // operations that were computed
@@ -102,10 +102,10 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 // ask evaluates one rule, and returns what it is to do; nil: nothing, or more than the work allows. Without a turn nothing is made of a
 // rule that exceeds it. One that has ended the process again and again fails.
 func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation.Rule, signal flow.ID, w *definition.Work, turn bool) (
-	*enforcing, error) {
+	*plannedEnforcement, error) {
 	done, err := e.beginRule(r)
 	if err != nil {
-		x := &enforcing{verdict: automation.Verdict{Rule: r}}
+		x := &plannedEnforcement{verdict: automation.Verdict{Rule: r}}
 		x.fail(err)
 		return x, nil
 	}
@@ -123,8 +123,8 @@ func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 }
 
 // enforcing makes the request of what a verdict starts. w counts and bounds the work.
-func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*enforcing, error) {
-	x := &enforcing{verdict: v}
+func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*plannedEnforcement, error) {
+	x := &plannedEnforcement{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
 		if err := requests.CheckText(key.path, key.text, fault.KeyLimit); err != nil {
 			x.fail(err)
@@ -173,7 +173,7 @@ func windowPath(r *automation.Rule) string {
 }
 
 // fail makes the verdict one of an action that does not take what the rule gives it.
-func (x *enforcing) fail(why error) {
+func (x *plannedEnforcement) fail(why error) {
 	x.verdict.State = flow.EnforcementFailed
 	x.verdict.Reason = flow.Reason{Code: flow.ReasonAction, Message: problem.Clip(why.Error(), reasonMost), Path: "run"}
 	x.start, x.once = nil, nil
@@ -186,11 +186,11 @@ func onceKey(rule, value string, id flow.ID) *store.IdempotencyKey {
 }
 
 // window is the key of the window in which the signal is held.
-func (x *enforcing) window() store.WindowKey {
+func (x *plannedEnforcement) window() store.WindowKey {
 	return store.WindowKey{Rule: x.verdict.Rule.Name, Key: x.verdict.Window}
 }
 
-func (x *enforcing) want(t *transaction) {
+func (x *plannedEnforcement) want(t *transaction) {
 	t.wants.keys = append(t.wants.keys, x.locks()...)
 	if x.start == nil {
 		return
@@ -202,7 +202,7 @@ func (x *enforcing) want(t *transaction) {
 }
 
 // locks are the keys that the enforcement locks: of its window, and of what it starts.
-func (x *enforcing) locks() (keys []string) {
+func (x *plannedEnforcement) locks() (keys []string) {
 	if x.verdict.State == flow.EnforcementHeld {
 		keys = append(keys, x.window().Lock())
 	}
@@ -212,7 +212,7 @@ func (x *enforcing) locks() (keys []string) {
 	return keys
 }
 
-func (x *enforcing) size() int {
+func (x *plannedEnforcement) size() int {
 	if x.start == nil {
 		return enforcingSize
 	}
@@ -220,7 +220,7 @@ func (x *enforcing) size() int {
 }
 
 // enforce carries out what a rule makes of a signal that the transaction keeps or has locked: its row, and the execution.
-func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
+func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (flow.Enforcement, error) {
 	e, err := t.enforcement(ctx, s, x)
 	if err == nil {
 		rows := t.changes.add()
@@ -230,7 +230,7 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing)
 }
 
 // enforcement starts or holds what a rule makes of a signal, and returns the row that says so.
-func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
+func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (flow.Enforcement, error) {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
 		if err := t.startEnforced(ctx, x, &e); err != nil {
@@ -247,7 +247,7 @@ func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *enforc
 }
 
 // startEnforced starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
-func (t *transaction) startEnforced(ctx context.Context, x *enforcing, e *flow.Enforcement) error {
+func (t *transaction) startEnforced(ctx context.Context, x *plannedEnforcement, e *flow.Enforcement) error {
 	if x.once != nil {
 		if known, ok := t.loaded.idempotency[x.once.Key]; ok {
 			e.State, e.Execution = flow.EnforcementFolded, known.Execution

@@ -259,7 +259,7 @@ func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error
 		return 0, err
 	case len(all) == 1:
 		e.opts.Log.Error("a signal cannot be enforced: its rules have failed", telemetry.Signal, all[0].signal.ID.Text(flow.SignalPrefix), telemetry.Err, err)
-		if slices.ContainsFunc(all[0].all, func(x *enforcing) bool { return x.start != nil }) {
+		if slices.ContainsFunc(all[0].all, func(x *plannedEnforcement) bool { return x.start != nil }) {
 			for _, x := range all[0].all {
 				x.fail(err)
 			}
@@ -298,12 +298,12 @@ func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matc
 			rows.Signals.Matched = append(rows.Signals.Matched, locked[i].Number)
 		}
 	}
-	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })
+	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*plannedEnforcement { return by[s.Number].all })
 	return c, err
 }
 
 // enforceOnce carries out what rules make of signals that were kept before. A rule that has an enforcement of a signal already is left out.
-func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of func(*flow.Signal) []*enforcing) (done []flow.Enforcement, err error) {
+func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of func(*flow.Signal) []*plannedEnforcement) (done []flow.Enforcement, err error) {
 	numbers := make([]int64, len(signals))
 	var once []string
 	for i := range signals {

@@ -12,7 +12,7 @@ import (
 
 // evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution
 // could be made if the signal were the only one.
-func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*enforcing, error) {
+func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*plannedEnforcement, error) {
 	x, err := e.evaluate(ctx, r, s, spent)
 	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
 		return x, err
@@ -30,7 +30,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.
 	if v = alone.verdict; v.State == flow.EnforcementRan {
 		v.State, v.Window = flow.EnforcementHeld, x.verdict.Window
 	}
-	return &enforcing{verdict: v}, nil
+	return &plannedEnforcement{verdict: v}, nil
 }
 
 // pastWindows are the signals of the past that a rule would have held, the latest first.

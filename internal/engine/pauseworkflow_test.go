@@ -502,8 +502,8 @@ func TestTimersGoOn(t *testing.T) {
 			}
 			goOn(r, id)
 			x := r.ended(nap.ID)
-			if x.Stage != flow.Completed || x.Stood == nil || x.Stood.All < 55*time.Second || x.Stood.All > 65*time.Second {
-				t.Errorf("%s, stood still for %+v", x.Stage, x.Stood)
+			if x.Stage != flow.Completed || x.PausedFor == nil || x.PausedFor.All < 55*time.Second || x.PausedFor.All > 65*time.Second {
+				t.Errorf("%s, stood still for %+v", x.Stage, x.PausedFor)
 			}
 			if name == "replaced" { // it may have ended: nothing of it is open
 				if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil && !errors.Is(err, flow.ErrFinished) {

@@ -70,7 +70,7 @@ type enforceRetry struct {
 }
 
 // evaluateRetry is evaluate for a rule that has started nothing for the signal. A rule that makes nothing of it now is an *Invalid.
-func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.Signal) (*plannedEnforcement, error) {
 	if s.Damage != "" {
 		return nil, fault.Damaged(s.Damage)
 	}
@@ -90,7 +90,7 @@ func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.
 // enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something
 // meanwhile. The keys of what it starts are locked before the enforcement, as they are wherever a rule starts
 // something.
-func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k enforceRetry, err error) {
+func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (k enforceRetry, err error) {
 	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
 	if err != nil {
 		return k, err

@@ -83,7 +83,7 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 
 // stoodSince is how long the workflow's timers have stood still since a moment.
 func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, error) {
-	if s.w.Stood == nil {
+	if s.w.PausedFor == nil {
 		return 0, nil
 	}
 	// A workflow of 1,000 rounds has thousands of events. They are read from the end, until none of them since that moment

@@ -145,7 +145,7 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 }
 
 // evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule. The operations are added to spent.
-func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*enforcing, error) {
+func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*plannedEnforcement, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -213,7 +213,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 // replay asks a rule about the first of some signals of the past, as many as one transaction takes, and returns how many.
 func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *api.RulePast) (n int, err error) {
 	var signals []flow.Signal
-	xs := map[int64][]*enforcing{}
+	xs := map[int64][]*plannedEnforcement{}
 	for left := e.budget.WithRows(replayAtOnce); n < len(all) && !left.Spent(); n++ {
 		left.Spend(1, 0)
 		s, err := e.opts.Store.Signal(ctx, all[n].ID)
@@ -241,7 +241,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 		}
 		if x != nil {
 			left.Spend(0, x.size()+len(s.Data))
-			signals, xs[s.Number] = append(signals, s), []*enforcing{x}
+			signals, xs[s.Number] = append(signals, s), []*plannedEnforcement{x}
 		}
 	}
 	if dry {
@@ -255,12 +255,12 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 }
 
 // enforcePast carries out what a rule makes of signals of the past. One of which that is refused harms no other: the rule has failed.
-func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*enforcing, p *api.RulePast) error {
+func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*plannedEnforcement, p *api.RulePast) error {
 	if len(signals) == 0 {
 		return nil
 	}
 	done, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
-		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*enforcing { return xs[s.Number] })
+		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*plannedEnforcement { return xs[s.Number] })
 	})
 	x := xs[signals[0].Number][0]
 	switch {

@@ -288,7 +288,7 @@ func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) 
 		return flow.Request{}, err
 	}
 	if s.Cache != nil {
-		if r.Kind.Momentary() {
+		if r.Kind.NotCacheable() {
 			return flow.Request{}, fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
 		}
 		r.Cache = s.Cache.of(&r)

@@ -167,7 +167,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	defer fault.Recovered(&err)
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
 	log.Error("a window cannot be closed: its rule has failed", telemetry.Err, why)
-	x := &enforcing{}
+	x := &plannedEnforcement{}
 	x.fail(why)
 	k := &closing{window: w, enforcing: x}
 	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil {

@@ -165,11 +165,11 @@ type State struct {
 	// Zero: not drawn, or no rate.
 	SlotAt time.Time
 
-	Cancel   *CancelOrder // outstanding order to end it
-	Aside    *Aside       // the engine could not decide about it, and leaves it alone for a while
-	Pause    *Pause       // a KindWorkflow starts no tasks
-	Stood    *Stood       // how long its timers have stood still; nil: they never have
-	GapSince time.Time    // when it was seen that events of Inbox wait for an earlier one
+	Cancel    *CancelOrder // outstanding order to end it
+	Aside     *Aside       // the engine could not decide about it, and leaves it alone for a while
+	Pause     *Pause       // a KindWorkflow starts no tasks
+	PausedFor *PausedFor   // how long its timers have stood still; nil: they never have
+	GapSince  time.Time    // when it was seen that events of Inbox wait for an earlier one
 }
 
 // Aside says that a decision about an execution, a signal or a wait could not be carried out: the rules or the store refused it, or its
@@ -257,17 +257,17 @@ func (x *Execution) Wake() time.Time {
 	return wake
 }
 
-// stood is how long its timers have stood still.
-func (x *Execution) stood() Stood {
-	if x.State.Stood == nil {
-		return Stood{}
+// pausedFor is how long its timers have stood still.
+func (x *Execution) pausedFor() PausedFor {
+	if x.State.PausedFor == nil {
+		return PausedFor{}
 	}
-	return *x.State.Stood
+	return *x.State.PausedFor
 }
 
 // SleepsUntil is when a sleep is over that was to last for a time.
 func (x *Execution) SleepsUntil(span time.Duration) time.Time {
-	return x.ClaimedAt.Add(span + x.stood().Here)
+	return x.ClaimedAt.Add(span + x.pausedFor().Here)
 }
 
 // EngineDeadline is when the attempt of something that the engine runs itself times out; zero: never, or its timers stand still.
@@ -275,7 +275,7 @@ func (x *Execution) EngineDeadline() time.Time {
 	if x.Timeout == 0 || !x.Kind.ByEngine() || x.Place != Held || x.StandsStill() {
 		return time.Time{}
 	}
-	return x.ClaimedAt.Add(x.Timeout + x.stood().Here)
+	return x.ClaimedAt.Add(x.Timeout + x.pausedFor().Here)
 }
 
 // CleanupDeadline is when the clean-up of a workflow that was ordered to end is over; zero: it has none, or is over already.
@@ -299,5 +299,5 @@ func (x *Execution) TotalDeadline() time.Time {
 	if x.TotalTimeout == 0 || x.StandsStill() {
 		return time.Time{}
 	}
-	return x.CreatedAt.Add(x.TotalTimeout + x.stood().All)
+	return x.CreatedAt.Add(x.TotalTimeout + x.pausedFor().All)
 }

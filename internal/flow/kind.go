@@ -33,8 +33,8 @@ type builtIn struct {
 	everywhere bool
 	// byEngine: the engine carries it out itself, and no worker is handed it.
 	byEngine bool
-	// momentary: what it ends with is about that moment, and is not kept for others.
-	momentary bool
+	// notCacheable: what it ends with is about that moment, and is not kept for others.
+	notCacheable bool
 	// runsCode: it runs a program, which has an environment and files from the blob store.
 	runsCode bool
 	// retry is the policy of executions for which nothing else says one.
@@ -54,9 +54,9 @@ var builtIns = []builtIn{
 	{kind: KindInput, everywhere: true},
 	{kind: KindOutput, everywhere: true},
 	{kind: KindWorkflow, byEngine: true},
-	{kind: KindSleep, byEngine: true, momentary: true},
-	{kind: KindAsk, byEngine: true, momentary: true},
-	{kind: KindWait, byEngine: true, momentary: true},
+	{kind: KindSleep, byEngine: true, notCacheable: true},
+	{kind: KindAsk, byEngine: true, notCacheable: true},
+	{kind: KindWait, byEngine: true, notCacheable: true},
 	{kind: KindNoop, everywhere: true},
 }
 
@@ -119,8 +119,8 @@ func (k Kind) BuiltIn() bool { return k.row().kind != "" }
 // in rows, so nothing is lost when a replica dies.
 func (k Kind) ByEngine() bool { return k.row().byEngine }
 
-// Momentary reports whether what executions of this kind end with is about that moment, and is not kept for others.
-func (k Kind) Momentary() bool { return k.row().momentary }
+// NotCacheable reports whether what executions of this kind end with is about that moment, and is not kept for others.
+func (k Kind) NotCacheable() bool { return k.row().notCacheable }
 
 // AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
 func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }

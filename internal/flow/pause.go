@@ -19,8 +19,8 @@ type Pause struct {
 	Stops bool `json:"stops,omitempty"`
 }
 
-// Stood is how long the timers of an execution have stood still in pauses that are over. It is replaced and never changed.
-type Stood struct {
+// PausedFor is how long the timers of an execution have stood still in pauses that are over. It is replaced and never changed.
+type PausedFor struct {
 	All  time.Duration // since it was accepted
 	Here time.Duration // since its attempt was claimed
 }
@@ -183,9 +183,9 @@ func (d *Draft) shiftTimers(last time.Time) {
 		}
 		return max(0, over.Sub(began))
 	}
-	stood := Stood{}
-	if d.State.Stood != nil {
-		stood = *d.State.Stood
+	stood := PausedFor{}
+	if d.State.PausedFor != nil {
+		stood = *d.State.PausedFor
 	}
 	stood.All += since(p.At)
 	switch {
@@ -200,7 +200,7 @@ func (d *Draft) shiftTimers(last time.Time) {
 	if !d.WakeAt.IsZero() && (d.Kind != KindWorkflow || d.Place == Delayed) && !d.WaitsForSlot() {
 		d.WakeAt = d.WakeAt.Add(since(last))
 	}
-	if stood != (Stood{}) {
-		d.State.Stood = &stood
+	if stood != (PausedFor{}) {
+		d.State.PausedFor = &stood
 	}
 }

@@ -92,8 +92,8 @@ func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
 		return fmt.Errorf("open the next attempt: %w", err)
 	}
 	d.Ticket, d.Owner, d.ClaimedAt, d.GapSince, d.State.Cancel, d.Aside = 0, ID{}, time.Time{}, time.Time{}, nil, nil
-	if s := d.State.Stood; s != nil {
-		d.State.Stood = &Stood{All: s.All}
+	if s := d.State.PausedFor; s != nil {
+		d.State.PausedFor = &PausedFor{All: s.All}
 	}
 	d.delay(until)
 	d.dropInbox()

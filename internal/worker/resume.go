@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Memory keeps the session of a worker for the worker's next process.
-type Memory interface {
+// SessionStore keeps the session of a worker for the worker's next process.
+type SessionStore interface {
 	// Earlier is the session of the previous process, which must be dead, and when its lease ends if it is not renewed.
 	// Both are zero if there is none.
 	Earlier() (session flow.ID, until time.Time)

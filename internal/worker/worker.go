@@ -32,7 +32,7 @@ type Options struct {
 	Tracer   *telemetry.Tracer // records attempts of executions that were submitted within a trace; nil: none
 	// Memory keeps the session for the next process of this worker. nil: the engine recovers this process's attempts when
 	// the lease runs out.
-	Memory Memory
+	Memory SessionStore
 	// Blobs is the store of files and large logs. nil: files go through the hand-off if it carries blobs, and logs stay
 	// inline.
 	Blobs blob.Access

@@ -40,7 +40,7 @@ type brokered struct {
 func (b *brokered) late(ctx context.Context) error {
 	select {
 	case <-b.ready:
-		return b.server.Late(ctx)
+		return b.server.DrainBroker(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -68,7 +68,7 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 func (b *brokered) cut(session flow.ID) bool {
 	select {
 	case <-b.ready:
-		return b.server.Cut(session)
+		return b.server.Unreachable(session)
 	default:
 		return false
 	}

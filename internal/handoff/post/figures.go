@@ -101,8 +101,8 @@ func (s *Server) Figures() Figures {
 	return f
 }
 
-// Cut reports whether the broker does not answer and a session's worker is behind it.
-func (s *Server) Cut(session flow.ID) bool {
+// Unreachable reports whether the broker does not answer and a session's worker is behind it.
+func (s *Server) Unreachable(session flow.ID) bool {
 	s.gauge.mu.Lock()
 	defer s.gauge.mu.Unlock()
 	_, met := s.gauge.met[session]

@@ -300,11 +300,11 @@ func TestServerGone(t *testing.T) {
 	e.down = 0
 	e.mu.Unlock()
 	s := post.NewServer(post.ServerOptions{Office: m, Handoff: e, Key: []byte("shared")})
-	if err := s.Late(short); err == nil {
+	if err := s.DrainBroker(short); err == nil {
 		t.Error("nothing is late while a report lies in the broker")
 	}
 	serve(t, m, e)
-	if err := s.Late(within(t)); err != nil {
+	if err := s.DrainBroker(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	e.mu.Lock()

@@ -403,8 +403,8 @@ func spread(most time.Duration, f *frame) time.Duration {
 	return time.Duration(float64(h.Sum64()>>11) / (1 << 53) * float64(most))
 }
 
-// Late waits until the reports that were in the broker when it was called have been taken out.
-func (s *Server) Late(ctx context.Context) error {
+// DrainBroker waits until the reports that were in the broker when it was called have been taken out.
+func (s *Server) DrainBroker(ctx context.Context) error {
 	began := time.Now()
 	for {
 		lines, err := s.office.Backlog(ctx)

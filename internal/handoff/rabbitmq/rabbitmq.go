@@ -60,8 +60,8 @@ type Office struct {
 	sending, reading *link
 
 	mu     sync.Mutex
-	hand   map[post.Line]map[string]*letter // letters that takes are handling, by id
-	filled map[post.Line]time.Time          // when a line was last known to have no unread letters
+	hand   map[post.Line]map[string]*message // messages that takes are handling, by id
+	filled map[post.Line]time.Time           // when a line was last known to have no unread letters
 }
 
 const (
@@ -131,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	}
 	f := &Office{
 		o: o, namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
-		hand:   map[post.Line]map[string]*letter{post.Asks: {}, post.Tells: {}, post.Logs: {}},
+		hand:   map[post.Line]map[string]*message{post.Asks: {}, post.Tells: {}, post.Logs: {}},
 		filled: map[post.Line]time.Time{},
 	}
 	for _, line := range post.Lines() {

@@ -32,9 +32,9 @@ const (
 // for a database that is away for an hour. Tests shorten it.
 var settleWithin = 5 * time.Minute
 
-// letter is a letter that a take is handling. If the connection is lost meanwhile the broker delivers the letter again; the
+// message is a message that a take is handling. If the connection is lost meanwhile the broker delivers the message again; the
 // take goes on, and its result settles the latest delivery.
-type letter struct {
+type message struct {
 	latest amqp.Delivery
 	size   int
 	came   time.Time
@@ -218,16 +218,16 @@ func (f *Office) rejoin(line post.Line, d amqp.Delivery) bool {
 	return true
 }
 
-func (f *Office) grasp(line post.Line, d amqp.Delivery) *letter {
+func (f *Office) grasp(line post.Line, d amqp.Delivery) *message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := &letter{latest: d, size: len(d.Body), came: time.Now()}
+	l := &message{latest: d, size: len(d.Body), came: time.Now()}
 	f.hand[line][d.MessageId] = l
 	return l
 }
 
 // release ends the take of a letter, and returns its latest delivery.
-func (f *Office) release(line post.Line, l *letter) amqp.Delivery {
+func (f *Office) release(line post.Line, l *message) amqp.Delivery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.hand[line], l.latest.MessageId)
@@ -236,7 +236,7 @@ func (f *Office) release(line post.Line, l *letter) amqp.Delivery {
 
 // settle acknowledges a letter, buries it or gives it back, as its take has decided. If that fails the letter is delivered
 // again.
-func (c *counter) settle(l *letter, taken error) {
+func (c *counter) settle(l *message, taken error) {
 	if buried, dead := errors.AsType[*post.Buried](taken); dead {
 		if taken = c.bury(l, buried.Reason); taken != nil {
 			c.f.log.Debug("an unreadable letter will be delivered again: the broker does not answer", "line", c.line, "err", taken)
@@ -255,8 +255,8 @@ func (c *counter) settle(l *letter, taken error) {
 	}
 }
 
-// bury puts a letter among the dead letters. The text of an ask is not kept, because asks are never sent again.
-func (c *counter) bury(l *letter, reason string) error {
+// bury puts a message among the dead letters. The text of an ask is not kept, because asks are never sent again.
+func (c *counter) bury(l *message, reason string) error {
 	c.f.mu.Lock()
 	d := l.latest
 	c.f.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	hasSlot
 	hasPause
 	hasStops // of the pause
-	hasStood
+	hasPausedFor
 	hasCleanup // of the order to end
 )
 
@@ -49,7 +49,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	c.set(hasSlot, !s.SlotAt.IsZero())
 	c.set(hasPause, s.Pause != nil)
 	c.set(hasStops, s.Pause != nil && s.Pause.Stops)
-	c.set(hasStood, s.Stood != nil)
+	c.set(hasPausedFor, s.PausedFor != nil)
 	c.set(hasCleanup, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over))
 	has, w := c.has, writer{b: b}
 	if ended {
@@ -104,7 +104,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		w.text(p.By)
 		w.text(p.Reason)
 	}
-	if k := s.Stood; k != nil {
+	if k := s.PausedFor; k != nil {
 		w.uint(uint64(k.All.Microseconds()))
 		w.uint(uint64(k.Here.Microseconds()))
 	}
@@ -172,8 +172,8 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 		s.Pause = &flow.Pause{At: d.since(created), Until: FromMicros(d.int())}
 		s.Pause.By, s.Pause.Reason, s.Pause.Stops = d.text(), d.text(), has&hasStops != 0
 	}
-	if has&hasStood != 0 {
-		s.Stood = &flow.Stood{All: time.Duration(d.uint()) * time.Microsecond, Here: time.Duration(d.uint()) * time.Microsecond}
+	if has&hasPausedFor != 0 {
+		s.PausedFor = &flow.PausedFor{All: time.Duration(d.uint()) * time.Microsecond, Here: time.Duration(d.uint()) * time.Microsecond}
 	}
 	switch {
 	case ended:
