@@ -153,6 +153,15 @@ def test_executions(client):
     assert client.kill(y.id, "enough").status == "cancelled"
 
 
+def test_a_wait_for_a_worker_that_is_not_there_is_logged(client, monkeypatch, caplog):
+    monkeypatch.setattr("pawl.verbs._EXPLAINED_AFTER", 0.05)
+    x = client.submit_evaluation("print(1)", runtime="docker")
+    with pytest.raises(TimeoutError):
+        client.wait(x.id, timeout=0.2)
+    assert [r.getMessage() for r in caplog.records if x.id in r.getMessage() and 'has runtime "docker"' in r.getMessage()]
+    assert client.kill(x.id, "enough").status == "cancelled"
+
+
 WORKFLOW = """
 kind: workflow
 name: double

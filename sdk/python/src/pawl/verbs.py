@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -13,7 +14,7 @@ from urllib.parse import quote
 from . import api
 from .call import MAX_WAIT, Call, Emit, Open, Pause, ReadLine, encode, new_key, pause_after, query, read_json
 from .decode import decode
-from .errors import ExecutionFailed, InfraError, invalid
+from .errors import ExecutionFailed, InfraError, PawlError, invalid
 from .request import Upload, cases, content_name, evaluation, plain
 from .result import Result, result_of
 
@@ -21,7 +22,10 @@ T = TypeVar("T")
 Plan = Generator[Call, Any, T]
 Stream = Generator[Call | Open | ReadLine | Pause | Emit, Any, None]
 
+_log = logging.getLogger("pawl")
+
 FINAL = ("completed", "failed", "cancelled", "timed_out")
+_EXPLAINED_AFTER = 10.0  # seconds after which a wait for an execution that has not begun looks why
 _UPLOADED_FOR = 3600.0  # seconds for which an upload need not be sent again; the server keeps it for a day
 _HASHES = 10_000
 
@@ -91,17 +95,33 @@ def one(id: str, rest: str = "") -> str:
     return f"/api/v1/executions/{quote(id, safe='')}{rest}"
 
 
-def wait_json(id: str, timeout: float | None) -> Plan[dict[str, Any]]:
+def wait_json(id: str, timeout: float | None, explained: bool = False) -> Plan[dict[str, Any]]:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0):
         raise invalid("timeout", timeout, "is not a number of seconds", "give seconds, as 30, or None to wait for the end")
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        hold = MAX_WAIT if deadline is None else max(0.0, min(MAX_WAIT, deadline - time.monotonic()))
+        most = MAX_WAIT if explained else _EXPLAINED_AFTER
+        hold = most if deadline is None else max(0.0, min(most, deadline - time.monotonic()))
         x: dict[str, Any] = yield Call("GET", query(one(id), wait=f"{hold:.3f}s"), hold=hold)
         if x["status"] in FINAL:
             return x
         if deadline is not None and time.monotonic() >= deadline:
             raise TimeoutError(f"{id} is {x['status']} after {timeout:g}s; client.why({id!r}) says what it waits for")
+        if not explained:
+            yield from explain(x)
+            explained = True
+
+
+def explain(x: Mapping[str, Any]) -> Plan[None]:
+    """Logs a warning where an execution waits for a worker of a kind that is not there: it may wait for ever."""
+    if x["status"] != "scheduled":
+        return
+    try:
+        why: dict[str, Any] = yield Call("GET", one(x["id"], "/why"))
+    except PawlError:
+        return  # the wait itself says what is wrong
+    if why.get("waiting") == "worker":
+        _log.warning("%s waits: %s. To continue it: %s", x["id"], why["summary"], "; or ".join(u["text"] for u in why["unblock"]))
 
 
 class Evaluated:
@@ -115,10 +135,11 @@ class Evaluated:
     def plan(self) -> Plan[Result]:
         self.body = yield from evaluation(self.fields, self.upload)
         self.body["idempotency_key"] = self.key
-        x: dict[str, Any] = yield post(f"evaluations?wait={MAX_WAIT:g}s", self.body, MAX_WAIT)
+        x: dict[str, Any] = yield post(f"evaluations?wait={_EXPLAINED_AFTER:g}s", self.body, _EXPLAINED_AFTER)
         self.id = x["id"]
         if x["status"] not in FINAL:
-            x = yield from wait_json(self.id, None)
+            yield from explain(x)
+            x = yield from wait_json(self.id, None, explained=True)
         r = result_of(x)
         if isinstance(r, InfraError):
             r.execution = decode(api.Execution, x)
