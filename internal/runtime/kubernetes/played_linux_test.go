@@ -95,8 +95,8 @@ func TestHelperOfAnotherRelease(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err := r.Start(ctx, local("echo hi"))
-	if want := "the helper speaks version 1 of its protocol and this worker version 3: use the helper image of this release"; !errors.Is(err, runtime.ErrUnavailable) ||
-		!strings.Contains(err.Error(), want) {
+	want := fmt.Sprintf("the helper speaks version 1 of its protocol and this worker version %d: use the helper image of this release", wire.Version)
+	if !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }
