@@ -111,14 +111,15 @@ func TestRerunNearLimit(t *testing.T) {
 	}
 }
 
-// The runtimes let a program be late by a quarter, which is then known, and end it after that.
+// The runtimes let a program be late by a quarter, which is then known, and end it after that. A busy machine begins to measure late, and has
+// seen 2,096 ms of a program that takes 2,100.
 func TestRerunOfLatePrograms(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
 	for _, rt := range runtimes(t) {
 		code := api.Code{Language: "bash", Source: "sleep 2.1; echo late", RerunNearLimit: 1, Limits: api.CodeLimits{Wall: api.Duration(2 * time.Second)}}
 		r := with(t, rt, nil, code)
-		if r.result.Verdict != string(runtime.Timeout) || !strings.Contains(r.result.Reason, "limit of 2s") || r.result.WallMS < 2100 {
+		if r.result.Verdict != string(runtime.Timeout) || !strings.Contains(r.result.Reason, "limit of 2s") || r.result.WallMS <= 2000 {
 			t.Errorf("%s: %+v", rt.Name(), r.result)
 		}
 		if r.result.WallMS < 2500 && (len(r.result.Runs) != 2 || r.result.Stdout != "late\n") {
