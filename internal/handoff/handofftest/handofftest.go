@@ -102,9 +102,13 @@ func (b *bench) open(t *testing.T, offers ...string) flow.ID {
 	return id
 }
 
-// take takes exactly one execution.
+// take takes exactly one execution. It renews the session before, as a worker does all the time: a test on a busy machine may have taken more
+// than half a lease since it was opened, after which a session is given nothing.
 func (b *bench) take(t *testing.T, session flow.ID) handoff.Assignment {
 	t.Helper()
+	if _, err := b.Handoff.Renew(b.ctx(t), session); err != nil {
+		t.Fatalf("renew: %v", err)
+	}
 	work, err := b.Handoff.Take(b.ctx(t), session, 1)
 	if err != nil || len(work) != 1 {
 		t.Fatalf("take: %d, %v", len(work), err)
