@@ -18,7 +18,7 @@ const farthest = 100 * 365 * 24 * time.Hour
 // submissionFaults collects what is wrong with a submission.
 type submissionFaults struct{ requests.Faults }
 
-// check says what is wrong with a submission in itself.
+// check returns the faults of a submission that can be found without the store, such as a start in 200 years.
 func (s *Submission) check() []problem.Problem {
 	var f submissionFaults
 	if s.Action == "" {

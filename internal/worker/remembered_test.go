@@ -33,7 +33,7 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// Whatever the attempts are, each that was added is found, and no other: those with one trace's lowest bits lie side by side.
+// The set finds 1,000 attempts after they were added and none before. Traces with the same lowest bits take neighbouring slots.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	var r remembered

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// escaped writes by its number, in the quoted strings of JSON and YAML, what does something to a terminal or to the text beside it, as
-// U+202E and the control characters above U+007F do. wide is the form of a character above U+FFFF: empty where it is two of \uXXXX.
+// escaped writes invisible characters in the quoted strings of JSON and YAML as \uXXXX. A terminal would obey them: after U+202E it shows
+// the text that follows from right to left. wide is the format for a character above U+FFFF, such as \U%08X in YAML; without one it is
+// written as two of \uXXXX.
 func escaped(text []byte, wide string) []byte {
 	if !bytes.ContainsFunc(text, hides) {
 		return text
@@ -30,7 +31,8 @@ func escaped(text []byte, wide string) []byte {
 	return out
 }
 
-// hides reports whether a character is not seen itself, and formats what is. Two of them join letters and emojis.
+// hides reports whether a character is a control character from U+0080 to U+009F or an invisible formatting character (category Cf). The
+// joiners U+200C and U+200D are left as they are: Persian words and family emojis need them.
 func hides(r rune) bool {
 	const nonJoiner, joiner = 0x200C, 0x200D
 	return unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner || r >= 0x80 && r < 0xA0

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// One caller asks again before what was heard is too old; the others need not, and none gets what is too old.
+// After three quarters of LatestFor one of 100 callers asks the store again, and the other 99 use the version that is known. After LatestFor
+// all of them ask. The clock is that of the bubble.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (b *bench) open(t *testing.T, offers ...string) flow.ID {
 }
 
 // take takes exactly one execution. It renews the session before, as a worker does all the time: on a busy machine more than half a lease
-// may have passed since it was opened, after which a session is given nothing.
+// may have passed since it was opened, and the engine gives no work to such a session.
 func (b *bench) take(t *testing.T, session flow.ID) handoff.Assignment {
 	t.Helper()
 	if _, err := b.Handoff.Renew(b.ctx(t), session); err != nil {

@@ -100,7 +100,7 @@ func withoutNotifications(t *testing.T, dsn string) string {
 	return with(t, dsn, func(u *url.URL) { u.Host = l.Addr().String() })
 }
 
-// What a notification names is what is heard.
+// A listener decodes the same executions that the sender encoded.
 func TestNotificationsNameExecutions(t *testing.T) {
 	t.Parallel()
 	var n news
@@ -120,7 +120,7 @@ func TestNotificationsNameExecutions(t *testing.T) {
 	}
 }
 
-// A process passes over its own notifications without reading them: whatever they say, they begin with its name.
+// A process recognises its own notifications by their first bytes and does not decode them. So each one begins with its process's name.
 func TestOwnNotifications(t *testing.T) {
 	t.Parallel()
 	for _, n := range []news{{}, {queues: map[string]bool{"default": true}}, {executions: []flow.ID{{1}}, pauses: true}, {all: true}} {

@@ -193,7 +193,8 @@ func TestCallbackWithoutToken(t *testing.T) {
 	}
 }
 
-// The body of a callback is in base64, whatever the submission was in; without its log nothing is sent now.
+// The body of a callback is in base64, also for a submission in plain text. While the log of a long output cannot be read, Callback returns an
+// error, so that the request is tried again later.
 func TestCallbackBody(t *testing.T) {
 	t.Parallel()
 	body := func(b *box, token string) (string, error) {
