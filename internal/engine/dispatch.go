@@ -91,8 +91,8 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("look up the session: %w", err)
 	}
-	// A worker renews its session every third of a lease, and stops all its attempts after two thirds without a renewal. After an outage of the
-	// store its next claim may come before its next renewal. If it got work after half a lease, it would probably stop it at once.
+	// A worker renews its session every third of a lease, and stops all its attempts after two thirds without a renewal. After an outage of
+	// the store its next claim may come before its next renewal. If it got work after half a lease, it would probably stop it at once.
 	runs := left > t.e.opts.Lease/2
 	a := &allowance{}
 	if err == nil {
