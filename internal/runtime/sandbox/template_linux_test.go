@@ -231,7 +231,7 @@ func TestForksAreApart(t *testing.T) {
 	p := script{imports: []string{"random", "uuid", "tempfile"}, source: `
 import os, random, sys, tempfile, uuid
 print("random" in sys.modules, hasattr(random, "left"), os.path.exists("/tmp/left"), os.getpid())
-print(random.random(), random.SystemRandom().random(), uuid.uuid4(), tempfile.mktemp(), os.urandom(4))
+print(random.random(), random.SystemRandom().random(), uuid.uuid4(), tempfile.mktemp(), os.urandom(4).hex())
 random.left = 1
 open("/tmp/left", "w").close()
 `}
