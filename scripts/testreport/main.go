@@ -5,6 +5,9 @@
 // It prints the slowest packages, each skipped test with its reason, each test that failed and then passed when it was run again
 // alone (FLAKY, with the output of its failure), and at last the counts of passed, failed and skipped tests. It exits with 1 where a
 // test failed for good, and with -strict also where a test was skipped that the list of skips does not name.
+//
+// With -panics it prints no report, but the packages to run again as a whole: those that failed, at most two, where one ended with a panic.
+// gotestsum runs no test again then.
 package main
 
 import (
@@ -12,14 +15,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 func main() {
 	name := flag.String("name", "tests", "what the closing line calls the tests")
 	skips := flag.String("skips", "", "file that lists the tests which may be skipped")
 	strict := flag.Bool("strict", false, "fail for a skipped test that the list does not name")
+	panics := flag.Bool("panics", false, "print the packages to run again after a panic")
 	flag.Parse()
-	ok, err := run(os.Stdout, *name, *skips, *strict, flag.Args())
+	ok, err := true, error(nil)
+	if *panics {
+		err = printPanics(os.Stdout, flag.Args())
+	} else {
+		ok, err = run(os.Stdout, *name, *skips, *strict, flag.Args())
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(1)
@@ -35,17 +45,33 @@ func run(w io.Writer, name, skips string, strict bool, files []string) (bool, er
 	if err != nil {
 		return false, err
 	}
+	r, err := readFiles(files)
+	if err != nil {
+		return false, err
+	}
+	return r.write(w, name, allowed, strict), nil
+}
+
+func printPanics(w io.Writer, files []string) error {
+	r, err := readFiles(files)
+	if err == nil {
+		fmt.Fprintln(w, strings.Join(r.panics(), " "))
+	}
+	return err
+}
+
+func readFiles(files []string) (*report, error) {
 	r := newReport()
 	for _, file := range files {
 		f, err := os.Open(file)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		err = r.read(f)
 		f.Close()
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return r.write(w, name, allowed, strict), nil
+	return r, nil
 }

@@ -11,6 +11,11 @@ import (
 	"strings"
 )
 
+const module = "github.com/pawl-run/pawl/"
+
+// mostPanics is how many packages are run again as a whole after a panic: more of them are not flaky but broken.
+const mostPanics = 2
+
 // event is a line of go test -json; go doc test2json lists the actions.
 type event struct {
 	Action  string
@@ -31,7 +36,10 @@ type result struct {
 	elapsed float64
 }
 
-type report struct{ results map[key]*result }
+type report struct {
+	results  map[key]*result
+	panicked bool // the process of a package ended with a panic, so that some of its tests may not have run
+}
 
 func newReport() *report { return &report{results: map[key]*result{}} }
 
@@ -57,7 +65,7 @@ func (r *report) read(in io.Reader) error {
 }
 
 func (r *report) add(e event) {
-	k := key{strings.TrimPrefix(e.Package, "github.com/pawl-run/pawl/"), e.Test}
+	k := key{strings.TrimPrefix(e.Package, module), e.Test}
 	if e.Action == "start" || k.pkg == "" { // build-output and build-fail name no package; the package fails as well
 		return
 	}
@@ -69,6 +77,7 @@ func (r *report) add(e event) {
 	switch e.Action {
 	case "output":
 		res.output.WriteString(e.Output)
+		r.panicked = r.panicked || strings.HasPrefix(e.Output, "panic: ")
 	case "fail":
 		if res.failure == "" {
 			res.failure = res.output.String()
@@ -88,6 +97,7 @@ func (r *report) write(w io.Writer, name string, allowed skipList, strict bool) 
 	ok := true
 	var passed, failed, skipped, top, flaky int
 	keys := r.sorted()
+	byTest := map[string]bool{} // packages with a flaky test
 	r.writeSlowest(w)
 	for _, k := range keys {
 		res := r.results[k]
@@ -110,6 +120,7 @@ func (r *report) write(w io.Writer, name string, allowed skipList, strict bool) 
 			passed++
 			if res.failure != "" {
 				flaky++
+				byTest[k.pkg] = true
 				fmt.Fprintf(w, "FLAKY %s %s: it passed when it was run again alone; the output of its failure:\n%s", k.pkg, k.test, indented(res.failure))
 			}
 		default: // fail, or no end at all because the process ended
@@ -120,6 +131,12 @@ func (r *report) write(w io.Writer, name string, allowed skipList, strict bool) 
 	for _, k := range r.failedPackages(keys) {
 		failed++
 		fmt.Fprintf(w, "FAILED %s: the package, outside of its tests\n%s", k.pkg, indented(r.results[k].failure))
+	}
+	for _, k := range keys {
+		if res := r.results[k]; k.test == "" && res.action == "pass" && res.failure != "" && !byTest[k.pkg] {
+			flaky++
+			fmt.Fprintf(w, "FLAKY %s: its tests passed when the package was run again; the output of its failure:\n%s", k.pkg, indented(res.failure))
+		}
 	}
 	fmt.Fprintf(w, "\n%s ran %d tests with %d subtests; %d flaky\n", name, top, passed+failed+skipped-top, flaky)
 	fmt.Fprintf(w, "%s: %d passed, %d failed, %d skipped\n", name, passed, failed, skipped)
@@ -141,6 +158,21 @@ func (r *report) failedPackages(keys []key) []key {
 			all = append(all, k)
 		}
 	}
+	return all
+}
+
+// panics returns the packages to run again because of a panic: all that failed, since gotestsum runs nothing again after a panic.
+func (r *report) panics() []string {
+	var all []string
+	for k, res := range r.results {
+		if k.test == "" && res.action == "fail" {
+			all = append(all, module+k.pkg)
+		}
+	}
+	if !r.panicked || len(all) > mostPanics {
+		return nil
+	}
+	slices.Sort(all)
 	return all
 }
 

@@ -29,6 +29,18 @@ const broken = `{"Action":"output","Package":"github.com/pawl-run/pawl/b","Outpu
 {"Action":"fail","Package":"github.com/pawl-run/pawl/b","Elapsed":0}
 `
 
+// panicked is a step in which a test panicked, so that the one beside it has no end.
+const panicked = `{"Action":"run","Package":"github.com/pawl-run/pawl/c","Test":"TestBeside"}
+{"Action":"output","Package":"github.com/pawl-run/pawl/c","Test":"TestRare","Output":"panic: index out of range\n"}
+{"Action":"output","Package":"github.com/pawl-run/pawl/c","Output":"FAIL c\n"}
+{"Action":"fail","Package":"github.com/pawl-run/pawl/c","Elapsed":2}
+`
+
+const panickedAgain = `{"Action":"pass","Package":"github.com/pawl-run/pawl/c","Test":"TestBeside"}
+{"Action":"pass","Package":"github.com/pawl-run/pawl/c","Test":"TestRare"}
+{"Action":"pass","Package":"github.com/pawl-run/pawl/c","Elapsed":2}
+`
+
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
 		name, events, skips string
@@ -44,6 +56,9 @@ func TestReport(t *testing.T) {
 		{name: "a skip that the list names", events: events + again, skips: "a TestWin.* no Windows", strict: true, ok: true},
 		{name: "a package that does not compile", events: events + again + broken, want: []string{
 			"FAILED b: the package, outside of its tests\n    b.go:3: undefined: x\n", "3 passed, 1 failed"}},
+		{name: "a panic", events: panicked, want: []string{"FAILED c TestBeside\n", "FAILED c TestRare\n"}},
+		{name: "a panic, run again", events: panicked + panickedAgain, ok: true, want: []string{
+			"FLAKY c: its tests passed when the package was run again; the output of its failure:\n    FAIL c\n", "1 flaky"}},
 		{name: "no test at all", events: broken[:0], want: []string{"0 passed, 0 failed, 0 skipped"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,6 +80,25 @@ func TestReport(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestPanics(t *testing.T) {
+	for _, c := range []struct{ name, events, want string }{
+		{"a failure", events, ""},
+		{"a panic", panicked, "github.com/pawl-run/pawl/c"},
+		{"a panic beside a failure", events + panicked, "github.com/pawl-run/pawl/a github.com/pawl-run/pawl/c"},
+		{"a panic beside two failures", events + broken + panicked, ""},
+		{"a panic, run again", panicked + panickedAgain, ""},
+	} {
+		file := filepath.Join(t.TempDir(), "1.json")
+		if err := os.WriteFile(file, []byte(c.events), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := printPanics(&out, []string{file}); err != nil || out.String() != c.want+"\n" {
+			t.Errorf("%s: %q, %v", c.name, out.String(), err)
+		}
 	}
 }
 
