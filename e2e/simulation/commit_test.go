@@ -307,28 +307,28 @@ func (c *commit) settle(r *row, before flow.Place) {
 		}
 	}
 	in(c.keys, r.x.Key, r.x.Place == flow.Waiting || r.x.Place == flow.Ready || r.x.Place == flow.Held)
-	if r.moved != "" { // what was loaded before it was moved has the lane in which it stood
+	if r.moved != "" { // what was loaded before it was moved has the routing key in which it stood
 		in(c.ready, r.moved, false)
 	}
 	in(c.ready, r.x.Queue, r.x.Place == flow.Ready)
 }
 
-// relane keeps the queues where an execution that waits is moved to another lane.
-func (c *commit) relane(m *relaned) {
+// reroute keeps the queues where an execution that waits is moved to another routing key.
+func (c *commit) reroute(m *rerouted) {
 	r := c.rows[m.id]
 	if r == nil {
-		c.w.violate(33, "%s is moved to lane %q and was never created", name(m.id), m.lane)
+		c.w.violate(33, "%s is moved to routing key %q and was never created", name(m.id), m.routingKey)
 		return
 	}
 	if waits := c.ready[r.x.Queue][r.id] != nil; waits {
 		delete(c.ready[r.x.Queue], r.id)
-		if c.ready[m.lane] == nil {
-			c.ready[m.lane] = map[flow.ID]*row{}
+		if c.ready[m.routingKey] == nil {
+			c.ready[m.routingKey] = map[flow.ID]*row{}
 		}
-		c.ready[m.lane][r.id], r.since, r.moved = r, c.commits, m.lane
+		c.ready[m.routingKey][r.id], r.since, r.moved = r, c.commits, m.routingKey
 	}
-	r.x.Queue = m.lane
-	c.said = append(c.said, fmt.Sprintf("%s waits in %s", name(m.id), m.lane))
+	r.x.Queue = m.routingKey
+	c.said = append(c.said, fmt.Sprintf("%s waits in %s", name(m.id), m.routingKey))
 }
 
 // close judges what the transaction as a whole leaves behind.

@@ -23,18 +23,18 @@ type observer struct {
 
 // write is one thing that a transaction did; exactly one field is set.
 type write struct {
-	draft   *seen
-	mark    *store.Mark
-	key     *store.IdempotencyKey
-	tick    *store.Tick
-	session *store.Session
-	renewed *renewal
-	ended   flow.ID // whose lease
-	dropped flow.ID
-	removed []flow.ID
-	moved   *moved
-	relaned *relaned
-	expired bool // every embedded session
+	draft    *seen
+	mark     *store.Mark
+	key      *store.IdempotencyKey
+	tick     *store.Tick
+	session  *store.Session
+	renewed  *renewal
+	ended    flow.ID // whose lease
+	dropped  flow.ID
+	removed  []flow.ID
+	moved    *moved
+	rerouted *rerouted
+	expired  bool // every embedded session
 }
 
 type renewal struct {
@@ -48,10 +48,10 @@ type moved struct {
 	to   int // the first of its versions
 }
 
-// relaned is a move of an execution that waits into another lane.
-type relaned struct {
-	id   flow.ID
-	lane string
+// rerouted is a move of an execution that waits under another routing key.
+type rerouted struct {
+	id         flow.ID
+	routingKey string
 }
 
 // seen is a draft as it was written.
@@ -98,10 +98,10 @@ func (w *world) refuses(workflow flow.ID, attempt int) bool {
 	return w.plan.Refused > 0 && w.noise("refused", workflow, attempt) < w.plan.Refused
 }
 
-func (o *observer) Relane(ctx context.Context, x *flow.Execution, lane string) error {
-	err := o.Tx.Relane(ctx, x, lane)
+func (o *observer) Reroute(ctx context.Context, x *flow.Execution, routingKey string) error {
+	err := o.Tx.Reroute(ctx, x, routingKey)
 	if err == nil {
-		o.writes = append(o.writes, write{relaned: &relaned{x.ID, lane}})
+		o.writes = append(o.writes, write{rerouted: &rerouted{x.ID, routingKey}})
 	}
 	return err
 }

@@ -50,7 +50,7 @@ type row struct {
 	since     int  // the commit in which it entered the place it is in
 	asked     bool // a client has asked for its cancel, whatever became of that
 	cancelled bool
-	moved     string            // the lane into which it was moved last, while it waited
+	moved     string            // the routing key into which it was moved last, while it waited
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	original  *original         // of a rerun
@@ -114,8 +114,8 @@ func (s *shadow) commit(by string, o *observer) {
 		case wr.moved != nil:
 			c.moved[wr.moved.name], c.targets[wr.moved.name] = time.Now(), wr.moved.to
 			c.said = append(c.said, fmt.Sprintf("%s@%s is %v", wr.moved.name, stable, wr.moved.to))
-		case wr.relaned != nil:
-			c.relane(wr.relaned)
+		case wr.rerouted != nil:
+			c.reroute(wr.rerouted)
 		case wr.removed != nil:
 			c.remove(wr.removed)
 		}

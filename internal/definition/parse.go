@@ -326,8 +326,8 @@ func (b *builder) workerLabels(v *value, path, action string) map[string]string 
 			m[f.name] = f.value.text
 		}
 	}
-	if text := flow.LabelText(m); len(text) > flow.LaneLimit-maxName {
-		b.fail(v, path, "ask for fewer labels, or shorter ones", "the labels have %d bytes together; at most %d are allowed", len(text), flow.LaneLimit-maxName)
+	if text := flow.LabelText(m); len(text) > flow.RoutingKeyLimit-maxName {
+		b.fail(v, path, "ask for fewer labels, or shorter ones", "the labels have %d bytes together; at most %d are allowed", len(text), flow.RoutingKeyLimit-maxName)
 	}
 	return m
 }

@@ -35,7 +35,7 @@ func (s *step) createChildren(ctx context.Context) error {
 				return err
 			}
 			if err := s.t.e.assign(r); err == nil {
-				if err := s.t.writeLane(ctx, r.Queue); err != nil {
+				if err := s.t.writeRoutingKey(ctx, r.Queue); err != nil {
 					return err
 				}
 			} else if m.refusal == nil {

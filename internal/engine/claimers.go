@@ -18,7 +18,7 @@ type claimer struct {
 	session flow.ID
 	name    string
 	state   *sessionState
-	queues  []string    // where it looks; replaced when a lane comes into use
+	queues  []string    // where it looks; replaced when a routing key comes into use
 	n       int         // executions that it takes at the most
 	paused  bool        // its worker is paused, as far as is known; the engine's mutex guards it
 	gone    atomic.Bool // its caller has given up
@@ -69,7 +69,7 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	if n < 1 {
 		return nil, fmt.Errorf("take %d executions: ask for at least 1", n)
 	}
-	if err := e.lookForLanes(ctx, state); err != nil {
+	if err := e.refreshRoutingKeys(ctx, state); err != nil {
 		return nil, takeError(err)
 	}
 	k := &claimer{session: session, name: state.session.Name, state: state, n: n, result: make(chan claimed, 1)}
@@ -78,7 +78,7 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 		e.mu.Unlock()
 		return nil, handoff.ErrUnavailable
 	}
-	k.queues = e.lanes.of(state)
+	k.queues = e.routingKeys.of(state)
 	e.claimers.add(k)
 	e.wakeCommitter()
 	e.mu.Unlock()
@@ -234,7 +234,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			e.claimers.queues.foundEmpty(q, queueClock)
 		}
 		for q, n := range t.dispatch.queued {
-			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else the resume, or the end of the pause, makes all claimers look
+			if n > 0 && e.pauses.latest.Load().onRoutingKey(q, t.now) == nil { // else the resume, or the end of the pause, makes all claimers look
 				e.claimers.queues.filled(q)
 			}
 		}
@@ -265,7 +265,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 		case e.closed != nil:
 			k.answer(nil, e.closed)
 		default:
-			k.queues = e.lanes.of(k.state) // one may have come into use
+			k.queues = e.routingKeys.of(k.state) // one may have come into use
 			k.paused = a.paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}

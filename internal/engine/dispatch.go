@@ -45,7 +45,7 @@ type dispatch struct {
 	took     time.Duration   // to look into queues
 	bytes    int             // of payload that came with what was claimed
 	pauses   *pauseSet       // that the sessions were locked under, once one has been
-	moved    int             // executions that were moved to lanes of paused actions
+	moved    int             // executions that were moved to routing keys of paused actions
 	// pausesKnown is set once the store has told which pauses are the latest: pauses are those.
 	pausesKnown bool
 	resumes     time.Time // when a pause ends by itself that has kept something from being claimed; zero: none does
@@ -308,12 +308,12 @@ func (t *transaction) nextLook(k *claimer, a *allowance, limit int, l look) int 
 // look is what one look of a claimer into its queues has found.
 type look struct {
 	more    bool // the queues may hold others: the limit was reached, or the claimer had no room for all
-	moved   int  // to other lanes
+	moved   int  // to other routing keys
 	instant int  // claimed, of kinds that occupy no slot
 }
 
 // takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
-// and moves those of paused actions to lanes of their own.
+// and moves those of paused actions to routing keys of their own.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (look, error) {
 	all, err := t.tx.Take(ctx, t.notPaused(k.queues), limit)
 	if err != nil {

@@ -102,7 +102,7 @@ type Engine struct {
 	lines        chan struct{} // capacity 1: lines of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
 	webhooks     *webhooks
-	lanes        *lanes
+	routingKeys  *routingKeys
 	handedTasks  handedTasks
 	followed     *followed
 	watch        *watchers
@@ -183,7 +183,7 @@ func New(o Options) (*Engine, error) {
 		nextDue:       newMoments(),
 		catalog:       catalog.New(o.Store),
 		languages:     catalog.NewLanguages(o.Store, o.Languages),
-		lanes:         newLanes(),
+		routingKeys:   newRoutingKeys(),
 		schedules:     newSchedules(),
 		webhooks:      &webhooks{all: map[string]knownWebhook{}},
 		rules:         newRules(),

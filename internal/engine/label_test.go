@@ -69,7 +69,7 @@ func TestLabelsChooseWorker(t *testing.T) {
 	a100.expect(again.Execution)
 }
 
-// Labels of an action, of a task, of a submission, a runtime and a language come together in one lane, however they are
+// Labels of an action, of a task, of a submission, a runtime and a language come together under one routing key, however they are
 // ordered; the one that is nearer to the run wins over another with the same key.
 func TestLabelsCompose(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestLabelsCompose(t *testing.T) {
 		t.Fatalf("the able worker got %+v", one)
 	}
 	if q := r.get(one[0].Execution).Queue; q != "default@boat,code:f#,gpu=a100,ssd=true,zone=us" {
-		t.Errorf("lane %q", q)
+		t.Errorf("routing key %q", q)
 	}
 	all.complete(one[0], "1")
 	if x := r.ended(whole); x.Stage != flow.Completed {
@@ -99,7 +99,7 @@ func TestLabelsCompose(t *testing.T) {
 
 	id := r.submit(Submission{Action: "train", WorkerLabels: map[string]string{"zone": "us"}})
 	if q := r.get(id).Queue; q != "default@gpu=a100,zone=us" {
-		t.Errorf("lane %q", q)
+		t.Errorf("routing key %q", q)
 	}
 	all.expect(id)
 }
@@ -116,8 +116,8 @@ func TestLabelsAreNotInherited(t *testing.T) {
 	}
 }
 
-// Within what a worker serves, lanes or not, the highest priority goes first and then who came first.
-func TestOrderAcrossLanes(t *testing.T) {
+// Within what a worker serves, routing keys or not, the highest priority goes first and then who came first.
+func TestOrderAcrossRoutingKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	gpu, zone := map[string]string{"gpu": "a100"}, map[string]string{"zone": "eu"}
@@ -131,8 +131,8 @@ func TestOrderAcrossLanes(t *testing.T) {
 	r.workerLabelled("gpu=a100,zone=eu").expect(append([]flow.ID{first}, want...)...)
 }
 
-// A concurrency key is one key in all lanes: a slot that is freed in one admits what waits for another.
-func TestKeyAcrossLanes(t *testing.T) {
+// A concurrency key is one key under all routing keys: a slot that is freed in one admits what waits for another.
+func TestKeyAcrossRoutingKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	one, two := r.workerLabelled("gpu=a100"), r.workerLabelled("gpu=t4")
@@ -150,7 +150,7 @@ func TestKeyAcrossLanes(t *testing.T) {
 	}
 }
 
-// A worker that waits gets the first execution that ever asks for some of its labels; lanes that it does not serve are
+// A worker that waits gets the first execution that ever asks for some of its labels; routing keys that it does not serve are
 // nothing to it.
 func TestFirstOfALabel(t *testing.T) {
 	t.Parallel()
@@ -166,17 +166,17 @@ func TestFirstOfALabel(t *testing.T) {
 	if got := <-taken; len(got) != 1 || got[0].Execution != id {
 		t.Fatalf("took %+v", got)
 	}
-	if got := r.e.lanes.of(r.e.sessions.get(able.session)); !slices.Equal(got, []string{flow.DefaultQueue, "default@disk=ssd,zone=eu"}) {
+	if got := r.e.routingKeys.of(r.e.sessions.get(able.session)); !slices.Equal(got, []string{flow.DefaultQueue, "default@disk=ssd,zone=eu"}) {
 		t.Errorf("it looks into %q", got)
 	}
 }
 
-// The lanes that others have declared are found among everything else that the store has versions of.
-func TestLanesAreFoundInTheStore(t *testing.T) {
+// The routing keys that others have declared are found among everything else that the store has versions of.
+func TestRoutingKeysAreFoundInTheStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	const lanes = 600 // more than two pages
-	for i := range lanes {
+	const routingKeys = 600 // more than two pages
+	for i := range routingKeys {
 		r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"host": fmt.Sprint("h", i)}})
 	}
 	r.define("name: lane\naction: noop\n")
@@ -188,14 +188,14 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 			}
 		}
 		b := r.replica()
-		if err := b.readLanes(r.ctx); err != nil {
+		if err := b.readRoutingKeys(r.ctx); err != nil {
 			t.Fatal(err)
 		}
-		b.lanes.mu.Lock() // the replica reads them, too, when it watches pauses
-		if n := len(b.lanes.all); n != lanes || len(b.lanes.stored) != lanes || !b.lanes.stored["default@host=h599"] {
-			t.Errorf("found %d lanes", n)
+		b.routingKeys.mu.Lock() // the replica reads them, too, when it watches pauses
+		if n := len(b.routingKeys.all); n != routingKeys || len(b.routingKeys.stored) != routingKeys || !b.routingKeys.stored["default@host=h599"] {
+			t.Errorf("found %d routing keys", n)
 		}
-		b.lanes.mu.Unlock()
+		b.routingKeys.mu.Unlock()
 	}
 }
 
@@ -252,30 +252,30 @@ func TestLabelsAreRefused(t *testing.T) {
 	}
 }
 
-// A check stores no lane: lanes are bounded in number and never forgotten, so checks alone could use them up.
-func TestCheckStoresNoLane(t *testing.T) {
+// A check stores no routing key: routing keys are bounded in number and never forgotten, so checks alone could use them up.
+func TestCheckStoresNoRoutingKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	x, err := r.e.CheckSubmission(r.ctx, Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
 	if err != nil || !flow.Narrow(x.Queue) {
 		t.Fatalf("%+v, %v", x, err)
 	}
-	if lanes, err := r.store.Names(r.ctx, store.LaneNames, "", 10); err != nil || len(lanes) > 0 {
-		t.Errorf("the store has the lanes %q, %v", lanes, err)
+	if routingKeys, err := r.store.Names(r.ctx, store.RoutingKeyNames, "", 10); err != nil || len(routingKeys) > 0 {
+		t.Errorf("the store has the routing keys %q, %v", routingKeys, err)
 	}
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
-	if lanes, err := r.store.Names(r.ctx, store.LaneNames, "", 10); err != nil || len(lanes) != 1 || lanes[0] != x.Queue {
-		t.Errorf("the store has the lanes %q, %v: want %q", lanes, err, x.Queue)
+	if routingKeys, err := r.store.Names(r.ctx, store.RoutingKeyNames, "", 10); err != nil || len(routingKeys) != 1 || routingKeys[0] != x.Queue {
+		t.Errorf("the store has the routing keys %q, %v: want %q", routingKeys, err, x.Queue)
 	}
 }
 
-// Lanes are bounded in number, because they are never forgotten.
-func TestLanesAreFew(t *testing.T) {
+// Routing keys are bounded in number, because they are never forgotten.
+func TestRoutingKeysAreFew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
-	for i := range lanesLimit - 1 {
-		r.e.storedLane(flow.Lane(flow.DefaultQueue, fmt.Sprint("host=h", i)))
+	for i := range routingKeysLimit - 1 {
+		r.e.rememberRoutingKey(flow.RoutingKey(flow.DefaultQueue, fmt.Sprint("host=h", i)))
 	}
 	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", WorkerLabels: map[string]string{"host": "one-more"}}, {Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}}, {Action: "noop"}})
 	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "4096 different sets of handlers, labels") || out[1].Err != nil || out[2].Err != nil {

@@ -28,7 +28,7 @@ func (e *Engine) newModules() []txn.Module {
 		e.inquiries.Module(),
 		e.waits.Module(),
 		{Name: "pauses", Committed: told(e.keepPauses), Loops: loops{e.watchPauses}},
-		{Name: "lanes", Committed: told(e.writtenLanes)},
+		{Name: "routing keys", Committed: told(e.rememberRoutingKeys)},
 		{Name: "follow-ups", Committed: told(e.handInFollowUps)},
 		{Name: "executions", Committed: told(e.tellExecutions), Loops: loops{e.sweepDue}},
 		{Name: "replicas", Loops: loops{e.watchPending, e.watchPeers}},

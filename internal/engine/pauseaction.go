@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that
+// Executions of a paused action wait under routing keys of their own (flow.HoldBack), into which no worker looks. A claim that
 // finds one elsewhere moves it there, and what the engine runs itself goes there instead of beginning. Holding an
 // execution back costs one write; after that it costs claims nothing, however many are held back. When the pause is
-// over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
+// over, watchPauses moves them back to the routing keys that they came from, where they keep their turn.
 
-// heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
+// heldBackBatch is how many executions one transaction moves under the routing keys of paused actions, or back.
 const heldBackBatch = 200
 
 // loadPauses lets the transaction go by the latest pauses, unless the lock of a session has told it which these are.
@@ -37,7 +37,7 @@ func (t *transaction) pausesAction(name string) bool {
 
 // holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine
 // runs itself this is the only check. For the others the claim checks again, so an answer here that is out of date
-// costs one move to another lane and starts nothing.
+// costs one move to another routing key and starts nothing.
 func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error) {
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil
@@ -46,15 +46,15 @@ func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error
 	return err == nil && t.pausesAction(d.Action), err
 }
 
-// holdBack puts an execution that is admitted into the lane of its paused action.
+// holdBack puts an execution that is admitted under the routing key of its paused action.
 func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64) error {
-	lane := flow.HoldBack(d.Queue, d.Action)
-	if err := t.writeLane(ctx, lane); err != nil {
+	routingKey := flow.HoldBack(d.Queue, d.Action)
+	if err := t.writeRoutingKey(ctx, routingKey); err != nil {
 		return err
 	}
 	if d.New {
-		d.Queue = lane
-	} else if err := t.tx.Relane(ctx, d.Execution, lane); err != nil {
+		d.Queue = routingKey
+	} else if err := t.tx.Reroute(ctx, d.Execution, routingKey); err != nil {
 		return err
 	}
 	if d.Kind.ByEngine() {
@@ -63,18 +63,19 @@ func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64)
 	return d.Schedule(ticket, t.now)
 }
 
-// holdBackPaused moves those of executions that a claim has found whose actions are paused into lanes of their own, and returns the others.
+// holdBackPaused moves those of executions that a claim has found whose actions are paused under routing keys of their own, and returns the
+// others.
 func (t *transaction) holdBackPaused(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		if !t.pausesAction(x.Action) {
 			others = append(others, x)
 			continue
 		}
-		lane := flow.HoldBack(x.Queue, x.Action)
-		if err := t.writeLane(ctx, lane); err != nil {
+		routingKey := flow.HoldBack(x.Queue, x.Action)
+		if err := t.writeRoutingKey(ctx, routingKey); err != nil {
 			return nil, err
 		}
-		if err := t.tx.Relane(ctx, x, lane); err != nil {
+		if err := t.tx.Reroute(ctx, x, routingKey); err != nil {
 			return nil, err
 		}
 		t.dispatch.moved++
@@ -82,14 +83,14 @@ func (t *transaction) holdBackPaused(ctx context.Context, xs []*flow.Execution) 
 	return others, nil
 }
 
-// putBack moves executions out of the lanes of actions that are not paused any more; what the engine runs itself begins.
+// putBack moves executions out of the routing keys of actions that are not paused any more; what the engine runs itself begins.
 func (e *Engine) putBack(ctx context.Context) error {
-	if err := e.readLanes(ctx); err != nil {
+	if err := e.readRoutingKeys(ctx); err != nil {
 		return err
 	}
-	e.lanes.mu.Lock()
-	held := slices.Clone(e.lanes.heldBack)
-	e.lanes.mu.Unlock()
+	e.routingKeys.mu.Lock()
+	held := slices.Clone(e.routingKeys.heldBack)
+	e.routingKeys.mu.Unlock()
 	for more := len(held) > 0; more; {
 		var err error
 		more, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.putBack(ctx, held) })
@@ -100,32 +101,32 @@ func (e *Engine) putBack(ctx context.Context) error {
 	return nil
 }
 
-// putBack moves one batch out of lanes, and reports whether there may be more.
-func (t *transaction) putBack(ctx context.Context, lanes []string) (more bool, err error) {
+// putBack moves one batch out of routing keys, and reports whether there may be more.
+func (t *transaction) putBack(ctx context.Context, routingKeys []string) (more bool, err error) {
 	if err := t.flush(ctx); err != nil {
 		return false, err
 	}
 	if err := t.loadPauses(ctx); err != nil {
 		return false, err
 	}
-	lanes = slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool {
-		action, _ := flow.PausedAction(lane)
+	routingKeys = slices.DeleteFunc(slices.Clone(routingKeys), func(routingKey string) bool {
+		action, _ := flow.PausedAction(routingKey)
 		return t.pausesAction(action)
 	})
-	xs, err := t.tx.Take(ctx, lanes, heldBackBatch)
+	xs, err := t.tx.Take(ctx, routingKeys, heldBackBatch)
 	if err != nil {
 		return false, fmt.Errorf("take: %w", err)
 	}
 	var starting []*flow.Execution
 	for _, x := range xs {
-		lane := flow.PutBack(x.Queue)
-		if err := t.tx.Relane(ctx, x, lane); err != nil {
+		routingKey := flow.PutBack(x.Queue)
+		if err := t.tx.Reroute(ctx, x, routingKey); err != nil {
 			return false, err
 		}
 		if x.Kind.ByEngine() {
 			starting = append(starting, x)
 		} else {
-			t.dispatch.queued[lane]++
+			t.dispatch.queued[routingKey]++
 		}
 	}
 	return len(xs) > 0, t.beginAll(ctx, t.adopt(starting))

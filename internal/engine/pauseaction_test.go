@@ -70,13 +70,13 @@ func TestPausedAction(t *testing.T) {
 	})
 }
 
-// However many actions have ever been paused, their lanes take nothing of what labels, handlers and runtimes may have,
+// However many actions have ever been paused, their routing keys take nothing of what labels, handlers and runtimes may have,
 // and no worker looks through them.
-func TestLanesOfPausedActionsCountNothing(t *testing.T) {
+func TestRoutingKeysOfPausedActionsCountNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
-		for i := range lanesLimit {
-			r.e.storedLane(flow.HoldBack(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
+		for i := range routingKeysLimit {
+			r.e.rememberRoutingKey(flow.HoldBack(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
 		}
 		h := r.workerLabelled("zone=eu")
 		id := r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"zone": "eu"}})

@@ -18,7 +18,7 @@ import (
 
 // A claim follows the pauses in four steps. (1) It locks the row of the claimer's session, with which the latest
 // generation of pauses comes. (2) Where this process knows another generation, the transaction reads the pauses. (3) It
-// skips paused queues, gives a paused worker nothing, and moves executions of paused actions to lanes of their own. (4)
+// skips paused queues, gives a paused worker nothing, and moves executions of paused actions to routing keys of their own. (4)
 // The store changes pauses while no transaction runs (store.Pausing): after that commit no server claims what is
 // paused.
 
@@ -81,12 +81,12 @@ func (s *pauseSet) on(of store.PauseKind, name string, now time.Time) *store.Pau
 	return nil
 }
 
-// onLane is the pause that keeps what waits in a lane from being claimed.
-func (s *pauseSet) onLane(lane string, now time.Time) *store.Pause {
+// onRoutingKey is the pause that keeps what waits under a routing key from being claimed.
+func (s *pauseSet) onRoutingKey(routingKey string, now time.Time) *store.Pause {
 	if len(s.of) == 0 {
 		return nil
 	}
-	queue, _ := flow.SplitLane(lane)
+	queue, _ := flow.SplitRoutingKey(routingKey)
 	return s.on(store.PausedQueue, queue, now)
 }
 
@@ -103,9 +103,9 @@ func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
 	return err
 }
 
-// queuePaused reports whether the queue of a lane is paused, and notes when that ends by itself.
-func (t *transaction) queuePaused(lane string) bool {
-	return t.notePause(t.dispatch.pauses.onLane(lane, t.now))
+// queuePaused reports whether the queue of a routing key is paused, and notes when that ends by itself.
+func (t *transaction) queuePaused(routingKey string) bool {
+	return t.notePause(t.dispatch.pauses.onRoutingKey(routingKey, t.now))
 }
 
 // notePause reports whether there is a pause, and notes when it ends by itself.

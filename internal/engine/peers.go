@@ -94,7 +94,7 @@ func (e *Engine) onNotification(ctx context.Context, n store.Notification) {
 	if len(n.Queues) > 0 {
 		for _, q := range n.Queues {
 			if flow.Narrow(q) {
-				e.storedLane(q) // with what was put into it
+				e.rememberRoutingKey(q) // with what was put into it
 			}
 		}
 		e.mu.Lock()

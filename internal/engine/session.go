@@ -29,8 +29,8 @@ type sessionCache struct {
 type sessionState struct {
 	session handoff.Session
 	reach   flow.Reach
-	// queues are the lanes that the session's claimers read: the queues of the session, if it runs built-in kinds, and the
-	// narrow lanes that it serves among lanes.all[:matched]; later lanes have not been checked yet. The lanes' mu guards
+	// queues are the routing keys that the session's claimers read: the queues of the session, if it runs built-in kinds, and the
+	// narrow routing keys that it serves among routingKeys.all[:matched]; later routing keys have not been checked yet. routingKeys.mu guards
 	// both.
 	queues  []string
 	matched int
@@ -214,7 +214,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	}
 	e.watch.wakeAll()
 	if !e.sessions.put(s).reach.Plain() {
-		if err := e.readLanes(ctx); err != nil {
+		if err := e.readRoutingKeys(ctx); err != nil {
 			return flow.ID{}, nil, sessionError(err)
 		}
 	}
@@ -242,8 +242,8 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 		return handoff.Renewal{}, handoff.ErrSessionLost
 	}
 	if s := e.sessions.get(session); s != nil {
-		if err := e.lookForLanes(ctx, s); err != nil {
-			e.opts.Log.Debug("lanes are looked up with the next renewal", telemetry.Err, err)
+		if err := e.refreshRoutingKeys(ctx, s); err != nil {
+			e.opts.Log.Debug("routing keys are looked up with the next renewal", telemetry.Err, err)
 		}
 	}
 	return handoff.Renewal{Orders: orders, Lease: e.opts.Lease}, nil

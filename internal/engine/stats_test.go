@@ -21,7 +21,7 @@ import (
 // repeating is a store that runs every decision twice, as a database does that finds a conflict at the commit.
 type repeating struct {
 	store.Store
-	defined atomic.Int64 // lanes that were declared, in transactions that were committed
+	defined atomic.Int64 // routing keys that were declared, in transactions that were committed
 }
 
 func (s *repeating) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
@@ -47,12 +47,12 @@ func (s *repeating) Update(ctx context.Context, decide func(context.Context, sto
 
 type declaring struct {
 	store.Tx
-	lanes *int64
+	routingKeys *int64
 }
 
 func (d declaring) AddName(ctx context.Context, of store.NameKind, name string, at time.Time) (bool, error) {
-	if of == store.LaneNames {
-		*d.lanes++
+	if of == store.RoutingKeyNames {
+		*d.routingKeys++
 	}
 	return d.Tx.AddName(ctx, of, name, at)
 }
@@ -153,8 +153,8 @@ func TestAcceptedAreCounted(t *testing.T) {
 	}
 }
 
-// A lane is declared once by the transaction that first puts something into it, and by no later one.
-func TestLaneIsDeclaredOnce(t *testing.T) {
+// A routing key is declared once by the transaction that first puts something into it, and by no later one.
+func TestRoutingKeyIsDeclaredOnce(t *testing.T) {
 	t.Parallel()
 	s := &repeating{}
 	r := newRig(t, func(o *Options) {
@@ -176,17 +176,17 @@ tasks:
 		t.Fatalf("%s: %+v", x.Stage, x.Outcome)
 	}
 	if n := s.defined.Load(); n != 1 {
-		t.Errorf("the lane of 53 tasks was declared %d times", n)
+		t.Errorf("the routing key of 53 tasks was declared %d times", n)
 	}
 }
 
-// A lane that a transaction declares and does not commit is not looked into.
-func TestLaneOfARollBack(t *testing.T) {
+// A routing key that a transaction declares and does not commit is not looked into.
+func TestRoutingKeyOfARollBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	lane := flow.Lane(flow.DefaultQueue, "gpu=a100")
+	routingKey := flow.RoutingKey(flow.DefaultQueue, "gpu=a100")
 	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *transaction) error {
-		if err := turn.writeLane(ctx, lane); err != nil {
+		if err := turn.writeRoutingKey(ctx, routingKey); err != nil {
 			return err
 		}
 		return fmt.Errorf("the data are spoiled")
@@ -194,9 +194,9 @@ func TestLaneOfARollBack(t *testing.T) {
 	if err == nil {
 		t.Fatal("committed")
 	}
-	r.e.lanes.mu.Lock()
-	defer r.e.lanes.mu.Unlock()
-	if r.e.lanes.stored[lane] {
+	r.e.routingKeys.mu.Lock()
+	defer r.e.routingKeys.mu.Unlock()
+	if r.e.routingKeys.stored[routingKey] {
 		t.Error("workers look into it")
 	}
 }

@@ -249,17 +249,17 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	return nil
 }
 
-// request is checkedRequest for a submission that would get an id, and stores the name of the request's lane.
+// request is checkedRequest for a submission that would get an id, and stores the name of the request's routing key.
 func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	r, err := e.checkedRequest(ctx, s, id)
 	if err != nil {
 		return r, err
 	}
-	return r, e.commitLane(ctx, r.Queue)
+	return r, e.commitRoutingKey(ctx, r.Queue)
 }
 
-// checkedRequest makes the request that a submission asks for, in its lane, or says everything that is wrong with it.
-// It stores nothing: the store may not have the lane yet.
+// checkedRequest makes the request that a submission asks for, under its routing key, or says everything that is wrong with it.
+// It stores nothing: the store may not have the routing key yet.
 func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused
@@ -297,7 +297,7 @@ func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) 
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
-	queue, _ := flow.SplitLane(r.Queue)
+	queue, _ := flow.SplitRoutingKey(r.Queue)
 	known, err := e.catalog.KnowsQueue(ctx, queue)
 	if err != nil {
 		return err

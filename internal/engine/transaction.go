@@ -64,14 +64,14 @@ type wants struct {
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written    []*flow.Draft   // one for each write, with the Before, New and Events of that write; the Execution has the latest state
-	lost       []*flow.Draft   // of written, those that took an attempt back because its worker was lost, or had lost its history
-	handedBack []*flow.Draft   // of written, those that took one back that its worker gave up, or whose machine was taken away
-	aside      []*flow.Draft   // of written, those that put the execution aside
-	ended      byStatus[int64] // how many executions have ended, by status
-	gaps       int64           // attempts that were ended because an event never came
-	lanes      map[string]bool // lanes that something was put into
-	failpoints []string        // points of package failpoint that this commit hits
+	written     []*flow.Draft   // one for each write, with the Before, New and Events of that write; the Execution has the latest state
+	lost        []*flow.Draft   // of written, those that took an attempt back because its worker was lost, or had lost its history
+	handedBack  []*flow.Draft   // of written, those that took one back that its worker gave up, or whose machine was taken away
+	aside       []*flow.Draft   // of written, those that put the execution aside
+	ended       byStatus[int64] // how many executions have ended, by status
+	gaps        int64           // attempts that were ended because an event never came
+	routingKeys map[string]bool // routing keys that something was put into
+	failpoints  []string        // points of package failpoint that this commit hits
 }
 
 // wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision

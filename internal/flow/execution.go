@@ -15,8 +15,8 @@ type Execution struct {
 	Outcome *Outcome
 }
 
-// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Relane moves the
-// execution to another lane of the same queue.
+// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Reroute moves the
+// execution to another routing key of the same queue.
 type Request struct {
 	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
 	// within an attempt of the parent is unique.

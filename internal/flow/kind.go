@@ -24,12 +24,12 @@ const (
 	KindNoop      Kind = "noop"
 )
 
-// builtIn is what the engine, the lanes and the definitions must know of a built-in kind. What its payload has is in package
+// builtIn is what the engine, the routing keys and the definitions must know of a built-in kind. What its payload has is in package
 // payload, how it runs in package task.
 type builtIn struct {
 	kind Kind
 	// everywhere: every worker runs it that runs any built-in kind; it needs no runtime that only some workers have. A container
-	// does, and says so in its lane.
+	// does, and says so under its routing key.
 	everywhere bool
 	// byEngine: the engine carries it out itself, and no worker is handed it.
 	byEngine bool

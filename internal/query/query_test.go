@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *Query {
 // failed is an execution that has failed, two days ago.
 func failed() *Record {
 	x := &flow.Execution{}
-	x.Action, x.Version, x.Kind, x.Queue = "grade", 3, flow.KindCode, flow.Lane("gpu", "docker")
+	x.Action, x.Version, x.Kind, x.Queue = "grade", 3, flow.KindCode, flow.RoutingKey("gpu", "docker")
 	x.Key = "deploy/web"
 	x.Labels = map[string]string{"team": "docs", "a b": "c.d", "app.example/name": "x"}
 	x.Stage, x.CreatedAt, x.FinishedAt = flow.Failed, now.Add(-48*time.Hour), now.Add(-47*time.Hour)

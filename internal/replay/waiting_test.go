@@ -93,7 +93,7 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	const noon = "2026-03-01 12:0"
 	boom := &flow.Outcome{Error: &flow.Error{Code: "boom", Message: "it fell over"}}
-	code := flow.Request{Kind: flow.KindCode, Action: "code", Queue: flow.Lane("gpu", "sandbox", "gpu=a100"), Settings: flow.Settings{Timeout: time.Minute, QueueTimeout: time.Hour, TotalTimeout: 2 * time.Hour},
+	code := flow.Request{Kind: flow.KindCode, Action: "code", Queue: flow.RoutingKey("gpu", "sandbox", "gpu=a100"), Settings: flow.Settings{Timeout: time.Minute, QueueTimeout: time.Hour, TotalTimeout: 2 * time.Hour},
 		Retry: flow.Retry{MaxAttempts: 2, Delay: 10 * time.Second}}
 	failing := began(code)
 	failing.after(0, failing.schedule).after(12*time.Second, failing.claim).report(time.Second, flow.EvRunning, nil).report(time.Second, flow.EvFailed, boom)

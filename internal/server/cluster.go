@@ -42,13 +42,13 @@ func (c *call) queues() error {
 		return err
 	}
 	known := map[string]*api.Queue{}
-	queue := func(lane string) *api.Queue {
-		lane = flow.PutBack(lane) // executions that wait because their action is paused are in the queue, too
-		if known[lane] == nil {
-			name, needs := flow.NeedsOf(lane)
-			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
+	queue := func(routingKey string) *api.Queue {
+		routingKey = flow.PutBack(routingKey) // executions that wait because their action is paused are in the queue, too
+		if known[routingKey] == nil {
+			name, needs := flow.NeedsOf(routingKey)
+			known[routingKey] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
 		}
-		return known[lane]
+		return known[routingKey]
 	}
 	for _, d := range depths {
 		q := queue(d.Queue)
@@ -59,8 +59,8 @@ func (c *call) queues() error {
 	reaches := make([]flow.Reach, len(sessions))
 	for i, s := range sessions {
 		reaches[i] = flow.ReachOf(s.Queues, s.Kinds)
-		for _, lane := range reaches[i].Shown() {
-			queue(lane) // other parts of a queue are shown only while executions wait there
+		for _, routingKey := range reaches[i].Shown() {
+			queue(routingKey) // other parts of a queue are shown only while executions wait there
 		}
 	}
 	named := map[string]bool{}
@@ -74,8 +74,8 @@ func (c *call) queues() error {
 	}
 	for i, s := range sessions {
 		reach := reaches[i]
-		for lane, q := range known {
-			if reach.Serves(lane) {
+		for routingKey, q := range known {
+			if reach.Serves(routingKey) {
 				q.Workers++
 				q.Slots += s.Slots
 			}
@@ -83,8 +83,8 @@ func (c *call) queues() error {
 	}
 	var out api.Queues
 	byName := make(map[string]api.Queue, len(known))
-	for lane, q := range known {
-		byName[q.Queue+"\x00"+lane] = *q
+	for routingKey, q := range known {
+		byName[q.Queue+"\x00"+routingKey] = *q
 	}
 	if out.Queues, out.NextCursor, err = cutPage(byName, p); err != nil {
 		return err

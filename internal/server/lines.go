@@ -104,7 +104,7 @@ func (c *call) queueLine() error {
 		lane := api.Lane{Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Ready: d.Ready, Line: []api.Standing{}}
 		lane.PausedAction, _ = flow.PausedAction(d.Queue)
 		if rows < lineRows {
-			if lane.Line, lane.Looked, err = c.line(store.LineQuery{Lane: d.Queue}, q); err != nil {
+			if lane.Line, lane.Looked, err = c.line(store.LineQuery{RoutingKey: d.Queue}, q); err != nil {
 				return err
 			}
 		}

@@ -23,10 +23,10 @@ type Held struct {
 
 // LineQuery selects a part of one line.
 type LineQuery struct {
-	Lane  string          // of a queue: executions that wait for a worker
-	Key   string          // or a concurrency key: executions that wait for a slot of it
-	After *flow.Execution // the last one of the previous part; nil: from the head
-	Limit int
+	RoutingKey string          // of a queue: executions that wait for a worker
+	Key        string          // or a concurrency key: executions that wait for a slot of it
+	After      *flow.Execution // the last one of the previous part; nil: from the head
+	Limit      int
 }
 
 // Behind are the priority and the ticket after which the part begins.

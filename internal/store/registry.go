@@ -10,9 +10,9 @@ type NameKind uint8
 
 // The registries.
 const (
-	QueueNames    NameKind = iota // queues that were declared, or that a worker has served
-	LaneNames                     // lanes (package flow) into which an execution has been put
-	LanguageNames                 // languages that workers have announced
+	QueueNames      NameKind = iota // queues that were declared, or that a worker has served
+	RoutingKeyNames                 // routing keys (package flow) into which an execution has been put
+	LanguageNames                   // languages that workers have announced
 )
 
 // Registry keeps names that the servers on a store announce to each other, and settings that they share. A name is never

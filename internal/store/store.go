@@ -178,9 +178,9 @@ type Lines interface {
 	// skips those that another transaction has locked. It stops after the execution with which the payloads reach
 	// TakeBytes.
 	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
-	// Relane moves a claimable execution that this transaction has locked to another lane (package flow) of its queue,
+	// Reroute moves a claimable execution that this transaction has locked to another routing key (package flow) of its queue,
 	// where it keeps its place. It also changes the request in x, which otherwise never changes.
-	Relane(ctx context.Context, x *flow.Execution, lane string) error
+	Reroute(ctx context.Context, x *flow.Execution, routingKey string) error
 	// Tickets draws n consecutive tickets and returns the first. No ticket is drawn twice, and later ones are higher.
 	Tickets(ctx context.Context, n int) (int64, error)
 	// LockKeys locks concurrency keys, in a fixed order, and returns the use of each.

@@ -48,7 +48,7 @@ func For(def *definition.Definition, version int, input json.RawMessage, labels,
 // Apply lays the settings of a definition or a task over a request.
 func Apply(r *flow.Request, s *definition.Settings) {
 	if s.Queue != "" || len(s.WorkerLabels) > 0 {
-		r.Queue = flow.Relane(r.Queue, s.Queue, s.WorkerLabels)
+		r.Queue = flow.Reroute(r.Queue, s.Queue, s.WorkerLabels)
 	}
 	if s.Priority != nil {
 		r.Priority = *s.Priority

@@ -37,7 +37,7 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *answer) err
 	c := candidatesOf(x.Queue, w.Handler, sessions, paused)
 	w.count(&c)
 	where := fmt.Sprintf("queue %q", w.Queue)
-	_, needs := flow.SplitLane(x.Queue)
+	_, needs := flow.SplitRoutingKey(x.Queue)
 	if len(c.serving) == 0 {
 		w.noWorker(where, needs, &c)
 		return nil
@@ -90,10 +90,10 @@ type candidates struct {
 	able    []store.Session // of any queue: have the handler that it needs
 }
 
-// candidatesOf sorts live workers for an execution in a lane.
-func candidatesOf(lane, handler string, sessions []store.Session, paused []store.Pause) (c candidates) {
+// candidatesOf sorts live workers for an execution under a routing key.
+func candidatesOf(routingKey, handler string, sessions []store.Session, paused []store.Pause) (c candidates) {
 	for _, s := range sessions {
-		needs, ok := flow.ReachOf(s.Queues, s.Kinds).Lacks(lane)
+		needs, ok := flow.ReachOf(s.Queues, s.Kinds).Lacks(routingKey)
 		if p := pauseOf(paused, store.PausedWorker, s.Name); ok && len(needs) == 0 && p != nil {
 			c.rests = append(c.rests, *p)
 		} else if ok && len(needs) == 0 {
@@ -243,7 +243,7 @@ func runtimeFlag(need string) string {
 	return need
 }
 
-// allOf says what a lane is for.
+// allOf says what a routing key is for.
 func allOf(needs []string) string {
 	all := make([]string, len(needs))
 	for i, need := range needs {

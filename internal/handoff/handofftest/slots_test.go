@@ -49,7 +49,7 @@ type instantly struct{ task.Func }
 
 func (instantly) Instant() {}
 
-// A worker with n slots runs n executions at once and never one more: whatever lane they wait in, instant or slow, in
+// A worker with n slots runs n executions at once and never one more: whatever routing key they wait in, instant or slow, in
 // their first attempt or a later one, and beside another worker of other labels.
 func TestOneExecutionPerSlot(t *testing.T) {
 	t.Parallel()
@@ -149,8 +149,8 @@ func onePerSlot(t *testing.T, slots int, carry func(t *testing.T, e *engine.Engi
 		if x.Attempt > 1 {
 			retried++
 		}
-		if want := flow.Relane(x.Queue, "", labels[i%len(labels)]); x.Queue != want {
-			t.Errorf("attempt %d was in lane %q", x.Attempt, x.Queue)
+		if want := flow.Reroute(x.Queue, "", labels[i%len(labels)]); x.Queue != want {
+			t.Errorf("attempt %d was under routing key %q", x.Attempt, x.Queue)
 		}
 	}
 	if retried == 0 {

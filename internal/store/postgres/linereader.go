@@ -10,7 +10,7 @@ import (
 const behind = ` AND (l.priority < $2 OR l.priority = $2 AND l.ticket > $3) ORDER BY l.priority DESC, l.ticket LIMIT $4`
 
 var (
-	qWaitingInLane = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place = 3 AND l.queue = $1` + behind)
+	qWaitingForRoute = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place = 3 AND l.queue = $1` + behind)
 
 	qWaitingForKey = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place = 2 AND l.key = $1` + behind)
 
@@ -23,7 +23,7 @@ var (
 // Waiting implements store.LineReader.
 func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Execution, error) {
 	priority, ticket := l.Behind()
-	q, of := qWaitingInLane, l.Lane
+	q, of := qWaitingForRoute, l.RoutingKey
 	if l.Key != "" {
 		q, of = qWaitingForKey, l.Key
 	}

@@ -19,7 +19,7 @@ func registryOf(table string) registry {
 }
 
 var registries = map[store.NameKind]registry{
-	store.QueueNames: registryOf("queues"), store.LaneNames: registryOf("lanes"), store.LanguageNames: registryOf("languages"),
+	store.QueueNames: registryOf("queues"), store.RoutingKeyNames: registryOf("lanes"), store.LanguageNames: registryOf("languages"),
 }
 
 var (

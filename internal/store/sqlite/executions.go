@@ -20,7 +20,7 @@ type executions = relation[draft, *flow.Execution]
 // loaded by every reader, in this order.
 var (
 	// requests are the columns of "executions". They never change, except "detail" when an execution is moved to another
-	// lane (relane.go).
+	// routing key (reroute.go).
 	requests = executions{
 		{"n", func(s *stmt, x draft) { s.int(x.n) }, nil},
 		{"id", func(s *stmt, x draft) { s.id(x.ID) }, func(s *stmt, x *flow.Execution) { x.ID = s.getID() }},

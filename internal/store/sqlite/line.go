@@ -12,7 +12,7 @@ import (
 const behind = ` AND (priority < ? OR priority = ? AND ticket > ?) ORDER BY priority DESC, ticket LIMIT ?`
 
 var (
-	qWaitingInLane = sql(`SELECT n FROM live WHERE place = 3 AND queue = ?` + behind)
+	qWaitingForRoute = sql(`SELECT n FROM live WHERE place = 3 AND queue = ?` + behind)
 
 	qWaitingForKey = sql(`SELECT n FROM live WHERE key = ? AND place = 2` + behind)
 
@@ -25,7 +25,7 @@ var (
 func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Execution, err error) {
 	priority, ticket := l.Behind()
 	err = s.read(ctx, func(c *conn) error {
-		q, of := c.use(qWaitingInLane), l.Lane
+		q, of := c.use(qWaitingForRoute), l.RoutingKey
 		if l.Key != "" {
 			q, of = c.use(qWaitingForKey), l.Key
 		}
@@ -35,7 +35,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 		}
 		return err
 	})
-	return store.Result(all, err, "read the line of %q", l.Lane+l.Key)
+	return store.Result(all, err, "read the line of %q", l.RoutingKey+l.Key)
 }
 
 // HeldBy implements store.LineReader.

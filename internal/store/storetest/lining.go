@@ -217,13 +217,13 @@ func readWaiting(b *bench) {
 		want []flow.ID
 	}{
 		{store.LineQuery{Key: "k"}, []flow.ID{first, second, third, fourth, last}},
-		{store.LineQuery{Lane: "gpu"}, []flow.ID{urgent, near, far}},
+		{store.LineQuery{RoutingKey: "gpu"}, []flow.ID{urgent, near, far}},
 		{store.LineQuery{Key: "unused"}, []flow.ID{}},
 	} {
 		c.line.Limit = 9
 		whole, err := b.s.Waiting(b.ctx(), c.line)
 		must(b, err)
-		equal(b, fmt.Sprintf("the line of %q", c.line.Lane+c.line.Key), ids(whole), c.want)
+		equal(b, fmt.Sprintf("the line of %q", c.line.RoutingKey+c.line.Key), ids(whole), c.want)
 		parts := []flow.ID{}
 		for c.line.Limit = 2; ; {
 			part, err := b.s.Waiting(b.ctx(), c.line)
@@ -234,7 +234,7 @@ func readWaiting(b *bench) {
 			}
 			c.line.After = part[1]
 		}
-		equal(b, fmt.Sprintf("the line of %q in parts", c.line.Lane+c.line.Key), parts, c.want)
+		equal(b, fmt.Sprintf("the line of %q in parts", c.line.RoutingKey+c.line.Key), parts, c.want)
 	}
 }
 

@@ -289,11 +289,11 @@ func (b *bench) finishSubmitted(id flow.ID) {
 	b.apply(d)
 }
 
-// relane checks that an execution can be moved to another lane, as it stands and in its turn.
-func relane(b *bench) {
-	const lane = "default@kind:resize"
+// reroute checks that an execution can be moved to another routing key, as it stands and in its turn.
+func reroute(b *bench) {
+	const routingKey = "default@kind:resize"
 	early, moved, late := b.ready(10), b.ready(20, func(r *flow.Request) { r.Priority, r.Labels = 3, map[string]string{"a": "b"} }), b.ready(30)
-	b.ready(25, onQueue(lane))
+	b.ready(25, onQueue(routingKey))
 	taken := func(t store.Tx, ctx context.Context, queues ...string) []*flow.Execution {
 		b.Helper()
 		xs, err := t.Take(ctx, queues, 9)
@@ -301,31 +301,31 @@ func relane(b *bench) {
 		return xs
 	}
 	want := b.get(moved)
-	want.Queue = lane
+	want.Queue = routingKey
 	b.update(func(ctx context.Context, t store.Tx) error {
-		expectEmpty(t, []string{lane})
+		expectEmpty(t, []string{routingKey})
 		for _, x := range taken(t, ctx, "default") {
 			if x.ID == moved {
-				must(b, t.Relane(ctx, x, lane))
-				equal(b, "what was moved", x.Queue, lane)
+				must(b, t.Reroute(ctx, x, routingKey))
+				equal(b, "what was moved", x.Queue, routingKey)
 			}
 		}
 		equal(b, "where it was, in the same transaction", ids(taken(t, ctx, "default")), []flow.ID{early, late})
-		equal(b, "where it is, in the same transaction", taken(t, ctx, lane)[0].ID, moved)
+		equal(b, "where it is, in the same transaction", taken(t, ctx, routingKey)[0].ID, moved)
 		return nil
 	})
 	equal(b, "after the commit", b.get(moved), want)
 	b.clean()
 	xs := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
-		return t.Take(ctx, []string{lane, "default"}, 9)
+		return t.Take(ctx, []string{routingKey, "default"}, 9)
 	})
-	equal(b, "the order of both lanes", ids(xs)[0], moved)
+	equal(b, "the order of both routing keys", ids(xs)[0], moved)
 	equal(b, "how many wait", len(xs), 4)
 	d := b.load(moved)
 	must(b, d.Claim(flow.ID{1}, "w", b.now))
 	b.apply(d)
 	b.report(moved, flow.EvRunning, flow.EvCompleted)
-	equal(b, "the lane of what has ended", b.get(moved).Queue, lane)
+	equal(b, "the routing key of what has ended", b.get(moved).Queue, routingKey)
 }
 
 // expected checks that what was announced is answered as if it had not been, whatever the transaction does in between.

@@ -17,11 +17,11 @@ func registry(b *bench) {
 		name  string
 		added bool
 	}{{store.QueueNames, "gpu", true}, {store.QueueNames, "gpu", false}, {store.QueueNames, "Ä", true}, {store.QueueNames, "default", true},
-		{store.LaneNames, "gpu", true}, {store.LaneNames, "default@docker,gpu=a100", true}, {store.LanguageNames, "cobol", true}} {
+		{store.RoutingKeyNames, "gpu", true}, {store.RoutingKeyNames, "default@docker,gpu=a100", true}, {store.LanguageNames, "cobol", true}} {
 		equal(b, fmt.Sprint("added ", s.name), add(s.of, s.name), s.added)
 	}
 	for of, want := range map[store.NameKind][]string{store.QueueNames: {"default", "gpu", "Ä"},
-		store.LaneNames: {"default@docker,gpu=a100", "gpu"}, store.LanguageNames: {"cobol"}} {
+		store.RoutingKeyNames: {"default@docker,gpu=a100", "gpu"}, store.LanguageNames: {"cobol"}} {
 		var all []string
 		for after := ""; ; {
 			page, err := b.s.Names(b.ctx(), of, after, 2)

@@ -77,7 +77,7 @@ func checkPaused(f *Findings, x *flow.Execution, events []flow.Event) {
 	if byEngine && (!x.Kind.ByEngine() || rejected(events[i:])) {
 		return
 	}
-	queue, _ := flow.SplitLane(x.Queue)
+	queue, _ := flow.SplitRoutingKey(x.Queue)
 	all := []subject{{store.PausedAction, x.Action}}
 	if !byEngine {
 		all = append(all, subject{store.PausedQueue, queue})

@@ -316,7 +316,7 @@ CREATE TABLE {s}.definitions (
   PRIMARY KEY (name, version)
 );
 
--- Queues, lanes and languages that servers know of, and settings that they share.
+-- Queues, routing keys (lanes) and languages that servers know of, and settings that they share.
 CREATE TABLE {s}.queues (
   name       text COLLATE "C" NOT NULL PRIMARY KEY,
   created_at bigint NOT NULL

@@ -256,7 +256,7 @@ CREATE TABLE definitions (
   PRIMARY KEY (name, version)
 );
 
--- Queues, lanes and languages that the server knows of, and its settings.
+-- Queues, routing keys (lanes) and languages that the server knows of, and its settings.
 CREATE TABLE queues (
   name       TEXT NOT NULL PRIMARY KEY,
   created_at INTEGER NOT NULL

@@ -9,73 +9,74 @@ import (
 // DefaultQueue is where executions go that name no queue.
 const DefaultQueue = "default"
 
-// A lane is a queue, or the part of a queue for executions with the same needs. Stores keep its name as they keep that of a queue:
+// A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores keep it as they keep the name of a
+// queue; the API and the documents for users call that part a lane:
 //
 //	default                  what every worker of the queue can run
 //	default@docker           what needs the runtime docker
 //	gpu@docker,gpu=a100      what needs that runtime, and a worker with the label gpu=a100
 //
 // A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers
-// as key=value, a custom kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one lane.
-// A worker takes from the lanes that it can serve, so what it cannot run costs it nothing and holds up no other work.
+// as key=value, a custom kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one routing key.
+// A worker takes from the routing keys that it can serve, so what it cannot run costs it nothing and holds up no other work.
 
 const (
-	// laneMark is in the name of no queue.
-	laneMark = "@"
-	// needMark is between the needs of a lane, and in none of them.
+	// routingMark is in the name of no queue.
+	routingMark = "@"
+	// needMark is between the needs of a routing key, and in none of them.
 	needMark = ","
 )
 
-// LaneLimit bounds the name of a lane, in bytes.
-const LaneLimit = 512
+// RoutingKeyLimit bounds the name of a routing key, in bytes.
+const RoutingKeyLimit = 512
 
-// Lane is the lane of a queue for what has the needs.
-func Lane(queue string, needs ...string) string {
+// RoutingKey returns the routing key of a queue for executions with the needs.
+func RoutingKey(queue string, needs ...string) string {
 	switch len(needs) {
 	case 0:
 		return queue
 	case 1:
-		return queue + laneMark + needs[0]
+		return queue + routingMark + needs[0]
 	}
 	needs = slices.Clone(needs)
 	slices.Sort(needs)
-	return queue + laneMark + strings.Join(slices.Compact(needs), needMark)
+	return queue + routingMark + strings.Join(slices.Compact(needs), needMark)
 }
 
-// SplitLane undoes Lane.
-func SplitLane(lane string) (queue string, needs []string) {
-	queue, rest, narrow := strings.Cut(lane, laneMark)
+// SplitRoutingKey undoes RoutingKey.
+func SplitRoutingKey(routingKey string) (queue string, needs []string) {
+	queue, rest, narrow := strings.Cut(routingKey, routingMark)
 	if !narrow {
 		return queue, nil
 	}
 	return queue, strings.Split(rest, needMark)
 }
 
-// Narrow reports whether a lane is a part of its queue only.
-func Narrow(lane string) bool { return strings.Contains(lane, laneMark) }
+// Narrow reports whether a routing key is for a part of its queue only.
+func Narrow(routingKey string) bool { return strings.Contains(routingKey, routingMark) }
 
-// AddNeeds is the lane for what needs more than a lane says.
-func AddNeeds(lane string, needs ...string) string {
+// AddNeeds returns the routing key with further needs.
+func AddNeeds(routingKey string, needs ...string) string {
 	if len(needs) == 0 {
-		return lane
+		return routingKey
 	}
-	queue, all := SplitLane(lane)
-	return Lane(queue, append(all, needs...)...)
+	queue, all := SplitRoutingKey(routingKey)
+	return RoutingKey(queue, append(all, needs...)...)
 }
 
 // kindNeed stands before the name of a custom kind.
 const kindNeed = "kind:"
 
-// NeedBuiltIns stands for the built-in kinds where Lacks lists them: lanes themselves name no need for them.
+// NeedBuiltIns stands for the built-in kinds where Lacks lists them: routing keys themselves name no need for them.
 const NeedBuiltIns = kindNeed
 
-// ForKind is the lane of a lane's queue and needs for executions of a kind: workers without a handler for a custom kind are
+// ForKind is the routing key of a routing key's queue and needs for executions of a kind: workers without a handler for a custom kind are
 // not to get them.
-func ForKind(lane string, kind Kind) string {
+func ForKind(routingKey string, kind Kind) string {
 	if kind.BuiltIn() {
-		return lane
+		return routingKey
 	}
-	return AddNeeds(lane, kindNeed+string(kind))
+	return AddNeeds(routingKey, kindNeed+string(kind))
 }
 
 // NeededKind is the custom kind that a need is for.
@@ -87,22 +88,25 @@ func NeededKind(need string) (kind Kind, ok bool) {
 // actionNeed stands before the name of an action that is paused. No worker has it.
 const actionNeed = "action:"
 
-// HoldBack is the part of a lane in which executions of an action wait while that is paused: no worker looks there, so however many
+// HoldBack is the routing key under which executions of an action wait while that is paused: no worker looks there, so however many
 // they are, they cost claims nothing.
-func HoldBack(lane, action string) string { return AddNeeds(PutBack(lane), actionNeed+action) }
-
-// PutBack is the lane from which HoldBack has moved an execution; another lane is returned as it is.
-func PutBack(lane string) string {
-	queue, needs := SplitLane(lane)
-	if held := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, held) {
-		return Lane(queue, slices.DeleteFunc(needs, held)...)
-	}
-	return lane
+func HoldBack(routingKey, action string) string {
+	return AddNeeds(PutBack(routingKey), actionNeed+action)
 }
 
-// PausedAction is the paused action whose executions wait in a lane that HoldBack has made; ok is false for every other lane.
-func PausedAction(lane string) (action string, ok bool) {
-	_, rest, _ := strings.Cut(lane, laneMark)
+// PutBack is the routing key from which HoldBack has moved an execution; another routing key is returned as it is.
+func PutBack(routingKey string) string {
+	queue, needs := SplitRoutingKey(routingKey)
+	if held := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, held) {
+		return RoutingKey(queue, slices.DeleteFunc(needs, held)...)
+	}
+	return routingKey
+}
+
+// PausedAction is the paused action whose executions wait under a routing key that HoldBack has made; ok is false for every other routing
+// key.
+func PausedAction(routingKey string) (action string, ok bool) {
+	_, rest, _ := strings.Cut(routingKey, routingMark)
 	for need := range strings.SplitSeq(rest, needMark) {
 		if action, ok = strings.CutPrefix(need, actionNeed); ok {
 			return action, true
@@ -111,16 +115,16 @@ func PausedAction(lane string) (action string, ok bool) {
 	return "", false
 }
 
-// Relane is the lane after settings that name another queue (or none), and labels that a worker must have: they come
-// beside those of the lane, and in place of those with the same key.
-func Relane(lane, queue string, labels map[string]string) string {
+// Reroute is the routing key after settings that name another queue (or none), and labels that a worker must have: they come
+// beside those of the routing key, and in place of those with the same key.
+func Reroute(routingKey, queue string, labels map[string]string) string {
 	switch {
 	case queue == "" && len(labels) == 0:
-		return lane
-	case len(labels) == 0 && !Narrow(lane):
+		return routingKey
+	case len(labels) == 0 && !Narrow(routingKey):
 		return queue
 	}
-	of, needs := SplitLane(lane)
+	of, needs := SplitRoutingKey(routingKey)
 	if queue != "" {
 		of = queue
 	}
@@ -132,19 +136,19 @@ func Relane(lane, queue string, labels map[string]string) string {
 	for key, value := range labels {
 		needs = append(needs, key+labelMark+value)
 	}
-	return Lane(of, needs...)
+	return RoutingKey(of, needs...)
 }
 
-// Needs is what a lane asks of a worker, for people.
+// Needs is what a routing key asks of a worker, for people.
 type Needs struct {
 	Handler string            // the custom kind
 	Runtime string            // and a language, as its offer; both by commas
 	Labels  map[string]string // nil: none
 }
 
-// NeedsOf sorts the needs of a lane.
-func NeedsOf(lane string) (queue string, n Needs) {
-	queue, needs := SplitLane(lane)
+// NeedsOf sorts the needs of a routing key.
+func NeedsOf(routingKey string) (queue string, n Needs) {
+	queue, needs := SplitRoutingKey(routingKey)
 	for _, need := range needs {
 		if key, value, ok := strings.Cut(need, labelMark); ok {
 			if n.Labels == nil {
@@ -166,18 +170,18 @@ func NeedsOf(lane string) (queue string, n Needs) {
 
 // BadNeed reports whether a word cannot be asked for as a runtime or language: no need is written so, or it is a need of another sort.
 func BadNeed(need string) bool {
-	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) || strings.HasPrefix(need, actionNeed)
+	return need == "" || strings.ContainsAny(need, routingMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) || strings.HasPrefix(need, actionNeed)
 }
 
-// Reach is which lanes a worker serves. The zero value serves none.
+// Reach is which routing keys a worker serves. The zero value serves none.
 type Reach struct {
 	queues  []string
 	has     map[string]bool // the needs that it meets
-	builtIn bool            // it runs the built-in kinds: lanes that need no custom kind are for it
+	builtIn bool            // it runs the built-in kinds: routing keys that need no custom kind are for it
 }
 
-// ReachOf tells which lanes a worker serves, from its queues and the kinds of work that it does, offers among them. A worker
-// that names no kind at all runs the built-in ones. One that names some of Standard and not the others serves no lane that
+// ReachOf tells which routing keys a worker serves, from its queues and the kinds of work that it does, offers among them. A worker
+// that names no kind at all runs the built-in ones. One that names some of Standard and not the others serves no routing key that
 // is for built-in kinds: an execution from there could be of a kind that it does not run.
 func ReachOf(queues, kinds []string) Reach {
 	r := Reach{queues: queues}
@@ -233,7 +237,7 @@ func CheckKinds(kinds []string) error {
 // Plain reports whether the worker serves its queues and no part of them.
 func (r Reach) Plain() bool { return r.builtIn && len(r.has) == 0 }
 
-// Queues are the lanes without needs that the worker serves.
+// Queues are the routing keys without needs that the worker serves.
 func (r Reach) Queues() []string {
 	if !r.builtIn {
 		return nil
@@ -241,9 +245,9 @@ func (r Reach) Queues() []string {
 	return r.queues
 }
 
-// Serves reports whether the worker serves a lane.
-func (r Reach) Serves(lane string) bool {
-	queue, rest, narrow := strings.Cut(lane, laneMark)
+// Serves reports whether the worker serves a routing key.
+func (r Reach) Serves(routingKey string) bool {
+	queue, rest, narrow := strings.Cut(routingKey, routingMark)
 	if !slices.Contains(r.queues, queue) {
 		return false
 	}
@@ -259,9 +263,9 @@ func (r Reach) Serves(lane string) bool {
 	return custom || r.builtIn
 }
 
-// Lacks is which needs of a lane the worker does not meet; ok is false for a lane of a queue that it does not serve.
-func (r Reach) Lacks(lane string) (needs []string, ok bool) {
-	queue, all := SplitLane(lane)
+// Lacks is which needs of a routing key the worker does not meet; ok is false for a routing key of a queue that it does not serve.
+func (r Reach) Lacks(routingKey string) (needs []string, ok bool) {
+	queue, all := SplitRoutingKey(routingKey)
 	if !slices.Contains(r.queues, queue) {
 		return nil, false
 	}
@@ -271,18 +275,18 @@ func (r Reach) Lacks(lane string) (needs []string, ok bool) {
 	return slices.DeleteFunc(all, func(need string) bool { return r.has[need] }), true
 }
 
-// Shown are the lanes at which a worker is worth showing while nothing waits in them: its queues, when it runs the built-in
+// Shown are the routing keys at which a worker is worth showing while nothing waits in them: its queues, when it runs the built-in
 // kinds, and for its custom kinds their own queues, or where it serves another queue that queue for each of them.
 func (r Reach) Shown() []string {
 	shown := slices.Clone(r.Queues())
 	for _, queue := range r.queues {
 		if own := kindNeed + queue; r.has[own] {
-			shown = append(shown, Lane(queue, own))
+			shown = append(shown, RoutingKey(queue, own))
 			continue
 		}
 		for need := range r.has {
 			if strings.HasPrefix(need, kindNeed) {
-				shown = append(shown, Lane(queue, need))
+				shown = append(shown, RoutingKey(queue, need))
 			}
 		}
 	}

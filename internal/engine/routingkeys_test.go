@@ -93,15 +93,15 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 	if got := able.take(10); len(got) != 1 || got[0].Execution != again.Execution {
 		t.Errorf("what was submitted once more went to %+v", got)
 	}
-	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(flow.DefaultQueue, "boat")}}); err == nil {
-		if out, _ := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(flow.DefaultQueue, "boat")}}); out[0].Err == nil {
-			t.Error("a lane was taken for a queue")
+	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.RoutingKey(flow.DefaultQueue, "boat")}}); err == nil {
+		if out, _ := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.RoutingKey(flow.DefaultQueue, "boat")}}); out[0].Err == nil {
+			t.Error("a routing key was taken for a queue")
 		}
 	}
 }
 
 // A worker that already waits gets the first execution that ever needs one of its runtimes, also a workflow's task.
-func TestFirstOfALane(t *testing.T) {
+func TestFirstOfARoutingKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	r.define("name: sail\ntasks:\n  go: {action: noop, with: {runtime: ship}}\n")
@@ -122,8 +122,8 @@ func TestFirstOfALane(t *testing.T) {
 	}
 }
 
-// Lanes come into use while transactions look at who waits. The race detector judges.
-func TestLanesBesideTransactions(t *testing.T) {
+// Routing keys come into use while transactions look at who waits. The race detector judges.
+func TestRoutingKeysBesideTransactions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	h := r.workerWith("boat")
@@ -140,7 +140,7 @@ func TestLanesBesideTransactions(t *testing.T) {
 	go func() {
 		defer close(used)
 		for i := range 100 {
-			r.e.storedLane(flow.AddNeeds(flow.DefaultQueue, fmt.Sprintf("boat%d", i)))
+			r.e.rememberRoutingKey(flow.AddNeeds(flow.DefaultQueue, fmt.Sprintf("boat%d", i)))
 		}
 	}()
 	for range 100 {
@@ -153,15 +153,15 @@ func TestLanesBesideTransactions(t *testing.T) {
 	<-gone
 }
 
-// A lane that another server has filled is found by this one's workers.
-func TestLaneOfAnotherReplica(t *testing.T) {
+// A routing key that another server has filled is found by this one's workers.
+func TestRoutingKeyOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
-	r.e.lanes.mu.Lock()
-	clear(r.e.lanes.stored) // as another replica knows them
-	r.e.lanes.all = nil
-	r.e.lanes.mu.Unlock()
+	r.e.routingKeys.mu.Lock()
+	clear(r.e.routingKeys.stored) // as another replica knows them
+	r.e.routingKeys.all = nil
+	r.e.routingKeys.mu.Unlock()
 	if got := r.workerWith("boat").take(1); len(got) != 1 || got[0].Execution != id {
 		t.Errorf("got %+v", got)
 	}

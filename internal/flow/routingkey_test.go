@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestLaneIsCanonical(t *testing.T) {
+func TestRoutingKeyIsCanonical(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		queue string
@@ -19,15 +19,15 @@ func TestLaneIsCanonical(t *testing.T) {
 		{"gpu", []string{"zone=eu", "docker", "gpu=a100", OfferLanguage("f#")}, "gpu@code:f#,docker,gpu=a100,zone=eu"},
 		{"gpu", []string{"gpu=a100", "docker", "gpu=a100"}, "gpu@docker,gpu=a100"},
 	} {
-		if got := Lane(c.queue, c.needs...); got != c.want {
-			t.Errorf("%q with %q is lane %q, want %q", c.queue, c.needs, got, c.want)
+		if got := RoutingKey(c.queue, c.needs...); got != c.want {
+			t.Errorf("%q with %q is routing key %q, want %q", c.queue, c.needs, got, c.want)
 		}
 		slices.Reverse(c.needs)
-		if got := Lane(c.queue, c.needs...); got != c.want {
+		if got := RoutingKey(c.queue, c.needs...); got != c.want {
 			t.Errorf("the other way round: %q, want %q", got, c.want)
 		}
-		queue, needs := SplitLane(c.want)
-		if queue != c.queue || Lane(queue, needs...) != c.want {
+		queue, needs := SplitRoutingKey(c.want)
+		if queue != c.queue || RoutingKey(queue, needs...) != c.want {
 			t.Errorf("%q was split into %q and %q", c.want, queue, needs)
 		}
 	}
@@ -59,12 +59,12 @@ func TestLaneIsCanonical(t *testing.T) {
 	}
 }
 
-func TestRelane(t *testing.T) {
+func TestReroute(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		lane, queue string
-		labels      map[string]string
-		want        string
+		routingKey, queue string
+		labels            map[string]string
+		want              string
 	}{
 		{"default", "", nil, "default"},
 		{"default", "other", nil, "other"},
@@ -72,8 +72,8 @@ func TestRelane(t *testing.T) {
 		{"default@a=1", "other", nil, "other@a=1"},
 		{"default@a=1,b=2,docker", "", map[string]string{"a": "3", "c": "4"}, "default@a=3,b=2,c=4,docker"},
 	} {
-		if got := Relane(c.lane, c.queue, c.labels); got != c.want {
-			t.Errorf("%q with queue %q and %v is %q, want %q", c.lane, c.queue, c.labels, got, c.want)
+		if got := Reroute(c.routingKey, c.queue, c.labels); got != c.want {
+			t.Errorf("%q with queue %q and %v is %q, want %q", c.routingKey, c.queue, c.labels, got, c.want)
 		}
 	}
 }
@@ -86,18 +86,18 @@ func TestReach(t *testing.T) {
 	}
 	kinds = append(append(kinds, OfferRuntime("docker"), "runtime:", "code:", "label:", OfferLanguage("f#")), OfferLabels(map[string]string{"gpu": "a100", "zone": "eu"})...)
 	r := ReachOf([]string{"a", "b"}, kinds)
-	for lane, want := range map[string]bool{
+	for routingKey, want := range map[string]bool{
 		"a": true, "b": true, "c": false,
 		"a@docker": true, "b@code:f#": true, "a@kubernetes": false, "c@docker": false,
 		"a@gpu=a100": true, "a@gpu=a100,zone=eu": true, "b@code:f#,docker,gpu=a100,zone=eu": true,
 		"a@gpu=t4": false, "a@gpu=": false, "a@gpu": false, "a@gpu=a100,zone=us": false, "a@": false,
 	} {
-		if got := r.Serves(lane); got != want {
-			t.Errorf("serves %q: %t", lane, got)
+		if got := r.Serves(routingKey); got != want {
+			t.Errorf("serves %q: %t", routingKey, got)
 		}
-		needs, ok := r.Lacks(lane)
+		needs, ok := r.Lacks(routingKey)
 		if (ok && len(needs) == 0) != want {
-			t.Errorf("lacks %q of %q (%t)", needs, lane, ok)
+			t.Errorf("lacks %q of %q (%t)", needs, routingKey, ok)
 		}
 	}
 	if needs, _ := r.Lacks("a@disk=ssd,docker,gpu=t4,zone=eu"); !slices.Equal(needs, []string{"disk=ssd", "gpu=t4"}) {
@@ -119,14 +119,14 @@ func names(kinds []Kind) (all []string) {
 }
 
 // A worker is given executions of the kinds that it lists, and of no others: one without the built-in kinds gets nothing
-// from a plain lane, and one without a custom kind nothing from the lanes of that.
+// from a plain routing key, and one without a custom kind nothing from the routing keys of that.
 func TestReachOfKinds(t *testing.T) {
 	t.Parallel()
 	queues, built := []string{"default", "resize", "sums"}, names(Standard())
 	gpu := OfferLabels(map[string]string{"gpu": "a100"})
 	for name, c := range map[string]struct {
 		kinds         []string
-		serves, lacks []string // lanes
+		serves, lacks []string // routing keys
 		bad           string   // "": a worker may be so
 		shown         []string
 	}{
@@ -145,14 +145,14 @@ func TestReachOfKinds(t *testing.T) {
 		"workflows":           {append([]string{"workflow"}, built...), []string{"default"}, nil, "no worker runs executions of kind workflow", nil},
 	} {
 		r := ReachOf(queues, c.kinds)
-		for _, lane := range c.serves {
-			if needs, ok := r.Lacks(lane); !r.Serves(lane) || !ok || len(needs) > 0 {
-				t.Errorf("%s: does not serve %q, lacking %q", name, lane, needs)
+		for _, routingKey := range c.serves {
+			if needs, ok := r.Lacks(routingKey); !r.Serves(routingKey) || !ok || len(needs) > 0 {
+				t.Errorf("%s: does not serve %q, lacking %q", name, routingKey, needs)
 			}
 		}
-		for _, lane := range c.lacks {
-			if needs, ok := r.Lacks(lane); r.Serves(lane) || ok && len(needs) == 0 {
-				t.Errorf("%s: serves %q", name, lane)
+		for _, routingKey := range c.lacks {
+			if needs, ok := r.Lacks(routingKey); r.Serves(routingKey) || ok && len(needs) == 0 {
+				t.Errorf("%s: serves %q", name, routingKey)
 			}
 		}
 		if err := CheckKinds(c.kinds); (err == nil) != (c.bad == "") || err != nil && !strings.Contains(err.Error(), c.bad) {
