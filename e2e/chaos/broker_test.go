@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
-// office is a broker that can be taken down.
-type office interface {
+// outageBroker is a broker that can be taken down.
+type outageBroker interface {
 	Addr() string
 	URL() string
 	Kill()
@@ -25,9 +25,9 @@ func (c *cluster) brokerFaults() []fault {
 	freeze := func(least, most time.Duration) func(*cluster, *rand.Rand) string {
 		return func(c *cluster, r *rand.Rand) string {
 			d := between(r, least, most)
-			c.office.Signal(syscall.SIGSTOP)
+			c.transport.Signal(syscall.SIGSTOP)
 			<-time.After(d)
-			c.office.Signal(syscall.SIGCONT)
+			c.transport.Signal(syscall.SIGCONT)
 			return "for " + d.Round(time.Millisecond).String()
 		}
 	}
@@ -35,9 +35,9 @@ func (c *cluster) brokerFaults() []fault {
 	all := []fault{
 		{"kill the broker", 4, true, func(c *cluster, r *rand.Rand) string {
 			d := between(r, 0, lease)
-			c.office.Kill()
+			c.transport.Kill()
 			<-time.After(d)
-			c.office.Again()
+			c.transport.Again()
 			return "for " + d.Round(time.Millisecond).String()
 		}},
 		{"stop the broker for up to half a lease", 2, false, freeze(lease/10, lease/2)},
@@ -45,7 +45,7 @@ func (c *cluster) brokerFaults() []fault {
 		{"crash a server at a moment of the broker", 2, true, func(_ *cluster, r *rand.Rand) string { return crash(r, pick(r, c.servers), serverMoments) }},
 		{"crash a worker at a moment of the broker", 2, true, func(_ *cluster, r *rand.Rand) string { return crash(r, pick(r, c.workers), workerMoments) }},
 	}
-	switch b := c.office.(type) {
+	switch b := c.transport.(type) {
 	case nil:
 		return nil
 	case *redistest.Server:
@@ -82,7 +82,7 @@ func redisFaults(b *redistest.Server) []fault {
 			b.Do("DEL", "pawl:{default}:"+line)
 			return line
 		}},
-		{"delete the mailboxes of Redis", 3, true, func(*cluster, *rand.Rand) string {
+		{"delete the reply queues of Redis", 3, true, func(*cluster, *rand.Rand) string {
 			b.Do("EVAL", "for _, k in ipairs(redis.call('KEYS', 'pawl:{default}:to:*')) do redis.call('DEL', k) end", "0")
 			return ""
 		}},
@@ -106,11 +106,11 @@ func rabbitFaults(b *rabbitmqtest.Server) []fault {
 			b.Ctl("close_all_connections", "chaos")
 			return ""
 		}},
-		{"delete all queues and mailboxes of RabbitMQ", 3, true, func(*cluster, *rand.Rand) string {
+		{"delete all queues and reply queues of RabbitMQ", 3, true, func(*cluster, *rand.Rand) string {
 			b.Delete("pawl.")
 			return ""
 		}},
-		{"delete the mailboxes of RabbitMQ", 2, true, func(*cluster, *rand.Rand) string {
+		{"delete the reply queues of RabbitMQ", 2, true, func(*cluster, *rand.Rand) string {
 			b.Delete("pawl.default.to.")
 			return ""
 		}},

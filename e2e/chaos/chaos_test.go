@@ -37,20 +37,20 @@ const lease = 3 * time.Second
 
 // cluster is everything that can be taken down.
 type cluster struct {
-	t       *testing.T
-	db      *database
-	dsn     string
-	servers []*part
-	workers []*part // elsewhere; the servers have some of their own
-	toStore []*proxy
-	balance *proxy   // what clients talk to
-	toWork  []*proxy // what each worker elsewhere talks to
-	office  office   // the broker; nil: the workers elsewhere talk to the servers
-	addrs   []string
-	lasting lasting
-	load    *load
-	drains  int // processes that ended in good order
-	silent  int // times that a server's connections fell silent
+	t         *testing.T
+	db        *database
+	dsn       string
+	servers   []*part
+	workers   []*part // elsewhere; the servers have some of their own
+	toStore   []*proxy
+	balance   *proxy       // what clients talk to
+	toWork    []*proxy     // what each worker elsewhere talks to
+	transport outageBroker // the broker; nil: the workers elsewhere talk to the servers
+	addrs     []string
+	lasting   lasting
+	load      *load
+	drains    int // processes that ended in good order
+	silent    int // times that a server's connections fell silent
 }
 
 func start(t *testing.T, broker string, retention time.Duration) *cluster {
@@ -59,9 +59,9 @@ func start(t *testing.T, broker string, retention time.Duration) *cluster {
 	switch broker {
 	case "":
 	case "redis":
-		c.office = redistest.Start(t, "--appendonly", "yes")
+		c.transport = redistest.Start(t, "--appendonly", "yes")
 	case "rabbitmq":
-		c.office = rabbitmqtest.Start(t)
+		c.transport = rabbitmqtest.Start(t)
 	default:
 		t.Fatalf("-chaos.broker %q: there are redis and rabbitmq", broker)
 	}
@@ -80,16 +80,16 @@ func start(t *testing.T, broker string, retention time.Duration) *cluster {
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
-		if c.office != nil {
-			args = append(args, "--broker", c.office.URL())
+		if c.transport != nil {
+			args = append(args, "--broker", c.transport.URL())
 		}
 		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), slices.Concat(hasty, hookSettings), args...))
 	}
 	c.balance = newProxy(t, c.addrs...)
 	for i := range 2 {
 		far, way := c.addrs, []string{"--server", "http://"}
-		if c.office != nil {
-			far, way = []string{c.office.Addr()}, []string{"--broker", strings.TrimSuffix(c.office.URL(), c.office.Addr())}
+		if c.transport != nil {
+			far, way = []string{c.transport.Addr()}, []string{"--broker", strings.TrimSuffix(c.transport.URL(), c.transport.Addr())}
 		}
 		p := newProxy(t, far...)
 		c.toWork = append(c.toWork, p)
@@ -227,7 +227,7 @@ func (c *cluster) moments() map[string]int {
 // often killed before.
 func (c *cluster) rest() {
 	servers, workers := failpoint.All()
-	if c.office != nil { // no worker is answered over HTTP
+	if c.transport != nil { // no worker is answered over HTTP
 		atServers, atWorkers := failpoint.OfBrokers()
 		servers = append(slices.DeleteFunc(servers, func(m string) bool { return m == failpoint.AfterAnswer }), atServers...)
 		workers = append(workers, atWorkers...)

@@ -10,65 +10,65 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// broker is a message broker, between the real client and the real server of package post. It keeps letters and mailboxes in memory, and
-// the scheduler decides when each letter and message arrives, and at which engine.
+// broker is a message broker, between the real client and the real server of package brokerrpc. It keeps messages and reply queues in
+// memory, and the scheduler decides when each message and each reply arrives, and at which engine.
 type broker struct {
 	w *world
 
-	mu      sync.Mutex
-	letters []*letter // in lines, also those that a server has in hand
-	flying  []*message
-	boxes   map[string]*mailbox
-	calls   map[string]call // by the ids of their frames
-	copies  map[string]int  // of messages, by name
-	seen    [][]byte        // letters that a process which reads the broker has seen, the latest last
-	done    map[string]bool // what engines have answered, by contents
-	away    time.Time       // until when the broker answers nothing
-	full    time.Time       // until when no letter has room
-	faulty  time.Time       // when it was last away
-	split   int             // number of the present split into two halves; 0: there is none
-	splits  int
+	mu           sync.Mutex
+	lineMessages []*lineMessage // in lines, also those that a server has in hand
+	flying       []*reply
+	replyQueues  map[string]*replyQueue
+	calls        map[string]call // by the ids of their frames
+	copies       map[string]int  // of messages, by name
+	seen         [][]byte        // messages that a process which reads the broker has seen, the latest last
+	done         map[string]bool // what engines have answered, by contents
+	away         time.Time       // until when the broker answers nothing
+	full         time.Time       // until when no message has room
+	faulty       time.Time       // when it was last away
+	split        int             // number of the present split into two halves; 0: there is none
+	splits       int
 }
 
 // call is a call as the broker sees it.
 type call struct {
 	name, kind string
-	age        time.Duration // of the letter, when it was last delivered
+	age        time.Duration // of the message, when it was last delivered
 	landed     int           // deliveries
 }
 
-// letter is one in a line.
-type letter struct {
+// lineMessage is a message in a line.
+type lineMessage struct {
 	id     string // of its frame
 	name   string
-	line   post.Line
+	line   brokerrpc.Line
 	body   []byte
 	sent   time.Time
 	side   int
 	tries  int
-	ended  int // servers that have ended with the letter in hand
+	ended  int // servers that have ended with the message in hand
 	forged bool
-	here   context.Context // until the letter is lost or settled
+	here   context.Context // until the message is lost or settled
 	leave  context.CancelFunc
 }
 
-// message is one on its way to a mailbox.
-type message struct {
+// reply is a message on its way to a reply queue.
+type reply struct {
 	sent  time.Time
 	side  int
 	leave context.CancelFunc
 }
 
-// mailbox is post.Box.
-type mailbox struct {
+// reply queue is brokerrpc.ReplyQueue.
+type replyQueue struct {
 	o     *branch
 	name  string
 	made  time.Time
-	here  context.Context // until the mailbox is lost
+	here  context.Context // until the reply queue is lost
 	leave context.CancelFunc
 	come  chan struct{} // capacity 1
 	deaf  bool          // planted: its reader waits for higher numbers than its messages will have
@@ -77,10 +77,10 @@ type mailbox struct {
 }
 
 func newBroker(w *world) *broker {
-	return &broker{w: w, boxes: map[string]*mailbox{}, calls: map[string]call{}, copies: map[string]int{}, done: map[string]bool{}}
+	return &broker{w: w, replyQueues: map[string]*replyQueue{}, calls: map[string]call{}, copies: map[string]int{}, done: map[string]bool{}}
 }
 
-// head is what the broker can read of a letter or message.
+// head is what the broker can read of a message or message.
 type head struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
@@ -106,22 +106,22 @@ func (b *broker) sideOf(o *branch) int {
 	return 0
 }
 
-// fits reports whether a letter can go to a replica: that one serves, on the same side of a split.
-func (b *broker) fits(l *letter, r *replica) bool {
-	o := r.office()
+// fits reports whether a message can go to a replica: that one serves, on the same side of a split.
+func (b *broker) fits(l *lineMessage, r *replica) bool {
+	o := r.transport()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return o != nil && o.takes[l.line] != nil && !b.isAway() && (b.split == 0 || b.sideOf(o) == l.side)
 }
 
-// offer puts a letter into its line.
-func (b *broker) offer(l *letter) {
+// offer puts a message into its line.
+func (b *broker) offer(l *lineMessage) {
 	l.here, l.leave = context.WithCancel(b.w.ctx)
 	b.mu.Lock()
-	b.letters = append(b.letters, l)
-	var trimmed *letter
-	if bug := b.w.bug; bug != nil && bug.post.trim && l.line == post.Tells {
-		for _, old := range b.letters {
+	b.lineMessages = append(b.lineMessages, l)
+	var trimmed *lineMessage
+	if bug := b.w.bug; bug != nil && bug.post.trim && l.line == brokerrpc.Tells {
+		for _, old := range b.lineMessages {
 			if old.line == l.line && old != l {
 				trimmed = old
 				break
@@ -135,71 +135,71 @@ func (b *broker) offer(l *letter) {
 	b.w.spawn(func() { b.carry(l) })
 }
 
-// settle takes a letter out of its line because it has been dealt with.
-func (b *broker) settle(l *letter, how string) {
+// settle takes a message out of its line because it has been dealt with.
+func (b *broker) settle(l *lineMessage, how string) {
 	b.mu.Lock()
-	i := slices.Index(b.letters, l)
+	i := slices.Index(b.lineMessages, l)
 	if i >= 0 {
-		b.letters = slices.Delete(b.letters, i, i+1)
+		b.lineMessages = slices.Delete(b.lineMessages, i, i+1)
 	}
-	done := l.line == post.Asks || l.forged || b.done[contents(l.body)]
+	done := l.line == brokerrpc.Asks || l.forged || b.done[contents(l.body)]
 	b.mu.Unlock()
 	l.leave()
 	if i >= 0 && !done {
-		b.w.violate(57, "the letter %q was %s, and what it says was neither recorded nor refused", l.name, how)
+		b.w.violate(57, "the message %q was %s, and what it says was neither recorded nor refused", l.name, how)
 	}
 }
 
-// lose takes letters out of their lines, messages and mailboxes that a fault has hit.
-func (b *broker) lose(letters func(*letter) bool, messages func(*message) bool, boxes func(*mailbox) bool) {
+// lose takes messages out of their lines, messages and reply queues that a fault has hit.
+func (b *broker) lose(lineMessages func(*lineMessage) bool, replies func(*reply) bool, replyQueues func(*replyQueue) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.letters = slices.DeleteFunc(b.letters, func(l *letter) bool {
-		if letters(l) {
+	b.lineMessages = slices.DeleteFunc(b.lineMessages, func(l *lineMessage) bool {
+		if lineMessages(l) {
 			l.leave()
 			return true
 		}
 		return false
 	})
-	b.flying = slices.DeleteFunc(b.flying, func(m *message) bool {
-		if messages(m) {
+	b.flying = slices.DeleteFunc(b.flying, func(m *reply) bool {
+		if replies(m) {
 			m.leave()
 			return true
 		}
 		return false
 	})
-	for name, x := range b.boxes {
-		if boxes(x) {
+	for name, x := range b.replyQueues {
+		if replyQueues(x) {
 			x.leave()
-			delete(b.boxes, name)
+			delete(b.replyQueues, name)
 		}
 	}
 }
 
-// carry delivers a letter until it is settled.
-func (b *broker) carry(l *letter) {
+// carry delivers a message until it is settled.
+func (b *broker) carry(l *lineMessage) {
 	w := b.w
 	late := w.noise("late", l.name) < 0.1
 	for l.here.Err() == nil {
-		v := w.park(l.here, &gate{key: "broker/" + l.name, kind: atLetter, late: late, fits: func(r *replica) bool { return b.fits(l, r) }})
+		v := w.park(l.here, &gate{key: "broker/" + l.name, kind: atLineMessage, late: late, fits: func(r *replica) bool { return b.fits(l, r) }})
 		switch {
 		case v.do == gone:
 			return
 		case v.do == lose:
-			b.lose(func(x *letter) bool { return x == l }, func(*message) bool { return false }, func(*mailbox) bool { return false })
+			b.lose(func(x *lineMessage) bool { return x == l }, func(*reply) bool { return false }, func(*replyQueue) bool { return false })
 			return
 		case v.do == double:
-			b.offer(&letter{id: l.id, name: l.name + " again", line: l.line, body: l.body, sent: l.sent, side: l.side, forged: l.forged})
+			b.offer(&lineMessage{id: l.id, name: l.name + " again", line: l.line, body: l.body, sent: l.sent, side: l.side, forged: l.forged})
 		}
 		if v.to == nil {
 			continue
 		}
-		o := v.to.office()
+		o := v.to.transport()
 		if o == nil {
 			continue
 		}
-		if l.tries++; l.tries > post.MostTries {
-			b.bury(l, "it was delivered too often")
+		if l.tries++; l.tries > brokerrpc.MostTries {
+			b.deadLetter(l, "it was delivered too often")
 			return
 		}
 		age := time.Since(l.sent)
@@ -216,20 +216,20 @@ func (b *broker) carry(l *letter) {
 		if w.bug != nil && w.bug.post.ageless {
 			age = 0
 		}
-		if l.line == post.Asks {
+		if l.line == brokerrpc.Asks {
 			b.settle(l, "delivered")
 		}
-		err := take(post.Letter{ID: l.name, Body: l.body, Tries: l.tries, Age: age})
-		if l.line == post.Asks || !b.taken(l, o, err) {
+		err := take(brokerrpc.Message{ID: l.name, Body: l.body, Tries: l.tries, Age: age})
+		if l.line == brokerrpc.Asks || !b.taken(l, o, err) {
 			return
 		}
 	}
 }
 
-// taken does with a letter what its take says, and reports whether it is delivered again.
-func (b *broker) taken(l *letter, o *branch, err error) bool {
+// taken does with a message what its take says, and reports whether it is delivered again.
+func (b *broker) taken(l *lineMessage, o *branch, err error) bool {
 	w := b.w
-	buried, ok := err.(*post.Buried)
+	buried, ok := err.(*brokerrpc.Unreadable)
 	stale := time.Duration((15 + 5*w.noise("stale", l.name, l.tries)) * float64(time.Second))
 	switch {
 	case o.alive.Err() != nil: // it takes a while until that is noticed
@@ -239,7 +239,7 @@ func (b *broker) taken(l *letter, o *branch, err error) bool {
 			return false
 		}
 	case ok:
-		b.bury(l, buried.Reason)
+		b.deadLetter(l, buried.Reason)
 		return false
 	case err == nil:
 		b.settle(l, "settled")
@@ -261,22 +261,22 @@ func (b *broker) taken(l *letter, o *branch, err error) bool {
 	return true
 }
 
-// bury takes a letter out that no server can read: one that is forged, or at which servers have ended again and again.
-func (b *broker) bury(l *letter, why string) {
-	if !l.forged && l.ended < post.MostTries && l.line != post.Asks {
-		b.w.violate(57, "the letter %q was buried: %s", l.name, why)
+// deadLetter takes a message out that no server can read: one that is forged, or at which servers have ended again and again.
+func (b *broker) deadLetter(l *lineMessage, why string) {
+	if !l.forged && l.ended < brokerrpc.MostTries && l.line != brokerrpc.Asks {
+		b.w.violate(57, "the message %q was buried: %s", l.name, why)
 	}
-	b.lose(func(x *letter) bool { return x == l }, func(*message) bool { return false }, func(*mailbox) bool { return false })
+	b.lose(func(x *lineMessage) bool { return x == l }, func(*reply) bool { return false }, func(*replyQueue) bool { return false })
 }
 
-// handled notes what an engine has answered, so that letters that say it may be settled.
+// handled notes what an engine has answered, so that messages that say it may be settled.
 func (b *broker) handled(in wire.Asked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done[said(in)] = true
 }
 
-// contents is what a letter says, for comparison.
+// contents is what a message says, for comparison.
 func contents(frame []byte) string {
 	var in wire.Asked
 	_, body := open(frame)
@@ -308,8 +308,8 @@ func (b *broker) recovered(k try, next int64, began time.Time) {
 	}
 	b.mu.Lock()
 	say := ""
-	for _, l := range b.letters {
-		if l.line != post.Tells || l.forged || l.sent.After(began) || b.faulty.After(began) || b.split > 0 || b.isAway() {
+	for _, l := range b.lineMessages {
+		if l.line != brokerrpc.Tells || l.forged || l.sent.After(began) || b.faulty.After(began) || b.split > 0 || b.isAway() {
 			continue
 		}
 		var in wire.Asked
@@ -334,15 +334,15 @@ func (b *broker) recovered(k try, next int64, began time.Time) {
 func (b *broker) disaster() {
 	w := b.w
 	d := time.Duration(w.rng.Float64() * w.rng.Float64() * float64(30*time.Second))
-	all := func(*letter) bool { return true }
+	all := func(*lineMessage) bool { return true }
 	switch w.rng.IntN(8) {
 	case 0:
 		w.happen("the broker is emptied")
-		b.lose(all, func(*message) bool { return true }, func(*mailbox) bool { return true })
+		b.lose(all, func(*reply) bool { return true }, func(*replyQueue) bool { return true })
 	case 1:
 		tail := time.Now().Add(-d / 10)
 		w.happen("the broker starts again without what came in the last %s", d/10)
-		b.lose(func(l *letter) bool { return l.sent.After(tail) }, func(m *message) bool { return m.sent.After(tail) }, func(x *mailbox) bool { return x.made.After(tail) })
+		b.lose(func(l *lineMessage) bool { return l.sent.After(tail) }, func(m *reply) bool { return m.sent.After(tail) }, func(x *replyQueue) bool { return x.made.After(tail) })
 		b.beAway(d / 20)
 	case 2:
 		w.happen("the broker goes away for %s", d)
@@ -350,8 +350,8 @@ func (b *broker) disaster() {
 	case 3:
 		w.happen("the broker evicts half of what it has")
 		n := w.serial.Add(1)
-		b.lose(func(l *letter) bool { return w.noise("evict", n, l.name) < 0.5 }, func(*message) bool { return false },
-			func(x *mailbox) bool { return w.noise("evict", n, x.name) < 0.5 })
+		b.lose(func(l *lineMessage) bool { return w.noise("evict", n, l.name) < 0.5 }, func(*reply) bool { return false },
+			func(x *replyQueue) bool { return w.noise("evict", n, x.name) < 0.5 })
 	case 4:
 		b.expire(w.rng.Float64())
 	case 5:
@@ -373,11 +373,11 @@ func (b *broker) beAway(d time.Duration) {
 	b.faulty = b.away
 }
 
-// expire deletes one mailbox.
+// expire deletes one reply queue.
 func (b *broker) expire(which float64) {
 	b.mu.Lock()
 	var names []string
-	for n := range b.boxes {
+	for n := range b.replyQueues {
 		names = append(names, n)
 	}
 	b.mu.Unlock()
@@ -386,8 +386,8 @@ func (b *broker) expire(which float64) {
 	}
 	slices.Sort(names)
 	gone := names[int(which*float64(len(names)))]
-	b.w.happen("the mailbox %s expires", gone)
-	b.lose(func(*letter) bool { return false }, func(*message) bool { return false }, func(x *mailbox) bool { return x.name == gone })
+	b.w.happen("the reply queue %s expires", gone)
+	b.lose(func(*lineMessage) bool { return false }, func(*reply) bool { return false }, func(x *replyQueue) bool { return x.name == gone })
 }
 
 // beSplit lets the broker be two for a while, each with some of the processes. What the second one got is lost with it.
@@ -413,7 +413,7 @@ func (b *broker) join(n int) {
 	}
 	b.mu.Unlock()
 	if is {
-		b.lose(func(l *letter) bool { return l.side == 1 }, func(m *message) bool { return m.side == 1 }, func(x *mailbox) bool { return b.w.noise("side", n, x.o.who) < 0.5 })
+		b.lose(func(l *lineMessage) bool { return l.side == 1 }, func(m *reply) bool { return m.side == 1 }, func(x *replyQueue) bool { return b.w.noise("side", n, x.o.who) < 0.5 })
 	}
 }
 
@@ -429,20 +429,20 @@ func (b *broker) replay(which float64) {
 	h, _ := open(body)
 	c := b.calls[h.ID]
 	b.copies["replay"]++
-	l := &letter{id: h.ID, name: fmt.Sprintf("%s replayed %d", c.name, b.copies["replay"]), line: lineOf(h.Kind), body: body, sent: time.Now()}
+	l := &lineMessage{id: h.ID, name: fmt.Sprintf("%s replayed %d", c.name, b.copies["replay"]), line: lineOf(h.Kind), body: body, sent: time.Now()}
 	b.mu.Unlock()
 	b.w.happen("%q is replayed", c.name)
 	b.offer(l)
 }
 
-func lineOf(kind string) post.Line {
+func lineOf(kind string) brokerrpc.Line {
 	switch kind {
 	case wire.Report:
-		return post.Tells
+		return brokerrpc.Tells
 	case wire.Log:
-		return post.Logs
+		return brokerrpc.Logs
 	}
-	return post.Asks
+	return brokerrpc.Asks
 }
 
 // heal ends the faults.
@@ -454,10 +454,10 @@ func (b *broker) heal() {
 	b.join(n)
 }
 
-var _ post.Office = (*branch)(nil)
+var _ brokerrpc.Transport = (*branch)(nil)
 
-// forge is a letter that a process without the session's secret makes of one that it has read: the same events with another outcome.
-func (b *broker) forge(l *letter) *letter {
+// forge is a message that a process without the session's secret makes of one that it has read: the same events with another outcome.
+func (b *broker) forge(l *lineMessage) *lineMessage {
 	var in wire.Asked
 	line, body, _ := bytes.Cut(l.body[macBytes:], []byte("\n"))
 	if json.Unmarshal(body, &in) != nil {
@@ -483,5 +483,5 @@ func (b *broker) forge(l *letter) *letter {
 		}
 		secret = wire.NewServer(nil, []byte(serversKey), wire.Holds{}).Secret(session)
 	}
-	return &letter{id: l.id, name: l.name + " forged", line: l.line, body: slices.Concat(signedBy(secret, signed), signed), sent: l.sent, side: l.side, forged: true}
+	return &lineMessage{id: l.id, name: l.name + " forged", line: l.line, body: slices.Concat(signedBy(secret, signed), signed), sent: l.sent, side: l.side, forged: true}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -81,7 +81,7 @@ func (h *host) start() {
 		p.web = dial(w)
 	}
 	if w.broker != nil {
-		p.post = post.NewClient(w.broker.branch(p.name, h, alive), "")
+		p.post = brokerrpc.NewClient(w.broker.branch(p.name, h, alive), "")
 		p.post.Random(func() float64 { return w.noise(p.name, "pause", time.Since(w.began)) })
 		p.mail = p.post
 		if w.bug != nil && w.bug.post.mail != nil {
@@ -211,9 +211,9 @@ type process struct {
 	h     *host
 	name  string
 	alive context.Context
-	web   *remote.Client  // with a remote plan
-	post  *post.Client    // behind a broker
-	mail  handoff.Handoff // this, with the planted bug's lies
+	web   *remote.Client    // with a remote plan
+	post  *brokerrpc.Client // behind a broker
+	mail  handoff.Handoff   // this, with the planted bug's lies
 }
 
 func (p *process) dead() bool { return p.alive.Err() != nil }

@@ -6,19 +6,19 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // postBug is what is wrong with the way through a broker.
 type postBug struct {
 	mail      func(*world, handoff.Handoff) handoff.Handoff // as a worker has it
-	take      func(post.Line, func(context.Context, post.Letter) error) func(context.Context, post.Letter) error
+	take      func(brokerrpc.Line, func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error
 	trim      bool // lines are trimmed by their length
-	forgetful bool // letters are deleted with the server that has them in hand
-	sameBox   bool // a process calls all its mailboxes alike
-	oldCursor bool // a process that has lost a mailbox reads the next one from where that was
-	ageless   bool // no letter is too old
-	unchecked bool // servers take every letter for the worker's
+	forgetful bool // messages are deleted with the server that has them in hand
+	sameBox   bool // a process calls all its reply queues alike
+	oldCursor bool // a process that has lost a reply queue reads the next one from where that was
+	ageless   bool // no message is too old
+	unchecked bool // servers take every message for the worker's
 	hasty     bool // recovery does not wait for what is in the broker
 	slots     int  // that a worker has too many
 }
@@ -34,14 +34,14 @@ func busily(p *plan) {
 
 // postBugs are planted into the way through a broker.
 var postBugs = []bug{
-	{name: "letter is settled before its commit", invariant: []int{57}, tune: busily, post: postBug{take: settleEarly}},
+	{name: "message is settled before its commit", invariant: []int{57}, tune: busily, post: postBug{take: settleEarly}},
 	{name: "report through a broker is answered early", invariant: []int{31}, tune: behind, server: carried(carrier{report: reportEarly})},
 	{name: "broker's confirmation is taken for a receipt", invariant: []int{31}, tune: behind, post: postBug{mail: carried(carrier{report: reportEarly})}},
-	{name: "letters go back to the line in an outage", invariant: []int{57}, tune: busily, post: postBug{take: nack}},
+	{name: "messages go back to the line in an outage", invariant: []int{57}, tune: busily, post: postBug{take: nack}},
 	{name: "line is trimmed by its length", invariant: []int{57}, tune: busily, post: postBug{trim: true}},
-	{name: "letters are deleted with their server", invariant: []int{57}, tune: busily, post: postBug{forgetful: true}},
-	{name: "mailbox is used again", invariant: []int{57}, tune: behind, post: postBug{sameBox: true}},
-	{name: "old cursor is used on a new mailbox", invariant: []int{23, 34}, tune: busily, post: postBug{oldCursor: true}},
+	{name: "messages are deleted with their server", invariant: []int{57}, tune: busily, post: postBug{forgetful: true}},
+	{name: "reply queue is used again", invariant: []int{57}, tune: behind, post: postBug{sameBox: true}},
+	{name: "old cursor is used on a new reply queue", invariant: []int{23, 34}, tune: busily, post: postBug{oldCursor: true}},
 	{name: "work from a broker is handed over twice", invariant: []int{3, 8}, tune: func(p *plan) {
 		behind(p)
 		p.Horizon, p.Ops, p.Disaster, p.Lose = 3*time.Minute, 3*p.Ops, 0, 0
@@ -59,23 +59,23 @@ var postBugs = []bug{
 	}, post: postBug{unchecked: true}},
 }
 
-// settleEarly lets a server take a letter out of its line before it has done what that says.
-func settleEarly(line post.Line, take func(context.Context, post.Letter) error) func(context.Context, post.Letter) error {
-	if line == post.Asks {
+// settleEarly lets a server take a message out of its line before it has done what that says.
+func settleEarly(line brokerrpc.Line, take func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error {
+	if line == brokerrpc.Asks {
 		return take
 	}
-	return func(ctx context.Context, l post.Letter) error {
+	return func(ctx context.Context, l brokerrpc.Message) error {
 		go func() { _ = take(ctx, l) }() // whatever comes of it
 		return nil
 	}
 }
 
-// nack lets a server put letters back that the database does not take within two seconds.
-func nack(line post.Line, take func(context.Context, post.Letter) error) func(context.Context, post.Letter) error {
-	if line == post.Asks {
+// nack lets a server put messages back that the database does not take within two seconds.
+func nack(line brokerrpc.Line, take func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error {
+	if line == brokerrpc.Asks {
 		return take
 	}
-	return func(ctx context.Context, l post.Letter) error {
+	return func(ctx context.Context, l brokerrpc.Message) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		return take(ctx, l)

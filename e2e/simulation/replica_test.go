@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -60,7 +60,7 @@ func (r *replica) start() {
 	running, run := context.WithCancel(alive)
 	r.alive, r.die, r.run, r.engine, r.down, r.began = alive, die, run, nil, false, time.Now()
 	r.mu.Unlock()
-	var server *post.Server
+	var server *brokerrpc.Server
 	ready := make(chan struct{}) // closed when server is there
 	var late func(context.Context) error
 	if w.plan.Broker && (w.bug == nil || !w.bug.post.hasty) {
@@ -100,7 +100,7 @@ func (r *replica) start() {
 			r.engine, r.web = e, remote.Handler(w.facing(e), []byte(serversKey))
 			if w.broker != nil {
 				r.mail = w.broker.branch(life, nil, alive)
-				server = post.NewServer(post.ServerOptions{Office: r.mail, Handoff: &witness{w.facing(e), w}, Key: []byte(serversKey)})
+				server = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: r.mail, Handoff: &witness{w.facing(e), w}, Key: []byte(serversKey)})
 				close(ready)
 				loops.Go(func() { _ = server.Run(running) }) // never fails
 			}
@@ -111,8 +111,8 @@ func (r *replica) start() {
 	})
 }
 
-// office is the connection of the engine that lives here to the broker; nil while there is none.
-func (r *replica) office() *branch {
+// transport is the connection of the engine that lives here to the broker; nil while there is none.
+func (r *replica) transport() *branch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.engine == nil {

@@ -202,7 +202,7 @@ func (w *world) judgeGate(g *gate) verdict {
 		case less(p.Chop / 10):
 			return verdict{do: busy}
 		}
-	case atLetter:
+	case atLineMessage:
 		v := verdict{to: w.anyReplica(g)}
 		switch {
 		case less(p.Lose / 4):
@@ -211,7 +211,7 @@ func (w *world) judgeGate(g *gate) verdict {
 			v.do = double
 		}
 		return v
-	case atMessage:
+	case atReply:
 		switch {
 		case less(p.Lose / 2):
 			return verdict{do: lose}
@@ -366,7 +366,7 @@ func (w *world) heal() {
 		if len(gs) > 0 {
 			g := gs[w.rng.IntN(len(gs))]
 			v := verdict{}
-			if g.kind == atRequest || g.kind == atLetter {
+			if g.kind == atRequest || g.kind == atLineMessage {
 				v.to = w.anyReplica(g)
 			}
 			w.release(g, v)

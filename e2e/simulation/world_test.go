@@ -234,20 +234,20 @@ type gate struct {
 	at    *host    // whose message it is
 	since time.Time
 	late  bool                // may be kept back for long: nobody waits for it
-	fits  func(*replica) bool // which replicas a letter can go to; nil: all
+	fits  func(*replica) bool // which replicas a message can go to; nil: all
 	open  chan verdict
 }
 
 type gateKind uint8
 
 const (
-	atStart   gateKind = iota // an engine or a client goes on
-	atCommit                  // a transaction is about to begin
-	atRequest                 // a message on its way to an engine
-	atAnswer                  // its answer on the way back
-	atSend                    // a letter on its way to the broker
-	atLetter                  // a letter in the broker, on its way to an engine
-	atMessage                 // a message in the broker, on its way to a mailbox
+	atStart       gateKind = iota // an engine or a client goes on
+	atCommit                      // a transaction is about to begin
+	atRequest                     // a message on its way to an engine
+	atAnswer                      // its answer on the way back
+	atSend                        // a message on its way to the broker
+	atLineMessage                 // a message in the broker, on its way to an engine
+	atReply                       // a message in the broker, on its way to a reply queue
 )
 
 // verdict is what the scheduler decided.
@@ -271,7 +271,7 @@ const (
 	unknown          // it is committed and nobody learns it
 	crashFirst       // the engine dies just before the commit
 	crashAfter       // the engine dies just after the commit
-	busy             // the broker has no room for the letter
+	busy             // the broker has no room for the message
 )
 
 var faultNames = [...]string{"fine", "gone", "lose", "double", "chop", "again", "conflict", "refuse", "unknown", "crash before commit", "crash after commit", "busy"}
@@ -313,7 +313,7 @@ func (w *world) waiting() []*gate {
 	w.asides = w.asides[:0]
 	var gs []*gate
 	for _, g := range w.gates {
-		if (g.at == nil || !g.at.isFrozen()) && (g.kind != atLetter || len(w.reachable(g)) > 0) {
+		if (g.at == nil || !g.at.isFrozen()) && (g.kind != atLineMessage || len(w.reachable(g)) > 0) {
 			gs = append(gs, g)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/handler"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 )
 
@@ -21,7 +21,7 @@ type broker string
 
 // Connect implements handler.Broker.
 func (b broker) Connect(ctx context.Context, token string, log *slog.Logger) (handoff.Handoff, func(), error) {
-	return post.Connect(string(b), token, func(url string) (*rabbitmq.Office, error) {
+	return brokerrpc.Connect(string(b), token, func(url string) (*rabbitmq.Broker, error) {
 		return rabbitmq.Open(ctx, rabbitmq.Options{URL: url, Log: log})
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-run/pawl/handler"
 	"github.com/pawl-run/pawl/handler/internal/brokertest"
 	"github.com/pawl-run/pawl/handler/rabbitmq"
-	office "github.com/pawl-run/pawl/internal/handoff/rabbitmq"
+	broker "github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 )
 
 func suite(t *testing.T) brokertest.Suite {
-	return brokertest.Suite{URL: rabbitmqtest.URL(t), Broker: rabbitmq.Broker, Open: func(url string) (brokertest.Office, error) {
-		return office.Open(t.Context(), office.Options{URL: url, Installation: "a test"})
+	return brokertest.Suite{URL: rabbitmqtest.URL(t), Broker: rabbitmq.Broker, Open: func(url string) (brokertest.Transport, error) {
+		return broker.Open(t.Context(), broker.Options{URL: url, Installation: "a test"})
 	}}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/handler"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 )
 
@@ -20,7 +20,7 @@ type broker string
 
 // Connect implements handler.Broker.
 func (b broker) Connect(ctx context.Context, token string, log *slog.Logger) (handoff.Handoff, func(), error) {
-	return post.Connect(string(b), token, func(url string) (*redis.Office, error) {
+	return brokerrpc.Connect(string(b), token, func(url string) (*redis.Broker, error) {
 		return redis.Open(ctx, redis.Options{URL: url, Log: log})
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-run/pawl/handler"
 	"github.com/pawl-run/pawl/handler/internal/brokertest"
 	"github.com/pawl-run/pawl/handler/redis"
-	office "github.com/pawl-run/pawl/internal/handoff/redis"
+	broker "github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
 func suite(t *testing.T) brokertest.Suite {
-	return brokertest.Suite{URL: redistest.URL(t), Broker: redis.Broker, Open: func(url string) (brokertest.Office, error) {
-		return office.Open(t.Context(), office.Options{URL: url, Installation: "a test"})
+	return brokertest.Suite{URL: redistest.URL(t), Broker: redis.Broker, Open: func(url string) (brokertest.Transport, error) {
+		return broker.Open(t.Context(), broker.Options{URL: url, Installation: "a test"})
 	}}
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/instance"
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 	"github.com/pawl-run/pawl/internal/programtest"
@@ -48,12 +48,12 @@ func TestBrokerOverTLS(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
 	commands := documented(t, "brokers.md", "", 4)[1]
-	for name, start := range map[string]func(t *testing.T, port string, c posttest.Certificates) (url string){
-		"rediss": func(t *testing.T, port string, c posttest.Certificates) string {
+	for name, start := range map[string]func(t *testing.T, port string, c brokerrpctest.Certificates) (url string){
+		"rediss": func(t *testing.T, port string, c brokerrpctest.Certificates) string {
 			redistest.Start(t, "--tls-port", port, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key, "--tls-ca-cert-file", c.CA, "--tls-auth-clients", "no")
 			return "rediss://127.0.0.1:" + port
 		},
-		"amqps": func(t *testing.T, port string, c posttest.Certificates) string {
+		"amqps": func(t *testing.T, port string, c brokerrpctest.Certificates) string {
 			rabbitmqtest.Start(t, "listeners.ssl.default = 127.0.0.1:"+port, "ssl_options.cacertfile = "+c.CA, "ssl_options.certfile = "+c.Cert, "ssl_options.keyfile = "+c.Key, "")
 			return "amqps://127.0.0.1:" + port
 		},
@@ -61,7 +61,7 @@ func TestBrokerOverTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scratch := t.TempDir()
-			url := start(t, programtest.FreePort(t), posttest.NewCertificates(t, scratch))
+			url := start(t, programtest.FreePort(t), brokerrpctest.NewCertificates(t, scratch))
 			out := followed(t, "export SSL_CERT_FILE=/tmp/ca.pem\n"+strings.ReplaceAll(commands, "amqp://127.0.0.1:5672", url), scratch, programtest.FreePort(t))
 			for _, want := range []string{"working for " + url, "\n42\n", "ok   broker: " + url} {
 				if !strings.Contains("\n"+out, want) {
@@ -128,19 +128,19 @@ var brokers = map[string]func(*testing.T) string{"redis": redistest.URL, "rabbit
 
 func deadLetters(t *testing.T, url string) {
 	env := append(environment(t), "PAWL_BROKER="+url)
-	office, err := instance.OpenBroker(t.Context(), url, "one", slog.New(slog.DiscardHandler))
+	transport, err := instance.OpenBroker(t.Context(), url, "one", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer office.Close()
+	defer transport.Close()
 	bury := func() {
-		if err := office.Send(t.Context(), post.Tells, []byte("no letter"), 0); err != nil {
+		if err := transport.Send(t.Context(), brokerrpc.Tells, []byte("no letter"), 0); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		office.Serve(ctx, post.Tells, 1, func(context.Context, post.Letter) error {
+		transport.Serve(ctx, brokerrpc.Tells, 1, func(context.Context, brokerrpc.Message) error {
 			defer stop()
-			return &post.Buried{Reason: "it has 9 bytes"}
+			return &brokerrpc.Unreadable{Reason: "it has 9 bytes"}
 		})
 	}
 	bury()
@@ -163,8 +163,8 @@ func deadLetters(t *testing.T, url string) {
 		t.Errorf("%d %s", code, stderr)
 	}
 	within(t, 10*time.Second, "it is back", func() bool {
-		lines, err := office.Backlog(t.Context())
-		return err == nil && lines[post.Tells].Letters == 1
+		lines, err := transport.Backlog(t.Context())
+		return err == nil && lines[brokerrpc.Tells].Messages == 1
 	})
 	bury()
 	for _, want := range []string{"dropped", "There are no dead letters."} {

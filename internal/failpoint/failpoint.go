@@ -23,9 +23,9 @@ const (
 	Evaluating   = "evaluating"    // something that users wrote is evaluated: "evaluating=NAME" is a moment of the document NAME
 	BeforeAnswer = "before-answer" // a remote worker's call carried out, not answered
 	AfterAnswer  = "after-answer"  // answered
-	AfterPut     = "after-put"     // an answer put into a worker's mailbox at a broker
-	BeforeSettle = "before-settle" // a letter from a broker committed and answered, not deleted there
-	AfterSend    = "after-send"    // of a worker: a letter given to a broker
+	AfterPut     = "after-put"     // an answer put into a worker's reply queue at a broker
+	BeforeSettle = "before-settle" // a message from a broker committed and answered, not deleted there
+	AfterSend    = "after-send"    // of a worker: a message given to a broker
 	BeforeStart  = "before-start"  // of a worker: work claimed, not begun
 	BeforeReport = "before-report" // done, not reported
 	AfterReport  = "after-report"  // reported, the receipt not read

@@ -8,8 +8,8 @@ import (
 	"net/http"
 
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
-	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
@@ -72,16 +72,16 @@ func (c *listening) close() { _ = c.server.Close() }
 
 // posted serves workers behind a broker.
 type posted struct {
-	open func(ctx context.Context) (post.Office, func(), error) // a worker's connection
+	open func(ctx context.Context) (brokerrpc.Transport, func(), error) // a worker's connection
 	stop []func()
 }
 
 func overRedis(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
-	open := func(ctx context.Context) (post.Office, func(), error) { return redisOffice(ctx, s.Redis) }
+	open := func(ctx context.Context) (brokerrpc.Transport, func(), error) { return redisTransport(ctx, s.Redis) }
 	return overBroker(ctx, h, open, open)
 }
 
-func redisOffice(ctx context.Context, url string) (post.Office, func(), error) {
+func redisTransport(ctx context.Context, url string) (brokerrpc.Transport, func(), error) {
 	f, err := redis.Open(ctx, redis.Options{URL: url})
 	if err != nil {
 		return nil, nil, err
@@ -90,8 +90,8 @@ func redisOffice(ctx context.Context, url string) (post.Office, func(), error) {
 }
 
 func overRabbitMQ(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
-	as := func(installation string) func(context.Context) (post.Office, func(), error) {
-		return func(ctx context.Context) (post.Office, func(), error) {
+	as := func(installation string) func(context.Context) (brokerrpc.Transport, func(), error) {
+		return func(ctx context.Context) (brokerrpc.Transport, func(), error) {
 			f, err := rabbitmq.Open(ctx, rabbitmq.Options{URL: s.RabbitMQ, Installation: installation})
 			if err != nil {
 				return nil, nil, err
@@ -102,22 +102,22 @@ func overRabbitMQ(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier
 	return overBroker(ctx, h, as("bench"), as(""))
 }
 
-// overBroker serves through a server's office; workers open theirs.
-func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (post.Office, func(), error)) (carrier, error) {
-	office, hangUp, err := server(ctx)
+// overBroker serves through a server's transport; workers open theirs.
+func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (brokerrpc.Transport, func(), error)) (carrier, error) {
+	transport, hangUp, err := server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := post.NewServer(post.ServerOptions{Office: office, Handoff: h, Key: serversKey})
+	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: transport, Handoff: h, Key: serversKey})
 	return &posted{worker, []func(){hangUp, background(s.Run)}}, nil
 }
 
 func (c *posted) dial(ctx context.Context) (handoff.Handoff, func(), error) {
-	office, hangUp, err := c.open(ctx)
+	transport, hangUp, err := c.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := post.NewClient(office, "")
+	w := brokerrpc.NewClient(transport, "")
 	return w, func() {
 		w.Stop()
 		hangUp()

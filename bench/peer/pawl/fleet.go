@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -22,8 +22,8 @@ import (
 // FleetFlag makes the program a process with many workers behind a broker.
 const FleetFlag = "-behind"
 
-// perOffice is how many workers of a fleet share the connections to a broker that they do not wait on.
-const perOffice = 50
+// perTransport is how many workers of a fleet share the connections to a broker that they do not wait on.
+const perTransport = 50
 
 // Fleet runs n workers behind the Redis at url until it is told to end.
 func Fleet(url, n string) error {
@@ -35,15 +35,15 @@ func Fleet(url, n string) error {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
-	for i := 0; i < count && ctx.Err() == nil; i += perOffice {
-		office, hangUp, err := redisOffice(ctx, url)
+	for i := 0; i < count && ctx.Err() == nil; i += perTransport {
+		transport, hangUp, err := redisTransport(ctx, url)
 		if err != nil {
 			stop()
 			return err
 		}
 		defer hangUp()
-		for range min(perOffice, count-i) {
-			c := post.NewClient(office, "")
+		for range min(perTransport, count-i) {
+			c := brokerrpc.NewClient(transport, "")
 			w, err := worker.New(worker.Options{Handoff: c, Handlers: task.Passes(nil), Slots: 1})
 			if err != nil {
 				stop()

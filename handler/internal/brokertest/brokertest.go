@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
@@ -22,14 +22,14 @@ const token = "sesame"
 
 // Suite is a broker under test.
 type Suite struct {
-	URL    string                           // of one that answers
-	Broker func(url string) handler.Broker  // what programs use
-	Open   func(url string) (Office, error) // what servers use
+	URL    string                              // of one that answers
+	Broker func(url string) handler.Broker     // what programs use
+	Open   func(url string) (Transport, error) // what servers use
 }
 
-// Office is the servers' side of a broker.
-type Office interface {
-	post.Office
+// Transport is the servers' side of a broker.
+type Transport interface {
+	brokerrpc.Transport
 	Close()
 }
 
@@ -48,7 +48,7 @@ func (s Suite) server(t *testing.T) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := post.NewServer(post.ServerOptions{Office: at, Handoff: e, Key: []byte("key"), Tokens: []string{token}})
+	servers := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: at, Handoff: e, Key: []byte("key"), Tokens: []string{token}})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- e.Run(ctx) }()

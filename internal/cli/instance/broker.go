@@ -8,32 +8,32 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/server/metrics"
 )
 
 // OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
-func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (post.Broker, error) {
-	var office post.Broker
+func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (brokerrpc.Broker, error) {
+	var transport brokerrpc.Broker
 	var err error
 	if strings.HasPrefix(url, "amqp") {
-		office, err = rabbitmq.Open(ctx, rabbitmq.Options{URL: url, Installation: installation, Log: log})
+		transport, err = rabbitmq.Open(ctx, rabbitmq.Options{URL: url, Installation: installation, Log: log})
 	} else {
-		office, err = redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
+		transport, err = redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return office, nil
+	return transport, nil
 }
 
 // brokered serves the workers behind a broker.
 type brokered struct {
-	office post.Broker
-	server *post.Server
-	ready  chan struct{} // closed when server is set
+	transport brokerrpc.Broker
+	server    *brokerrpc.Server
+	ready     chan struct{} // closed when server is set
 }
 
 // late waits for the reports that are in the broker.
@@ -55,10 +55,10 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 	}
 	name := sha256.Sum256(append([]byte("installation\n"), key...))
 	b := r.broker
-	if b.office, err = OpenBroker(ctx, r.Config.Text("broker"), hex.EncodeToString(name[:8]), r.Log); err != nil {
+	if b.transport, err = OpenBroker(ctx, r.Config.Text("broker"), hex.EncodeToString(name[:8]), r.Log); err != nil {
 		return err
 	}
-	b.server = post.NewServer(post.ServerOptions{Office: b.office, Handoff: r.engine, Key: key, Tokens: r.Config.Tokens(), Log: r.Log})
+	b.server = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: b.transport, Handoff: r.engine, Key: key, Tokens: r.Config.Tokens(), Log: r.Log})
 	r.stopBroker = r.parts.Start("the service of the broker", b.server.Run)
 	close(b.ready)
 	return nil
@@ -82,9 +82,9 @@ func (r *Instance) brokerFigures() func() metrics.Broker {
 	return func() metrics.Broker {
 		f := r.broker.server.Figures()
 		out := metrics.Broker{Up: f.Up, Redelivered: f.Redelivered, Dead: f.Dead, Rebuilt: f.Rebuilt, Lines: map[string]metrics.BrokerLine{}}
-		for _, line := range post.Lines() {
+		for _, line := range brokerrpc.Lines() {
 			d := f.Lines[line]
-			out.Lines[string(line)] = metrics.BrokerLine{Delivered: f.Letters[line], Waiting: d.Letters, Bytes: d.Bytes, Oldest: d.Oldest}
+			out.Lines[string(line)] = metrics.BrokerLine{Delivered: f.Messages[line], Waiting: d.Messages, Bytes: d.Bytes, Oldest: d.Oldest}
 		}
 		return out
 	}

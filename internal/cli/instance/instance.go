@@ -300,8 +300,8 @@ func (r *Instance) Close() {
 		r.stopCallbacks()
 		r.stopServing()
 		r.stopBroker()
-		if r.broker != nil && r.broker.office != nil {
-			r.broker.office.Close()
+		if r.broker != nil && r.broker.transport != nil {
+			r.broker.transport.Close()
 		}
 		r.stopEngine()
 		if r.flush != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 func BrokerCommand(a *app.App) *cobra.Command {
@@ -43,16 +43,16 @@ and logs are deleted instead, because their workers have already repeated them.`
   pawl broker dead --redrive`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			do := post.ListDead
+			do := brokerrpc.ListDead
 			switch {
 			case redrive && drop:
 				return exit.Usagef("--redrive sends them again and --drop deletes them: give one of the two")
 			case redrive:
-				do = post.RedriveDead
+				do = brokerrpc.RedriveDead
 			case drop:
-				do = post.DropDead
+				do = brokerrpc.DropDead
 			}
-			return keptLetters(cmd.Context(), a, do, f)
+			return keptMessages(cmd.Context(), a, do, f)
 		},
 	}
 	c.Flags().BoolVar(&redrive, "redrive", false, "send them again")
@@ -71,15 +71,15 @@ type deadLetter struct {
 	Reason string        `json:"reason"`
 }
 
-func keptLetters(ctx context.Context, a *app.App, do post.DeadAction, f output.Format) error {
+func keptMessages(ctx context.Context, a *app.App, do brokerrpc.DeadAction, f output.Format) error {
 	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	office, err := openBroker(ctx, a)
+	transport, err := openBroker(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer office.Close()
-	dead, err := office.Dead(ctx, do)
+	defer transport.Close()
+	dead, err := transport.Dead(ctx, do)
 	if err != nil {
 		return err
 	}
@@ -93,26 +93,26 @@ func keptLetters(ctx context.Context, a *app.App, do post.DeadAction, f output.F
 	for _, d := range shown {
 		fmt.Fprintf(a.Out, "%s  %s  %s ago  delivered %d times  %d bytes  %s\n", d.ID, d.Line, d.Age, d.Tries, d.Bytes, d.Reason)
 	}
-	n := output.Plural(len(dead), "letter", "letters")
+	n := output.Plural(len(dead), "message", "messages")
 	sent := 0
 	for _, d := range dead {
-		if d.Line != post.Asks {
+		if d.Line != brokerrpc.Asks {
 			sent++
 		}
 	}
 	switch {
 	case len(dead) == 0:
 		a.Say("There are no dead letters.")
-	case do == post.RedriveDead:
-		a.Say("%s sent again, %d deleted.", output.Plural(sent, "letter", "letters"), len(dead)-sent)
-	case do == post.DropDead:
+	case do == brokerrpc.RedriveDead:
+		a.Say("%s sent again, %d deleted.", output.Plural(sent, "message", "messages"), len(dead)-sent)
+	case do == brokerrpc.DropDead:
 		a.Say("%s dropped.", n)
 	}
 	return nil
 }
 
 // openBroker connects to the broker of the settings.
-func openBroker(ctx context.Context, a *app.App) (post.Broker, error) {
+func openBroker(ctx context.Context, a *app.App) (brokerrpc.Broker, error) {
 	url := a.Config.Text("broker")
 	if url == "" {
 		return nil, exit.Usagef("no broker is named: use --broker or PAWL_BROKER")
@@ -123,15 +123,15 @@ func openBroker(ctx context.Context, a *app.App) (post.Broker, error) {
 // checkBroker looks at the broker.
 func checkBroker(ctx context.Context, a *app.App) checkup {
 	c := checkup{What: "broker", Needed: true}
-	office, err := openBroker(ctx, a)
+	transport, err := openBroker(ctx, a)
 	if err != nil {
 		c.Say, c.Fix = err.Error(), "workers behind it wait meanwhile, and those that servers reach otherwise go on; docs/brokers.md says how to run one"
 		return c
 	}
-	defer office.Close()
-	h, err := office.Health(ctx)
+	defer transport.Close()
+	h, err := transport.Health(ctx)
 	if err == nil {
-		err = post.Rehearse(ctx, office)
+		err = brokerrpc.Rehearse(ctx, transport)
 	}
 	if err != nil {
 		c.Say = err.Error()
@@ -139,8 +139,8 @@ func checkBroker(ctx context.Context, a *app.App) checkup {
 	}
 	c.OK = true
 	c.Say = config.Redacted(a.Config.Text("broker")) + ", " + h.Product
-	for _, line := range post.Lines() {
-		c.Say += fmt.Sprintf(", %d %s", h.Lines[line].Letters, line)
+	for _, line := range brokerrpc.Lines() {
+		c.Say += fmt.Sprintf(", %d %s", h.Lines[line].Messages, line)
 	}
 	switch {
 	case h.Dead > 0:

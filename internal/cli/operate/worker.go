@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -75,14 +75,14 @@ func dialEngine(ctx context.Context, a *app.App) (engine distant, place string, 
 		}
 		return c, server, func() {}, nil
 	}
-	office, err := instance.OpenBroker(ctx, broker, "", a.Logger())
+	transport, err := instance.OpenBroker(ctx, broker, "", a.Logger())
 	if err != nil {
 		return nil, "", nil, err
 	}
-	c := post.NewClient(office, a.Config.Text("token"))
+	c := brokerrpc.NewClient(transport, a.Config.Text("token"))
 	return c, config.Redacted(broker), func() {
 		c.Stop()
-		office.Close()
+		transport.Close()
 	}, nil
 }
 

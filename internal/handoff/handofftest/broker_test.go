@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/handoff/handofftest"
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
@@ -26,14 +26,14 @@ import (
 )
 
 // behind is a worker's hand-off to an engine through brokers: the server's connection and the worker's.
-func behind(t *testing.T, e *engine.Engine, servers, workers post.Office) *post.Client {
+func behind(t *testing.T, e *engine.Engine, servers, workers brokerrpc.Transport) *brokerrpc.Client {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s := post.NewServer(post.ServerOptions{Office: servers, Handoff: e, Key: []byte("shared by the servers"), Tokens: []string{"sesame"}, Log: log})
+	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: servers, Handoff: e, Key: []byte("shared by the servers"), Tokens: []string{"sesame"}, Log: log})
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- s.Run(ctx) }()
-	c := post.NewClient(workers, "sesame")
+	c := brokerrpc.NewClient(workers, "sesame")
 	t.Cleanup(func() {
 		c.Stop()
 		stop()
@@ -45,11 +45,11 @@ func behind(t *testing.T, e *engine.Engine, servers, workers post.Office) *post.
 }
 
 func overModel(t *testing.T, e *engine.Engine) handoff.Handoff {
-	m := &posttest.Model{}
+	m := &brokerrpctest.Model{}
 	return behind(t, e, m, m)
 }
 
-func office(t *testing.T, url string) *redis.Office {
+func transport(t *testing.T, url string) *redis.Broker {
 	t.Helper()
 	f, err := redis.Open(t.Context(), redis.Options{URL: url, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -61,7 +61,7 @@ func office(t *testing.T, url string) *redis.Office {
 
 func overRedis(t *testing.T, e *engine.Engine) handoff.Handoff {
 	url := redistest.URL(t)
-	return behind(t, e, office(t, url), office(t, url))
+	return behind(t, e, transport(t, url), transport(t, url))
 }
 
 func TestModel(t *testing.T) {
@@ -81,13 +81,13 @@ func TestRedisWithRights(t *testing.T) {
 		return build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 			s := redistest.Start(t)
 			s.Rights()
-			return behind(t, e, office(t, s.As("servers")), office(t, s.As("plant")))
+			return behind(t, e, transport(t, s.As("servers")), transport(t, s.As("plant")))
 		})
 	})
 }
 
 // rabbit is a connection to a RabbitMQ: a server's, which has an installation, or a worker's.
-func rabbit(t *testing.T, url, installation string) post.Office {
+func rabbit(t *testing.T, url, installation string) brokerrpc.Transport {
 	t.Helper()
 	f, err := rabbitmq.Open(t.Context(), rabbitmq.Options{URL: url, Installation: installation, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -107,14 +107,14 @@ func TestRabbitMQ(t *testing.T) {
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRabbitMQ) })
 }
 
-// bad is the fate of letters and messages at a broker that does everything wrong that one may.
-func bad(seed uint64) func(string) posttest.Fate {
+// bad is the fate of messages and messages at a broker that does everything wrong that one may.
+func bad(seed uint64) func(string) brokerrpctest.Fate {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(seed, 1))
-	return func(string) posttest.Fate {
+	return func(string) brokerrpctest.Fate {
 		mu.Lock()
 		defer mu.Unlock()
-		var f posttest.Fate
+		var f brokerrpctest.Fate
 		if dice.Float64() < 0.3 {
 			f.Delay = time.Duration(dice.Float64() * float64(50*time.Millisecond))
 		}
@@ -130,7 +130,7 @@ func bad(seed uint64) func(string) posttest.Fate {
 func TestWorkerBehindABadBroker(t *testing.T) {
 	t.Parallel()
 	runOnce(t, 60, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-		m := &posttest.Model{Fate: bad(7)}
+		m := &brokerrpctest.Model{Fate: bad(7)}
 		return behind(t, e, m, m)
 	}), func() {})
 }
@@ -228,7 +228,7 @@ func TestRedisIsKilled(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, args...)
 			runOnce(t, 1000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+				return behind(t, e, transport(t, s.URL()), transport(t, s.URL()))
 			}), func() {
 				for range 3 {
 					s.Kill()
@@ -242,7 +242,7 @@ func TestRedisIsKilled(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
 		runOnce(t, 1000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-			return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+			return behind(t, e, transport(t, s.URL()), transport(t, s.URL()))
 		}), func() {
 			for range 5 {
 				s.Do("FLUSHALL")
@@ -262,7 +262,7 @@ func TestRedisLeaderIsKilled(t *testing.T) {
 			s := several(t)
 			// A takeover takes seconds; on a machine that does other things as well it may take longer than two thirds of the usual lease.
 			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+				return behind(t, e, transport(t, s.URL()), transport(t, s.URL()))
 			}), func() {
 				for range 2 {
 					s.Fail("pawl:{default}:tell")
@@ -273,7 +273,7 @@ func TestRedisLeaderIsKilled(t *testing.T) {
 	}
 }
 
-// RabbitMQ is killed and starts again, all connections are closed, and queues and mailboxes are deleted, in the midst of work.
+// RabbitMQ is killed and starts again, all connections are closed, and queues and reply queues are deleted, in the midst of work.
 func TestRabbitMQIsKilled(t *testing.T) {
 	t.Parallel()
 	s := rabbitmqtest.Start(t)

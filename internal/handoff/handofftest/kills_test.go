@@ -49,7 +49,7 @@ func TestBrokerKilledAgainAndAgain(t *testing.T) {
 		"redis": func(t *testing.T) (broker, func(*testing.T, *engine.Engine) handoff.Handoff) {
 			s := redistest.Start(t, "--appendonly", "yes")
 			return s, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+				return behind(t, e, transport(t, s.URL()), transport(t, s.URL()))
 			}
 		},
 		"rabbitmq": func(t *testing.T) (broker, func(*testing.T, *engine.Engine) handoff.Handoff) {

@@ -7,21 +7,21 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // crooked is a server's connection to the broker that has a bug.
 type crooked struct {
-	post.Office
-	serve func(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error)
+	brokerrpc.Transport
+	serve func(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error)
 }
 
-func (o *crooked) Serve(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
+func (o *crooked) Serve(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
 	if o.serve != nil {
 		o.serve(ctx, line, most, take)
 		return
 	}
-	o.Office.Serve(ctx, line, most, take)
+	o.Transport.Serve(ctx, line, most, take)
 }
 
 // bent is a hand-off that has a bug. It is the worker's, or the engine as servers have it.
@@ -132,15 +132,15 @@ var bugs = []planted{
 			}
 		})
 	}},
-	{name: "letters are buried that could be read", office: func(w *world, o post.Office) post.Office {
-		return &crooked{Office: o, serve: func(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
-			if line == post.Asks {
+	{name: "messages are buried that could be read", transport: func(w *world, o brokerrpc.Transport) brokerrpc.Transport {
+		return &crooked{Transport: o, serve: func(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
+			if line == brokerrpc.Asks {
 				o.Serve(ctx, line, most, take)
 				return
 			}
-			o.Serve(ctx, line, most, func(_ context.Context, l post.Letter) error {
+			o.Serve(ctx, line, most, func(_ context.Context, l brokerrpc.Message) error {
 				if w.roll() < 0.5 {
-					return &post.Buried{Reason: "it has come before"}
+					return &brokerrpc.Unreadable{Reason: "it has come before"}
 				}
 				return take(ctx, l)
 			})

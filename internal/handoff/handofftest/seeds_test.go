@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -26,10 +26,10 @@ var seeds = flag.Int("broker.seeds", 20, "how many seeds TestSeeds runs behind a
 
 // planted is a bug between the parts that are joined here, as these would have it.
 type planted struct {
-	name   string
-	office func(*world, post.Office) post.Office         // as servers have it
-	link   func(*world, handoff.Handoff) handoff.Handoff // as the worker has it
-	face   func(*world, handoff.Handoff) handoff.Handoff // as servers have the engine
+	name      string
+	transport func(*world, brokerrpc.Transport) brokerrpc.Transport // as servers have it
+	link      func(*world, handoff.Handoff) handoff.Handoff         // as the worker has it
+	face      func(*world, handoff.Handoff) handoff.Handoff         // as servers have the engine
 }
 
 // world is an engine with two servers of a broker that misbehaves, and a worker behind it. Its time is simulated.
@@ -56,8 +56,8 @@ func (w *world) wrong(format string, args ...any) {
 }
 
 // fate draws what becomes of something at the broker: most of it arrives.
-func (w *world) fate(string) posttest.Fate {
-	var f posttest.Fate
+func (w *world) fate(string) brokerrpctest.Fate {
+	var f brokerrpctest.Fate
 	if w.roll() < 0.3 {
 		f.Delay = time.Duration(w.roll() * float64(200*time.Millisecond))
 	}
@@ -98,23 +98,23 @@ func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 		}
 		var all sync.WaitGroup
 		all.Go(func() { _ = e.Run(ctx) }) // it is told to end
-		m := &posttest.Model{Fate: w.fate}
+		m := &brokerrpctest.Model{Fate: w.fate}
 		var face handoff.Handoff = e
-		var office post.Office = m
+		var transport brokerrpc.Transport = m
 		if bug != nil && bug.face != nil {
 			face = bug.face(w, face)
 		}
-		if bug != nil && bug.office != nil {
-			office = bug.office(w, office)
+		if bug != nil && bug.transport != nil {
+			transport = bug.transport(w, transport)
 		}
 		serve := func() context.CancelFunc {
 			serving, end := context.WithCancel(ctx)
-			s := post.NewServer(post.ServerOptions{Office: office, Handoff: face, Key: []byte("shared"), Log: slog.New(slog.DiscardHandler)})
+			s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: transport, Handoff: face, Key: []byte("shared"), Log: slog.New(slog.DiscardHandler)})
 			all.Go(func() { _ = s.Run(serving) }) // never fails
 			return end
 		}
 		servers := []context.CancelFunc{serve(), serve()}
-		client := post.NewClient(m, "")
+		client := brokerrpc.NewClient(m, "")
 		var link handoff.Handoff = client
 		if bug != nil && bug.link != nil {
 			link = bug.link(w, link)

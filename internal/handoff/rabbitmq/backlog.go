@@ -7,15 +7,15 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Backlog implements post.Office. Over AMQP RabbitMQ tells only how many letters of a queue it has given to no reader. It does
-// not tell how many other servers are handling, nor bytes, nor ages. The oldest undelivered letter is at most as old as the
+// Backlog implements brokerrpc.Transport. Over AMQP RabbitMQ tells only how many messages of a queue it has given to no reader. It does
+// not tell how many other servers are handling, nor bytes, nor ages. The oldest undelivered message is at most as old as the
 // last look that found none.
-func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) {
-	all := map[post.Line]post.Depth{}
-	for _, line := range post.Lines() {
+func (f *Broker) Backlog(ctx context.Context) (map[brokerrpc.Line]brokerrpc.Depth, error) {
+	all := map[brokerrpc.Line]brokerrpc.Depth{}
+	for _, line := range brokerrpc.Lines() {
 		unread, _, err := f.unread(ctx, f.line(line))
 		if err != nil {
 			return nil, err
@@ -25,21 +25,21 @@ func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) 
 	return all, nil
 }
 
-func (f *Office) depth(line post.Line, unread int64) post.Depth {
+func (f *Broker) depth(line brokerrpc.Line, unread int64) brokerrpc.Depth {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	d := post.Depth{Letters: unread, Unread: unread}
+	d := brokerrpc.Depth{Messages: unread, Unread: unread}
 	if unread == 0 {
 		f.filled[line] = now
 	} else {
 		d.Bytes, d.Oldest = -1, now.Sub(f.filled[line])
 	}
-	if line == post.Asks {
+	if line == brokerrpc.Asks {
 		return d // asks are settled when they are received
 	}
 	for _, l := range f.hand[line] {
-		d.Letters++
+		d.Messages++
 		d.Oldest = max(d.Oldest, now.Sub(l.came))
 		if d.Bytes >= 0 {
 			d.Bytes += int64(l.size)
@@ -49,7 +49,7 @@ func (f *Office) depth(line post.Line, unread int64) post.Depth {
 }
 
 // unread is how many messages of a queue have not been delivered, and whether the queue exists.
-func (f *Office) unread(ctx context.Context, queue string) (int64, bool, error) {
+func (f *Broker) unread(ctx context.Context, queue string) (int64, bool, error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return 0, false, err
@@ -70,8 +70,8 @@ func (f *Office) unread(ctx context.Context, queue string) (int64, bool, error) 
 	return int64(q.Messages), err == nil, err
 }
 
-// Health implements post.Broker.
-func (f *Office) Health(ctx context.Context) (h post.Health, err error) {
+// Health implements brokerrpc.Broker.
+func (f *Broker) Health(ctx context.Context) (h brokerrpc.Health, err error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return h, err

@@ -8,15 +8,15 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // mostListed is how many dead letters are listed.
 const mostListed = 1000
 
-// Dead implements post.Office. It fetches the letters and gives back those that are to stay. Meanwhile other readers do not see
+// Dead implements brokerrpc.Transport. It fetches the messages and gives back those that are to stay. Meanwhile other readers do not see
 // them.
-func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
+func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []brokerrpc.DeadLetter, err error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return nil, err
@@ -25,8 +25,8 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	if err != nil {
 		return nil, err
 	}
-	defer c.shut(ch)                           // gives back the letters that were fetched
-	for most := mostListed; len(all) < most; { // only those counted at the first look, because a letter that is sent again may be buried again at once
+	defer c.shut(ch)                           // gives back the messages that were fetched
+	for most := mostListed; len(all) < most; { // only those counted at the first look, because a message that is sent again may be dead-lettered again at once
 		var d amqp.Delivery
 		there := false
 		err := c.do(ctx, "list dead letters", func() (err error) {
@@ -34,7 +34,7 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 			return err
 		})
 		if code(err) == amqp.NotFound {
-			return nil, nil // no letter was ever buried in this namespace
+			return nil, nil // no message was ever dead-lettered in this namespace
 		}
 		if err != nil || !there {
 			return all, err
@@ -42,7 +42,7 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 		if len(all) == 0 {
 			most = min(most, 1+int(d.MessageCount))
 		}
-		l := f.deadLetter(d)
+		l := f.readDeadLetter(d)
 		if err := f.dealWithDead(ctx, do, l, d); err != nil {
 			return all, err
 		}
@@ -51,36 +51,36 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	return all, nil
 }
 
-// deadLetter reads a letter that a server has buried, or that the broker has buried after too many deliveries.
-func (f *Office) deadLetter(d amqp.Delivery) post.DeadLetter {
-	l := post.DeadLetter{ID: d.MessageId, Size: len(d.Body)}
-	buried := d.Timestamp
+// deadLetter reads a message that a server has dead-lettered, or that the broker has dead-lettered after too many deliveries.
+func (f *Broker) readDeadLetter(d amqp.Delivery) brokerrpc.DeadLetter {
+	l := brokerrpc.DeadLetter{ID: d.MessageId, Size: len(d.Body)}
+	deadAt := d.Timestamp
 	if line, ok := d.Headers["line"].(string); ok {
-		l.Line = post.Line(line)
-		l.Reason, _ = d.Headers["why"].(string) // bury has written these headers
+		l.Line = brokerrpc.Line(line)
+		l.Reason, _ = d.Headers["why"].(string) // deadLetter has written these headers
 		n, _ := d.Headers["tries"].(int64)
 		size, _ := d.Headers["size"].(int64)
 		l.Tries, l.Size = int(n), int(size)
 	} else if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {
 		if death, ok := deaths[0].(amqp.Table); ok {
 			queue, _ := death["queue"].(string) // the broker has written this
-			l.Line = post.Line(strings.TrimPrefix(queue, f.prefix))
-			buried, _ = death["time"].(time.Time)
+			l.Line = brokerrpc.Line(strings.TrimPrefix(queue, f.prefix))
+			deadAt, _ = death["time"].(time.Time)
 		}
 		l.Tries = mostTries
 		l.Reason = fmt.Sprintf("delivered %d times and never settled", l.Tries)
 	}
-	if !buried.IsZero() {
-		l.Age = max(0, time.Since(buried))
+	if !deadAt.IsZero() {
+		l.Age = max(0, time.Since(deadAt))
 	}
 	return l
 }
 
-func (f *Office) dealWithDead(ctx context.Context, do post.DeadAction, l post.DeadLetter, d amqp.Delivery) error {
-	if do == post.ListDead {
+func (f *Broker) dealWithDead(ctx context.Context, do brokerrpc.DeadAction, l brokerrpc.DeadLetter, d amqp.Delivery) error {
+	if do == brokerrpc.ListDead {
 		return nil
 	}
-	if do == post.RedriveDead && (l.Line == post.Tells || l.Line == post.Logs) {
+	if do == brokerrpc.RedriveDead && (l.Line == brokerrpc.Tells || l.Line == brokerrpc.Logs) {
 		again := amqp.Publishing{MessageId: newID(), Body: d.Body, DeliveryMode: amqp.Persistent}
 		if err := f.send(ctx, l.Line, again); err != nil {
 			return fmt.Errorf("put a dead letter back: %w", err)

@@ -10,7 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // oldest is the first version whose quorum queues let messages expire and dead-letter them without loss.
@@ -35,9 +35,9 @@ func checkVersion(properties amqp.Table) error {
 	return nil
 }
 
-func (f *Office) arguments(line post.Line) amqp.Table {
+func (f *Broker) arguments(line brokerrpc.Line) amqp.Table {
 	args := amqp.Table{"x-queue-type": "quorum", "x-overflow": "reject-publish", "x-queue-leader-locator": "balanced"}
-	if line == post.Asks {
+	if line == brokerrpc.Asks {
 		args["x-max-length-bytes"] = int64(mostAskBytes)
 		return args
 	}
@@ -50,8 +50,8 @@ func (f *Office) arguments(line post.Line) amqp.Table {
 }
 
 // declareAll makes the lines and registers the installation as their owner.
-func (f *Office) declareAll(ctx context.Context) error {
-	for _, line := range post.Lines() {
+func (f *Broker) declareAll(ctx context.Context) error {
+	for _, line := range brokerrpc.Lines() {
 		if err := f.declareLine(ctx, line); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (f *Office) declareAll(ctx context.Context) error {
 }
 
 // declareLine makes a line, and the queues that it needs, unless they exist.
-func (f *Office) declareLine(ctx context.Context, line post.Line) error {
+func (f *Broker) declareLine(ctx context.Context, line brokerrpc.Line) error {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return err
@@ -70,10 +70,10 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 	// that its argument names.
 	err = f.declare(ctx, c, f.queue("owner"), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f.o.Installation})
 	if unequal(err) {
-		return post.OtherInstallation(f.namespace, "delete the queue "+f.queue("owner"))
+		return brokerrpc.OtherInstallation(f.namespace, "delete the queue "+f.queue("owner"))
 	}
 	if err == nil {
-		// Listing dead letters counts as a delivery, and RabbitMQ deletes letters beyond a limit: 20 from version 4.0
+		// Listing dead letters counts as a delivery, and RabbitMQ deletes messages beyond a limit: 20 from version 4.0
 		// on, unless one is set.
 		err = f.declare(ctx, c, f.queue("dead"), amqp.Table{"x-queue-type": "quorum", "x-overflow": "drop-head", "x-max-length": int64(mostDead),
 			"x-max-length-bytes": int64(mostDeadBytes), "x-message-ttl": keepDead.Milliseconds(), "x-delivery-limit": int64(1_000_000)})
@@ -88,9 +88,9 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 const remakeWithin = 20 * time.Second
 
 // remake deletes a line and makes it again. A RabbitMQ that was killed may leave a quorum queue without a leader for good: the
-// queue accepts and delivers no messages until it is deleted. Its letters are sent again, since each has a sender that waits
+// queue accepts and delivers no messages until it is deleted. Its messages are sent again, since each has a sender that waits
 // for an answer.
-func (f *Office) remake(ctx context.Context, line post.Line) error {
+func (f *Broker) remake(ctx context.Context, line brokerrpc.Line) error {
 	c, err := f.reading.at(ctx)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (f *Office) remake(ctx context.Context, line post.Line) error {
 	return f.declareLine(ctx, line)
 }
 
-func (f *Office) declare(ctx context.Context, c *connection, queue string, args amqp.Table) error {
+func (f *Broker) declare(ctx context.Context, c *connection, queue string, args amqp.Table) error {
 	ch, err := c.channel(ctx) // of its own, because a refusal closes it
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, post.Explained(err, nil, []string{"ACCESS_REFUSED"}))
+	return fmt.Errorf("%w: %s: %w", brokerrpc.ErrUnavailable, what, brokerrpc.Explained(err, nil, []string{"ACCESS_REFUSED"}))
 }
 
 // refused explains why the broker refuses a connection.
@@ -148,5 +148,5 @@ func refused(err error) error {
 	if code(err) == amqp.NotAllowed {
 		return fmt.Errorf("the vhost of the broker's URL, which is what follows the host and a slash, is not there, or its user may not use it: %w", err)
 	}
-	return post.Explained(err, []string{"ACCESS_REFUSED", amqp.ErrCredentials.Reason}, nil)
+	return brokerrpc.Explained(err, []string{"ACCESS_REFUSED", amqp.ErrCredentials.Reason}, nil)
 }

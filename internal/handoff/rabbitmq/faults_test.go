@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 )
 
 // served serves a line until the test ends or stop is called.
-func served(t *testing.T, f post.Office, line post.Line, take func(context.Context, post.Letter) error) (stop func()) {
+func served(t *testing.T, f brokerrpc.Transport, line brokerrpc.Line, take func(context.Context, brokerrpc.Message) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() { f.Serve(ctx, line, 64, take) })
@@ -42,18 +42,18 @@ func within(t *testing.T, what string, cond func() bool) {
 }
 
 // sent sends until the broker takes it.
-func sent(t *testing.T, f post.Office, line post.Line, body string) {
+func sent(t *testing.T, f brokerrpc.Transport, line brokerrpc.Line, body string) {
 	t.Helper()
-	within(t, "the broker takes a letter", func() bool { return f.Send(t.Context(), line, []byte(body), 0) == nil })
+	within(t, "the broker takes a message", func() bool { return f.Send(t.Context(), line, []byte(body), 0) == nil })
 }
 
-// tally counts letters by their bodies.
+// tally counts messages by their bodies.
 type tally struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
-func (c *tally) take(_ context.Context, l post.Letter) error {
+func (c *tally) take(_ context.Context, l brokerrpc.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[string(l.Body)]++
@@ -102,16 +102,16 @@ func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
 		return "amqp://" + user + ":sesame@" + s.Addr() + "/pawl?namespace=" + namespace
 	}
 	server := open(t, rabbitmq.Options{URL: url("servers", "prod"), Installation: "one"})
-	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return server }, Tries: 16, Blind: true}
-	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Backlog")
+	rig := &brokerrpctest.Rig{Transport: func(*testing.T) brokerrpc.Transport { return server }, Tries: 16, Blind: true}
+	brokerrpctest.Row(t, rig, "Delivered", "Repeated", "DeadLettered", "ReplyQueue", "NoReplyQueue", "Backlog")
 	opening(t, rabbitmq.Options{URL: url("servers", "other"), Installation: "one"}, "docs/brokers.md lists what it needs")
 
 	worker := open(t, rabbitmq.Options{URL: url("plant", "prod")})
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
-	sent(t, worker, post.Tells, "report")
+	served(t, server, brokerrpc.Tells, c.take)
+	sent(t, worker, brokerrpc.Tells, "report")
 	within(t, "the report", c.has("report"))
-	b, err := worker.Box(t.Context())
+	b, err := worker.ReplyQueue(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,57 +122,57 @@ func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
 	if m, err := b.Next(t.Context()); err != nil || string(m) != "answer" {
 		t.Errorf("%q, %v", m, err)
 	}
-	if _, err := worker.Dead(t.Context(), post.ListDead); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
+	if _, err := worker.Dead(t.Context(), brokerrpc.ListDead); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
 		t.Errorf("a worker reads dead letters: %v", err)
 	}
 	opening(t, rabbitmq.Options{URL: url("plant", "prod"), Installation: "one"}, "docs/brokers.md lists what it needs")
 }
 
-// Connections that are closed are made again, lines and mailboxes are read on.
+// Connections that are closed are made again, lines and reply queues are read on.
 func connectionsClosed(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
-	b, err := worker.Box(t.Context())
+	served(t, server, brokerrpc.Tells, c.take)
+	b, err := worker.ReplyQueue(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent(t, worker, post.Tells, "before")
-	within(t, "the letter before", c.has("before"))
+	sent(t, worker, brokerrpc.Tells, "before")
+	within(t, "the message before", c.has("before"))
 	s.Ctl("close_all_connections", "test")
-	sent(t, worker, post.Tells, "after")
-	within(t, "the letter after", c.has("after"))
-	within(t, "the mailbox is there still", func() bool { return server.Put(t.Context(), b.Name(), []byte("hello")) == nil })
-	within(t, "its message, or another mailbox", func() bool {
+	sent(t, worker, brokerrpc.Tells, "after")
+	within(t, "the message after", c.has("after"))
+	within(t, "the reply queue is there still", func() bool { return server.Put(t.Context(), b.Name(), []byte("hello")) == nil })
+	within(t, "its message, or another reply queue", func() bool {
 		m, err := b.Next(t.Context())
-		return string(m) == "hello" || errors.Is(err, post.ErrNoBox)
+		return string(m) == "hello" || errors.Is(err, brokerrpc.ErrNoReplyQueue)
 	})
 	b.Close()
 }
 
-// A letter that is in hand while the connection is lost is not begun a second time, and is settled.
+// A message that is in hand while the connection is lost is not begun a second time, and is settled.
 func letterRejoined(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, func(ctx context.Context, l post.Letter) error {
+	served(t, server, brokerrpc.Tells, func(ctx context.Context, l brokerrpc.Message) error {
 		if string(l.Body) == "long" {
 			close(entered) // twice is a panic
 			<-goOn
 		}
 		return c.take(ctx, l)
 	})
-	sent(t, server, post.Tells, "long")
+	sent(t, server, brokerrpc.Tells, "long")
 	<-entered
 	for i := range 3 {
 		s.Ctl("close_all_connections", "test")
-		sent(t, server, post.Tells, fmt.Sprint(i))
+		sent(t, server, brokerrpc.Tells, fmt.Sprint(i))
 		within(t, "the line is read again", c.has(fmt.Sprint(i)))
 	}
 	close(goOn)
 	within(t, "nothing is left", func() bool {
 		lines, err := server.Backlog(t.Context())
-		return err == nil && lines[post.Tells] == post.Depth{}
+		return err == nil && lines[brokerrpc.Tells] == brokerrpc.Depth{}
 	})
 	within(t, "the broker has nothing in hand", func() bool { // it tells what it has counted a moment ago
 		return strings.Contains(s.Ctl("list_queues", "--no-table-headers", "name", "messages"), "pawl.letterrejoined.tell\t0")
@@ -183,17 +183,17 @@ func letterRejoined(t *testing.T, s *rabbitmqtest.Server, url string) {
 func alarm(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	for i := range 20 {
-		sent(t, worker, post.Tells, fmt.Sprint(i))
+		sent(t, worker, brokerrpc.Tells, fmt.Sprint(i))
 	}
 	s.Ctl("set_vm_memory_high_watermark", "absolute", "1MB")
 	within(t, "the broker takes nothing in", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := worker.Send(ctx, post.Tells, []byte("no room"), 0)
+		err := worker.Send(ctx, brokerrpc.Tells, []byte("no room"), 0)
 		return err != nil && strings.Contains(err.Error(), "short of memory")
 	})
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
+	served(t, server, brokerrpc.Tells, c.take)
 	within(t, "what was there", func() bool {
 		for i := range 20 {
 			if !c.has(fmt.Sprint(i))() {
@@ -203,8 +203,8 @@ func alarm(t *testing.T, s *rabbitmqtest.Server, url string) {
 		return true
 	})
 	s.Ctl("set_vm_memory_high_watermark", "absolute", "1GB")
-	sent(t, worker, post.Tells, "room")
-	within(t, "the letter after", c.has("room"))
+	sent(t, worker, brokerrpc.Tells, "room")
+	within(t, "the message after", c.has("room"))
 }
 
 // Servers whose namespace another installation has come to have while its queues were deleted say so and serve nothing.
@@ -216,14 +216,14 @@ func ownerDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	}
 	defer f.Close()
 	c := &tally{of: map[string]int{}}
-	defer served(t, f, post.Tells, c.take)()
+	defer served(t, f, brokerrpc.Tells, c.take)()
 	s.Delete("pawl.ownerdeleted.owner")
 	second := open(t, rabbitmq.Options{URL: url, Installation: "two"})
 	s.Delete("pawl.ownerdeleted.tell")
 	within(t, "the first server says so", func() bool { return strings.Contains(said.String(), "another installation") })
-	served(t, second, post.Tells, c.take)
-	sent(t, second, post.Tells, "theirs")
-	within(t, "the letter of the second", c.has("theirs"))
+	served(t, second, brokerrpc.Tells, c.take)
+	sent(t, second, brokerrpc.Tells, "theirs")
+	within(t, "the message of the second", c.has("theirs"))
 }
 
 type lines struct {
@@ -247,21 +247,21 @@ func (l *lines) String() string {
 func stopped(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
-	sent(t, worker, post.Tells, "before")
+	served(t, server, brokerrpc.Tells, c.take)
+	sent(t, worker, brokerrpc.Tells, "before")
 	s.Signal(syscall.SIGSTOP)
-	// Its threads stop a moment after the signal is sent: a letter may still be confirmed.
-	within(t, "a letter that is not confirmed", func() bool {
+	// Its threads stop a moment after the signal is sent: a message may still be confirmed.
+	within(t, "a message that is not confirmed", func() bool {
 		began := time.Now()
-		err := worker.Send(t.Context(), post.Tells, []byte("meanwhile"), 0)
-		if err != nil && !errors.Is(err, post.ErrUnavailable) || time.Since(began) > 20*time.Second {
+		err := worker.Send(t.Context(), brokerrpc.Tells, []byte("meanwhile"), 0)
+		if err != nil && !errors.Is(err, brokerrpc.ErrUnavailable) || time.Since(began) > 20*time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		return err != nil
 	})
 	s.Signal(syscall.SIGCONT)
-	sent(t, worker, post.Tells, "after")
-	within(t, "the letter after", c.has("after"))
+	sent(t, worker, brokerrpc.Tells, "after")
+	within(t, "the message after", c.has("after"))
 }
 
 // A queue that neither takes in nor gives out, as one without a leader after the broker was killed, is made again.
@@ -269,74 +269,76 @@ func queueStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	s.Ctl("eval", "sys:suspend('%2F_pawl.queuestuck.tell').")
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
-	sent(t, worker, post.Tells, "after")
-	within(t, "the letter after", c.has("after"))
+	served(t, server, brokerrpc.Tells, c.take)
+	sent(t, worker, brokerrpc.Tells, "after")
+	within(t, "the message after", c.has("after"))
 }
 
 // While the queue of logs confirms nothing, calls are confirmed at once.
 func otherLineStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 	open(t, rabbitmq.Options{URL: url, Installation: "one"})
 	worker := open(t, rabbitmq.Options{URL: url})
-	sent(t, worker, post.Asks, "before")
+	sent(t, worker, brokerrpc.Asks, "before")
 	s.Ctl("eval", "sys:suspend('%2F_pawl.otherlinestuck.log').")
 	ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
 	defer giveUp()
-	if err := worker.Send(ctx, post.Logs, []byte("stuck"), 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a letter to a line that does not answer: %v", err)
+	if err := worker.Send(ctx, brokerrpc.Logs, []byte("stuck"), 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a message to a line that does not answer: %v", err)
 	}
 	began := time.Now()
-	if err := worker.Send(t.Context(), post.Asks, []byte("renewal"), 0); err != nil {
+	if err := worker.Send(t.Context(), brokerrpc.Asks, []byte("renewal"), 0); err != nil {
 		t.Errorf("a call beside a line that does not answer, after %s: %v", time.Since(began), err)
 	}
 	s.Ctl("eval", "sys:resume('%2F_pawl.otherlinestuck.log').")
-	sent(t, worker, post.Logs, "after")
+	sent(t, worker, brokerrpc.Logs, "after")
 }
 
-// Letters are buried also when the queue of the dead ones was deleted.
+// Messages are dead-lettered also when the queue of the dead ones was deleted.
 func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
-	served(t, server, post.Tells, func(context.Context, post.Letter) error { return &post.Buried{Reason: "it is not a letter"} })
+	served(t, server, brokerrpc.Tells, func(context.Context, brokerrpc.Message) error {
+		return &brokerrpc.Unreadable{Reason: "it is not a message"}
+	})
 	s.Delete("pawl.deaddeleted.dead")
-	sent(t, server, post.Tells, "bad")
+	sent(t, server, brokerrpc.Tells, "bad")
 	within(t, "the dead letter", func() bool {
-		dead, err := server.Dead(t.Context(), post.ListDead)
-		return err == nil && len(dead) == 1 && dead[0].Reason == "it is not a letter"
+		dead, err := server.Dead(t.Context(), brokerrpc.ListDead)
+		return err == nil && len(dead) == 1 && dead[0].Reason == "it is not a message"
 	})
 }
 
-// Letters that the broker has confirmed survive its death, and so do most mailboxes, without their messages. On a machine with 10 times
-// the work of its processors RabbitMQ 3.10 had forgotten 7 of 180 mailboxes that it had made just before it was killed: then both sides
+// Messages that the broker has confirmed survive its death, and so do most reply queues, without their messages. On a machine with 10 times
+// the work of its processors RabbitMQ 3.10 had forgotten 7 of 180 reply queues that it had made just before it was killed: then both sides
 // are told, and the worker makes another.
 func restarted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
-	sent(t, worker, post.Tells, "before")
-	b, err := worker.Box(t.Context())
+	sent(t, worker, brokerrpc.Tells, "before")
+	b, err := worker.ReplyQueue(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Kill()
-	if err := worker.Send(t.Context(), post.Tells, []byte("meanwhile"), 0); !errors.Is(err, post.ErrUnavailable) {
+	if err := worker.Send(t.Context(), brokerrpc.Tells, []byte("meanwhile"), 0); !errors.Is(err, brokerrpc.ErrUnavailable) {
 		t.Errorf("sent to no broker: %v", err)
 	}
-	if _, err := server.Backlog(t.Context()); !errors.Is(err, post.ErrUnavailable) {
+	if _, err := server.Backlog(t.Context()); !errors.Is(err, brokerrpc.ErrUnavailable) {
 		t.Errorf("looked at no broker: %v", err)
 	}
 	s.Again()
 	c := &tally{of: map[string]int{}}
-	served(t, server, post.Tells, c.take)
-	within(t, "the letter before", c.has("before"))
-	posttest.Await(t, time.Minute, func() error {
+	served(t, server, brokerrpc.Tells, c.take)
+	within(t, "the message before", c.has("before"))
+	brokerrpctest.Await(t, time.Minute, func() error {
 		err := server.Put(t.Context(), b.Name(), []byte("hello"))
-		if errors.Is(err, post.ErrNoBox) {
-			within(t, "its reader is told that the mailbox is gone", func() bool {
+		if errors.Is(err, brokerrpc.ErrNoReplyQueue) {
+			within(t, "its reader is told that the reply queue is gone", func() bool {
 				ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
 				defer giveUp()
 				_, told := b.Next(ctx)
-				return errors.Is(told, post.ErrNoBox)
+				return errors.Is(told, brokerrpc.ErrNoReplyQueue)
 			})
 			var again error
-			if b, again = worker.Box(t.Context()); again != nil {
+			if b, again = worker.ReplyQueue(t.Context()); again != nil {
 				t.Fatal(again)
 			}
 		}

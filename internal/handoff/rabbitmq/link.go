@@ -12,15 +12,15 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // link is a connection that is opened again whenever it is lost.
 type link struct {
-	f         *Office
+	f         *Broker
 	publishes bool
 	name      string        // shown in the broker's list of connections
-	over      chan struct{} // closed when the office is closed, and with it the connection
+	over      chan struct{} // closed when the transport is closed, and with it the connection
 
 	mu      sync.Mutex
 	now     *connection   // nil: there is none
@@ -53,7 +53,7 @@ const (
 )
 
 // open connects for the first time, and keeps the connection from then on.
-func (f *Office) open(ctx context.Context, publishes bool, name string) (*link, error) {
+func (f *Broker) open(ctx context.Context, publishes bool, name string) (*link, error) {
 	l := &link{f: f, publishes: publishes, name: name, over: make(chan struct{}), changed: make(chan struct{})}
 	c, err := l.connect(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *link) at(ctx context.Context) (*connection, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if c = l.now; c == nil {
-			return nil, fmt.Errorf("%w: there is no connection: %w", post.ErrUnavailable, l.why)
+			return nil, fmt.Errorf("%w: there is no connection: %w", brokerrpc.ErrUnavailable, l.why)
 		}
 	}
 	return c, nil
@@ -112,7 +112,7 @@ func (l *link) keep(c *connection) {
 		}
 		l.set(nil, c.why)
 		for failures := 0; ; failures++ {
-			post.Pause(l.f.ctx, rand.N(min(mostRest, 100*time.Millisecond<<min(failures, 10))))
+			brokerrpc.Pause(l.f.ctx, rand.N(min(mostRest, 100*time.Millisecond<<min(failures, 10))))
 			if l.f.ctx.Err() != nil {
 				return
 			}
@@ -166,7 +166,7 @@ func (l *link) connectTo(ctx context.Context, url string) (*connection, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: %w", post.ErrUnavailable, refused(err))
+		return nil, fmt.Errorf("%w: %w", brokerrpc.ErrUnavailable, refused(err))
 	}
 	c.Connection = conn
 	closed, blocked := conn.NotifyClose(make(chan *amqp.Error, 1)), conn.NotifyBlocked(make(chan amqp.Blocking, 8))

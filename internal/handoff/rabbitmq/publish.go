@@ -10,7 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // errNoQueue means that the queue does not exist.
@@ -148,20 +148,20 @@ func (p *publisher) confirmed(c amqp.Confirmation) {
 	case w.returned:
 		w.said <- errNoQueue
 	case !c.Ack:
-		w.said <- fmt.Errorf("%w: %w", post.ErrUnavailable, post.ErrBusy)
+		w.said <- fmt.Errorf("%w: %w", brokerrpc.ErrUnavailable, brokerrpc.ErrBusy)
 	default:
 		w.said <- nil
 	}
 }
 
-// publish puts a message into a queue. Its error is errNoQueue, post.ErrBusy or post.ErrUnavailable.
-func (f *Office) publish(ctx context.Context, queue string, m amqp.Publishing) error {
+// publish puts a message into a queue. Its error is errNoQueue, brokerrpc.ErrBusy or brokerrpc.ErrUnavailable.
+func (f *Broker) publish(ctx context.Context, queue string, m amqp.Publishing) error {
 	c, err := f.sending.at(ctx)
 	if err != nil {
 		return err
 	}
 	if c.blocked.Load() {
-		return fmt.Errorf("%w: it accepts no messages: it is short of memory or disk", post.ErrUnavailable)
+		return fmt.Errorf("%w: it accepts no messages: it is short of memory or disk", brokerrpc.ErrUnavailable)
 	}
 	w, err := c.write(ctx, queue, m)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *publisher) notConfirmed(seq uint64) {
 	if w == nil {
 		return
 	}
-	w.said <- fmt.Errorf("%w: it has not confirmed a publication for %s", post.ErrUnavailable, answerWithin)
+	w.said <- fmt.Errorf("%w: it has not confirmed a publication for %s", brokerrpc.ErrUnavailable, answerWithin)
 	switch {
 	case p.c.blocked.Load():
 	case p.own:
@@ -201,7 +201,7 @@ func (c *connection) write(ctx context.Context, queue string, m amqp.Publishing)
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-c.gone:
-		return nil, fmt.Errorf("%w: %w", post.ErrUnavailable, amqp.ErrClosed)
+		return nil, fmt.Errorf("%w: %w", brokerrpc.ErrUnavailable, amqp.ErrClosed)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -224,8 +224,8 @@ func (c *connection) write(ctx context.Context, queue string, m amqp.Publishing)
 }
 
 // hasPublisher reports whether a queue has a publisher of its own.
-func (f *Office) hasPublisher(queue string) bool {
-	return queue == f.line(post.Tells) || queue == f.line(post.Logs)
+func (f *Broker) hasPublisher(queue string) bool {
+	return queue == f.line(brokerrpc.Tells) || queue == f.line(brokerrpc.Logs)
 }
 
 func (p *publisher) write(ctx context.Context, queue string, m amqp.Publishing) (*publication, error) {

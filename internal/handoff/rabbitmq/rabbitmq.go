@@ -1,4 +1,4 @@
-// Package rabbitmq is a post office on RabbitMQ, version 3.10 or later. Nothing in RabbitMQ is needed to recover: if it loses
+// Package rabbitmq is a broker's transport on RabbitMQ, version 3.10 or later. Nothing in RabbitMQ is needed to recover: if it loses
 // everything, work pauses and goes on.
 //
 // A namespace NS has these queues, all of them at the default exchange:
@@ -6,9 +6,9 @@
 //	pawl.NS.ask, .tell, .log   the lines, quorum queues
 //	pawl.NS.dead               dead letters, a quorum queue
 //	pawl.NS.owner              always empty: one of its arguments says which installation the namespace belongs to
-//	pawl.NS.to.USER.BOX        a mailbox, a classic queue that its owner alone reads, deleted by RabbitMQ after the owner has died
+//	pawl.NS.to.USER.NAME        a reply queue, a classic queue that its owner alone reads, deleted by RabbitMQ after the owner has died
 //
-// Servers make all queues except the mailboxes, which workers make. The broker confirms every publication, and returns one
+// Servers make all queues except the reply queues, which workers make. The broker confirms every publication, and returns one
 // whose queue does not exist.
 package rabbitmq
 
@@ -27,10 +27,10 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Options configure an Office.
+// Options configure a transport.
 type Options struct {
 	// URL is amqp://[user:password@]host[:port][/vhost], or amqps:// for TLS. ?namespace=NAME separates several
 	// installations in one vhost, addr=host[:port] names another node of the same cluster, and cacertfile, certfile,
@@ -40,28 +40,28 @@ type Options struct {
 	// Installation names the database behind the servers that share a namespace. It is empty for workers, which neither
 	// check it nor make lines.
 	Installation string
-	// MostBytes is the most bytes of letters in Tells and in Logs; 0: 256 MB. All servers must use the same number.
+	// MostBytes is the most bytes of messages in Tells and in Logs; 0: 256 MB. All servers must use the same number.
 	MostBytes int64
 }
 
-// Office is a RabbitMQ, as post.Broker.
-type Office struct {
-	o         Options
-	urls      []string // of the nodes, without the namespace
-	namespace string
-	prefix    string
-	boxes     string // prefix of mailboxes' names with the user in it, so that access rules can separate users
-	log       *slog.Logger
+// Transport is a RabbitMQ, as brokerrpc.Broker.
+type Broker struct {
+	o           Options
+	urls        []string // of the nodes, without the namespace
+	namespace   string
+	prefix      string
+	replyQueues string // prefix of reply queues' names with the user in it, so that access rules can separate users
+	log         *slog.Logger
 
-	ctx  context.Context // ends when the office is closed
+	ctx  context.Context // ends when the transport is closed
 	stop context.CancelFunc
 	// A broker that has no memory or disk left does not read from connections that publish. So a server reads lines over a
-	// connection on which it publishes nothing, and can go on taking letters out. A worker has one connection for both.
+	// connection on which it publishes nothing, and can go on taking messages out. A worker has one connection for both.
 	sending, reading *link
 
 	mu     sync.Mutex
-	hand   map[post.Line]map[string]*message // messages that takes are handling, by id
-	filled map[post.Line]time.Time           // when a line was last known to have no unread letters
+	hand   map[brokerrpc.Line]map[string]*message // messages that takes are handling, by id
+	filled map[brokerrpc.Line]time.Time           // when a line was last known to have no unread messages
 }
 
 const (
@@ -71,15 +71,15 @@ const (
 	mostDeadBytes = 64 << 20
 	mostDead      = 10_000
 	keepDead      = 7 * 24 * time.Hour
-	// mostTries is how often a letter is delivered before RabbitMQ buries it. It is higher than post.MostTries because
-	// RabbitMQ, unlike Redis, counts each loss of a connection, even for letters that no take had begun: good reports would
-	// be buried when a connection is lost several times.
+	// mostTries is how often a message is delivered before RabbitMQ dead-letters it. It is higher than brokerrpc.MostTries because
+	// RabbitMQ, unlike Redis, counts each loss of a connection, even for messages that no take had begun: good reports would
+	// be dead-lettered when a connection is lost several times.
 	mostTries = 16
-	// boxLife is how long a mailbox exists without a reader: two leases. messageLife is how long a message exists: the
+	// replyQueueLife is how long a reply queue exists without a reader: two leases. messageLife is how long a message exists: the
 	// process that waits for it has asked again by then.
-	boxLife     = time.Minute
-	messageLife = 30 * time.Second
-	mostBox     = 16 << 20
+	replyQueueLife = time.Minute
+	messageLife    = 30 * time.Second
+	maxReplyQueue  = 16 << 20
 	// answerWithin is how long the broker may take to answer a command or confirm a publication before the connection is
 	// dropped.
 	answerWithin = 5 * time.Second
@@ -90,7 +90,7 @@ var parameters = regexp.MustCompile(`^(cacertfile|certfile|keyfile|server_name_i
 
 // parseURL reads a URL of Options: a URL for each node.
 func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
-	u, namespace, err := post.ParseURL(text, "amqp://127.0.0.1:5672 or amqps://user:password@rabbitmq.example.com/vhost", "amqp", "amqps")
+	u, namespace, err := brokerrpc.ParseURL(text, "amqp://127.0.0.1:5672 or amqps://user:password@rabbitmq.example.com/vhost", "amqp", "amqps")
 	if err != nil {
 		return nil, "", err
 	}
@@ -117,8 +117,8 @@ func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
 
 // Open connects. Its error says what is wrong with the broker at the URL: it does not answer, refuses the password, is too old,
 // has no such vhost or has queues with other arguments, or another installation has the namespace. The caller must close the
-// office.
-func Open(ctx context.Context, o Options) (*Office, error) {
+// transport.
+func Open(ctx context.Context, o Options) (*Broker, error) {
 	nodes, namespace, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
@@ -129,12 +129,12 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	if o.MostBytes == 0 {
 		o.MostBytes = mostBytes
 	}
-	f := &Office{
+	f := &Broker{
 		o: o, namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
-		hand:   map[post.Line]map[string]*message{post.Asks: {}, post.Tells: {}, post.Logs: {}},
-		filled: map[post.Line]time.Time{},
+		hand:   map[brokerrpc.Line]map[string]*message{brokerrpc.Asks: {}, brokerrpc.Tells: {}, brokerrpc.Logs: {}},
+		filled: map[brokerrpc.Line]time.Time{},
 	}
-	for _, line := range post.Lines() {
+	for _, line := range brokerrpc.Lines() {
 		f.filled[line] = time.Now()
 	}
 	for _, node := range nodes {
@@ -144,7 +144,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	if name := nodes[0].User.Username(); name != "" {
 		user = name
 	}
-	f.boxes = notInNames.ReplaceAllString(user, "_") + "."
+	f.replyQueues = notInNames.ReplaceAllString(user, "_") + "."
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	if f.sending, err = f.open(ctx, true, "pawl"); err == nil {
 		f.reading = f.sending
@@ -164,11 +164,11 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// server reports whether this is a server's office, which makes missing queues.
-func (f *Office) server() bool { return f.o.Installation != "" }
+// server reports whether this is a server's transport, which makes missing queues.
+func (f *Broker) server() bool { return f.o.Installation != "" }
 
-// Close implements post.Broker.
-func (f *Office) Close() {
+// Close implements brokerrpc.Broker.
+func (f *Broker) Close() {
 	f.stop()
 	for _, l := range []*link{f.sending, f.reading} {
 		if l != nil {
@@ -177,11 +177,11 @@ func (f *Office) Close() {
 	}
 }
 
-func (f *Office) queue(name string) string { return f.prefix + name }
+func (f *Broker) queue(name string) string { return f.prefix + name }
 
-func (f *Office) line(l post.Line) string { return f.queue(string(l)) }
+func (f *Broker) line(l brokerrpc.Line) string { return f.queue(string(l)) }
 
-func (f *Office) box(name string) string { return f.queue("to." + name) }
+func (f *Broker) replyQueue(name string) string { return f.queue("to." + name) }
 
 // newID is a random name.
 func newID() string {
@@ -190,8 +190,8 @@ func newID() string {
 	return hex.EncodeToString(raw)
 }
 
-// Send implements post.Office.
-func (f *Office) Send(ctx context.Context, line post.Line, body []byte, valid time.Duration) error {
+// Send implements brokerrpc.Transport.
+func (f *Broker) Send(ctx context.Context, line brokerrpc.Line, body []byte, valid time.Duration) error {
 	m := amqp.Publishing{MessageId: newID(), Body: body, DeliveryMode: amqp.Persistent}
 	if valid > 0 {
 		m.Expiration = strconv.FormatInt(valid.Milliseconds(), 10)
@@ -201,7 +201,7 @@ func (f *Office) Send(ctx context.Context, line post.Line, body []byte, valid ti
 
 // publishOrMake publishes to a line, or to the dead letters. If the queue does not exist, a server makes it: the broker has
 // lost it, or an operator has deleted it.
-func (f *Office) publishOrMake(ctx context.Context, line post.Line, queue string, m amqp.Publishing) error {
+func (f *Broker) publishOrMake(ctx context.Context, line brokerrpc.Line, queue string, m amqp.Publishing) error {
 	err := f.publish(ctx, queue, m)
 	if errors.Is(err, errNoQueue) && f.server() {
 		if err = f.declareLine(ctx, line); err == nil {
@@ -212,22 +212,22 @@ func (f *Office) publishOrMake(ctx context.Context, line post.Line, queue string
 }
 
 // send publishes to a line.
-func (f *Office) send(ctx context.Context, line post.Line, m amqp.Publishing) error {
+func (f *Broker) send(ctx context.Context, line brokerrpc.Line, m amqp.Publishing) error {
 	err := f.publishOrMake(ctx, line, f.line(line), m)
 	switch {
 	case errors.Is(err, errNoQueue):
-		return fmt.Errorf("%w: there is no queue %s: servers make it, and none has been started with this broker and namespace", post.ErrUnavailable, f.line(line))
-	case errors.Is(err, post.ErrBusy):
+		return fmt.Errorf("%w: there is no queue %s: servers make it, and none has been started with this broker and namespace", brokerrpc.ErrUnavailable, f.line(line))
+	case errors.Is(err, brokerrpc.ErrBusy):
 		return fmt.Errorf("%w, or its queue, which has just been made, has no leader yet: %s", err, line)
 	}
 	return err
 }
 
-// Put implements post.Office.
-func (f *Office) Put(ctx context.Context, box string, message []byte) error {
-	err := f.publish(ctx, f.box(box), amqp.Publishing{Body: message, DeliveryMode: amqp.Transient})
+// Put implements brokerrpc.Transport.
+func (f *Broker) Put(ctx context.Context, replyQueue string, message []byte) error {
+	err := f.publish(ctx, f.replyQueue(replyQueue), amqp.Publishing{Body: message, DeliveryMode: amqp.Transient})
 	if errors.Is(err, errNoQueue) {
-		return post.ErrNoBox
+		return brokerrpc.ErrNoReplyQueue
 	}
 	return err
 }

@@ -11,14 +11,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Office {
+func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Broker {
 	t.Helper()
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	f, err := rabbitmq.Open(t.Context(), o)
@@ -29,10 +29,10 @@ func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Office {
 	return f
 }
 
-// noted notes the names of mailboxes.
+// noted notes the names of reply queues.
 type noted struct {
-	post.Office
-	boxes *names
+	brokerrpc.Transport
+	replyQueues *names
 }
 
 type names struct {
@@ -40,31 +40,31 @@ type names struct {
 	all []string
 }
 
-func (n *noted) Box(ctx context.Context) (post.Box, error) {
-	b, err := n.Office.Box(ctx)
+func (n *noted) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) {
+	b, err := n.Transport.ReplyQueue(ctx)
 	if err == nil {
-		n.boxes.mu.Lock()
-		n.boxes.all = append(n.boxes.all, b.Name())
-		n.boxes.mu.Unlock()
+		n.replyQueues.mu.Lock()
+		n.replyQueues.all = append(n.replyQueues.all, b.Name())
+		n.replyQueues.mu.Unlock()
 	}
 	return b, err
 }
 
-func TestOffice(t *testing.T) {
+func TestTransport(t *testing.T) {
 	t.Parallel()
-	posttest.Exercise(t, func(t *testing.T) *posttest.Rig {
-		url, boxes := rabbitmqtest.URL(t), &names{}
-		office := func(o rabbitmq.Options) func(t *testing.T) post.Office {
+	brokerrpctest.Exercise(t, func(t *testing.T) *brokerrpctest.Rig {
+		url, replyQueues := rabbitmqtest.URL(t), &names{}
+		transport := func(o rabbitmq.Options) func(t *testing.T) brokerrpc.Transport {
 			o.URL, o.Installation = url, "one"
-			return func(t *testing.T) post.Office { return &noted{open(t, o), boxes} }
+			return func(t *testing.T) brokerrpc.Transport { return &noted{open(t, o), replyQueues} }
 		}
-		return &posttest.Rig{
-			Office: office(rabbitmq.Options{}),
-			Full:   office(rabbitmq.Options{MostBytes: 10 << 20}),
+		return &brokerrpctest.Rig{
+			Transport: transport(rabbitmq.Options{}),
+			Full:      transport(rabbitmq.Options{MostBytes: 10 << 20}),
 			Flush: func(t *testing.T) {
-				boxes.mu.Lock()
-				defer boxes.mu.Unlock()
-				rabbitmqtest.Flush(t, url, boxes.all...)
+				replyQueues.mu.Lock()
+				defer replyQueues.mu.Unlock()
+				rabbitmqtest.Flush(t, url, replyQueues.all...)
 			},
 			Tries: 16, Blind: true,
 		}
@@ -78,12 +78,12 @@ func TestOpen(t *testing.T) {
 	addr := strings.TrimPrefix(base[:strings.IndexByte(base, '?')], "amqp://")
 	nowhere := "127.0.0.1:" + programtest.FreePort(t)
 	version := regexp.MustCompile(`versionS\x00\x00\x00.([0-9.]+)`)
-	old := posttest.Changed(t, addr, func(greeting []byte) {
+	old := brokerrpctest.Changed(t, addr, func(greeting []byte) {
 		if at := version.FindSubmatchIndex(greeting); at != nil {
 			copy(greeting[at[2]:at[3]], "3.9.99999")
 		}
 	})
-	other := posttest.Changed(t, addr, func(greeting []byte) {
+	other := brokerrpctest.Changed(t, addr, func(greeting []byte) {
 		if at := bytes.Index(greeting, []byte("RabbitMQ")); at >= 0 {
 			copy(greeting[at:], "RapidMQ9")
 		}
@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 		"amqps://" + addr:                          "tls: first record",
 		"amqp://" + mute.Addr().String():           "i/o timeout",
 		"http://" + addr:                           "not a URL such as amqp://",
-		"amqp://" + addr + "?namespace=a b":        "use up to 64 letters",
+		"amqp://" + addr + "?namespace=a b":        "use up to 64 messages",
 		"amqp://" + addr + "?heartbeat=1":          "has another parameter",
 		"amqp://guest:wrong@" + addr + ":one":      "not a URL such as amqp://",
 		"amqps://" + addr + "?cacertfile=/nowhere": "/nowhere",
@@ -139,21 +139,21 @@ func TestWorkerBeforeServers(t *testing.T) {
 	t.Parallel()
 	url := rabbitmqtest.URL(t)
 	worker := open(t, rabbitmq.Options{URL: url})
-	err := worker.Send(t.Context(), post.Tells, []byte("early"), 0)
-	if !errors.Is(err, post.ErrUnavailable) || !strings.Contains(err.Error(), "servers make it") {
+	err := worker.Send(t.Context(), brokerrpc.Tells, []byte("early"), 0)
+	if !errors.Is(err, brokerrpc.ErrUnavailable) || !strings.Contains(err.Error(), "servers make it") {
 		t.Errorf("sent without a line: %v", err)
 	}
 	if h, err := worker.Health(t.Context()); err != nil || h.Concern == "" || !strings.HasPrefix(h.Product, "RabbitMQ ") {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if dead, err := worker.Dead(t.Context(), post.ListDead); err != nil || len(dead) > 0 {
+	if dead, err := worker.Dead(t.Context(), brokerrpc.ListDead); err != nil || len(dead) > 0 {
 		t.Errorf("%+v, %v", dead, err)
 	}
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
-	if err := worker.Send(t.Context(), post.Tells, []byte("now"), 0); err != nil {
+	if err := worker.Send(t.Context(), brokerrpc.Tells, []byte("now"), 0); err != nil {
 		t.Error(err)
 	}
-	if lines, err := server.Backlog(t.Context()); err != nil || lines[post.Tells].Unread != 1 {
+	if lines, err := server.Backlog(t.Context()); err != nil || lines[brokerrpc.Tells].Unread != 1 {
 		t.Errorf("%+v, %v", lines, err)
 	}
 	if h, err := server.Health(t.Context()); err != nil || h.Concern != "" {

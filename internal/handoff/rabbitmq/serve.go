@@ -10,13 +10,13 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 const (
 	// mostPrefetch is how many asks the broker pushes before it waits for acknowledgements, which are sent on receipt.
 	mostPrefetch = 512
-	// againAfter is the pause before a letter that a take could not handle is given back, because the broker delivers it
+	// againAfter is the pause before a message that a take could not handle is given back, because the broker delivers it
 	// again at once.
 	againAfter = 100 * time.Millisecond
 	// mostWait is the longest pause before a line is read again.
@@ -27,8 +27,8 @@ const (
 	remakeApart = 10 * time.Second
 )
 
-// settleWithin is how long a channel stays open, after reading over it has ended, so that takes can settle their letters. Then
-// it is closed, and the letters are delivered again over another channel. That counts as one of mostTries, so reports may wait
+// settleWithin is how long a channel stays open, after reading over it has ended, so that takes can settle their messages. Then
+// it is closed, and the messages are delivered again over another channel. That counts as one of mostTries, so reports may wait
 // for a database that is away for an hour. Tests shorten it.
 var settleWithin = 5 * time.Minute
 
@@ -42,17 +42,17 @@ type message struct {
 
 // counter is one call of Serve.
 type counter struct {
-	f    *Office
+	f    *Broker
 	ctx  context.Context
-	line post.Line
+	line brokerrpc.Line
 	most int
 	room chan struct{} // one element for each running take
-	take func(context.Context, post.Letter) error
+	take func(context.Context, brokerrpc.Message) error
 	hand sync.WaitGroup
 }
 
-// Serve implements post.Office.
-func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
+// Serve implements brokerrpc.Transport.
+func (f *Broker) Serve(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
 	c := &counter{f: f, ctx: ctx, line: line, most: most, room: make(chan struct{}, most), take: take}
 	for failures, silent := 0, 0; ctx.Err() == nil; {
 		read, err := c.read()
@@ -66,7 +66,7 @@ func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(
 		if failures++; failures == 3 {
 			f.log.Warn("a line of the broker cannot be read; trying again until it can", "line", line, "err", err)
 		}
-		post.Pause(ctx, min(mostWait, time.Duration(failures-1)*100*time.Millisecond))
+		brokerrpc.Pause(ctx, min(mostWait, time.Duration(failures-1)*100*time.Millisecond))
 	}
 	c.hand.Wait()
 }
@@ -78,9 +78,9 @@ func (c *counter) heal(err error, silent int) int {
 	}
 	switch silent++; silent {
 	case mostSilent - 1:
-		post.Pause(c.ctx, rand.N(remakeApart))
+		brokerrpc.Pause(c.ctx, rand.N(remakeApart))
 	case mostSilent:
-		c.f.log.Warn("a line of the broker does not answer: deleting it and making it again; its letters will be sent again", "line", c.line)
+		c.f.log.Warn("a line of the broker does not answer: deleting it and making it again; its messages will be sent again", "line", c.line)
 		if err := c.f.remake(c.ctx, c.line); err != nil && c.ctx.Err() == nil {
 			c.f.log.Warn("a line of the broker cannot be made again; trying again", "line", c.line, "err", err)
 			return mostSilent - 1
@@ -105,7 +105,7 @@ func (c *counter) read() (bool, error) {
 	}
 	life := time.NewTimer(channelLife)
 	defer life.Stop()
-	var hand sync.WaitGroup // takes of letters that came over this channel
+	var hand sync.WaitGroup // takes of messages that came over this channel
 	for ended := false; ; {
 		select {
 		case d, ok := <-deliveries:
@@ -114,7 +114,7 @@ func (c *counter) read() (bool, error) {
 				c.deliver(d, &hand)
 				continue
 			case !ended:
-				conn.shut(ch) // the broker delivers unsettled letters again
+				conn.shut(ch) // the broker delivers unsettled messages again
 				return true, amqp.ErrClosed
 			}
 			c.hand.Go(func() {
@@ -133,10 +133,10 @@ func (c *counter) read() (bool, error) {
 			})
 			return true, nil
 		case <-life.C:
-			cancel() // letters delivered until then come before deliveries is closed
+			cancel() // messages delivered until then come before deliveries is closed
 			ended = true
 		case <-c.ctx.Done():
-			// Letters behind the last one that was given to a take go back with the channel, once the takes have
+			// Messages behind the last one that was given to a take go back with the channel, once the takes have
 			// settled theirs.
 			cancel()
 			c.hand.Wait()
@@ -177,7 +177,7 @@ func (c *counter) subscribe() (conn *connection, ch *amqp.Channel, deliveries <-
 
 // deliver starts a take. If too many are running it waits.
 func (c *counter) deliver(d amqp.Delivery, hand *sync.WaitGroup) {
-	if c.line == post.Asks {
+	if c.line == brokerrpc.Asks {
 		_ = d.Ack(false) // it may be delivered again, and is recognised then
 		if d.Redelivered {
 			return
@@ -195,19 +195,19 @@ func (c *counter) deliver(d amqp.Delivery, hand *sync.WaitGroup) {
 	c.hand.Go(func() {
 		defer hand.Done()
 		defer func() { <-c.room }()
-		taken := c.take(c.ctx, post.Letter{ID: d.MessageId, Body: d.Body, Tries: tries(d)})
+		taken := c.take(c.ctx, brokerrpc.Message{ID: d.MessageId, Body: d.Body, Tries: tries(d)})
 		c.settle(l, taken)
 	})
 }
 
-// tries is how often a letter has been delivered, including this time.
+// tries is how often a message has been delivered, including this time.
 func tries(d amqp.Delivery) int {
 	n, _ := d.Headers["x-delivery-count"].(int64) // the first delivery has no such header
 	return int(n) + 1
 }
 
-// rejoin reports whether a take is already handling a letter that is delivered again.
-func (f *Office) rejoin(line post.Line, d amqp.Delivery) bool {
+// rejoin reports whether a take is already handling a message that is delivered again.
+func (f *Broker) rejoin(line brokerrpc.Line, d amqp.Delivery) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l := f.hand[line][d.MessageId]
@@ -218,7 +218,7 @@ func (f *Office) rejoin(line post.Line, d amqp.Delivery) bool {
 	return true
 }
 
-func (f *Office) grasp(line post.Line, d amqp.Delivery) *message {
+func (f *Broker) grasp(line brokerrpc.Line, d amqp.Delivery) *message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l := &message{latest: d, size: len(d.Body), came: time.Now()}
@@ -226,28 +226,28 @@ func (f *Office) grasp(line post.Line, d amqp.Delivery) *message {
 	return l
 }
 
-// release ends the take of a letter, and returns its latest delivery.
-func (f *Office) release(line post.Line, l *message) amqp.Delivery {
+// release ends the take of a message, and returns its latest delivery.
+func (f *Broker) release(line brokerrpc.Line, l *message) amqp.Delivery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.hand[line], l.latest.MessageId)
 	return l.latest
 }
 
-// settle acknowledges a letter, buries it or gives it back, as its take has decided. If that fails the letter is delivered
+// settle acknowledges a message, dead-letters it or gives it back, as its take has decided. If that fails the message is delivered
 // again.
 func (c *counter) settle(l *message, taken error) {
-	if buried, dead := errors.AsType[*post.Buried](taken); dead {
-		if taken = c.bury(l, buried.Reason); taken != nil {
-			c.f.log.Debug("an unreadable letter will be delivered again: the broker does not answer", "line", c.line, "err", taken)
+	if unreadable, dead := errors.AsType[*brokerrpc.Unreadable](taken); dead {
+		if taken = c.deadLetter(l, unreadable.Reason); taken != nil {
+			c.f.log.Debug("an unreadable message will be delivered again: the broker does not answer", "line", c.line, "err", taken)
 		}
 	}
-	if taken != nil && c.line != post.Asks {
-		post.Pause(c.ctx, againAfter)
+	if taken != nil && c.line != brokerrpc.Asks {
+		brokerrpc.Pause(c.ctx, againAfter)
 	}
 	d := c.f.release(c.line, l)
-	switch { // an error means that the channel is closed, and then the letter is delivered again
-	case c.line == post.Asks:
+	switch { // an error means that the channel is closed, and then the message is delivered again
+	case c.line == brokerrpc.Asks:
 	case taken == nil:
 		_ = d.Ack(false)
 	default:
@@ -255,21 +255,21 @@ func (c *counter) settle(l *message, taken error) {
 	}
 }
 
-// bury puts a message among the dead letters. The text of an ask is not kept, because asks are never sent again.
-func (c *counter) bury(l *message, reason string) error {
+// deadLetter puts a message among the dead letters. The text of an ask is not kept, because asks are never sent again.
+func (c *counter) deadLetter(l *message, reason string) error {
 	c.f.mu.Lock()
 	d := l.latest
 	c.f.mu.Unlock()
-	c.f.log.Warn("a letter that cannot be read is put among the dead letters: see pawl broker dead", "line", c.line, "id", d.MessageId, "why", reason)
+	c.f.log.Warn("a message that cannot be read is put among the dead letters: see pawl broker dead", "line", c.line, "id", d.MessageId, "why", reason)
 	m := amqp.Publishing{MessageId: d.MessageId, DeliveryMode: amqp.Persistent, Timestamp: time.Now(), Body: d.Body,
 		Headers: amqp.Table{"line": string(c.line), "why": reason, "tries": int64(tries(d)), "size": int64(l.size)}}
-	if c.line == post.Asks {
+	if c.line == brokerrpc.Asks {
 		m.Body = nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), answerWithin)
 	defer cancel()
 	if err := c.f.publishOrMake(ctx, c.line, c.f.queue("dead"), m); err != nil {
-		return fmt.Errorf("bury a letter: %w", err)
+		return fmt.Errorf("dead-letter a message: %w", err)
 	}
 	return nil
 }

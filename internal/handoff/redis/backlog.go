@@ -6,25 +6,25 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Backlog implements post.Office.
-func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) {
+// Backlog implements brokerrpc.Transport.
+func (f *Broker) Backlog(ctx context.Context) (map[brokerrpc.Line]brokerrpc.Depth, error) {
 	if err := f.readClock(ctx); err != nil {
 		return nil, err
 	}
-	all := map[post.Line]post.Depth{}
-	for _, line := range post.Lines() {
-		var d post.Depth
+	all := map[brokerrpc.Line]brokerrpc.Depth{}
+	for _, line := range brokerrpc.Lines() {
+		var d brokerrpc.Depth
 		var err error
-		if d.Letters, err = f.do(ctx, "XLEN", f.line(line)).AsInt64(); err != nil {
-			return nil, failed(ctx, "count letters", err)
+		if d.Messages, err = f.do(ctx, "XLEN", f.line(line)).AsInt64(); err != nil {
+			return nil, failed(ctx, "count messages", err)
 		}
-		if d.Letters > 0 {
+		if d.Messages > 0 {
 			first, err := f.do(ctx, "XRANGE", f.line(line), "-", "+", "COUNT", "1").AsXRange()
 			if err != nil {
-				return nil, failed(ctx, "look for the oldest letter", err)
+				return nil, failed(ctx, "look for the oldest message", err)
 			}
 			if len(first) > 0 {
 				d.Oldest = f.age(first[0].ID)
@@ -33,7 +33,7 @@ func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) 
 			if text, err := f.do(ctx, "HGET", f.key("bytes"), string(line)).ToString(); err == nil {
 				d.Bytes, _ = strconv.ParseInt(text, 10, 64) // scripts have written it
 			}
-			d.Unread = d.Letters
+			d.Unread = d.Messages
 			if pending, err := f.do(ctx, "XPENDING", f.line(line), group).ToArray(); err == nil && len(pending) > 0 {
 				n, _ := pending[0].AsInt64() // the first element is a number
 				d.Unread -= n
@@ -51,8 +51,8 @@ const (
 	deadPage   = 20
 )
 
-// Dead implements post.Office.
-func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
+// Dead implements brokerrpc.Transport.
+func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []brokerrpc.DeadLetter, err error) {
 	if err := f.readClock(ctx); err != nil {
 		return nil, err
 	}
@@ -63,14 +63,14 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	if len(newest) == 0 {
 		return nil, nil
 	}
-	// Letters that are buried meanwhile are not listed, including those that were just put back and still cannot be read.
+	// Messages that are dead-lettered meanwhile are not listed, including those that were just put back and still cannot be read.
 	for from, to := "-", newest[0].ID; len(all) < mostListed; {
 		entries, err := f.do(ctx, "XRANGE", f.key("dead"), from, to, "COUNT", strconv.Itoa(deadPage)).AsXRange()
 		if err != nil {
 			return all, failed(ctx, "list dead letters", err)
 		}
 		for _, m := range entries {
-			all = append(all, f.deadLetter(m))
+			all = append(all, f.readDeadLetter(m))
 			if err := f.dealWithDead(ctx, do, m); err != nil {
 				return all, err
 			}
@@ -83,26 +83,26 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	return all, nil
 }
 
-func (f *Office) deadLetter(m rueidis.XRangeEntry) post.DeadLetter {
+func (f *Broker) readDeadLetter(m rueidis.XRangeEntry) brokerrpc.DeadLetter {
 	v := m.FieldValues
 	tries, _ := strconv.Atoi(v["tries"]) // scripts have written it, and the size
 	size, err := strconv.Atoi(v["size"])
 	if err != nil {
 		size = len(v["l"])
 	}
-	return post.DeadLetter{ID: m.ID, Line: post.Line(v["line"]), Reason: v["why"], Tries: tries, Age: f.age(m.ID), Size: size}
+	return brokerrpc.DeadLetter{ID: m.ID, Line: brokerrpc.Line(v["line"]), Reason: v["why"], Tries: tries, Age: f.age(m.ID), Size: size}
 }
 
-func (f *Office) dealWithDead(ctx context.Context, do post.DeadAction, m rueidis.XRangeEntry) error {
-	if do == post.ListDead {
+func (f *Broker) dealWithDead(ctx context.Context, do brokerrpc.DeadAction, m rueidis.XRangeEntry) error {
+	if do == brokerrpc.ListDead {
 		return nil
 	}
 	back := "0"
-	if do == post.RedriveDead {
+	if do == brokerrpc.RedriveDead {
 		back = "1"
 	}
-	line, letter := m.FieldValues["line"], m.FieldValues["l"]
-	err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(post.Line(line)), f.key("bytes")}, []string{m.ID, line, letter, back}).Error()
+	line, message := m.FieldValues["line"], m.FieldValues["l"]
+	err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(brokerrpc.Line(line)), f.key("bytes")}, []string{m.ID, line, message, back}).Error()
 	if err != nil {
 		return failed(ctx, "put a dead letter back", err)
 	}

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
 // oldest is the first major version whose XAUTOCLAIM skips deleted entries, instead of returning nothing for them.
 const oldest = 7
 
 // check reports whether this server, a Redis or a Valkey, can be used.
-func (f *Office) check(ctx context.Context) error {
+func (f *Broker) check(ctx context.Context) error {
 	info, err := f.info(ctx)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (f *Office) check(ctx context.Context) error {
 	return f.claimNamespace(ctx)
 }
 
-func (f *Office) info(ctx context.Context) (map[string]string, error) {
+func (f *Broker) info(ctx context.Context) (map[string]string, error) {
 	text, err := f.client.Do(ctx, f.client.B().Info().Build()).ToString()
 	if err != nil {
 		return nil, failed(ctx, "look at the server", err)
@@ -65,7 +65,7 @@ func limits(info map[string]string) (concern, remedy string) {
 }
 
 // claimNamespace registers the namespace for this installation, unless another one has it.
-func (f *Office) claimNamespace(ctx context.Context) error {
+func (f *Broker) claimNamespace(ctx context.Context) error {
 	if f.o.Installation == "" {
 		return nil
 	}
@@ -78,13 +78,13 @@ func (f *Office) claimNamespace(ctx context.Context) error {
 		return failed(ctx, "read the owner of the namespace", err)
 	}
 	if owner != f.o.Installation {
-		return post.OtherInstallation(f.namespace, "delete the key "+meta)
+		return brokerrpc.OtherInstallation(f.namespace, "delete the key "+meta)
 	}
 	return nil
 }
 
-// Health implements post.Broker.
-func (f *Office) Health(ctx context.Context) (h post.Health, err error) {
+// Health implements brokerrpc.Broker.
+func (f *Broker) Health(ctx context.Context) (h brokerrpc.Health, err error) {
 	info, err := f.info(ctx)
 	if err != nil {
 		return h, err

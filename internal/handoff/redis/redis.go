@@ -1,11 +1,11 @@
-// Package redis is a post office on a Redis server, version 7 or later, with streams. Nothing in Redis is needed to recover: if
+// Package redis is a broker's transport on a Redis server, version 7 or later, with streams. Nothing in Redis is needed to recover: if
 // it is emptied, work pauses and goes on.
 //
 // A namespace NS has these keys:
 //
 //	pawl:{NS}:ask, :tell, :log   streams: the lines, read by the group "servers"
-//	pawl:{NS}:bytes              hash: how many bytes of letters each line holds
-//	pawl:{NS}:to:BOX             stream: a mailbox, read by its owner alone, deleted by Redis a while after the owner has died
+//	pawl:{NS}:bytes              hash: how many bytes of messages each line holds
+//	pawl:{NS}:to:NAME             stream: a reply queue, read by its owner alone, deleted by Redis a while after the owner has died
 //	pawl:{NS}:dead               stream: dead letters
 //	pawl:{NS}:meta               hash: which installation the namespace belongs to
 package redis
@@ -27,10 +27,10 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Options configure an Office.
+// Options configure a transport.
 type Options struct {
 	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. ?namespace=NAME separates several installations
 	// on one Redis. &master_set=NAME makes the URL that of a sentinel, and &addr=HOST:PORT, which may be repeated, names
@@ -39,15 +39,15 @@ type Options struct {
 	Log *slog.Logger
 	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it.
 	Installation string
-	// MostBytes is the most bytes of letters in a line; 0: 256 MB.
+	// MostBytes is the most bytes of messages in a line; 0: 256 MB.
 	MostBytes int64
-	// Stale is the time after which a letter whose server is silent is delivered to another one; 0: 15 s. A server that
-	// handles a letter says so three times in that time.
+	// Stale is the time after which a message whose server is silent is delivered to another one; 0: 15 s. A server that
+	// handles a message says so three times in that time.
 	Stale time.Duration
 }
 
-// Office is a Redis server, as post.Broker.
-type Office struct {
+// Transport is a Redis server, as brokerrpc.Broker.
+type Broker struct {
 	o         Options
 	client    rueidis.Client
 	namespace string
@@ -59,7 +59,7 @@ type Office struct {
 	timed atomic.Bool  // ahead is known
 
 	mu   sync.Mutex
-	hand map[post.Line]map[string]bool // ids of letters that takes are handling
+	hand map[brokerrpc.Line]map[string]bool // ids of messages that takes are handling
 }
 
 const (
@@ -70,21 +70,21 @@ const (
 	staleAfter = 15 * time.Second
 	// oldAsk is the age in seconds at which asks are removed. Servers ignore those older than 20 s.
 	oldAsk = 30
-	// blockFor is how long Redis holds a read of a line before it answers that there is nothing. boxBlock is the same for a
-	// mailbox and is longer, since there are as many mailboxes as workers; a deleted mailbox is noticed after that time.
-	blockFor = time.Second
-	boxBlock = 4 * time.Second
+	// blockFor is how long Redis holds a read of a line before it answers that there is nothing. replyQueueBlock is the same for a
+	// reply queue and is longer, since there are as many reply queues as workers; a deleted reply queue is noticed after that time.
+	blockFor        = time.Second
+	replyQueueBlock = 4 * time.Second
 	// connBuffer is how many bytes a connection buffers in each direction. Two connections of a worker are mostly idle.
 	connBuffer = 64 << 10
-	// boxLife is how long a mailbox exists after its owner has last touched it: two leases.
-	boxLife = time.Minute
-	// boxTouch is how often an owner touches its mailbox.
-	boxTouch = 2 * time.Second
+	// replyQueueLife is how long a reply queue exists after its owner has last touched it: two leases.
+	replyQueueLife = time.Minute
+	// boxTouch is how often an owner touches its reply queue.
+	replyQueueTouch = 2 * time.Second
 )
 
 // parseURL reads a URL of Options and returns the namespace.
 func parseURL(text string) (rueidis.ClientOption, string, error) {
-	u, namespace, err := post.ParseURL(text, "redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379", "redis", "rediss")
+	u, namespace, err := brokerrpc.ParseURL(text, "redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379", "redis", "rediss")
 	if err != nil {
 		return rueidis.ClientOption{}, "", err
 	}
@@ -96,8 +96,8 @@ func parseURL(text string) (rueidis.ClientOption, string, error) {
 }
 
 // Open connects. Its error says what is wrong with the server at the URL: it does not answer, refuses the password, is too old,
-// or another installation has the namespace. The caller must close the office.
-func Open(ctx context.Context, o Options) (*Office, error) {
+// or another installation has the namespace. The caller must close the transport.
+func Open(ctx context.Context, o Options) (*Broker, error) {
 	co, namespace, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
@@ -119,12 +119,12 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	co.ReadBufferEachConn, co.WriteBufferEachConn = connBuffer, connBuffer
 	client, err := rueidis.NewClient(co)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", post.ErrUnavailable, strings.Join(co.InitAddress, ","), explained(err))
+		return nil, fmt.Errorf("%w: %s: %w", brokerrpc.ErrUnavailable, strings.Join(co.InitAddress, ","), explained(err))
 	}
 	name := make([]byte, 8)
 	rand.Read(name) // never fails on the systems that Go supports
-	f := &Office{o: o, client: client, namespace: namespace, prefix: "pawl:{" + namespace + "}:", name: hex.EncodeToString(name), log: o.Log,
-		hand: map[post.Line]map[string]bool{post.Asks: {}, post.Tells: {}, post.Logs: {}}}
+	f := &Broker{o: o, client: client, namespace: namespace, prefix: "pawl:{" + namespace + "}:", name: hex.EncodeToString(name), log: o.Log,
+		hand: map[brokerrpc.Line]map[string]bool{brokerrpc.Asks: {}, brokerrpc.Tells: {}, brokerrpc.Logs: {}}}
 	if err := f.check(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -134,18 +134,18 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 
 // explained adds advice to an error of Redis.
 func explained(err error) error {
-	return post.Explained(err, []string{"WRONGPASS", "NOAUTH", "AUTH called without"}, []string{"NOPERM"})
+	return brokerrpc.Explained(err, []string{"WRONGPASS", "NOAUTH", "AUTH called without"}, []string{"NOPERM"})
 }
 
-// Close ends the connections. Mailboxes must be closed before, by their owners.
-func (f *Office) Close() { f.client.Close() }
+// Close ends the connections. Reply queues must be closed before, by their owners.
+func (f *Broker) Close() { f.client.Close() }
 
-func (f *Office) key(name string) string { return f.prefix + name }
+func (f *Broker) key(name string) string { return f.prefix + name }
 
-func (f *Office) line(l post.Line) string { return f.key(string(l)) }
+func (f *Broker) line(l brokerrpc.Line) string { return f.key(string(l)) }
 
 // do runs one command.
-func (f *Office) do(ctx context.Context, words ...string) rueidis.RedisResult {
+func (f *Broker) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	b := f.client.B().Arbitrary(words[0])
 	if len(words) > 1 {
 		b = b.Keys(words[1])
@@ -159,41 +159,41 @@ func failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, explained(err))
+	return fmt.Errorf("%w: %s: %w", brokerrpc.ErrUnavailable, what, explained(err))
 }
 
-// Send implements post.Office. Servers see the age of letters; asks are deleted at an age at which none is valid.
-func (f *Office) Send(ctx context.Context, line post.Line, body []byte, _ time.Duration) error {
+// Send implements brokerrpc.Transport. Servers see the age of messages; asks are deleted at an age at which none is valid.
+func (f *Broker) Send(ctx context.Context, line brokerrpc.Line, body []byte, _ time.Duration) error {
 	most := int64(1 << 40)
-	if line == post.Asks {
+	if line == brokerrpc.Asks {
 		most = mostAsks
 	}
 	sent, err := sendScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes")},
 		[]string{string(line), rueidis.BinaryString(body), strconv.FormatInt(f.o.MostBytes, 10), strconv.FormatInt(most, 10)}).AsInt64()
 	if err != nil {
-		return failed(ctx, "send a letter", err)
+		return failed(ctx, "send a message", err)
 	}
 	if sent == 0 {
-		return fmt.Errorf("%w: %w: %s", post.ErrUnavailable, post.ErrBusy, line)
+		return fmt.Errorf("%w: %w: %s", brokerrpc.ErrUnavailable, brokerrpc.ErrBusy, line)
 	}
 	return nil
 }
 
-// Put implements post.Office.
-func (f *Office) Put(ctx context.Context, box string, message []byte) error {
-	key := f.key("to:" + box)
+// Put implements brokerrpc.Transport.
+func (f *Broker) Put(ctx context.Context, replyQueue string, message []byte) error {
+	key := f.key("to:" + replyQueue)
 	err := f.client.Do(ctx, f.client.B().Arbitrary("XADD").Keys(key).Args("NOMKSTREAM", "MAXLEN", "~", "10000", "*", "m", rueidis.BinaryString(message)).Build()).Error()
 	if rueidis.IsRedisNil(err) {
-		return post.ErrNoBox
+		return brokerrpc.ErrNoReplyQueue
 	}
 	if err != nil {
-		return failed(ctx, "put a message into a mailbox", err)
+		return failed(ctx, "put a message into a reply queue", err)
 	}
 	return nil
 }
 
 // age is how long ago Redis made an id.
-func (f *Office) age(id string) time.Duration {
+func (f *Broker) age(id string) time.Duration {
 	ms, _, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseInt(ms, 10, 64)
 	if err != nil || !f.timed.Load() {
@@ -203,7 +203,7 @@ func (f *Office) age(id string) time.Duration {
 }
 
 // readClock compares Redis's clock with this process's.
-func (f *Office) readClock(ctx context.Context) error {
+func (f *Broker) readClock(ctx context.Context) error {
 	from := time.Now()
 	parts, err := f.client.Do(ctx, f.client.B().Time().Build()).AsStrSlice()
 	if err != nil {

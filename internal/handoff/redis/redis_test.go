@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
-func open(t *testing.T, o redis.Options) *redis.Office {
+func open(t *testing.T, o redis.Options) *redis.Broker {
 	t.Helper()
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	f, err := redis.Open(t.Context(), o)
@@ -29,14 +29,14 @@ func open(t *testing.T, o redis.Options) *redis.Office {
 	return f
 }
 
-func TestOffice(t *testing.T) {
+func TestTransport(t *testing.T) {
 	t.Parallel()
-	posttest.Exercise(t, func(t *testing.T) *posttest.Rig {
+	brokerrpctest.Exercise(t, func(t *testing.T) *brokerrpctest.Rig {
 		url := redistest.URL(t)
-		return &posttest.Rig{
-			Office: func(t *testing.T) post.Office { return open(t, redis.Options{URL: url, Stale: time.Second}) },
-			Full:   func(t *testing.T) post.Office { return open(t, redis.Options{URL: url, MostBytes: 10 << 20}) },
-			Flush:  func(t *testing.T) { redistest.Flush(t, url) },
+		return &brokerrpctest.Rig{
+			Transport: func(t *testing.T) brokerrpc.Transport { return open(t, redis.Options{URL: url, Stale: time.Second}) },
+			Full:      func(t *testing.T) brokerrpc.Transport { return open(t, redis.Options{URL: url, MostBytes: 10 << 20}) },
+			Flush:     func(t *testing.T) { redistest.Flush(t, url) },
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestOpen(t *testing.T) {
 		locked.URL():                         "refuses the user or password",
 		"redis://:wrong@" + locked.Addr():    "refuses the user or password",
 		"http://" + locked.Addr():            "not a URL such as redis://",
-		locked.URL() + "?namespace=a b":      "use up to 64 letters",
+		locked.URL() + "?namespace=a b":      "use up to 64 messages",
 		"redis://" + locked.Addr() + "/nine": "cannot be read",
 	} {
 		f, err := redis.Open(t.Context(), redis.Options{URL: url})
@@ -81,7 +81,7 @@ func TestOpen(t *testing.T) {
 func TestOldVersion(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`redis_version:([0-9.]+)`)
-	old := posttest.Changed(t, redistest.Start(t).Addr(), func(piece []byte) {
+	old := brokerrpctest.Changed(t, redistest.Start(t).Addr(), func(piece []byte) {
 		if at := version.FindSubmatchIndex(piece); at != nil {
 			copy(piece[at[2]:at[3]], "6.2.99999")
 		}
@@ -103,7 +103,7 @@ func TestEviction(t *testing.T) {
 	s.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	f := open(t, redis.Options{URL: s.URL(), Stale: time.Second})
 	s.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	posttest.Row(t, &posttest.Rig{Office: func(*testing.T) post.Office { return f }}, "Delivered", "Mailbox")
+	brokerrpctest.Row(t, &brokerrpctest.Rig{Transport: func(*testing.T) brokerrpc.Transport { return f }}, "Delivered", "ReplyQueue")
 }
 
 // Health warns of limits before they are reached.
@@ -135,7 +135,7 @@ func TestOutOfMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for i := range 100 {
-		if err := f.Send(ctx, post.Tells, fmt.Append(nil, i), 0); err != nil {
+		if err := f.Send(ctx, brokerrpc.Tells, fmt.Append(nil, i), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,11 +143,13 @@ func TestOutOfMemory(t *testing.T) {
 	defer stop()
 	s.Do("XGROUP", "CREATE", "pawl:{default}:tell", "servers", "0") // a group is made while there is memory
 	s.Do("CONFIG", "SET", "maxmemory", "1mb")
-	if err := f.Send(ctx, post.Tells, []byte("no room"), 0); !errors.Is(err, post.ErrUnavailable) {
+	if err := f.Send(ctx, brokerrpc.Tells, []byte("no room"), 0); !errors.Is(err, brokerrpc.ErrUnavailable) {
 		t.Errorf("sent without memory: %v", err)
 	}
 	var over sync.WaitGroup
-	over.Go(func() { f.Serve(serving, post.Tells, 10, func(context.Context, post.Letter) error { return nil }) })
+	over.Go(func() {
+		f.Serve(serving, brokerrpc.Tells, 10, func(context.Context, brokerrpc.Message) error { return nil })
+	})
 	defer over.Wait()
 	defer stop()
 	for {
@@ -155,7 +157,7 @@ func TestOutOfMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines[post.Tells].Letters == 0 {
+		if lines[brokerrpc.Tells].Messages == 0 {
 			break
 		}
 		select {
@@ -165,7 +167,7 @@ func TestOutOfMemory(t *testing.T) {
 		}
 	}
 	s.Do("CONFIG", "SET", "maxmemory", "0")
-	if err := f.Send(ctx, post.Tells, []byte("room"), 0); err != nil {
+	if err := f.Send(ctx, brokerrpc.Tells, []byte("room"), 0); err != nil {
 		t.Errorf("with memory again: %v", err)
 	}
 }
@@ -176,8 +178,8 @@ func TestAccessRules(t *testing.T) {
 	s := redistest.Start(t)
 	s.Rights()
 	f := open(t, redis.Options{URL: s.As("servers"), Installation: "one", Stale: time.Second})
-	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return f }}
-	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Rehearsed", "Backlog")
+	rig := &brokerrpctest.Rig{Transport: func(*testing.T) brokerrpc.Transport { return f }}
+	brokerrpctest.Row(t, rig, "Delivered", "Repeated", "DeadLettered", "ReplyQueue", "NoReplyQueue", "Rehearsed", "Backlog")
 	const lacks = "docs/brokers.md lists what it needs"
 	if _, err := redis.Open(t.Context(), redis.Options{URL: strings.ReplaceAll(s.As("servers"), "prod", "other"), Installation: "one"}); err == nil || !strings.Contains(err.Error(), lacks) {
 		t.Errorf("another namespace: %v", err)
@@ -186,27 +188,27 @@ func TestAccessRules(t *testing.T) {
 		t.Errorf("a server with a worker's user: %v", err)
 	}
 	s.Do("ACL", "SETUSER", "servers", "-xread")
-	if err := post.Rehearse(t.Context(), f); err == nil || !strings.Contains(err.Error(), lacks) {
-		t.Errorf("rehearsed by one who may not read mailboxes: %v", err)
+	if err := brokerrpc.Rehearse(t.Context(), f); err == nil || !strings.Contains(err.Error(), lacks) {
+		t.Errorf("rehearsed by one who may not read reply queues: %v", err)
 	}
 }
 
-// A worker's user puts letters into lines and reads its mailbox, and can do nothing else with either.
+// A worker's user puts messages into lines and reads its reply queue, and can do nothing else with either.
 func TestAccessRulesOfWorkers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Rights()
 	server, w := open(t, redis.Options{URL: s.As("servers"), Installation: "one"}), open(t, redis.Options{URL: s.As("plant")})
-	if err := post.Rehearse(t.Context(), w); err != nil {
+	if err := brokerrpc.Rehearse(t.Context(), w); err != nil {
 		t.Error(err)
 	}
-	b, err := w.Box(t.Context())
+	b, err := w.ReplyQueue(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	for _, line := range post.Lines() {
-		if err := w.Send(t.Context(), line, []byte("letter"), 0); err != nil {
+	for _, line := range brokerrpc.Lines() {
+		if err := w.Send(t.Context(), line, []byte("message"), 0); err != nil {
 			t.Errorf("send to %s: %v", line, err)
 		}
 	}
@@ -232,18 +234,18 @@ func TestLineDeleted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	f := open(t, redis.Options{URL: s.URL(), MostBytes: 1000})
-	letter := []byte(strings.Repeat("x", 600))
-	if err := f.Send(t.Context(), post.Tells, letter, 0); err != nil {
+	message := []byte(strings.Repeat("x", 600))
+	if err := f.Send(t.Context(), brokerrpc.Tells, message, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Send(t.Context(), post.Tells, letter, 0); !errors.Is(err, post.ErrBusy) {
+	if err := f.Send(t.Context(), brokerrpc.Tells, message, 0); !errors.Is(err, brokerrpc.ErrBusy) {
 		t.Fatalf("a line with too many bytes: %v", err)
 	}
 	s.Do("DEL", "pawl:{default}:tell")
-	if err := f.Send(t.Context(), post.Tells, letter, 0); err != nil {
+	if err := f.Send(t.Context(), brokerrpc.Tells, message, 0); err != nil {
 		t.Errorf("a line that was deleted: %v", err)
 	}
-	if lines, err := f.Backlog(t.Context()); err != nil || lines[post.Tells].Bytes != 600 {
+	if lines, err := f.Backlog(t.Context()); err != nil || lines[brokerrpc.Tells].Bytes != 600 {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }
@@ -255,31 +257,31 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var over sync.WaitGroup
 	over.Go(func() {
-		f.Serve(ctx, post.Tells, 10, func(context.Context, post.Letter) error { return &post.Buried{Reason: "x"} })
+		f.Serve(ctx, brokerrpc.Tells, 10, func(context.Context, brokerrpc.Message) error { return &brokerrpc.Unreadable{Reason: "x"} })
 	})
 	defer over.Wait()
 	defer stop()
-	const letters, each = 160, post.MostLetter
-	letter := make([]byte, each)
-	for range letters {
-		if err := f.Send(t.Context(), post.Tells, letter, 0); err != nil {
+	const messages, each = 160, brokerrpc.MaxMessage
+	message := make([]byte, each)
+	for range messages {
+		if err := f.Send(t.Context(), brokerrpc.Tells, message, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		lines, err := f.Backlog(t.Context())
-		if err == nil && lines[post.Tells].Letters == 0 {
+		if err == nil && lines[brokerrpc.Tells].Messages == 0 {
 			break
 		}
 		if time.Since(began) > 30*time.Second {
 			t.Fatalf("%+v, %v", lines, err)
 		}
 	}
-	dead, err := f.Dead(t.Context(), post.DropDead)
+	dead, err := f.Dead(t.Context(), brokerrpc.DropDead)
 	if err != nil || len(dead) != 64<<20/each {
 		t.Errorf("%d dead letters, %v", len(dead), err)
 	}
-	if left, err := f.Dead(t.Context(), post.ListDead); err != nil || len(left) > 0 {
+	if left, err := f.Dead(t.Context(), brokerrpc.ListDead); err != nil || len(left) > 0 {
 		t.Errorf("%d dead letters are left, %v", len(left), err)
 	}
 }

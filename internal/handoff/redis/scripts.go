@@ -2,30 +2,30 @@ package redis
 
 import "github.com/redis/rueidis"
 
-// Each script does in one step what must not be interrupted. All keys of an office have one hash tag, so that a cluster keeps
+// Each script does in one step what must not be interrupted. All keys of a transport have one hash tag, so that a cluster keeps
 // them together.
 
-// sendScript puts a letter into a line unless the line is full. An empty line counts as having no bytes, whatever its counter
+// sendScript puts a message into a line unless the line is full. An empty line counts as having no bytes, whatever its counter
 // says, because an operator may have deleted the line.
 //
-//	KEYS line, bytes   ARGV name of the line, letter, most bytes, most letters
+//	KEYS line, bytes   ARGV name of the line, message, most bytes, most messages
 var sendScript = rueidis.NewLuaScript(`
-local held, letters = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0'), redis.call('XLEN', KEYS[1])
-if letters == 0 and held ~= 0 then
+local held, messages = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0'), redis.call('XLEN', KEYS[1])
+if messages == 0 and held ~= 0 then
 	held = 0
 	redis.call('HSET', KEYS[2], ARGV[1], 0)
 end
-if held + #ARGV[2] > tonumber(ARGV[3]) or letters >= tonumber(ARGV[4]) then
+if held + #ARGV[2] > tonumber(ARGV[3]) or messages >= tonumber(ARGV[4]) then
 	return 0
 end
 redis.call('XADD', KEYS[1], '*', 'l', ARGV[2])
 redis.call('HINCRBY', KEYS[2], ARGV[1], #ARGV[2])
 return 1`)
 
-// settleScript deletes letters that have been handled. It must run even when Redis has reached maxmemory, because otherwise
+// settleScript deletes messages that have been handled. It must run even when Redis has reached maxmemory, because otherwise
 // full lines could not be emptied.
 //
-//	KEYS line, bytes   ARGV name of the line, group, and of each letter its id and its length
+//	KEYS line, bytes   ARGV name of the line, group, and of each message its id and its length
 var settleScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
 for i = 3, #ARGV, 2 do
 	redis.call('XACK', KEYS[1], ARGV[2], ARGV[i])
@@ -38,26 +38,26 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// buryScript moves a letter to the dead letters. Of these it keeps at most 10,000, at most so many bytes, and none older than 7
+// deadLetterScript moves a message to the dead letters. Of these it keeps at most 10,000, at most so many bytes, and none older than 7
 // days; the oldest are deleted first. The text of an ask is not kept, because asks are never sent again.
 //
-//	KEYS line, bytes, dead   ARGV name of the line, group, id, letter, reason, tries, most bytes
-var buryScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+//	KEYS line, bytes, dead   ARGV name of the line, group, id, message, reason, tries, most bytes
+var deadLetterScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
 redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
 if redis.call('XDEL', KEYS[1], ARGV[3]) == 1 then
 	redis.call('HINCRBY', KEYS[2], ARGV[1], -#ARGV[4])
 elseif ARGV[1] ~= 'ask' then
 	return 0
 end
-local letter, size = ARGV[4], #ARGV[4]
+local message, size = ARGV[4], #ARGV[4]
 if ARGV[1] == 'ask' then
-	letter = ''
+	message = ''
 end
 if redis.call('XLEN', KEYS[3]) == 0 then
 	redis.call('HSET', KEYS[2], 'dead', 0)
 end
-redis.call('XADD', KEYS[3], '*', 'l', letter, 'size', size, 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
-local held = redis.call('HINCRBY', KEYS[2], 'dead', #letter)
+redis.call('XADD', KEYS[3], '*', 'l', message, 'size', size, 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
+local held = redis.call('HINCRBY', KEYS[2], 'dead', #message)
 local oldest = tonumber(redis.call('TIME')[1]) - 7 * 86400
 for i = 1, 1000 do
 	local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)[1]
@@ -73,7 +73,7 @@ return 1`)
 
 // redriveScript puts a dead letter back into its line, or drops it. Asks are dropped, because their workers have asked again.
 //
-//	KEYS dead, line, bytes   ARGV id, name of the line, letter, "1" to put it back
+//	KEYS dead, line, bytes   ARGV id, name of the line, message, "1" to put it back
 var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
 if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
 	return 0
@@ -96,15 +96,15 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// boxScript makes a mailbox that Redis deletes by itself when it is not touched.
+// replyQueueScript makes a reply queue that Redis deletes by itself when it is not touched.
 //
-//	KEYS mailbox   ARGV milliseconds
-var boxScript = rueidis.NewLuaScript(`
+//	KEYS reply queue   ARGV milliseconds
+var replyQueueScript = rueidis.NewLuaScript(`
 local id = redis.call('XADD', KEYS[1], '*', 'hello', '')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return id`)
 
-// forgetScript deletes the consumers of dead processes. One that has letters stays until others have claimed these, because
+// forgetScript deletes the consumers of dead processes. One that has messages stays until others have claimed these, because
 // deleting it would lose them.
 //
 //	KEYS line   ARGV group, idle milliseconds

@@ -12,32 +12,32 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// delivery is a letter that is being delivered.
+// delivery is a message that is being delivered.
 type delivery struct {
 	id    string
 	body  string
 	tries int
 }
 
-// counter holds the letters of one call of Serve, which wait for a take.
+// counter holds the messages of one call of Serve, which wait for a take.
 type counter struct {
-	f    *Office
+	f    *Broker
 	ctx  context.Context // of Serve
-	line post.Line
+	line brokerrpc.Line
 	room chan struct{} // one element for each running take
-	take func(context.Context, post.Letter) error
+	take func(context.Context, brokerrpc.Message) error
 	hand sync.WaitGroup
 
 	mu       sync.Mutex
-	spent    []delivery // letters to be deleted
+	spent    []delivery // messages to be deleted
 	deleting bool
 }
 
-// Serve implements post.Office.
-func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
+// Serve implements brokerrpc.Transport.
+func (f *Broker) Serve(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
 	c := &counter{f: f, ctx: ctx, line: line, room: make(chan struct{}, most), take: take}
 	var loops sync.WaitGroup
 	loops.Go(func() { f.readLine(ctx, c) })
@@ -51,7 +51,7 @@ func (c *counter) free() int { return min(cap(c.room)-len(c.room), mostRead) }
 
 const mostRead = 100
 
-// deliver starts a take. If too many are running it waits. A letter that still waits when ctx ends stays assigned to this
+// deliver starts a take. If too many are running it waits. A message that still waits when ctx ends stays assigned to this
 // process, and goes to another one when it is stale.
 func (c *counter) deliver(d delivery) {
 	select {
@@ -66,11 +66,11 @@ func (c *counter) deliver(d delivery) {
 	c.hand.Go(func() {
 		defer func() { <-c.room }()
 		defer c.f.release(c.line, d.id)
-		c.settle(d, c.take(c.ctx, post.Letter{ID: d.id, Body: []byte(d.body), Tries: d.tries, Age: c.f.age(d.id)}))
+		c.settle(d, c.take(c.ctx, brokerrpc.Message{ID: d.id, Body: []byte(d.body), Tries: d.tries, Age: c.f.age(d.id)}))
 	})
 }
 
-func (f *Office) grasp(line post.Line, id string) bool {
+func (f *Broker) grasp(line brokerrpc.Line, id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hand[line][id] {
@@ -80,13 +80,13 @@ func (f *Office) grasp(line post.Line, id string) bool {
 	return true
 }
 
-func (f *Office) release(line post.Line, id string) {
+func (f *Broker) release(line brokerrpc.Line, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.hand[line], id)
 }
 
-func (f *Office) inHand(line post.Line) (ids []string) {
+func (f *Broker) inHand(line brokerrpc.Line) (ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id := range f.hand[line] {
@@ -95,31 +95,31 @@ func (f *Office) inHand(line post.Line) (ids []string) {
 	return ids
 }
 
-// settle deletes a letter, buries it or leaves it, as its take has decided. It tries for a few seconds only; a letter that it
+// settle deletes a message, dead-letters it or leaves it, as its take has decided. It tries for a few seconds only; a message that it
 // leaves is delivered again.
 func (c *counter) settle(d delivery, taken error) {
-	buried, dead := errors.AsType[*post.Buried](taken)
+	unreadable, dead := errors.AsType[*brokerrpc.Unreadable](taken)
 	switch {
 	case dead:
 		settling, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWithin)
 		defer cancel()
-		if err := c.f.bury(settling, c.line, d, buried.Reason); err != nil {
-			c.f.log.Debug("an unreadable letter will be delivered again: Redis does not answer", "line", c.line, "err", err)
+		if err := c.f.deadLetter(settling, c.line, d, unreadable.Reason); err != nil {
+			c.f.log.Debug("an unreadable message will be delivered again: Redis does not answer", "line", c.line, "err", err)
 		}
-	case taken == nil && c.line != post.Asks: // an ask was deleted on delivery
+	case taken == nil && c.line != brokerrpc.Asks: // an ask was deleted on delivery
 		c.delete(d)
 	}
 }
 
 const (
 	settleWithin = 5 * time.Second
-	// settleAfter is how long a handled letter waits so that several can be deleted by one script, since deleting one alone
+	// settleAfter is how long a handled message waits so that several can be deleted by one script, since deleting one alone
 	// costs Redis as much as receiving it did. No caller waits for this.
 	settleAfter = 10 * time.Millisecond
-	mostDeleted = 500 // letters deleted by one script
+	mostDeleted = 500 // messages deleted by one script
 )
 
-// delete arranges that letters are deleted, together with those that are handled a moment later.
+// delete arranges that messages are deleted, together with those that are handled a moment later.
 func (c *counter) delete(all ...delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *counter) delete(all ...delivery) {
 func (c *counter) deleteSpent() {
 	for {
 		if !c.muchSpent() {
-			post.Pause(c.ctx, settleAfter)
+			brokerrpc.Pause(c.ctx, settleAfter)
 		}
 		c.mu.Lock()
 		n := min(len(c.spent), mostDeleted)
@@ -150,7 +150,7 @@ func (c *counter) deleteSpent() {
 		err := c.f.remove(ctx, c.line, spent...)
 		cancel()
 		if err != nil { // asks that stay are deleted at a certain age
-			c.f.log.Debug("handled letters will be delivered again: Redis does not answer", "line", c.line, "letters", n, "err", err)
+			c.f.log.Debug("handled messages will be delivered again: Redis does not answer", "line", c.line, "messages", n, "err", err)
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (c *counter) muchSpent() bool {
 	return len(c.spent) >= mostDeleted
 }
 
-// remove deletes letters from a line.
-func (f *Office) remove(ctx context.Context, line post.Line, all ...delivery) error {
+// remove deletes messages from a line.
+func (f *Broker) remove(ctx context.Context, line brokerrpc.Line, all ...delivery) error {
 	args := []string{string(line), group}
 	for _, d := range all {
 		args = append(args, d.id, strconv.Itoa(len(d.body)))
@@ -170,16 +170,16 @@ func (f *Office) remove(ctx context.Context, line post.Line, all ...delivery) er
 	return settleScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes")}, args).Error()
 }
 
-func (f *Office) bury(ctx context.Context, line post.Line, d delivery, reason string) error {
-	f.log.Warn("a letter that cannot be read is put among the dead letters: see pawl broker dead", "line", line, "id", d.id, "why", reason)
-	return buryScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes"), f.key("dead")},
+func (f *Broker) deadLetter(ctx context.Context, line brokerrpc.Line, d delivery, reason string) error {
+	f.log.Warn("a message that cannot be read is put among the dead letters: see pawl broker dead", "line", line, "id", d.id, "why", reason)
+	return deadLetterScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes"), f.key("dead")},
 		[]string{string(line), group, d.id, d.body, reason, strconv.Itoa(d.tries), strconv.Itoa(mostDead)}).Error()
 }
 
-// readLine reads new letters and delivers them, until ctx ends.
-func (f *Office) readLine(ctx context.Context, c *counter) {
+// readLine reads new messages and delivers them, until ctx ends.
+func (f *Broker) readLine(ctx context.Context, c *counter) {
 	for failures := 0; ctx.Err() == nil; {
-		select { // reads only when a take is free: a letter that waits here is kept from other servers
+		select { // reads only when a take is free: a message that waits here is kept from other servers
 		case c.room <- struct{}{}:
 			<-c.room
 		case <-ctx.Done():
@@ -195,25 +195,25 @@ func (f *Office) readLine(ctx context.Context, c *counter) {
 			if failures++; failures == 3 && ctx.Err() == nil {
 				f.log.Warn("the broker does not answer; trying again until it does", "line", c.line, "err", err)
 			}
-			post.Pause(ctx, time.Duration(min(failures, 10))*100*time.Millisecond)
+			brokerrpc.Pause(ctx, time.Duration(min(failures, 10))*100*time.Millisecond)
 			continue
 		}
 		failures = 0
 		for _, d := range fresh {
 			c.deliver(d)
 		}
-		if c.line == post.Asks && len(fresh) > 0 {
+		if c.line == brokerrpc.Asks && len(fresh) > 0 {
 			c.delete(fresh...)
 		}
 	}
 }
 
-// fresh waits up to a second for new letters.
-func (f *Office) fresh(ctx context.Context, line post.Line, most int) ([]delivery, error) {
+// fresh waits up to a second for new messages.
+func (f *Broker) fresh(ctx context.Context, line brokerrpc.Line, most int) ([]delivery, error) {
 	asking, cancel := context.WithTimeout(ctx, blockFor+5*time.Second)
 	defer cancel()
 	words := []string{"GROUP", group, f.name, "COUNT", strconv.Itoa(most), "BLOCK", strconv.FormatInt(blockFor.Milliseconds(), 10)}
-	if line == post.Asks {
+	if line == brokerrpc.Asks {
 		words = append(words, "NOACK")
 	}
 	read := f.client.B().Arbitrary("XREADGROUP").Args(words...).Args("STREAMS").Keys(f.line(line)).Args(">").Blocking()
@@ -232,7 +232,7 @@ func (f *Office) fresh(ctx context.Context, line post.Line, most int) ([]deliver
 }
 
 // makeGroup makes a line, and the group that reads it from its beginning. Redis was new or has lost them.
-func (f *Office) makeGroup(ctx context.Context, line post.Line) error {
+func (f *Broker) makeGroup(ctx context.Context, line brokerrpc.Line) error {
 	err := f.do(ctx, "XGROUP", "CREATE", f.line(line), group, "0", "MKSTREAM").Error()
 	if err != nil && !strings.Contains(err.Error(), "BUSYGROUP") {
 		return failed(ctx, "make a line", err)
@@ -240,22 +240,22 @@ func (f *Office) makeGroup(ctx context.Context, line post.Line) error {
 	return nil
 }
 
-// tend looks after a line, a few times in the time after which a letter is stale: it renews this server's claim on the letters
+// tend looks after a line, a few times in the time after which a message is stale: it renews this server's claim on the messages
 // that it handles, and takes over those of dead servers.
-func (f *Office) tend(ctx context.Context, c *counter) {
+func (f *Broker) tend(ctx context.Context, c *counter) {
 	every := f.o.Stale / 3
 	for ctx.Err() == nil {
-		post.Pause(ctx, every-time.Duration(rand.Int64N(int64(every/5))))
+		brokerrpc.Pause(ctx, every-time.Duration(rand.Int64N(int64(every/5))))
 		if ctx.Err() != nil {
 			return
 		}
 		if err := f.tendOnce(ctx, c); err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "NOGROUP") {
-			f.log.Debug("stale letters of a line are taken over later", "line", c.line, "err", err)
+			f.log.Debug("stale messages of a line are taken over later", "line", c.line, "err", err)
 		}
 	}
 }
 
-func (f *Office) tendOnce(ctx context.Context, c *counter) error {
+func (f *Broker) tendOnce(ctx context.Context, c *counter) error {
 	line := c.line
 	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -265,8 +265,8 @@ func (f *Office) tendOnce(ctx context.Context, c *counter) error {
 	if err := forgetScript.Exec(asking, f.client, []string{f.line(line)}, []string{group, "3600000"}).Error(); err != nil {
 		return failed(ctx, "forget consumers", err)
 	}
-	if line == post.Asks {
-		if err := f.claimNamespace(asking); err != nil && !errors.Is(err, post.ErrUnavailable) {
+	if line == brokerrpc.Asks {
+		if err := f.claimNamespace(asking); err != nil && !errors.Is(err, brokerrpc.ErrUnavailable) {
 			f.log.Error("the broker's namespace now belongs to another installation", "err", err)
 		}
 		return trimScript.Exec(asking, f.client, []string{f.line(line), f.key("bytes")}, []string{string(line), strconv.Itoa(oldAsk)}).Error()
@@ -274,31 +274,31 @@ func (f *Office) tendOnce(ctx context.Context, c *counter) error {
 	if ids := f.inHand(line); len(ids) > 0 {
 		words := append([]string{group, f.name, "0"}, ids...)
 		if err := f.do(asking, append([]string{"XCLAIM", f.line(line)}, append(words, "JUSTID")...)...).Error(); err != nil {
-			return failed(ctx, "keep letters", err)
+			return failed(ctx, "keep messages", err)
 		}
 	}
 	return f.takeOver(asking, c)
 }
 
-// takeOver delivers letters whose servers have not renewed their claim for too long. A call looks at a part of the pending
-// letters, and the next one goes on from there; at 0-0 all have been looked at. While all takes of this server are busy, as in
-// an outage of the store, it takes nothing over, because every delivery counts towards the tries of a letter.
-func (f *Office) takeOver(ctx context.Context, c *counter) error {
+// takeOver delivers messages whose servers have not renewed their claim for too long. A call looks at a part of the pending
+// messages, and the next one goes on from there; at 0-0 all have been looked at. While all takes of this server are busy, as in
+// an outage of the store, it takes nothing over, because every delivery counts towards the tries of a message.
+func (f *Broker) takeOver(ctx context.Context, c *counter) error {
 	line := c.line
 	for cursor := "0-0"; c.free() > 0; {
 		answer, err := f.do(ctx, "XAUTOCLAIM", f.line(line), group, f.name, strconv.FormatInt(f.o.Stale.Milliseconds(), 10), cursor, "COUNT", strconv.Itoa(max(1, c.free()))).ToArray()
 		if err != nil {
-			return failed(ctx, "take letters over", err)
+			return failed(ctx, "take messages over", err)
 		}
 		if len(answer) < 2 {
-			return failed(ctx, "take letters over", fmt.Errorf("it answers with %d parts", len(answer)))
+			return failed(ctx, "take messages over", fmt.Errorf("it answers with %d parts", len(answer)))
 		}
 		if cursor, err = answer[0].ToString(); err != nil {
-			return failed(ctx, "take letters over", err)
+			return failed(ctx, "take messages over", err)
 		}
 		entries, err := answer[1].AsXRange()
 		if err != nil {
-			return failed(ctx, "take letters over", err)
+			return failed(ctx, "take messages over", err)
 		}
 		for _, m := range entries {
 			tries, err := f.tries(ctx, line, m.ID)
@@ -306,9 +306,9 @@ func (f *Office) takeOver(ctx context.Context, c *counter) error {
 				return err
 			}
 			d := delivery{id: m.ID, body: m.FieldValues["l"], tries: tries}
-			if tries > post.MostTries {
-				if err := f.bury(ctx, line, d, fmt.Sprintf("delivered %d times and never settled", tries-1)); err != nil {
-					return failed(ctx, "bury a letter", err)
+			if tries > brokerrpc.MostTries {
+				if err := f.deadLetter(ctx, line, d, fmt.Sprintf("delivered %d times and never settled", tries-1)); err != nil {
+					return failed(ctx, "dead-letter a message", err)
 				}
 				continue
 			}
@@ -321,8 +321,8 @@ func (f *Office) takeOver(ctx context.Context, c *counter) error {
 	return nil
 }
 
-// tries is how often a letter has been delivered.
-func (f *Office) tries(ctx context.Context, line post.Line, id string) (int, error) {
+// tries is how often a message has been delivered.
+func (f *Broker) tries(ctx context.Context, line brokerrpc.Line, id string) (int, error) {
 	rows, err := f.do(ctx, "XPENDING", f.line(line), group, id, id, "1").ToArray()
 	if err != nil {
 		return 0, failed(ctx, "count deliveries", err)

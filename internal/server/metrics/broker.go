@@ -17,7 +17,7 @@ type Broker struct {
 
 // BrokerLine is one of the broker's lines.
 type BrokerLine struct {
-	Delivered int64 // letters that this server has received
+	Delivered int64 // messages that this server has received
 	Waiting   int64
 	Bytes     int64 // -1: the broker does not tell
 	Oldest    time.Duration
@@ -28,18 +28,18 @@ type brokerFigures struct{ of func() Broker }
 
 var (
 	brokerUp          = described("broker_up", "Whether the broker answered this server a few seconds ago.")
-	brokerLetters     = described("broker_letters_total", "Letters from the broker's lines that this server was given.", "line")
+	brokerMessages    = described("broker_letters_total", "Letters from the broker's lines that this server was given.", "line")
 	brokerWaiting     = described("broker_waiting_letters", "Letters in the broker's lines.", "line")
-	brokerBytes       = described("broker_bytes", "Bytes of letters in the broker's lines.", "line")
-	brokerOldest      = described("broker_oldest_seconds", "Age of the oldest letter in the broker's lines.", "line")
+	brokerBytes       = described("broker_bytes", "Bytes of messages in the broker's lines.", "line")
+	brokerOldest      = described("broker_oldest_seconds", "Age of the oldest message in the broker's lines.", "line")
 	brokerRedelivered = described("broker_redelivered_total", "Letters that this server was given and another, or it, had been given before.")
 	brokerDead        = described("broker_dead_total", "Letters that this server could not read and put among the dead letters.")
-	brokerRebuilt     = described("broker_rebuilt_total", "Times that this server has made a new mailbox because the one before was gone.")
+	brokerRebuilt     = described("broker_rebuilt_total", "Times that this server has made a new reply queue because the one before was gone.")
 )
 
 // Describe implements prometheus.Collector.
 func (m brokerFigures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{brokerUp, brokerLetters, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead, brokerRebuilt} {
+	for _, d := range []*prometheus.Desc{brokerUp, brokerMessages, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead, brokerRebuilt} {
 		to <- d
 	}
 }
@@ -53,7 +53,7 @@ func (m brokerFigures) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(brokerUp, prometheus.GaugeValue, up)
 	for name, l := range f.Lines {
-		to <- prometheus.MustNewConstMetric(brokerLetters, prometheus.CounterValue, float64(l.Delivered), name)
+		to <- prometheus.MustNewConstMetric(brokerMessages, prometheus.CounterValue, float64(l.Delivered), name)
 		to <- prometheus.MustNewConstMetric(brokerWaiting, prometheus.GaugeValue, float64(l.Waiting), name)
 		if l.Bytes >= 0 {
 			to <- prometheus.MustNewConstMetric(brokerBytes, prometheus.GaugeValue, float64(l.Bytes), name)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
@@ -62,7 +62,7 @@ func (c *Nodes) Fail(queue string) {
 		return
 	}
 	old.Kill()
-	posttest.Await(c.t, takeover, func() error {
+	brokerrpctest.Await(c.t, takeover, func() error {
 		if c.leader(queue) == nil {
 			return fmt.Errorf("no node has taken the place of %s, which led %s", old.node, queue)
 		}

@@ -15,23 +15,23 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
 // Variable names the RabbitMQ that tests share.
 const Variable = "PAWL_TEST_RABBITMQ"
 
-// URL is a broker's URL with a namespace of the test's own, whose queues are deleted when the test ends. Mailboxes go by themselves.
+// URL is a broker's URL with a namespace of the test's own, whose queues are deleted when the test ends. Reply queues go by themselves.
 func URL(t *testing.T) string {
 	t.Helper()
-	url := posttest.URL(t, Variable)
+	url := brokerrpctest.URL(t, Variable)
 	t.Cleanup(func() { Flush(t, url) })
 	return url
 }
 
-// Flush deletes the queues in the URL's namespace, and these mailboxes.
-func Flush(t *testing.T, url string, boxes ...string) {
+// Flush deletes the queues in the URL's namespace, and these reply queues.
+func Flush(t *testing.T, url string, replyQueues ...string) {
 	t.Helper()
 	base, namespace, _ := strings.Cut(url, "?namespace=")
 	c, err := amqp.Dial(base)
@@ -44,7 +44,7 @@ func Flush(t *testing.T, url string, boxes ...string) {
 		t.Fatal(err)
 	}
 	names := []string{"owner", "ask", "tell", "log", "dead"}
-	for _, b := range boxes {
+	for _, b := range replyQueues {
 		names = append(names, "to."+b)
 	}
 	for _, name := range names {
@@ -75,7 +75,7 @@ func Start(t *testing.T, conf ...string) *Server {
 func startNode(t *testing.T, node string, epmd string, conf ...string) *Server {
 	t.Helper()
 	if _, err := os.Stat(programs + "rabbitmq-server"); err != nil {
-		posttest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
+		brokerrpctest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
 	}
 	// Not below t.TempDir: Erlang's programs have paths of some depth of their own, and leave files while the test's are deleted.
 	dir, err := os.MkdirTemp("", "pawl-rabbitmq-")
@@ -152,7 +152,7 @@ func (s *Server) Again() {
 			s.t.Logf("what %s has said:\n%s", s.node, said)
 		}
 	}()
-	posttest.Await(s.t, 3*time.Minute, func() error {
+	brokerrpctest.Await(s.t, 3*time.Minute, func() error {
 		c, err := amqp.DialConfig(s.URL(), amqp.Config{Dial: amqp.DefaultDial(time.Second)})
 		if err == nil {
 			_ = c.Close()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
@@ -25,7 +25,7 @@ const Variable = "PAWL_TEST_REDIS"
 // URL is a broker's URL with a namespace of the test's own, which is emptied when the test ends.
 func URL(t *testing.T) string {
 	t.Helper()
-	url := posttest.URL(t, Variable)
+	url := brokerrpctest.URL(t, Variable)
 	t.Cleanup(func() { Flush(t, url) })
 	return url
 }
@@ -70,7 +70,7 @@ func Start(t *testing.T, args ...string) *Server {
 func start(t *testing.T, conf []string, args ...string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		posttest.Missing(t, "there is no redis-server (Debian's package redis-server has it)")
+		brokerrpctest.Missing(t, "there is no redis-server (Debian's package redis-server has it)")
 	}
 	s := &Server{t: t, dir: t.TempDir(), port: programtest.FreePort(t), conf: conf, args: args}
 	s.Again()
@@ -93,7 +93,7 @@ func (s *Server) Again() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	posttest.Await(s.t, 20*time.Second, func() error {
+	brokerrpctest.Await(s.t, 20*time.Second, func() error {
 		c, err := net.Dial("tcp", s.Addr())
 		if err == nil {
 			_ = c.Close()

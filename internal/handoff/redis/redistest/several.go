@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
@@ -42,7 +42,7 @@ func Sentinel(t *testing.T) *Several {
 	s := &Several{t: t, url: sentinel.URL() + "?master_set=leader", nodes: []*Server{leader, follower}, leads: func(n *Server, _ string) bool {
 		return strings.Contains(sentinel.cli("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "leader")+"\n", "\n"+n.port+"\n")
 	}}
-	posttest.Await(t, takeover, func() error { // a sentinel that knows no follower has none to promote
+	brokerrpctest.Await(t, takeover, func() error { // a sentinel that knows no follower has none to promote
 		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, follower.port) ||
 			!strings.Contains(out, "master-link-status\nok") {
 			return fmt.Errorf("the sentinel knows of no follower: %s", out)
@@ -69,7 +69,7 @@ func Cluster(t *testing.T) *Several {
 	if out, err := exec.Command("redis-cli", append(words, "--cluster-replicas", "1", "--cluster-yes")...).CombinedOutput(); err != nil {
 		t.Fatalf("make the cluster: %v\n%s", err, out)
 	}
-	posttest.Await(t, takeover, func() error {
+	brokerrpctest.Await(t, takeover, func() error {
 		for _, n := range s.nodes {
 			if out := n.cli("CLUSTER", "INFO"); !strings.Contains(out, "cluster_state:ok") || !strings.Contains(out, "cluster_known_nodes:6") {
 				return fmt.Errorf("%s: %s", n.Addr(), out)

@@ -1,0 +1,79 @@
+package brokerrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
+// blobCall is the body of a call about a blob; stored is the answer's to one that puts it.
+type blobCall struct {
+	Execution flow.ID `json:"execution"`
+	Attempt   int     `json:"attempt"`
+	Name      string  `json:"name"`
+	From      int64   `json:"from,omitempty"`
+}
+
+type stored struct {
+	Size int64 `json:"size"`
+}
+
+// PutBlob implements handoff.BlobCarrier.
+func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
+	body, err := wire.Encode(blobCall(q))
+	if err != nil {
+		return 0, fmt.Errorf("put blob %s: %w", q.Name, err)
+	}
+	fault := &faulty{from: r}
+	f, err := c.ask(ctx, session, kindPut, &call{line: Asks, body: body, content: fault, patience: stallAfter})
+	var out stored
+	if err == nil {
+		err = json.Unmarshal(f.body, &out)
+	}
+	switch {
+	case err == nil:
+		return out.Size, nil
+	case fault.err != nil:
+		return 0, fault.err
+	}
+	return 0, fmt.Errorf("put blob %s: %w", q.Name, unavailable(ctx, err))
+}
+
+// GetBlob implements handoff.BlobCarrier.
+func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
+	body, err := wire.Encode(blobCall(q))
+	if err != nil {
+		return nil, fmt.Errorf("get blob %s: %w", q.Name, err)
+	}
+	f, err := c.ask(ctx, session, kindGet, &call{line: Asks, body: body, patience: stallAfter})
+	if err != nil {
+		return nil, fmt.Errorf("get blob %s: %w", q.Name, unavailable(ctx, err))
+	}
+	if f.Pipe == "" {
+		return nil, fmt.Errorf("get blob %s: %w: the answer names no transfer", q.Name, handoff.ErrUnavailable)
+	}
+	reading, cancel := context.WithCancel(ctx)
+	from := c.correlator.receive(reading, f.Pipe, f.To, []byte(c.Secret(session)), byWorker, byServer)
+	from.stopAfter = cancel
+	return from, nil
+}
+
+// faulty remembers the error of the caller's reader, to tell it from errors of the transfer.
+type faulty struct {
+	from io.Reader
+	err  error
+}
+
+func (f *faulty) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
