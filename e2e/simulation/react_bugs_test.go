@@ -87,7 +87,7 @@ var reactBugs = []bug{
 	{name: "wait is taken for one that has looked", invariant: []int{43}, tune: reactive, tx: reacted(reactTwist{unmet: true, waits: func(all []flow.Wait) []flow.Wait {
 		all = slices.Clone(all)
 		for i := range all {
-			all[i].Looked = true
+			all[i].Scanned = true
 		}
 		return all
 	}})},
@@ -184,7 +184,7 @@ type reactTwist struct {
 	windows   func([]store.Window) []store.Window
 	ticks     func([]store.Tick) []store.Tick
 	schedules func([]store.Schedule) []store.Schedule
-	unmet     bool // no signal is noted as unmet
+	unmet     bool // no signal is noted as uncorrelated
 	bodies    bool // no body of a signal is known
 	once      bool // no idempotency key of a rule is kept, or known
 	again     bool // a tick leaves the schedule as it was, and has a tag of its own
@@ -208,7 +208,7 @@ func (t *reactTwist) Apply(ctx context.Context, d store.Delta) error {
 		d.Keys = slices.DeleteFunc(slices.Clone(d.Keys), func(k store.IdempotencyKey) bool { return ofRule(k.Key) })
 	}
 	if t.unmet {
-		d.Signals.Unmet = nil
+		d.Signals.Uncorrelated = nil
 	}
 	d.Windows.Open, d.Schedules.Ticks, d.Schedules.Written = changed(t.windows, d.Windows.Open), changed(t.ticks, d.Schedules.Ticks), changed(t.schedules, d.Schedules.Written)
 	d.Waits.Written, d.Inquiries = changed(t.waits, d.Waits.Written), changed(t.inquiries, d.Inquiries)

@@ -40,7 +40,7 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 		return nil
 	})
 	prefix := flow.SignalPrefix
-	if kind == store.AsideLooking {
+	if kind == store.AsideScan {
 		prefix = ""
 	}
 	log := e.opts.Log.With(telemetry.Row, id.Text(prefix))

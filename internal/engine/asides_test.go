@@ -74,8 +74,8 @@ func (s *damaging) NewSignals(ctx context.Context, now time.Time, after store.Si
 	return s.signals(s.Store.NewSignals(ctx, now, after, n))
 }
 
-func (s *damaging) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
-	return s.signals(s.Store.UnmetSignals(ctx, now, after, n))
+func (s *damaging) UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.UncorrelatedSignals(ctx, now, after, n))
 }
 
 func (s *damaging) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) ([]flow.Signal, error) {
@@ -86,8 +86,8 @@ func (s *damaging) HeldSignals(ctx context.Context, key store.WindowKey, n int) 
 	return s.signals(s.Store.HeldSignals(ctx, key, n))
 }
 
-func (s *damaging) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
-	return s.waits(s.Store.UnlookedWaits(ctx, now, after, n))
+func (s *damaging) UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
+	return s.waits(s.Store.UnscannedWaits(ctx, now, after, n))
 }
 
 func (s *damaging) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
@@ -154,13 +154,13 @@ func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
 		bad := r.waiting(fmt.Sprintf(with, "a", `,"vars":{"damaged":1},"if":"signal.data.n >= vars.damaged"`))
 		good := r.waiting(fmt.Sprintf(with, "a", ""))
 		about := r.waiting(fmt.Sprintf(with, "damaged", ""))
-		r.wantAside(store.AsideLooking, bad, plantedDamage)
+		r.wantAside(store.AsideScan, bad, plantedDamage)
 		broken := r.say("paid", "damaged", `{"n":1}`)
 		r.say("paid", "a", `{"n":2}`)
 		if n := r.took(good); n != 2 {
 			r.Errorf("took %d", n)
 		}
-		r.wantAside(store.AsideMeeting, broken, plantedDamage)
+		r.wantAside(store.AsideCorrelation, broken, plantedDamage)
 		if x := r.get(about); x.Stage.Terminal() {
 			r.Errorf("it took a signal that cannot be read: %s", x.Outcome.Output)
 		}
@@ -202,7 +202,7 @@ func TestWaitsBesideWhatIsRefused(t *testing.T) {
 		for _, id := range all {
 			r.until(func() bool {
 				w, err := r.store.Wait(r.ctx, id)
-				return err == nil && w.Looked
+				return err == nil && w.Scanned
 			})
 		}
 		s.set(func(d *flow.Draft) bool { return d.ID == all[1] && d.Stage == flow.Completed })
@@ -212,11 +212,11 @@ func TestWaitsBesideWhatIsRefused(t *testing.T) {
 				r.Errorf("wait %d took %d", i, n)
 			}
 		}
-		r.wantAside(store.AsideLooking, all[1], errPlanted.Error())
-		r.wantAside(store.AsideMeeting, said, errPlanted.Error())
+		r.wantAside(store.AsideScan, all[1], errPlanted.Error())
+		r.wantAside(store.AsideCorrelation, said, errPlanted.Error())
 		s.set(func(*flow.Draft) bool { return false })
-		r.asideOver(store.AsideLooking, all[1])
-		r.asideOver(store.AsideMeeting, said)
+		r.asideOver(store.AsideScan, all[1])
+		r.asideOver(store.AsideCorrelation, said)
 		r.e.waits.Wake()
 		if n := r.took(all[1]); n != 1 {
 			r.Errorf("the wait that was refused took %d", n)

@@ -77,7 +77,7 @@ func TestAwait(t *testing.T) {
 		r.say("paid", "b", `{"n":9}`)
 		r.say("paid", "a", `{"m":9}`)
 		r.until(func() bool {
-			unmet, err := r.store.UnmetSignals(r.ctx, time.Now(), 0, 10)
+			unmet, err := r.store.UncorrelatedSignals(r.ctx, time.Now(), 0, 10)
 			return err == nil && len(unmet) == 0
 		})
 		w, err = r.e.Why(r.ctx, later)
@@ -202,16 +202,16 @@ func TestWaitsAreRecovered(t *testing.T) {
 	id := r.waiting(`{"signal":"paid","subject":"x","since":"1h"}`)
 	r.until(func() bool {
 		w, err := r.store.Wait(r.ctx, id)
-		return err == nil && w.Looked
+		return err == nil && w.Scanned
 	})
-	// As if the process had died between the commit of the signal and its meeting: the row is there, and nobody was told.
+	// As if the process had died between the commit of the signal and its correlation: the row is there, and nobody was told.
 	now := r.clock.now()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
 		s := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "paid", Subject: "x", Source: "api", At: now, State: flow.SignalMatched, Data: json.RawMessage(`{"n":7}`)}
 		if err := tx.Apply(ctx, store.Delta{Signals: store.SignalRows{New: []flow.Signal{s}}}); err != nil {
 			return err
 		}
-		return tx.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s.Number}}})
+		return tx.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s.Number}}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestCrashedWaits(t *testing.T) {
 	})
 	r.define(paid)
 	poisoned := r.waiting(`{"signal":"paid","subject":"a"}`)
-	r.wantAside(store.AsideLooking, poisoned, "the server's process ended 3 times in a row while it evaluated the wait of "+
+	r.wantAside(store.AsideScan, poisoned, "the server's process ended 3 times in a row while it evaluated the wait of "+
 		poisoned.String()+", which is therefore left out: another version of it, or of Pawl, is tried again")
 	ids.Store(bad)
 	good := r.waiting(`{"signal":"paid","subject":"a"}`)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// failuresLooked is how many ticks are looked at for executions that have ended.
-const failuresLooked = 1000
+// failuresScanned is how many ticks are looked at for executions that have ended.
+const failuresScanned = 1000
 
 // failures counts the last executions of a schedule's ticks that failed in a row, up to most, since the schedule was resumed or its
 // document applied. What has not ended, what was cancelled and what was started by hand or by a backfill says nothing.
@@ -25,7 +25,7 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 		return 0, nil
 	}
 	var before time.Time
-	for looked := 0; looked < failuresLooked; {
+	for scanned := 0; scanned < failuresScanned; {
 		page := max(most, 10)
 		ticks, err := e.opts.Store.Ticks(ctx, k.Name, before, page)
 		if err != nil {
@@ -54,7 +54,7 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 				}
 			}
 		}
-		if looked += len(ticks); len(ticks) < page {
+		if scanned += len(ticks); len(ticks) < page {
 			return failed, nil
 		}
 	}

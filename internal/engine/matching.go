@@ -107,7 +107,7 @@ func (m *matching) bytes() (n int) {
 // there may be more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	waiting := e.rules.line.Len() > 0
-	err = e.rules.looked.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
+	err = e.rules.scanned.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
 		last, handled, err := e.matchSome(ctx, after)
 		more = more || handled > 0 || waiting && last != after
 		return last, last != after, err

@@ -66,9 +66,9 @@ func TestPanicsInLoops(t *testing.T) {
 	r.wantAside(store.AsideMatching, ids[0], plantedPanic)
 
 	bad, good := r.waiting(`{"signal":"paid","subject":"startling"}`), r.waiting(`{"signal":"paid","subject":"a"}`)
-	r.wantAside(store.AsideLooking, bad, plantedPanic)
+	r.wantAside(store.AsideScan, bad, plantedPanic)
 	said := r.say("paid", "startling", `{"n":1}`)
-	r.wantAside(store.AsideMeeting, said, plantedPanic)
+	r.wantAside(store.AsideCorrelation, said, plantedPanic)
 	r.say("paid", "a", `{"n":2}`)
 	if n := r.took(good); n != 2 {
 		t.Errorf("took %d", n)

@@ -63,7 +63,7 @@ func (e *Engine) wakeLoops(f *found, round int) {
 	if f.unknown || f.Signals {
 		e.rules.wakeMatching()
 	}
-	if f.unknown || f.Meetings {
+	if f.unknown || f.Correlations {
 		e.waits.Wake()
 	}
 	if soon(f.Window) {

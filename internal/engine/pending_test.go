@@ -50,14 +50,14 @@ func (s *asking) NewSignals(ctx context.Context, now time.Time, after store.Sign
 	return s.Store.NewSignals(ctx, now, after, n)
 }
 
-func (s *asking) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
+func (s *asking) UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
 	s.count("UnlookedWaits")
-	return s.Store.UnlookedWaits(ctx, now, after, n)
+	return s.Store.UnscannedWaits(ctx, now, after, n)
 }
 
-func (s *asking) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
+func (s *asking) UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
 	s.count("UnmetSignals")
-	return s.Store.UnmetSignals(ctx, now, after, n)
+	return s.Store.UncorrelatedSignals(ctx, now, after, n)
 }
 
 func (s *asking) DueWindows(ctx context.Context, now time.Time, n int) ([]store.Window, time.Time, error) {

@@ -10,20 +10,20 @@ func TestReadiness(t *testing.T) {
 	if !r.any(q) {
 		t.Error("a queue that nothing is known about counts as empty")
 	}
-	looked := r.clock
-	r.foundEmpty("q", looked)
+	scanned := r.clock
+	r.foundEmpty("q", scanned)
 	if r.any(q) {
 		t.Error("an empty queue counts as filled")
 	}
-	looked = r.clock
+	scanned = r.clock
 	r.filled("q")
-	r.foundEmpty("q", looked)
+	r.foundEmpty("q", scanned)
 	if !r.any(q) {
 		t.Error("what came during a look is forgotten")
 	}
-	looked = r.clock
+	scanned = r.clock
 	r.forget()
-	r.foundEmpty("q", looked)
+	r.foundEmpty("q", scanned)
 	if !r.any(q) {
 		t.Error("what may have come anywhere during a look is forgotten")
 	}

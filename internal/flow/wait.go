@@ -14,7 +14,7 @@ type Wait struct {
 	Trigger   string
 	Subject   string
 	Since     time.Time
-	Looked    bool  // the signals that were there when it began have been looked at
+	Scanned   bool  // the signals that were there when it began have been scanned
 	Signal    int64 // number of the signal that it took; 0: it waits
 	WaitDetail
 	// Damage says why the row cannot be decoded, and WaitDetail is empty then; "": it can.

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// itemsLooked is how many executions of a task one page looks at to find those with the statuses asked for: twenty reads of a
+// itemsScanned is how many executions of a task one page looks at to find those with the statuses asked for: twenty reads of a
 // thousand rows.
-const itemsLooked = 20_000
+const itemsScanned = 20_000
 
 // items answers with the executions of one task, a page at a time.
 func (c *call) items() error {
@@ -35,7 +35,7 @@ func (c *call) items() error {
 	}
 	out := api.TaskItems{Workflow: x.ID.String(), Attempt: x.Attempt, Task: name, Since: x.CreatedAt, Items: []api.TaskItem{}}
 	const page = 1000
-	for looked := 0; ; {
+	for scanned := 0; ; {
 		rows, err := c.Engine.Reader().Children(c.ctx(), store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, name, after, page)
 		if err != nil {
 			return fmt.Errorf("list items: %w", err)
@@ -45,11 +45,11 @@ func (c *call) items() error {
 			if r.Task != name { // the rows behind are those of the next task
 				return c.json(http.StatusOK, out)
 			}
-			if len(out.Items) == limit || looked == itemsLooked {
+			if len(out.Items) == limit || scanned == itemsScanned {
 				out.NextCursor = strconv.Itoa(after)
 				return c.json(http.StatusOK, out)
 			}
-			looked++
+			scanned++
 			after = r.Index
 			if len(wanted) == 0 || slices.Contains(wanted, r.Stage) {
 				out.Items = append(out.Items, taskItem(x, r))

@@ -14,8 +14,8 @@ import (
 
 const (
 	linePage = 1000
-	// lineLooked is how many places of a line are looked at to find labels: 10,000 take 60 ms on SQLite.
-	lineLooked = 10_000
+	// linesScanned is how many places of a line are looked at to find labels: 10,000 take 60 ms on SQLite.
+	linesScanned = 10_000
 	// lineLanes bounds how many parts of a queue an answer has, and lineRows how many executions all of them together.
 	lineLanes = 100
 	lineRows  = 5000
@@ -37,26 +37,26 @@ func (c *call) lineQuery() lineQuery {
 	return q
 }
 
-// line reads the first places of a line, or those of executions with labels. looked is the number of places at which it has
+// line reads the first places of a line, or those of executions with labels. scanned is the number of places at which it has
 // looked.
-func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, looked int, err error) {
+func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, scanned int, err error) {
 	line = []api.Standing{}
 	most := q.limit
 	if len(q.labels) > 0 {
-		most = lineLooked
+		most = linesScanned
 	}
 	var size store.Page
-	for looked < most && len(line) < q.limit && !size.Full() {
-		of.Limit = min(linePage, most-looked)
+	for scanned < most && len(line) < q.limit && !size.Full() {
+		of.Limit = min(linePage, most-scanned)
 		page, err := c.Engine.Reader().Waiting(c.ctx(), of)
 		if err != nil {
 			return nil, 0, fmt.Errorf("read a line: %w", err)
 		}
 		for _, x := range page {
-			if looked++; !flow.HasLabels(x.Labels, q.labels) {
+			if scanned++; !flow.HasLabels(x.Labels, q.labels) {
 				continue
 			}
-			line = append(line, api.Standing{Place: looked, Execution: render(x)})
+			line = append(line, api.Standing{Place: scanned, Execution: render(x)})
 			if size.Execution(x); len(line) == q.limit || size.Full() {
 				break
 			}
@@ -66,7 +66,7 @@ func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, looke
 		}
 		of.After = page[len(page)-1]
 	}
-	return line, looked, nil
+	return line, scanned, nil
 }
 
 func (c *call) queueLine() error {

@@ -91,14 +91,14 @@ func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, 
 	out := &api.Scores{Groups: []api.Score{}}
 	var ids []flow.ID
 	var all []graded
-	retried, looked := map[flow.ID]bool{}, false
+	retried, scanned := map[flow.ID]bool{}, false
 	for after := int64(0); ; {
 		page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read outcomes: %w", err)
 		}
-		if len(page) == 0 && open && !looked {
-			looked = true
+		if len(page) == 0 && open && !scanned {
+			scanned = true
 			if err := c.openRetries(l, retried); err != nil {
 				return nil, nil, err
 			}

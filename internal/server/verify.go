@@ -38,9 +38,9 @@ func (c *call) verify() error {
 		return err
 	}
 	out := api.Verification{At: begun.UTC(), Broken: []api.Violation{}}
-	looked := []verification.By{verification.Engine}
+	scanned := []verification.By{verification.Engine}
 	if replays {
-		looked = append(looked, verification.Replay)
+		scanned = append(scanned, verification.Replay)
 		r, err := c.Engine.Histories().Verify(c.ctx())
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (c *call) verify() error {
 		broken = append(broken, r.Broken...)
 		out.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
 	}
-	for _, p := range verification.Report(broken, looked...) {
+	for _, p := range verification.Report(broken, scanned...) {
 		out.Promises = append(out.Promises, api.Invariant{Invariant: p.Number, Says: p.Says, LookedAt: p.LookedAt, State: p.State, Broken: p.Times})
 	}
 	out.Seconds = time.Since(begun).Seconds()

@@ -13,9 +13,9 @@ type AsideKind int
 
 // The kinds.
 const (
-	AsideMatching AsideKind = 1 // asking the rules about a new signal
-	AsideMeeting  AsideKind = 2 // asking open waits about a signal
-	AsideLooking  AsideKind = 3 // searching the signals for which the wait of an execution is
+	AsideMatching    AsideKind = 1 // asking the rules about a new signal
+	AsideCorrelation AsideKind = 2 // asking open waits about a signal
+	AsideScan        AsideKind = 3 // searching the signals for which the wait of an execution is
 )
 
 // Aside is a signal, or the wait of an execution, that a loop has put aside. The readers of that loop leave it out until its

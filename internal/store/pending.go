@@ -19,8 +19,8 @@ type Pending struct {
 	Wake, Schedule, Window time.Time
 	// Signals says that NewSignals would return some.
 	Signals bool
-	// Meetings says that UnlookedWaits or UnmetSignals would return some.
-	Meetings bool
+	// Correlations says that UnscannedWaits or UncorrelatedSignals would return some.
+	Correlations bool
 }
 
 // PendingReader answers all loops with one read.

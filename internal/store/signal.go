@@ -28,7 +28,7 @@ type Signals interface {
 	// LockSignals loads and locks those of the signals that are new, and skips those that another transaction has locked.
 	LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error)
 	// DropSignals deletes matched signals of a trigger that were emitted before a time, the oldest first, with their
-	// enforcements and their rows of unmet signals, and returns how many. It stops after the signal with which these are n
+	// enforcements and their rows of uncorrelated signals, and returns how many. It stops after the signal with which these are n
 	// rows or PageBytes of data.
 	DropSignals(ctx context.Context, trigger string, before time.Time, n int) (int, error)
 }
@@ -97,7 +97,7 @@ type SignalRows struct {
 	New []flow.Signal
 	// Matched are the numbers of new signals that become matched; one that is not new is a conflict.
 	Matched []int64
-	// Unmet are numbers of signals about which open waits must still be asked; Met are those about which they have been
+	// Uncorrelated are numbers of signals about which open waits must still be asked; Correlated are those about which they have been
 	// asked.
-	Unmet, Met []int64
+	Uncorrelated, Correlated []int64
 }

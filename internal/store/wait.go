@@ -19,14 +19,14 @@ type Waits interface {
 type WaitReader interface {
 	// Wait returns the wait of an execution, or ErrNotFound.
 	Wait(ctx context.Context, execution flow.ID) (flow.Wait, error)
-	// UnlookedWaits returns up to n open waits that have not searched the existing signals yet, sorted by execution, beyond
-	// after, without those that are put aside (AsideLooking) beyond now.
-	UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error)
+	// UnscannedWaits returns up to n open waits that have not searched the existing signals yet, sorted by execution, beyond
+	// after, without those that are put aside (AsideScan) beyond now.
+	UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error)
 	// OpenWaits returns up to n open waits for a trigger and a subject, sorted by execution, beyond after.
 	OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error)
-	// UnmetSignals returns up to n signals about which open waits must still be asked, by number, beyond after, without those
-	// that are put aside (AsideMeeting) beyond now. It returns fewer if a Page is full.
-	UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error)
+	// UncorrelatedSignals returns up to n signals about which open waits must still be asked, by number, beyond after, without those
+	// that are put aside (AsideCorrelation) beyond now. It returns fewer if a Page is full.
+	UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error)
 }
 
 // WaitRows are what a decision changes of waits. Waits are not read again in the same transaction.

@@ -125,9 +125,9 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 		return nil, fmt.Errorf("verify the database: %w", err)
 	}
 	v := &api.Verification{At: begun.UTC(), Broken: []api.Violation{}}
-	var looked []rows.By
+	var checkedBy []rows.By
 	if replay {
-		looked = append(looked, rows.Replay)
+		checkedBy = append(checkedBy, rows.Replay)
 		r, err := histories.Of(s, catalog.New(s)).Verify(ctx)
 		if err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 		broken = append(broken, r.Broken...)
 		v.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
 	}
-	v.Promises = promises(broken, looked...)
+	v.Promises = promises(broken, checkedBy...)
 	v.Seconds = time.Since(begun).Seconds()
 	for _, b := range broken {
 		out := api.Violation{Invariant: b.Invariant, Message: b.Say}
@@ -148,8 +148,8 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 }
 
 // promises says how those that were looked at stand.
-func promises(broken []store.Violation, looked ...rows.By) (all []api.Invariant) {
-	for _, p := range rows.Report(broken, looked...) {
+func promises(broken []store.Violation, checkedBy ...rows.By) (all []api.Invariant) {
+	for _, p := range rows.Report(broken, checkedBy...) {
 		all = append(all, api.Invariant{Invariant: p.Number, Says: p.Says, LookedAt: p.LookedAt, State: p.State, Broken: p.Times})
 	}
 	return all

@@ -20,29 +20,29 @@ import (
 
 // A signal that comes before a wait, while it begins, or after it reaches it, whatever crashes:
 //
-//	the wait      1. is committed, unlooked       2. then looks at the signals that are there, and is noted as looked
-//	the signal    1. is committed, as unmet       2. then meets the waits that are open, and is no longer unmet
+//	the wait      1. is committed, unscanned        2. the stored signals are then scanned for it
+//	the signal    1. is committed, uncorrelated     2. is then compared with the open waits, and is correlated
 //
-// Where the wait was committed first, the meeting finds it; otherwise the look finds the signal. Where both find each other the end
-// of the wait happens once, since it is conditional on its execution. A process that dies in between leaves the wait unlooked or the
-// signal unmet, and every replica goes on with these.
+// Where the wait was committed first, the correlation finds it; otherwise the scan finds the signal. Where both find each other the end
+// of the wait happens once, since it is conditional on its execution. A process that dies in between leaves the wait unscanned or the
+// signal uncorrelated, and every replica goes on with these.
 
 const (
-	meetingsAtOnce = 200         // waits, and signals, of one round
-	openAtOnce     = 500         // waits that one look at those that are open reads
-	signalsAtLook  = 100         // signals of one page of a look
-	fittingAtMost  = 50          // signals of which a wait takes the first that is not taken
-	meetAgain      = time.Second // after a round that failed
+	correlationsAtOnce = 200         // waits, and signals, of one round
+	openAtOnce         = 500         // open waits that one read returns
+	signalsPerScan     = 100         // signals of one page of a scan
+	fittingAtMost      = 50          // signals of which a wait takes the first that is not taken
+	retryAfter         = time.Second // after a round that failed
 )
 
 // Waits are the executions that wait for signals. Make it with New; it is safe for concurrent use.
 type Waits struct {
 	Options
-	wake     chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
-	costly   loop.Costly   // executions that wait, by the texts of their ids
-	line     loop.Line[meeting, meetingTurn]
-	unlooked loop.Cursor[flow.ID]
-	unmet    loop.Cursor[int64]
+	wake         chan struct{} // capacity 1: a wait is unscanned, or a signal uncorrelated
+	costly       loop.Costly   // executions that wait, by the texts of their ids
+	line         loop.Line[correlation, correlationProgress]
+	unscanned    loop.Cursor[flow.ID]
+	uncorrelated loop.Cursor[int64]
 }
 
 // Options are what waits need beside the transaction.
@@ -79,12 +79,12 @@ func (k *Waits) Wake() { loop.Wake(k.wake) }
 
 // part is what a transaction has decided about waits. They are written once, at its end.
 type part struct {
-	put   map[flow.ID]flow.Wait
-	drop  []flow.ID
-	unmet []int64 // signals that waits are to be asked about
-	met   []int64
-	begun bool                 // a wait began
-	taken map[takenSignal]bool // by waits in this transaction
+	put          map[flow.ID]flow.Wait
+	drop         []flow.ID
+	uncorrelated []int64 // signals that waits are to be asked about
+	correlated   []int64
+	begun        bool                 // a wait began
+	taken        map[takenSignal]bool // by waits in this transaction
 }
 
 // takenSignal is a signal that a wait of an attempt of a workflow has taken.
@@ -117,7 +117,7 @@ func wrote(t txn.Tx, d *flow.Draft) {
 // writeDecided adds what was decided about waits to what is written.
 func writeDecided(_ context.Context, t txn.Tx) error {
 	p := txn.MadePart[part](t)
-	if p == nil || len(p.put)+len(p.drop)+len(p.unmet)+len(p.met) == 0 {
+	if p == nil || len(p.put)+len(p.drop)+len(p.uncorrelated)+len(p.correlated) == 0 {
 		return nil
 	}
 	if len(p.put)+len(p.drop) > 0 {
@@ -125,13 +125,13 @@ func writeDecided(_ context.Context, t txn.Tx) error {
 	}
 	rows := t.Rows()
 	rows.Waits = store.WaitRows{Written: slices.Collect(maps.Values(p.put)), Dropped: p.drop}
-	rows.Signals.Unmet, rows.Signals.Met = p.unmet, p.met
+	rows.Signals.Uncorrelated, rows.Signals.Correlated = p.uncorrelated, p.correlated
 	return nil
 }
 
 // committed wakes the loop where a committed transaction has waits or signals for it.
 func (k *Waits) committed(t txn.Tx) {
-	if p := txn.MadePart[part](t); p != nil && (p.begun || len(p.unmet) > 0) {
+	if p := txn.MadePart[part](t); p != nil && (p.begun || len(p.uncorrelated) > 0) {
 		k.Wake()
 	}
 }
@@ -142,5 +142,5 @@ func (k *Waits) Kept(t txn.Tx, s *flow.Signal) {
 		return
 	}
 	p := txn.Part[part](t)
-	p.unmet = append(p.unmet, s.Number)
+	p.uncorrelated = append(p.uncorrelated, s.Number)
 }

@@ -63,7 +63,7 @@ func (e *Explainer) Execution(ctx context.Context, id flow.ID) (api.Why, error) 
 	if err != nil {
 		return api.Why{}, err
 	}
-	w, err := e.explain(ctx, x, &descent{left: mostLooked})
+	w, err := e.explain(ctx, x, &descent{left: mostScanned})
 	return w.Why, err
 }
 

@@ -136,7 +136,7 @@ func (w *answer) noWorker(where string, needs []string, c *candidates) {
 	case handler != "" && !slices.ContainsFunc(c.others, func(o lacking) bool { return slices.Contains(o.Kinds, handler) }):
 		w.unhandled(where, needs, len(c.others), c.able)
 	case len(c.others) > 0:
-		w.unmet(where, needs, c.others)
+		w.noneServes(where, needs, c.others)
 	default:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
@@ -178,8 +178,8 @@ type lacking struct {
 	needs []string
 }
 
-// unmet says that none of the workers of a queue has what is needed, and which comes nearest.
-func (w *answer) unmet(where string, needs []string, others []lacking) {
+// noneServes says that none of the workers of a queue has what is needed, and which comes nearest.
+func (w *answer) noneServes(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
 	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }
 	if !slices.ContainsFunc(others, runs) {

@@ -57,7 +57,7 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *answer) 
 	if err != nil {
 		return err
 	}
-	aside, err := store.AsideAt(ctx, e.Store, store.AsideLooking, x.ID, time.Now())
+	aside, err := store.AsideAt(ctx, e.Store, store.AsideScan, x.ID, time.Now())
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	mostLooked = 40 // executions that one answer looks at, however many there are below a workflow
-	mostAlike  = 3  // of them, tasks of one workflow that are in the same stage
-	shownTasks = 5  // tasks of a workflow that an answer tells about
+	mostScanned = 40 // executions that one answer looks at, however many there are below a workflow
+	mostAlike   = 3  // of them, tasks of one workflow that are in the same stage
+	shownTasks  = 5  // tasks of a workflow that an answer tells about
 )
 
 // descent is one answer's way down into a workflow: how many executions it may still look at.

@@ -45,7 +45,7 @@ func (s *Server) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.gauge.looked(lines, err, time.Now().Add(-2*s.wire.Lease()))
+		s.gauge.observed(lines, err, time.Now().Add(-2*s.wire.Lease()))
 		t := time.NewTimer(lookEvery)
 		select {
 		case <-t.C:
@@ -56,9 +56,9 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// looked notes the figures of the broker, or that it did not answer. If it answers, sessions that have sent nothing for long
+// observed notes the figures of the broker, or that it did not answer. If it answers, sessions that have sent nothing for long
 // are forgotten.
-func (g *gauge) looked(lines map[Line]Depth, err error, before time.Time) {
+func (g *gauge) observed(lines map[Line]Depth, err error, before time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.figures.Up = err == nil; err != nil {

@@ -33,7 +33,7 @@ var rest = []func(context.Context, Tx, *store.Delta) error{
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putInquiries(ctx, d.Inquiries) },
 	func(ctx context.Context, t Tx, d *store.Delta) error {
-		return t.putUnmet(ctx, d.Signals.Unmet, d.Signals.Met)
+		return t.putUncorrelated(ctx, d.Signals.Uncorrelated, d.Signals.Correlated)
 	},
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putAsides(ctx, d.Asides) },
 }

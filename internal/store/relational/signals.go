@@ -203,7 +203,7 @@ func (t Tx) DropSignals(ctx context.Context, trigger string, before time.Time, n
 	}
 	if err == nil {
 		in := numbered.input(drop)
-		err = t.Run(ctx, Call{Statement: qDropEnforced, Rows: in}, Call{Statement: qDropUnmet, Rows: in},
+		err = t.Run(ctx, Call{Statement: qDropEnforced, Rows: in}, Call{Statement: qDropUncorrelated, Rows: in},
 			Call{Statement: qDropSignals, Rows: in})
 	}
 	return store.Result(len(drop), err, "drop signals")

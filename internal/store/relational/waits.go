@@ -26,7 +26,7 @@ var waits = Relation[waitRow]{
 	text("trigger", func(w *waitRow) *string { return &w.Trigger }),
 	text("subject", func(w *waitRow) *string { return &w.Subject }),
 	moment("since", func(w *waitRow) *time.Time { return &w.Since }),
-	truth("looked", func(w *waitRow) *bool { return &w.Looked }),
+	truth("looked", func(w *waitRow) *bool { return &w.Scanned }),
 	orNull(number("signal", Int8, func(w *waitRow) *int64 { return &w.Signal }), func(w *waitRow) bool { return w.Signal == 0 }),
 	{"detail", JSON, func(a Args, w *waitRow) { a.Text(w.detail) }, func(r Row, w *waitRow) error {
 		row.DecodeWaitDetail(&w.Wait, r.Peek())
@@ -38,9 +38,9 @@ var (
 	qWaits = sql(func(d dialect) string {
 		return `SELECT ` + waits.names("") + ` FROM {s}.waits WHERE ` + d.in("execution", UUID)
 	})
-	qUnlookedWaits = sql(func(d dialect) string {
+	qUnscannedWaits = sql(func(d dialect) string {
 		return `SELECT ` + waits.names("") + ` FROM {s}.waits w WHERE ` + d.not("looked") + ` AND signal IS NULL AND execution > $1
-			AND ` + NotAside(store.AsideLooking, "w.execution", "$2") + ` ORDER BY execution LIMIT $3`
+			AND ` + NotAside(store.AsideScan, "w.execution", "$2") + ` ORDER BY execution LIMIT $3`
 	})
 	qOpenWaits = same(`SELECT ` + waits.names("") + ` FROM {s}.waits WHERE trigger = $1 AND subject = $2 AND signal IS NULL
 		AND execution > $3 ORDER BY execution LIMIT $4`)
@@ -51,10 +51,10 @@ var (
 	qPutWaits  = sql(func(d dialect) string { return waits.upsert(d, "waits", "execution") })
 	qDropWaits = sql(func(d dialect) string { return `DELETE FROM {s}.waits WHERE ` + d.in("execution", UUID) })
 
-	qPutUnmet     = sql(func(d dialect) string { return unmet.insert(d, "unmet") + ` ON CONFLICT DO NOTHING` })
-	qDropUnmet    = sql(func(d dialect) string { return `DELETE FROM {s}.unmet WHERE ` + d.in("signal", Int8) })
-	qUnmetSignals = sql(func(d dialect) string {
-		notAside := NotAside(store.AsideMeeting, "s.id", "$2")
+	qPutUncorrelated     = sql(func(d dialect) string { return uncorrelatedRows.insert(d, "unmet") + ` ON CONFLICT DO NOTHING` })
+	qDropUncorrelated    = sql(func(d dialect) string { return `DELETE FROM {s}.unmet WHERE ` + d.in("signal", Int8) })
+	qUncorrelatedSignals = sql(func(d dialect) string {
+		notAside := NotAside(store.AsideCorrelation, "s.id", "$2")
 		if d == sqlite {
 			return `SELECT ` + signals.names("s.") + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE u.signal > ?1
 				AND ` + notAside + ` ORDER BY u.signal LIMIT $3`
@@ -65,8 +65,8 @@ var (
 	})
 )
 
-// unmet are signals about which open waits are still to be asked.
-var unmet = Relation[int64]{number("signal", Int8, func(n *int64) *int64 { return n })}
+// uncorrelatedRows are signals about which open waits are still to be asked.
+var uncorrelatedRows = Relation[int64]{number("signal", Int8, func(n *int64) *int64 { return n })}
 
 // readWaits reads waits.
 func readWaits(ctx context.Context, q Querier, c Call, what string, in ...any) ([]flow.Wait, error) {
@@ -131,12 +131,12 @@ func (t Tx) DropWaits(ctx context.Context, executions []flow.ID) error {
 }
 
 // putUnmet notes about which signals open waits must still be asked, and about which they have been.
-func (t Tx) putUnmet(ctx context.Context, add, met []int64) error {
+func (t Tx) putUncorrelated(ctx context.Context, add, met []int64) error {
 	if len(add)+len(met) == 0 {
 		return nil
 	}
-	err := t.Queue(ctx, Call{Statement: qPutUnmet, Rows: unmet.input(slices.Sorted(slices.Values(add)))},
-		Call{Statement: qDropUnmet, Rows: unmet.input(slices.Sorted(slices.Values(met)))})
+	err := t.Queue(ctx, Call{Statement: qPutUncorrelated, Rows: uncorrelatedRows.input(slices.Sorted(slices.Values(add)))},
+		Call{Statement: qDropUncorrelated, Rows: uncorrelatedRows.input(slices.Sorted(slices.Values(met)))})
 	return store.Failed(err, "note which signals have met those who wait")
 }
 
@@ -146,9 +146,9 @@ func (s Reader) Wait(ctx context.Context, execution flow.ID) (flow.Wait, error) 
 	return w.Wait, err
 }
 
-// UnlookedWaits implements store.WaitReader.
-func (s Reader) UnlookedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
-	return readWaits(ctx, s, Call{Statement: qUnlookedWaits, Args: []any{after, now, n}}, "read waits")
+// UnscannedWaits implements store.WaitReader.
+func (s Reader) UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
+	return readWaits(ctx, s, Call{Statement: qUnscannedWaits, Args: []any{after, now, n}}, "read waits")
 }
 
 // OpenWaits implements store.WaitReader.
@@ -156,7 +156,7 @@ func (s Reader) OpenWaits(ctx context.Context, trigger, subject string, after fl
 	return readWaits(ctx, s, Call{Statement: qOpenWaits, Args: []any{trigger, subject, after, n}}, "read waits")
 }
 
-// UnmetSignals implements store.WaitReader.
-func (s Reader) UnmetSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
-	return readSignals(ctx, s, Call{Statement: qUnmetSignals, Args: []any{after, now, n}}, "look for signals that have met no waits")
+// UncorrelatedSignals implements store.WaitReader.
+func (s Reader) UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
+	return readSignals(ctx, s, Call{Statement: qUncorrelatedSignals, Args: []any{after, now, n}}, "look for signals that have met no waits")
 }

@@ -17,9 +17,9 @@ var qPending = sql(relational.ForSQLite(`SELECT coalesce((SELECT max(generation)
 	(SELECT min(wake) FROM windows),
 	EXISTS (SELECT 1 FROM signals s WHERE state = 1 AND ` + relational.NotAside(store.AsideMatching, "s.id", "$2") + `),
 	EXISTS (SELECT 1 FROM waits w WHERE looked = 0 AND signal IS NULL
-		AND ` + relational.NotAside(store.AsideLooking, "w.execution", "$2") + `)
+		AND ` + relational.NotAside(store.AsideScan, "w.execution", "$2") + `)
 		OR EXISTS (SELECT 1 FROM unmet u CROSS JOIN signals s ON s.n = u.signal
-		WHERE ` + relational.NotAside(store.AsideMeeting, "s.id", "$2") + `)`))
+		WHERE ` + relational.NotAside(store.AsideCorrelation, "s.id", "$2") + `)`))
 
 // Pending implements store.PendingReader.
 func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, err error) {
@@ -28,7 +28,7 @@ func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, er
 		if q.next() {
 			p.Generation, p.Expired = q.getInt(), q.getInt() == 1
 			p.Wake, p.Schedule, p.Window = row.FromMicros(q.getInt()), row.FromMicros(q.getInt()), row.FromMicros(q.getInt())
-			p.Signals, p.Meetings = q.getInt() == 1, q.getInt() == 1
+			p.Signals, p.Correlations = q.getInt() == 1, q.getInt() == 1
 		}
 		return q.done()
 	})

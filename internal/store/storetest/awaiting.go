@@ -52,7 +52,7 @@ func (b *bench) takeSignal(w flow.Wait, signal int64) error {
 	if err := d.Finish(flow.Completed, flow.Outcome{Output: json.RawMessage(`{}`)}, b.now, 0); err != nil {
 		return errors.Join(store.ErrConflict, err)
 	}
-	w.Signal, w.Looked = signal, true
+	w.Signal, w.Scanned = signal, true
 	return b.putWaits([]*flow.Draft{d}, []flow.Wait{w})
 }
 
@@ -75,20 +75,20 @@ func waits(b *bench) {
 		must(b, err)
 		return all
 	}
-	unlooked := func(after flow.ID, n int) []flow.Wait {
+	unscanned := func(after flow.ID, n int) []flow.Wait {
 		b.Helper()
-		all, err := b.s.UnlookedWaits(b.ctx(), b.now, after, n)
+		all, err := b.s.UnscannedWaits(b.ctx(), b.now, after, n)
 		must(b, err)
 		return all
 	}
 	equal(b, "open about a", open("a", flow.ID{}, 10), []flow.Wait{first, second})
 	equal(b, "the second page", open("a", one.ID, 1), []flow.Wait{second})
 	equal(b, "open about c", len(open("c", flow.ID{}, 10)), 0)
-	equal(b, "unlooked", unlooked(flow.ID{}, 2), []flow.Wait{first, second})
-	equal(b, "the second page of the unlooked", unlooked(first.Execution, 1), []flow.Wait{second})
-	second.Looked = true
+	equal(b, "unlooked", unscanned(flow.ID{}, 2), []flow.Wait{first, second})
+	equal(b, "the second page of the unlooked", unscanned(first.Execution, 1), []flow.Wait{second})
+	second.Scanned = true
 	must(b, b.putWaits(nil, []flow.Wait{second}))
-	equal(b, "unlooked", unlooked(flow.ID{}, 10), []flow.Wait{first, third})
+	equal(b, "unlooked", unscanned(flow.ID{}, 10), []flow.Wait{first, third})
 
 	s := b.paid("a", 2)
 	must(b, b.takeSignal(first, s[0].Number))
@@ -118,12 +118,12 @@ func waits(b *bench) {
 	wantErr(b, "the wait of what was removed", err, store.ErrNotFound)
 }
 
-// unmet checks the list of signals that open waits are to be asked about.
-func unmet(b *bench) {
+// uncorrelatedSignals checks the list of signals that open waits are to be asked about.
+func uncorrelatedSignals(b *bench) {
 	s := b.paid("a", 3)
 	read := func(after int64, n int) (numbers []int64) {
 		b.Helper()
-		all, err := b.s.UnmetSignals(b.ctx(), b.now, after, n)
+		all, err := b.s.UncorrelatedSignals(b.ctx(), b.now, after, n)
 		must(b, err)
 		for i := range all {
 			numbers = append(numbers, all[i].Number)
@@ -131,17 +131,17 @@ func unmet(b *bench) {
 		return numbers
 	}
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number}}})
 	})
 	equal(b, "unmet", read(0, 10), []int64{s[0].Number, s[1].Number, s[2].Number})
 	equal(b, "the second page", read(s[0].Number, 1), []int64{s[1].Number})
 	equal(b, "the first", read(0, 2), []int64{s[0].Number, s[1].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Met: []int64{s[1].Number, s[0].Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Correlated: []int64{s[1].Number, s[0].Number}}})
 	})
 	equal(b, "left", read(0, 10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}}) // of signals that are gone
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}}) // of signals that are gone
 	})
 	equal(b, "behind what is gone", read(0, 1), []int64{s[2].Number})
 }
@@ -169,7 +169,7 @@ func racingWaits(b *bench) {
 			if err := d.Finish(flow.Completed, flow.Outcome{Output: json.RawMessage(`{}`)}, b.now, 0); err != nil {
 				return err
 			}
-			w.Signal, w.Looked = s.Number, true
+			w.Signal, w.Scanned = s.Number, true
 			return b.putWaits([]*flow.Draft{d}, []flow.Wait{w})
 		})
 		equal(b, "waits that took it", won, 1)
@@ -187,15 +187,15 @@ func waitViolations(b *bench) {
 	b.clean()
 	s := b.paid("a", 1)[0]
 	b.clean() // it has not looked
-	w.Looked, w.If = true, "false"
+	w.Scanned, w.If = true, "false"
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	b.clean() // what its condition says of the signal is not for the store to know
 	w.If = ""
-	w.Looked = true
+	w.Scanned = true
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	b.broken(43, "a signal fits, and it waits", d.ID)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s.Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s.Number}}})
 	})
 	b.clean()
 	w.Signal = s.Number

@@ -80,11 +80,11 @@ func expectedWorkflows(b *bench) {
 			}
 		}
 	}
-	b.unmetExpectations()
+	b.falseExpectations()
 }
 
-// unmetExpectations checks that LockWorkflows is not misled by an expectation of something else.
-func (b *bench) unmetExpectations() {
+// falseExpectations checks that LockWorkflows is not misled by an expectation of something else.
+func (b *bench) falseExpectations() {
 	b.Helper()
 	session := flow.ID{1}
 	wf := b.workflow()

@@ -21,7 +21,7 @@ func asides(b *bench) {
 	first.If, second.If = "false", "false"
 	must(b, b.putWaits([]*flow.Draft{one, two}, []flow.Wait{first, second}))
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{s[0].Number, s[1].Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[0].Number, s[1].Number}}})
 	})
 
 	until := b.now.Add(time.Minute)
@@ -36,15 +36,15 @@ func asides(b *bench) {
 		b.Helper()
 		signals, err := b.s.NewSignals(b.ctx(), now, store.SignalPlace{}, n)
 		must(b, err)
-		unmet, err := b.s.UnmetSignals(b.ctx(), now, 0, n)
+		uncorrelated, err := b.s.UncorrelatedSignals(b.ctx(), now, 0, n)
 		must(b, err)
-		waits, err := b.s.UnlookedWaits(b.ctx(), now, flow.ID{}, n)
+		waits, err := b.s.UnscannedWaits(b.ctx(), now, flow.ID{}, n)
 		must(b, err)
 		for i := range signals {
 			all[0] = append(all[0], signals[i].ID)
 		}
-		for i := range unmet {
-			all[1] = append(all[1], unmet[i].ID)
+		for i := range uncorrelated {
+			all[1] = append(all[1], uncorrelated[i].ID)
 		}
 		for i := range waits {
 			all[2] = append(all[2], waits[i].Execution)
@@ -52,9 +52,9 @@ func asides(b *bench) {
 		return all
 	}
 	everything := [3][]flow.ID{{fresh.ID, next.ID}, {s[0].ID, s[1].ID}, {one.ID, two.ID}}
-	put(aside(store.AsideMeeting, fresh.ID, 1), aside(store.AsideLooking, s[0].ID, 1), aside(store.AsideMatching, one.ID, 1))
+	put(aside(store.AsideCorrelation, fresh.ID, 1), aside(store.AsideScan, s[0].ID, 1), aside(store.AsideMatching, one.ID, 1))
 	equal(b, "put aside for other loops", found(b.now, 10), everything)
-	put(aside(store.AsideMatching, fresh.ID, 1), aside(store.AsideMeeting, s[0].ID, 1), aside(store.AsideLooking, one.ID, 1))
+	put(aside(store.AsideMatching, fresh.ID, 1), aside(store.AsideCorrelation, s[0].ID, 1), aside(store.AsideScan, one.ID, 1))
 	put(aside(store.AsideMatching, fresh.ID, 2))
 	put()
 	equal(b, "put aside", found(b.now, 1), [3][]flow.ID{{next.ID}, {s[1].ID}, {two.ID}})
@@ -84,7 +84,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	next := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
 	b.emit(fresh, next)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{all[0].Number, all[1].Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{all[0].Number, all[1].Number}}})
 	})
 	one, first := b.awaiting("a")
 	two, second := b.awaiting("a")
@@ -105,7 +105,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	}
 	found, err := b.s.NewSignals(b.ctx(), b.now, store.SignalPlace{}, 10)
 	signals("new", found, err, fresh, next)
-	found, err = b.s.UnmetSignals(b.ctx(), b.now, 0, 10)
+	found, err = b.s.UncorrelatedSignals(b.ctx(), b.now, 0, 10)
 	signals("unmet", found, err, all...)
 	found, err = b.s.SignalsAbout(b.ctx(), "paid", "a", store.SignalPlace{}, 10)
 	signals("about a subject", found, err, all...)
@@ -127,7 +127,7 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	}
 	open, err := b.s.OpenWaits(b.ctx(), "paid", "a", flow.ID{}, 10)
 	waits("open", open, err)
-	open, err = b.s.UnlookedWaits(b.ctx(), b.now, flow.ID{}, 10)
+	open, err = b.s.UnscannedWaits(b.ctx(), b.now, flow.ID{}, 10)
 	waits("unlooked", open, err)
 	broken, err := s.Check(b.ctx())
 	must(b, err)

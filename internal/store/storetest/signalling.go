@@ -115,16 +115,16 @@ func droppedSignals(b *bench) {
 	last := b.signal()
 	b.emit(last)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Unmet: []int64{all[0].Number, last.Number}}})
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{all[0].Number, last.Number}}})
 	})
 	late := b.now.Add(time.Hour)
 	drop := func(n int) int {
 		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, "alert", late, n) })
 	}
 	equal(b, "dropped of six megabytes", drop(100), 4)
-	unmet, err := b.s.UnmetSignals(b.ctx(), late, 0, 10)
+	uncorrelated, err := b.s.UncorrelatedSignals(b.ctx(), late, 0, 10)
 	must(b, err)
-	equal(b, "unmet", unmet, []flow.Signal{last})
+	equal(b, "unmet", uncorrelated, []flow.Signal{last})
 	equal(b, "dropped up to a signal with four enforcements", drop(4), 3)
 	equal(b, "the last", drop(4), 1)
 	left, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Limit: 10})

@@ -75,13 +75,13 @@ type Standing struct {
 
 // Report says of each promise that was looked at whether it is kept. Where the rows broke so many that Check stopped
 // looking, those that it has not found broken are unknown.
-func Report(broken []store.Violation, looked ...By) (all []Standing) {
+func Report(broken []store.Violation, checkedBy ...By) (all []Standing) {
 	times := map[int]int{}
 	for _, b := range broken {
 		times[b.Invariant]++
 	}
 	done := [3]bool{Rows: true}
-	for _, by := range looked {
+	for _, by := range checkedBy {
 		done[by] = true
 	}
 	for _, p := range Promises {

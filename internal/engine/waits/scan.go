@@ -13,25 +13,25 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// waitResult is what a look at the signals has found for a wait.
-type waitResult struct {
+// scan is what a scan of the signals has found for a wait.
+type scan struct {
 	wait    flow.Wait
 	fitting []flow.Signal // the oldest first
 	last    store.SignalPlace
 	more    bool // there may be more behind last
 
 	turn       bool         // it is the wait's turn: its condition may take long
-	offered    *flow.Signal // that fits, and is offered where the look at all others does not end in time
-	unfinished bool         // the look goes on behind last, in a turn
+	offered    *flow.Signal // that fits, and is offered where the scan of all others does not end in time
+	unfinished bool         // the scan continues behind last, in a turn
 	refused    error        // why the wait is put aside
 }
 
-func newLook(w flow.Wait) *waitResult {
-	return &waitResult{wait: w, last: store.SignalPlace{At: w.Since}}
+func newScan(w flow.Wait) *scan {
+	return &scan{wait: w, last: store.SignalPlace{At: w.Since}}
 }
 
-// find lets a wait look at signals within the budget. What it cannot take at all is noted in the look; the error is one of the store alone.
-func (k *Waits) find(ctx context.Context, l *waitResult, left *txn.Budget) error {
+// find lets a wait look at signals within the budget. What it cannot take at all is noted in the scan; the error is one of the store alone.
+func (k *Waits) find(ctx context.Context, l *scan, left *txn.Budget) error {
 	err := k.Crashes.Refuses(CrashKind, l.wait.Execution.String())
 	switch {
 	case l.wait.Damage != "":
@@ -46,13 +46,13 @@ func (k *Waits) find(ctx context.Context, l *waitResult, left *txn.Budget) error
 	return err
 }
 
-// lookAll carries out what waits have found. Those that are refused, or cannot be read, are put aside; aside is why the last of them was.
-// Those whose look is unfinished wait for their turns.
-func (k *Waits) lookAll(ctx context.Context, all []*waitResult) (aside, err error) {
-	found := make([]*waitResult, 0, len(all))
+// applyScans carries out what waits have found. Those that are refused, or cannot be read, are put aside; aside is why the last of them
+// was. Those whose scan is unfinished wait for their turns.
+func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) {
+	found := make([]*scan, 0, len(all))
 	leave := func(w *flow.Wait, why error) error {
 		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
-		_, err := k.PutAside(ctx, store.AsideLooking, w.Execution, why)
+		_, err := k.PutAside(ctx, store.AsideScan, w.Execution, why)
 		return err
 	}
 	for _, l := range all {
@@ -65,8 +65,8 @@ func (k *Waits) lookAll(ctx context.Context, all []*waitResult) (aside, err erro
 				return nil, err
 			}
 		case l.unfinished:
-			k.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
-		case !l.wait.Looked || len(l.fitting) > 0:
+			k.line.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
+		case !l.wait.Scanned || len(l.fitting) > 0:
 			found = append(found, l)
 		}
 	}
@@ -77,7 +77,7 @@ func (k *Waits) lookAll(ctx context.Context, all []*waitResult) (aside, err erro
 		return aside, err
 	}
 	for _, l := range found {
-		if err := k.giveSignals(ctx, []*waitResult{l}); err != nil && fault.Lasting(err) {
+		if err := k.giveSignals(ctx, []*scan{l}); err != nil && fault.Lasting(err) {
 			if err := leave(&l.wait, err); err != nil {
 				return nil, err
 			}
@@ -89,10 +89,10 @@ func (k *Waits) lookAll(ctx context.Context, all []*waitResult) (aside, err erro
 }
 
 // findFitting reads signals on until some fit, there are no more, or the budget is spent.
-func (k *Waits) findFitting(ctx context.Context, l *waitResult, left *txn.Budget) (err error) {
+func (k *Waits) findFitting(ctx context.Context, l *scan, left *txn.Budget) (err error) {
 	defer fault.Recovered(&err)
 	for l.fitting, l.unfinished = nil, false; ; {
-		page, err := k.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsAtLook)
+		page, err := k.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsPerScan)
 		if err != nil {
 			return err
 		}
@@ -122,14 +122,14 @@ func (k *Waits) findFitting(ctx context.Context, l *waitResult, left *txn.Budget
 }
 
 // giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
-// taken. A wait for which no signal fits is noted as looked; one for which all that fit were taken looks at the signals
+// taken. A wait for which no signal fits is noted as scanned; one for which all that fit were taken looks at the signals
 // behind them.
-func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
+func (k *Waits) giveSignals(ctx context.Context, all []*scan) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
 		ids[i] = l.wait.Execution
 	}
-	on, err := txn.In(ctx, k.Decide, ids, func(ctx context.Context, t txn.Tx) (on []*waitResult, err error) {
+	on, err := txn.In(ctx, k.Decide, ids, func(ctx context.Context, t txn.Tx) (on []*scan, err error) {
 		stored, err := t.Store().WaitsOf(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -153,8 +153,8 @@ func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
 				return nil, err
 			case !took && len(l.fitting) > 0 && l.more:
 				on = append(on, l)
-			case !took && !w.Looked:
-				w.Looked = true
+			case !took && !w.Scanned:
+				w.Scanned = true
 				txn.Part[part](t).write(w)
 			}
 		}
@@ -170,7 +170,7 @@ func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
 			return err
 		}
 		if l.unfinished {
-			k.line.Add(meeting{store.AsideLooking, l.wait.Execution}, meetingTurn{signal: l.last})
+			k.line.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
 			continue
 		}
 		again = append(again, l)
@@ -182,7 +182,7 @@ func (k *Waits) giveSignals(ctx context.Context, all []*waitResult) error {
 }
 
 // take ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
-func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *waitResult) (bool, error) {
+func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *scan) (bool, error) {
 	if len(l.fitting) == 0 {
 		return false, nil
 	}
@@ -213,7 +213,7 @@ func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *waitResu
 			p.taken = map[takenSignal]bool{}
 		}
 		p.taken[key] = true
-		w.Signal, w.Looked = s.Number, true
+		w.Signal, w.Scanned = s.Number, true
 		p.write(w)
 		t.Changed(d)
 		return true, nil
@@ -221,37 +221,37 @@ func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *waitResu
 	return false, nil
 }
 
-// lookSome lets waits behind an execution look at the signals there are. last is the last of them; rest says that there may be others.
-func (k *Waits) lookSome(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
-	unlooked, err := k.Store.UnlookedWaits(ctx, time.Now(), after, meetingsAtOnce)
+// scanBatch scans the signals for waits behind an execution. last is the last of them; rest says that there may be others.
+func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
+	unscanned, err := k.Store.UnscannedWaits(ctx, time.Now(), after, correlationsAtOnce)
 	if err != nil {
 		return after, false, err
 	}
-	var some []*waitResult
-	last, rest = after, len(unlooked) == meetingsAtOnce
+	var some []*scan
+	last, rest = after, len(unscanned) == correlationsAtOnce
 	left := k.Budget
-	for i := range unlooked {
+	for i := range unscanned {
 		if left.Spent() {
 			rest = true
 			break
 		}
-		w := unlooked[i]
-		if last = w.Execution; k.line.Has(meeting{store.AsideLooking, last}) {
+		w := unscanned[i]
+		if last = w.Execution; k.line.Has(correlation{store.AsideScan, last}) {
 			continue
 		}
-		l, own := newLook(w), k.Budget
+		l, own := newScan(w), k.Budget
 		if err := k.find(ctx, l, &own); err != nil {
 			return last, rest, err
 		}
 		left.Compute(k.Budget.Work - own.Work)
 		some = append(some, l)
 	}
-	_, err = k.lookAll(ctx, some)
+	_, err = k.applyScans(ctx, some)
 	return last, rest, err
 }
 
 // fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
-// longer than a first look may.
+// longer than a first scan may.
 func (k *Waits) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) (fits, asked bool) {
 	if w.Damage != "" {
 		return true, true
