@@ -21,7 +21,7 @@ type Verdict struct {
 	Rate   string          // the key of the rule's rate, where it has one
 	Fair   flow.Fair       // between whom the slots of Key are shared
 	Once   string          // the value of which there is one execution, where the rule has one
-	Window string          // of what is held: the key of its window
+	Window string          // of what is buffered: the key of its window
 	Chain  []string        // the rules that have led to the execution, this one last
 }
 
@@ -116,7 +116,7 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 	}
 	v.Chain = append(slices.Clip(signal.Rules), r.Name)
 	if v.State = flow.EnforcementRan; r.Window != nil {
-		v.State = flow.EnforcementHeld
+		v.State = flow.EnforcementBuffered
 	}
 	return v, true
 }
@@ -142,13 +142,13 @@ func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	return nil
 }
 
-// Release says what a rule makes of a signal that it has held, now that its window closes. w counts and bounds the work.
+// Release says what a rule makes of a signal that it has buffered, now that its window closes. w counts and bounds the work.
 func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) {
 	v, holds, err := MatchRule(r, signal, w)
 	if err == nil && !holds && !w.Exceeded() {
 		err = fmt.Errorf("rule %s has held a signal that it is not about", r.Name)
 	}
-	if v.State == flow.EnforcementHeld {
+	if v.State == flow.EnforcementBuffered {
 		v.State = flow.EnforcementRan
 	}
 	return v, err

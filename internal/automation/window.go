@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// ClosesAt returns when a window closes, which holds n signals with so many bytes of data, the last of which has come
+// ClosesAt returns when a window closes, which buffers n signals with so many bytes of data, the last of which has come
 // now: now if it is full, else the earlier of opened+AtMost and, where the window has a Quiet, now+Quiet. Another
 // signal may change that.
 func ClosesAt(w *definition.Window, opened, now time.Time, n int, bytes int64) time.Time {
@@ -22,29 +22,29 @@ func ClosesAt(w *definition.Window, opened, now time.Time, n int, bytes int64) t
 	return most
 }
 
-// Portion is how many of the signals that a window holds, in their order, go into one execution: as many as fit, and one at least.
-func Portion(w *definition.Window, held []flow.Signal) int {
+// Portion is how many of the signals that a window buffers, in their order, go into one execution: as many as fit, and one at least.
+func Portion(w *definition.Window, buffered []flow.Signal) int {
 	bytes := 0
-	for i := range held {
-		if bytes += len(held[i].Data); i > 0 && (i >= w.Size || bytes > w.Bytes) {
+	for i := range buffered {
+		if bytes += len(buffered[i].Data); i > 0 && (i >= w.Size || bytes > w.Bytes) {
 			return i
 		}
 	}
-	return len(held)
+	return len(buffered)
 }
 
-// Gather says what a rule makes of the signals that it has held and runs for together. The chain of rules that have led
+// Gather says what a rule makes of the signals that it has buffered and runs for together. The chain of rules that have led
 // to the execution is the longest one among the signals. w counts and bounds the work.
-func Gather(r *Rule, held []flow.Signal, w *definition.Work) (Verdict, error) {
+func Gather(r *Rule, buffered []flow.Signal, w *definition.Work) (Verdict, error) {
 	v := Verdict{Rule: r, State: flow.EnforcementFailed}
-	vars, err := definition.SignalsVars(held)
+	vars, err := definition.SignalsVars(buffered)
 	if err != nil {
 		return v, err
 	}
 	vars.Work = w
 	var chain []string
-	for i := range held {
-		if rules := held[i].Rules; len(rules) > len(chain) {
+	for i := range buffered {
+		if rules := buffered[i].Rules; len(rules) > len(chain) {
 			chain = rules
 		}
 	}

@@ -76,7 +76,7 @@ func TestGather(t *testing.T) {
 	all[1].Rules = []string{"x", "y"}
 	for i := range all {
 		v, holds, err := MatchRule(rules[0], &all[i], nil)
-		if err != nil || !holds || v.State != flow.EnforcementHeld || v.Window != "s" || v.Input != nil {
+		if err != nil || !holds || v.State != flow.EnforcementBuffered || v.Window != "s" || v.Input != nil {
 			t.Fatalf("%+v %t %v", v, holds, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Window holds the signals that have a key: `debounce` those that come until none has come for a while, `batch` those that come within a
+// Window buffers the signals that have a key: `debounce` those that come until none has come for a while, `batch` those that come within a
 // time from the first one on. It closes early when it is full.
 type Window struct {
 	Field  string // of the document: "debounce" or "batch"
@@ -33,14 +33,14 @@ func (w *Window) All() bool { return w != nil && w.Keep == KeepAll }
 
 // Bounds of windows.
 const (
-	mostHeld         = 24 * time.Hour // that a signal is held
+	maxBuffered      = 24 * time.Hour // that a signal is buffered
 	defaultBatch     = 100            // signals
 	mostBatch        = 1000           // signals
 	defaultBatchData = 1 << 20        // bytes
 	mostBatchData    = 4 << 20        // bytes, so that a page of the store has all of them, and their input is within the bounds of inputs
 )
 
-// window reads how a rule holds signals.
+// window reads how a rule buffers signals.
 func (b *builder) window(v *value) *Window {
 	debounce, batch := v.get("debounce"), v.get("batch")
 	if debounce != nil && batch != nil {
@@ -59,10 +59,10 @@ func (b *builder) debounce(v *value) *Window {
 	}
 	w := &Window{Field: "debounce", Size: mostBatch, Bytes: defaultBatchData, Keep: KeepLast}
 	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
-	w.Quiet = b.held(v, w.Field, "quiet", "30s")
-	w.AtMost = min(10*w.Quiet, mostHeld) // the default, of which docs/automation.md tells; 10 is chosen
+	w.Quiet = b.bufferTime(v, w.Field, "quiet", "30s")
+	w.AtMost = min(10*w.Quiet, maxBuffered) // the default, of which docs/automation.md tells; 10 is chosen
 	if v.get("at_most") != nil {
-		w.AtMost = b.held(v, w.Field, "at_most", "5m")
+		w.AtMost = b.bufferTime(v, w.Field, "at_most", "5m")
 	}
 	if w.AtMost < w.Quiet {
 		b.fail(v.get("at_most"), "debounce.at_most", "make it at least quiet", "%s is less than %s", w.AtMost, w.Quiet)
@@ -79,7 +79,7 @@ func (b *builder) batch(v *value) *Window {
 	}
 	w := &Window{Field: "batch", Size: defaultBatch, Bytes: defaultBatchData, Keep: KeepAll}
 	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
-	w.AtMost = b.held(v, w.Field, "wait", "5s")
+	w.AtMost = b.bufferTime(v, w.Field, "wait", "5s")
 	if n, ok := b.whole(v.get("size"), "batch.size", 1, mostBatch); ok {
 		w.Size = n
 	}
@@ -89,15 +89,15 @@ func (b *builder) batch(v *value) *Window {
 	return w
 }
 
-// held reads for how long signals are held.
-func (b *builder) held(v *value, path, field, example string) time.Duration {
+// bufferTime reads for how long signals are buffered.
+func (b *builder) bufferTime(v *value, path, field, example string) time.Duration {
 	at := v.get(field)
 	if at == nil {
 		b.fail(v, path, "add "+field+": "+example, "%s is missing", field)
-		return mostHeld
+		return maxBuffered
 	}
 	d := b.duration(at, problem.Join(path, field), false)
-	if d > mostHeld {
+	if d > maxBuffered {
 		b.fail(at, problem.Join(path, field), "write at most 24h", "signals would be held for too long")
 	}
 	return d

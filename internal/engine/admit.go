@@ -131,10 +131,10 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	if err != nil {
 		return err
 	}
-	if held, err := t.holdsBack(ctx, d); err != nil {
+	if suspended, err := t.mustSuspend(ctx, d); err != nil {
 		return err
-	} else if held {
-		return t.holdBack(ctx, d, ticket)
+	} else if suspended {
+		return t.suspend(ctx, d, ticket)
 	}
 	if err := d.Schedule(ticket, t.now); err != nil {
 		return err

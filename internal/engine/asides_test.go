@@ -82,8 +82,8 @@ func (s *damaging) SignalsAbout(ctx context.Context, trigger, subject string, af
 	return s.signals(s.Store.SignalsAbout(ctx, trigger, subject, after, n))
 }
 
-func (s *damaging) HeldSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
-	return s.signals(s.Store.HeldSignals(ctx, key, n))
+func (s *damaging) BufferedSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.BufferedSignals(ctx, key, n))
 }
 
 func (s *damaging) UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {

@@ -184,7 +184,7 @@ func TestBatchRaces(t *testing.T) {
 			}
 		}
 		r.within(patience, "something is still held", func() bool {
-			held, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementHeld, Limit: 1})
+			held, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementBuffered, Limit: 1})
 			if err != nil {
 				r.Fatal(err)
 			}

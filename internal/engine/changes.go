@@ -9,11 +9,11 @@ import (
 
 // changes is what a transaction has decided and not written yet.
 type changes struct {
-	drafts      []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
-	idempotency []store.IdempotencyKey
-	workflows   store.WorkflowRows
-	holds       map[flow.ID][]store.Hold // by the new execution that holds uploads
-	rows        *store.Delta             // all else, which does not wait for executions that are deferred; nil: nothing
+	drafts           []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
+	idempotency      []store.IdempotencyKey
+	workflows        store.WorkflowRows
+	uploadReferences map[flow.ID][]store.UploadReference // by the new execution that references uploads
+	rows             *store.Delta                        // all else, which does not wait for executions that are deferred; nil: nothing
 
 	taken map[flow.ID]bool // scratch of take
 }
@@ -57,7 +57,7 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		w.Changes, c.workflows.Changes = partition(w.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
 		w.Reuses, c.workflows.Reuses = partition(w.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
-	d.Holds = c.heldBy(d.Drafts)
+	d.UploadReferences = c.uploadReferencesOf(d.Drafts)
 	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
 	w.Reuses = slices.DeleteFunc(w.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
 	d.Workflows = w
@@ -87,22 +87,22 @@ func partition[T any](all []T, stays func(T) bool) (goes, stay []T) {
 	return goes, stay
 }
 
-// holdUpload has a new execution hold an upload.
-func (c *changes) holdUpload(h store.Hold) {
-	if c.holds == nil {
-		c.holds = map[flow.ID][]store.Hold{}
+// referenceUpload has a new execution reference an upload.
+func (c *changes) referenceUpload(h store.UploadReference) {
+	if c.uploadReferences == nil {
+		c.uploadReferences = map[flow.ID][]store.UploadReference{}
 	}
-	c.holds[h.Execution] = append(c.holds[h.Execution], h)
+	c.uploadReferences[h.Execution] = append(c.uploadReferences[h.Execution], h)
 }
 
-// heldBy takes out what the drafts hold.
-func (c *changes) heldBy(drafts []*flow.Draft) (all []store.Hold) {
-	if len(c.holds) == 0 {
+// uploadReferencesOf takes out what the drafts reference.
+func (c *changes) uploadReferencesOf(drafts []*flow.Draft) (all []store.UploadReference) {
+	if len(c.uploadReferences) == 0 {
 		return nil
 	}
 	for _, d := range drafts {
-		all = append(all, c.holds[d.ID]...)
-		delete(c.holds, d.ID)
+		all = append(all, c.uploadReferences[d.ID]...)
+		delete(c.uploadReferences, d.ID)
 	}
 	return all
 }

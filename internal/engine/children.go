@@ -48,7 +48,7 @@ func (s *step) createChildren(ctx context.Context) error {
 			if err := s.t.lockUploads(ctx, sums); err != nil {
 				return err
 			}
-			s.t.holdUploads(d.ID, sums)
+			s.t.referenceUploads(d.ID, sums)
 		}
 		if m.refusal == nil && m.runs() {
 			drafts = append(drafts, d)

@@ -20,12 +20,12 @@ type closing struct {
 	window    store.Window
 	rule      *automation.Rule
 	leading   *flow.Signal
-	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window holds by then
-	part      []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
+	part      []flow.Signal // of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
 	enforcing *plannedEnforcement
 }
 
-// closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
+// closeWindow starts the execution that stands for what a window buffers, and reports whether it has: not if it is another window than was
 // read, or is to close later by now. Without a turn the error is errCostly where that takes long.
 func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
 	defer fault.Recovered(&err)
@@ -84,7 +84,7 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 }
 
 // closeWindow carries out what closes a window, unless it has changed. Of a window that is for all of its signals more than fit into one
-// execution may be held: the rest stays. It returns nil where the window stays as it is.
+// execution may be buffered: the rest stays. It returns nil where the window stays as it is.
 func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.Enforcement, err error) {
 	key := k.window.WindowKey
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
@@ -99,11 +99,11 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	c.Lead = k.leading.Number
 	switch some := slices.Concat(k.all, k.part); {
 	case len(some) > 0:
-		held, err := t.tx.HeldIn(ctx, key, len(some)+1)
-		if err != nil || !begins(held, some) {
+		buffered, err := t.tx.BufferedIn(ctx, key, len(some)+1)
+		if err != nil || !begins(buffered, some) {
 			return nil, err
 		}
-		c.Signals, c.Rest = numbersOf(some), t.restOf(now, k, some, held)
+		c.Signals, c.Rest = numbersOf(some), t.restOf(now, k, some, buffered)
 	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
 		return nil, nil
 	}
@@ -119,23 +119,23 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 		}
 	}
 	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
-	// What this transaction holds after that joins the rest, or opens a window of its own.
+	// What this transaction buffers after that joins the rest, or opens a window of its own.
 	rows := t.changes.add()
 	rows.Windows.Closed = append(rows.Windows.Closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
-	h := txn.Part[heldWindows](t)
+	h := txn.Part[bufferedWindows](t)
 	delete(h.known, key)
 	h.opened = h.opened || c.Rest != nil
 	return led, nil
 }
 
-// begins reports whether what a window holds begins with the signals that were read.
-func begins(held []store.SignalPlace, read []flow.Signal) bool {
-	if len(held) < len(read) {
+// begins reports whether what a window buffers begins with the signals that were read.
+func begins(buffered []store.SignalPlace, read []flow.Signal) bool {
+	if len(buffered) < len(read) {
 		return false
 	}
 	for i := range read {
-		if held[i].Number != read[i].Number {
+		if buffered[i].Number != read[i].Number {
 			return false
 		}
 	}
@@ -150,16 +150,16 @@ func numbersOf(all []flow.Signal) []int64 {
 	return numbers
 }
 
-// restOf is the window of the signals that a closing leaves; nil: there are none. held are those that it takes, and the next one.
-func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, held []store.SignalPlace) *store.Window {
-	if len(held) == len(takes) {
+// restOf is the window of the signals that a closing leaves; nil: there are none. buffered are those that it takes, and the next one.
+func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, buffered []store.SignalPlace) *store.Window {
+	if len(buffered) == len(takes) {
 		return nil
 	}
-	next := held[len(takes)]
+	next := buffered[len(takes)]
 	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Wake: t.now, Count: now.Count - len(takes), Bytes: now.Bytes, First: next.Number, Last: now.Last}
 	for i := range takes {
 		w.Bytes -= int64(len(takes[i].Data))
-		if takes[i].Number == now.Last { // it was held by an earlier time than the rest: transactions on PostgreSQL overlap
+		if takes[i].Number == now.Last { // it was buffered at an earlier time than the rest: transactions on PostgreSQL overlap
 			w.Last = next.Number
 		}
 	}
@@ -170,10 +170,10 @@ func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, 
 }
 
 // readWindow reads for which of its signals a window that is due starts an execution, and the rule as it was when the last of them came. It
-// is nil if the window holds nothing any more.
+// is nil if the window is empty.
 func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, error) {
 	k := &closing{window: w}
-	last, err := e.heldBy(ctx, w, w.Last)
+	last, err := e.bufferedBy(ctx, w, w.Last)
 	if err != nil {
 		return nil, err
 	}
@@ -181,16 +181,16 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		return nil, err
 	}
 	if k.rule.Window.All() {
-		held, err := e.opts.Store.HeldSignals(ctx, w.WindowKey, k.rule.Window.Size)
-		if err != nil || len(held) == 0 {
+		buffered, err := e.opts.Store.BufferedSignals(ctx, w.WindowKey, k.rule.Window.Size)
+		if err != nil || len(buffered) == 0 {
 			return nil, err
 		}
-		k.all = held[:automation.Portion(k.rule.Window, held)]
+		k.all = buffered[:automation.Portion(k.rule.Window, buffered)]
 		if n := slices.IndexFunc(k.all, func(s flow.Signal) bool { return s.Damage != "" }); n >= 0 {
 			k.all = k.all[:n] // it fails by itself, as the first of the rest
 		}
 		if len(k.all) == 0 {
-			return nil, fault.Damaged(held[0].Damage)
+			return nil, fault.Damaged(buffered[0].Damage)
 		}
 		k.leading = &k.all[0]
 		return k, nil
@@ -200,16 +200,16 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	}
 	lead := last
 	if k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst && w.First != w.Last {
-		first, err := e.heldBy(ctx, w, w.First)
+		first, err := e.bufferedBy(ctx, w, w.First)
 		if err != nil {
 			return nil, err
 		}
-		held, err := e.ruleOf(ctx, w.Rule, first.Version)
+		rule, err := e.ruleOf(ctx, w.Rule, first.Version)
 		if err != nil {
 			return nil, err
 		}
-		if !held.Window.All() { // a version that gathers signals makes nothing of one of them
-			lead, k.rule = first, held
+		if !rule.Window.All() { // a version that gathers signals makes nothing of one of them
+			lead, k.rule = first, rule
 		}
 	}
 	s, err := e.opts.Store.Signal(ctx, lead.Signal)
@@ -220,9 +220,9 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	return k, err
 }
 
-// readPart reads for which of the signals of a window that holds more than one execution stands for it starts the next one.
+// readPart reads for which of the signals of a window that buffers more than one execution stands for it starts the next one.
 func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
-	if k.part, err = e.opts.Store.HeldSignals(ctx, k.window.WindowKey, windowMost); err != nil {
+	if k.part, err = e.opts.Store.BufferedSignals(ctx, k.window.WindowKey, windowMost); err != nil {
 		return err
 	}
 	if len(k.part) == 0 {
@@ -234,19 +234,19 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	if k.leading.Damage != "" {
 		return fault.Damaged(k.leading.Damage)
 	}
-	of, err := e.heldBy(ctx, k.window, k.leading.Number)
+	of, err := e.bufferedBy(ctx, k.window, k.leading.Number)
 	if err != nil {
 		return err
 	}
-	held, err := e.ruleOf(ctx, k.window.Rule, of.Version)
-	if err == nil && !held.Window.All() { // a version that gathers signals makes nothing of one of them
-		k.rule = held
+	rule, err := e.ruleOf(ctx, k.window.Rule, of.Version)
+	if err == nil && !rule.Window.All() { // a version that gathers signals makes nothing of one of them
+		k.rule = rule
 	}
 	return err
 }
 
-// heldBy is the enforcement of a signal that a window holds.
-func (e *Engine) heldBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
+// bufferedBy is the enforcement of a signal that a window buffers.
+func (e *Engine) bufferedBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
 	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("it holds signal number %d, of which there is no enforcement", number)

@@ -296,10 +296,10 @@ func (t *transaction) nextLook(k *claimer, a *allowance, limit int, l look) int 
 		return min(limit, a.room+a.instant)
 	case l.instant > 0:
 		return a.room
-	case l.moved == 0 || t.dispatch.moved >= heldBackBatch:
+	case l.moved == 0 || t.dispatch.moved >= suspendBatch:
 		return 0
 	case l.moved == limit:
-		return max(limit, heldBackBatch) // the front is of paused actions
+		return max(limit, suspendBatch) // the front is of paused actions
 	default:
 		return a.room
 	}
@@ -322,7 +322,7 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, li
 	for _, x := range all {
 		t.dispatch.bytes += x.PayloadSize()
 	}
-	xs, err := t.holdBackPaused(ctx, all)
+	xs, err := t.suspendPaused(ctx, all)
 	if err != nil {
 		return look{}, fmt.Errorf("take: %w", err)
 	}

@@ -164,7 +164,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	return x, nil
 }
 
-// windowPath is where a rule says in which window a signal is held.
+// windowPath is where a rule says in which window a signal is buffered.
 func windowPath(r *automation.Rule) string {
 	if r.Window == nil {
 		return ""
@@ -185,7 +185,7 @@ func onceKey(rule, value string, id flow.ID) *store.IdempotencyKey {
 	return &store.IdempotencyKey{Key: key, Execution: id, Hash: sha256.Sum256([]byte(key))}
 }
 
-// window is the key of the window in which the signal is held.
+// window is the key of the window in which the signal is buffered.
 func (x *plannedEnforcement) window() store.WindowKey {
 	return store.WindowKey{Rule: x.verdict.Rule.Name, Key: x.verdict.Window}
 }
@@ -203,7 +203,7 @@ func (x *plannedEnforcement) want(t *transaction) {
 
 // locks are the keys that the enforcement locks: of its window, and of what it starts.
 func (x *plannedEnforcement) locks() (keys []string) {
-	if x.verdict.State == flow.EnforcementHeld {
+	if x.verdict.State == flow.EnforcementBuffered {
 		keys = append(keys, x.window().Lock())
 	}
 	if x.start != nil {
@@ -229,7 +229,7 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *plannedEnf
 	return e, err
 }
 
-// enforcement starts or holds what a rule makes of a signal, and returns the row that says so.
+// enforcement starts or buffers what a rule makes of a signal, and returns the row that says so.
 func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (flow.Enforcement, error) {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
@@ -237,9 +237,9 @@ func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *planne
 			return e, err
 		}
 	}
-	if e.State == flow.EnforcementHeld {
+	if e.State == flow.EnforcementBuffered {
 		e.Window = x.verdict.Window
-		if err := t.holdSignal(ctx, s, x.verdict.Rule.Window, x.window()); err != nil {
+		if err := t.bufferSignal(ctx, s, x.verdict.Rule.Window, x.window()); err != nil {
 			return e, err
 		}
 	}

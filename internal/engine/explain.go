@@ -82,8 +82,8 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 		if err != nil {
 			return nil, err
 		}
-		if k := known[r.Name]; k != nil && k.State == flow.EnforcementHeld {
-			if w.Summary, err = e.heldText(ctx, k); err != nil {
+		if k := known[r.Name]; k != nil && k.State == flow.EnforcementBuffered {
+			if w.Summary, err = e.bufferedText(ctx, k); err != nil {
 				return nil, err
 			}
 		}
@@ -168,7 +168,7 @@ func enforcedText(k *flow.Enforcement) string {
 		return "it has started " + k.Execution.String()
 	case flow.EnforcementFolded:
 		return "the signal was folded into " + k.Execution.String() + ", which stands for it"
-	case flow.EnforcementHeld:
+	case flow.EnforcementBuffered:
 		return fmt.Sprintf("the signal is held in window %q", k.Window)
 	}
 	text := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
@@ -179,7 +179,7 @@ func enforcedText(k *flow.Enforcement) string {
 }
 
 // heldText says what holds a signal back, and for how long.
-func (e *Engine) heldText(ctx context.Context, k *flow.Enforcement) (string, error) {
+func (e *Engine) bufferedText(ctx context.Context, k *flow.Enforcement) (string, error) {
 	text := enforcedText(k)
 	r, err := e.ruleOf(ctx, k.Rule, k.Version)
 	if err != nil || r.Window == nil {

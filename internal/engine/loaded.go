@@ -172,11 +172,11 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 	return r.Definition, r.Version, nil
 }
 
-// holdUploads has a new execution hold the uploads of these sums that are there.
-func (t *transaction) holdUploads(id flow.ID, sums []blob.Sum) {
+// referenceUploads has a new execution reference the uploads of these sums that are there.
+func (t *transaction) referenceUploads(id flow.ID, sums []blob.Sum) {
 	for _, sum := range sums {
 		if upload, ok := t.loaded.uploads[sum]; ok {
-			t.changes.holdUpload(store.Hold{Execution: id, Upload: upload})
+			t.changes.referenceUpload(store.UploadReference{Execution: id, Upload: upload})
 		}
 	}
 }

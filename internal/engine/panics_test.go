@@ -42,9 +42,9 @@ func (s *startled) OpenWaits(ctx context.Context, trigger, subject string, after
 	return s.Store.OpenWaits(ctx, trigger, subject, after, n)
 }
 
-func (s *startled) HeldSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
+func (s *startled) BufferedSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
 	s.about(key.Key)
-	return s.Store.HeldSignals(ctx, key, n)
+	return s.Store.BufferedSignals(ctx, key, n)
 }
 
 // A panic about one signal, wait or window in a loop of the engine leaves that one aside, and those beside it go on. It

@@ -14,7 +14,7 @@ import (
 // could be made if the signal were the only one.
 func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*plannedEnforcement, error) {
 	x, err := e.evaluate(ctx, r, s, spent)
-	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
+	if err != nil || x == nil || x.verdict.State != flow.EnforcementBuffered || !r.Window.All() {
 		return x, err
 	}
 	w := definition.WorkWithin(definition.SharedWork)
@@ -28,27 +28,27 @@ func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.
 		return nil, err
 	}
 	if v = alone.verdict; v.State == flow.EnforcementRan {
-		v.State, v.Window = flow.EnforcementHeld, x.verdict.Window
+		v.State, v.Window = flow.EnforcementBuffered, x.verdict.Window
 	}
 	return &plannedEnforcement{verdict: v}, nil
 }
 
-// pastWindows are the signals of the past that a rule would have held, the latest first.
-type pastWindows struct{ held []pastHeld }
+// pastWindows are the signals of the past that a rule would have buffered, the latest first.
+type pastWindows struct{ buffered []pastBuffered }
 
-type pastHeld struct {
+type pastBuffered struct {
 	window string
 	at     time.Time
 	bytes  int64
 }
 
-func (p *pastWindows) hold(v *automation.Verdict, s *flow.Signal) {
-	if v.State == flow.EnforcementHeld {
-		p.held = append(p.held, pastHeld{v.Window, s.At, int64(len(s.Data))})
+func (p *pastWindows) buffer(v *automation.Verdict, s *flow.Signal) {
+	if v.State == flow.EnforcementBuffered {
+		p.buffered = append(p.buffered, pastBuffered{v.Window, s.At, int64(len(s.Data))})
 	}
 }
 
-// runs is how many executions would stand for the signals that were held.
+// runs is how many executions would stand for the signals that were buffered.
 func (p *pastWindows) runs(w *definition.Window) (n int) {
 	type open struct {
 		opened, wake time.Time
@@ -56,7 +56,7 @@ func (p *pastWindows) runs(w *definition.Window) (n int) {
 		bytes        int64
 	}
 	all := map[string]*open{}
-	for _, h := range slices.Backward(p.held) {
+	for _, h := range slices.Backward(p.buffered) {
 		o := all[h.window]
 		if o == nil || !o.wake.After(h.at) {
 			o = &open{opened: h.at}

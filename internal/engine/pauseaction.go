@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Executions of a paused action wait under routing keys of their own (flow.HoldBack), into which no worker looks. A claim that
+// Executions of a paused action wait under routing keys of their own (flow.SuspendedKey), into which no worker looks. A claim that
 // finds one elsewhere moves it there, and what the engine runs itself goes there instead of beginning. Holding an
-// execution back costs one write; after that it costs claims nothing, however many are held back. When the pause is
+// execution back costs one write; after that it costs claims nothing, however many are suspended. When the pause is
 // over, watchPauses moves them back to the routing keys that they came from, where they keep their turn.
 
-// heldBackBatch is how many executions one transaction moves under the routing keys of paused actions, or back.
-const heldBackBatch = 200
+// suspendBatch is how many executions one transaction moves under the routing keys of paused actions, or back.
+const suspendBatch = 200
 
 // loadPauses lets the transaction go by the latest pauses, unless the lock of a session has told it which these are.
 func (t *transaction) loadPauses(ctx context.Context) error {
@@ -35,10 +35,10 @@ func (t *transaction) pausesAction(name string) bool {
 	return t.notePause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
 }
 
-// holdsBack reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine
+// mustSuspend reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine
 // runs itself this is the only check. For the others the claim checks again, so an answer here that is out of date
 // costs one move to another routing key and starts nothing.
-func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error) {
+func (t *transaction) mustSuspend(ctx context.Context, d *flow.Draft) (bool, error) {
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil
 	}
@@ -46,9 +46,9 @@ func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error
 	return err == nil && t.pausesAction(d.Action), err
 }
 
-// holdBack puts an execution that is admitted under the routing key of its paused action.
-func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64) error {
-	routingKey := flow.HoldBack(d.Queue, d.Action)
+// suspend puts an execution that is admitted under the routing key of its paused action.
+func (t *transaction) suspend(ctx context.Context, d *flow.Draft, ticket int64) error {
+	routingKey := flow.SuspendedKey(d.Queue, d.Action)
 	if err := t.writeRoutingKey(ctx, routingKey); err != nil {
 		return err
 	}
@@ -58,20 +58,20 @@ func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64)
 		return err
 	}
 	if d.Kind.ByEngine() {
-		return d.HoldBack(ticket, t.now)
+		return d.EnqueueSuspended(ticket, t.now)
 	}
 	return d.Schedule(ticket, t.now)
 }
 
-// holdBackPaused moves those of executions that a claim has found whose actions are paused under routing keys of their own, and returns the
+// suspendPaused moves those of executions that a claim has found whose actions are paused under routing keys of their own, and returns the
 // others.
-func (t *transaction) holdBackPaused(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
+func (t *transaction) suspendPaused(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		if !t.pausesAction(x.Action) {
 			others = append(others, x)
 			continue
 		}
-		routingKey := flow.HoldBack(x.Queue, x.Action)
+		routingKey := flow.SuspendedKey(x.Queue, x.Action)
 		if err := t.writeRoutingKey(ctx, routingKey); err != nil {
 			return nil, err
 		}
@@ -83,17 +83,17 @@ func (t *transaction) holdBackPaused(ctx context.Context, xs []*flow.Execution) 
 	return others, nil
 }
 
-// putBack moves executions out of the routing keys of actions that are not paused any more; what the engine runs itself begins.
-func (e *Engine) putBack(ctx context.Context) error {
+// moveResumed moves executions out of the routing keys of actions that are not paused any more; what the engine runs itself begins.
+func (e *Engine) moveResumed(ctx context.Context) error {
 	if err := e.readRoutingKeys(ctx); err != nil {
 		return err
 	}
 	e.routingKeys.mu.Lock()
-	held := slices.Clone(e.routingKeys.heldBack)
+	suspended := slices.Clone(e.routingKeys.suspended)
 	e.routingKeys.mu.Unlock()
-	for more := len(held) > 0; more; {
+	for more := len(suspended) > 0; more; {
 		var err error
-		more, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.putBack(ctx, held) })
+		more, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.moveResumed(ctx, suspended) })
 		if err != nil {
 			return fmt.Errorf("put back executions of actions that are not paused any more: %w", err)
 		}
@@ -101,8 +101,8 @@ func (e *Engine) putBack(ctx context.Context) error {
 	return nil
 }
 
-// putBack moves one batch out of routing keys, and reports whether there may be more.
-func (t *transaction) putBack(ctx context.Context, routingKeys []string) (more bool, err error) {
+// moveResumed moves one batch out of routing keys, and reports whether there may be more.
+func (t *transaction) moveResumed(ctx context.Context, routingKeys []string) (more bool, err error) {
 	if err := t.flush(ctx); err != nil {
 		return false, err
 	}
@@ -113,13 +113,13 @@ func (t *transaction) putBack(ctx context.Context, routingKeys []string) (more b
 		action, _ := flow.PausedAction(routingKey)
 		return t.pausesAction(action)
 	})
-	xs, err := t.tx.Take(ctx, routingKeys, heldBackBatch)
+	xs, err := t.tx.Take(ctx, routingKeys, suspendBatch)
 	if err != nil {
 		return false, fmt.Errorf("take: %w", err)
 	}
 	var starting []*flow.Execution
 	for _, x := range xs {
-		routingKey := flow.PutBack(x.Queue)
+		routingKey := flow.ResumedKey(x.Queue)
 		if err := t.tx.Reroute(ctx, x, routingKey); err != nil {
 			return false, err
 		}
@@ -132,7 +132,7 @@ func (t *transaction) putBack(ctx context.Context, routingKeys []string) (more b
 	return len(xs) > 0, t.beginAll(ctx, t.adopt(starting))
 }
 
-// beginAll begins what the engine runs itself and was held back.
+// beginAll begins what the engine runs itself and was suspended.
 func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 	if err := t.prepareBegin(ctx, ds); err != nil {
 		return err
@@ -152,9 +152,9 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 	return nil
 }
 
-// putBackResumed puts executions back whose actions are not paused any more, and logs where it cannot.
-func (e *Engine) putBackResumed(ctx context.Context) {
-	if err := e.putBack(ctx); err != nil && ctx.Err() == nil {
+// moveResumedOrLog puts executions back whose actions are not paused any more, and logs where it cannot.
+func (e *Engine) moveResumedOrLog(ctx context.Context) {
+	if err := e.moveResumed(ctx); err != nil && ctx.Err() == nil {
 		e.opts.Log.Warn("executions of actions that are not paused any more wait on; they are looked for again", telemetry.Err, err)
 	}
 }

@@ -22,7 +22,7 @@ func TestPausedAction(t *testing.T) {
 		running := r.submit(Submission{Action: "dial"})
 		a := h.take(1)[0]
 		var ids []flow.ID
-		for range 2*heldBackBatch + 10 {
+		for range 2*suspendBatch + 10 {
 			ids = append(ids, r.submit(Submission{Action: "dial"}))
 		}
 		if p := r.pause(store.PausedAction, "dial", PauseOrder{By: "ann", Reason: "the line is down"}); !p.Paused || p.Of != store.PausedAction {
@@ -76,7 +76,7 @@ func TestRoutingKeysOfPausedActionsCountNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		for i := range routingKeysLimit {
-			r.e.rememberRoutingKey(flow.HoldBack(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
+			r.e.rememberRoutingKey(flow.SuspendedKey(flow.DefaultQueue, fmt.Sprintf("action-%d", i)))
 		}
 		h := r.workerLabelled("zone=eu")
 		id := r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"zone": "eu"}})
@@ -135,7 +135,7 @@ func TestPausedActionOfTheEngine(t *testing.T) {
 }
 
 // What was held back goes on after a server has died between the end of the pause and putting it back.
-func TestHeldBackByADeadServer(t *testing.T) {
+func TestSuspendedByADeadServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks: {s: {action: sleep, with: {for: 0s}}}\n")

@@ -132,11 +132,11 @@ func (e *Engine) announceResume(t *transaction) {
 	}
 }
 
-// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back.
+// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have suspended.
 // It also looks when watchPending says so, every 15 s, for the database's clock may have been set, and a server that
 // has ended a pause may have died before it put anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.putBackResumed(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(loop.IdleAtMost)); e.putBackResumed(ctx) {
+	for e.moveResumedOrLog(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(loop.IdleAtMost)); e.moveResumedOrLog(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}

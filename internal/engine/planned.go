@@ -37,6 +37,6 @@ func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error 
 	r.CreatedAt = t.now
 	d := flow.Submit(s.id, r)
 	t.add(d)
-	t.holdUploads(s.id, s.sums)
+	t.referenceUploads(s.id, s.sums)
 	return t.admit(ctx, []*flow.Draft{d})
 }

@@ -231,7 +231,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 			if err := e.allRounds(ctx, x, &again); err != nil {
 				return flow.Request{}, err
 			}
-			again.Queue = flow.PutBack(again.Queue)
+			again.Queue = flow.ResumedKey(again.Queue)
 			return again, nil
 		}
 		if x.Version > 0 {
@@ -291,7 +291,7 @@ func keepAsked(r, original, was *flow.Request) {
 			take()
 		}
 	}
-	queue := flow.PutBack(original.Queue) // it may have ended while its action was paused
+	queue := flow.ResumedKey(original.Queue) // it may have ended while its action was paused
 	keep(queue != was.Queue, func() { r.Queue = queue })
 	keep(original.Priority != was.Priority, func() { r.Priority = original.Priority })
 	r.Settings = r.Settings.Keeping(original.Settings, was.Settings)

@@ -61,7 +61,7 @@ func TestRetryIntoWindow(t *testing.T) {
 	r.apply(ruleWith("signal.data.host != ''", "{}"))
 	bad := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"n":1}`)}).Signal
 	r.apply("kind: rule\nname: r\non: t\nbatch: {key: k, size: 2, wait: 1h}\nrun: {action: noop, input: '${{ signals.map(s, s.data.n) }}'}\n")
-	if e, err := r.e.RetryEnforcement(r.ctx, bad, "r"); err != nil || e.State != flow.EnforcementHeld {
+	if e, err := r.e.RetryEnforcement(r.ctx, bad, "r"); err != nil || e.State != flow.EnforcementBuffered {
 		t.Errorf("%+v %v", e, err)
 	}
 	r.emitN("x", 2)

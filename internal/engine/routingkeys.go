@@ -16,11 +16,11 @@ import (
 // routingKeys holds the routing keys, beside the names of queues, under which any execution has ever waited, so that workers need not look
 // into those that are never used. A routing key, once used, stays known to every replica.
 type routingKeys struct {
-	mu       sync.Mutex
-	all      []string        // those that workers may serve, in the order in which they became known
-	heldBack []string        // those of paused actions
-	stored   map[string]bool // all of them: those that the store is known to have
-	readAt   time.Time       // when the store was last asked which there are
+	mu        sync.Mutex
+	all       []string        // those that workers may serve, in the order in which they became known
+	suspended []string        // those of paused actions
+	stored    map[string]bool // all of them: those that the store is known to have
+	readAt    time.Time       // when the store was last asked which there are
 }
 
 func newRoutingKeys() *routingKeys {
@@ -46,7 +46,7 @@ func (e *Engine) assign(r *flow.Request) error {
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
 	}
-	r.Queue = flow.ForKind(flow.PutBack(r.Queue), r.Kind) // what is run again may have ended while its action was paused
+	r.Queue = flow.ForKind(flow.ResumedKey(r.Queue), r.Kind) // what is run again may have ended while its action was paused
 	if !flow.Narrow(r.Queue) {
 		return nil
 	}
@@ -127,16 +127,16 @@ func (e *Engine) rememberRoutingKeys(t *transaction) {
 func (e *Engine) rememberRoutingKey(routingKey string) {
 	e.routingKeys.mu.Lock()
 	fresh := !e.routingKeys.stored[routingKey]
-	_, held := flow.PausedAction(routingKey)
+	_, suspended := flow.PausedAction(routingKey)
 	switch {
-	case fresh && held:
-		e.routingKeys.heldBack = append(e.routingKeys.heldBack, routingKey)
+	case fresh && suspended:
+		e.routingKeys.suspended = append(e.routingKeys.suspended, routingKey)
 	case fresh:
 		e.routingKeys.all = append(e.routingKeys.all, routingKey)
 	}
 	e.routingKeys.stored[routingKey] = true
 	e.routingKeys.mu.Unlock()
-	if !fresh || held {
+	if !fresh || suspended {
 		return
 	}
 	e.mu.Lock()

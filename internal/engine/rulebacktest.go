@@ -45,7 +45,7 @@ func countPast(p *api.RulePast, s flow.EnforcementState) {
 	switch s {
 	case flow.EnforcementRan, flow.EnforcementFolded:
 		p.Ran++
-	case flow.EnforcementHeld:
+	case flow.EnforcementBuffered:
 		p.Held++
 	case flow.EnforcementRefused:
 		p.Refused++
@@ -124,7 +124,7 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 		p.Signals++
 		if x != nil {
 			state, sample.Reason = x.verdict.State, shownReason(x.verdict.Reason)
-			windows.hold(&x.verdict, s)
+			windows.buffer(&x.verdict, s)
 		}
 		if y != nil {
 			before = y.verdict.State

@@ -37,7 +37,7 @@ func (s *storms) allow(r *automation.Rule, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.all[r.Name]
-	if k.since != r.Since && !r.Paused { // what a paused rule holds in windows goes on to count
+	if k.since != r.Since && !r.Paused { // what a paused rule buffers in windows continues to count
 		k = storm{since: r.Since}
 	}
 	begin, tat := admission.Reserve(k.tat, now, r.Storm.Limit, r.Storm.Per, r.Storm.Limit)

@@ -184,7 +184,7 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	}
 	d := flow.Submit(o.id, r)
 	t.add(d)
-	t.holdUploads(o.id, o.sums)
+	t.referenceUploads(o.id, o.sums)
 	t.changes.workflows.Reuses = append(t.changes.workflows.Reuses, o.reuses...)
 	if cached {
 		if err := d.Reuse(kept.Output, t.now); err != nil {

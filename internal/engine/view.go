@@ -180,11 +180,11 @@ func (v *view) Windows(ctx context.Context, keys []store.WindowKey) (map[store.W
 	return v.Access.Windows(ctx, keys)
 }
 
-func (v *view) HeldIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
+func (v *view) BufferedIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
 	if err := v.wroteWindows(ctx); err != nil {
 		return nil, err
 	}
-	return v.Access.HeldIn(ctx, key, n)
+	return v.Access.BufferedIn(ctx, key, n)
 }
 
 func ofEnforcements(d *store.Delta) bool {

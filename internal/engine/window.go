@@ -27,19 +27,19 @@ const (
 	windowMost = 1000
 )
 
-// heldWindows are the windows that a transaction decides about.
-type heldWindows struct {
+// bufferedWindows are the windows that a transaction decides about.
+type bufferedWindows struct {
 	known   map[store.WindowKey]store.Window // as the transaction has decided
 	changed map[store.WindowKey]bool         // that are not written yet
 	opened  bool                             // a window may close earlier than was known
 }
 
-// holdSignal holds a signal in the window of its rule and key. The transaction locks the window.
-func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
+// bufferSignal buffers a signal in the window of its rule and key. The transaction locks the window.
+func (t *transaction) bufferSignal(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return err
 	}
-	h := txn.Part[heldWindows](t)
+	h := txn.Part[bufferedWindows](t)
 	w, known := h.known[key]
 	if !known {
 		found, err := t.tx.Windows(ctx, []store.WindowKey{key})
@@ -61,14 +61,14 @@ func (t *transaction) holdSignal(ctx context.Context, s *flow.Signal, d *definit
 
 // tellWindows wakes what closes windows where one may close earlier than was known.
 func (e *Engine) tellWindows(t *transaction) {
-	if h := txn.MadePart[heldWindows](t); h != nil && h.opened {
+	if h := txn.MadePart[bufferedWindows](t); h != nil && h.opened {
 		loop.Wake(e.rules.windowOpened)
 	}
 }
 
 // writeWindows adds the windows that have changed to what is written.
 func (t *transaction) writeWindows(context.Context) error {
-	h := txn.MadePart[heldWindows](t)
+	h := txn.MadePart[bufferedWindows](t)
 	if h == nil || len(h.changed) == 0 {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (t *transaction) writeWindows(context.Context) error {
 	return nil
 }
 
-// closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
-// looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
+// closeWindows starts what windows have buffered signals for, when they close. Every server does so: a window is closed under its lock.
+// Each looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
 func (e *Engine) closeWindows(ctx context.Context) {
 	loop.Repeat(ctx, e.opts.Log, "closing the windows of rules", windowsAgain, e.rules.windowOpened, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.closeDue(ctx)
@@ -162,7 +162,7 @@ func (e *Engine) closeOrLeave(ctx context.Context, w store.Window, turn bool) (c
 	return closed, err
 }
 
-// failWindow closes a window whose closing was refused: its rule has failed for what it holds, which says why.
+// failWindow closes a window whose closing was refused: its rule has failed for what it buffers, which says why.
 func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (closed bool, err error) {
 	defer fault.Recovered(&err)
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
@@ -170,7 +170,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	x := &plannedEnforcement{}
 	x.fail(why)
 	k := &closing{window: w, enforcing: x}
-	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil {
+	if k.part, err = e.opts.Store.BufferedSignals(ctx, w.WindowKey, windowMost); err != nil {
 		return false, err
 	}
 	if len(k.part) == 0 {
@@ -204,8 +204,8 @@ func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) err
 	return err
 }
 
-// dropEmpty removes a window of which no signal was found, unless it is another one by now. One that holds signals which cannot be found is
-// left alone for a while.
+// dropEmpty removes a window of which no signal was found, unless it is another one by now. One that buffers signals which cannot be found
+// is left alone for a while.
 func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 	return e.do(ctx, nil, func(ctx context.Context, t *transaction) error {
 		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
@@ -216,14 +216,14 @@ func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 		if err != nil || !ok || !sameWindow(now, w) {
 			return err
 		}
-		held, err := t.tx.HeldIn(ctx, w.WindowKey, 1)
+		buffered, err := t.tx.BufferedIn(ctx, w.WindowKey, 1)
 		if err != nil {
 			return err
 		}
-		if len(held) > 0 {
+		if len(buffered) > 0 {
 			return t.postponeWindow(ctx, w)
 		}
-		delete(txn.Part[heldWindows](t).known, w.WindowKey)
+		delete(txn.Part[bufferedWindows](t).known, w.WindowKey)
 		rows := t.changes.add()
 		rows.Windows.Dropped = append(rows.Windows.Dropped, w.WindowKey)
 		return nil
@@ -246,7 +246,7 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 	return nil
 }
 
-// sameWindow reports whether a window is the one that was read before. It may hold more signals by now: a window that
+// sameWindow reports whether a window is the one that was read before. It may buffer more signals by now: a window that
 // closes because it has been open for at_most is joined until it closes.
 func sameWindow(now, read store.Window) bool {
 	return now.Opened.Equal(read.Opened) && now.First == read.First

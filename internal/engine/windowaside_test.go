@@ -205,7 +205,7 @@ func TestRetryLocksInOrder(t *testing.T) {
 	r.apply(ruleWith("signal.data.host != ''", "{}"))
 	bad := r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{"n":1}`)}).Signal
 	r.apply("kind: rule\nname: r\non: t\nbatch: {key: k, size: 2, wait: 1h}\nrun: {action: noop}\n")
-	if e, err := r.e.RetryEnforcement(r.ctx, bad, "r"); err != nil || e.State != flow.EnforcementHeld {
+	if e, err := r.e.RetryEnforcement(r.ctx, bad, "r"); err != nil || e.State != flow.EnforcementBuffered {
 		t.Fatalf("%+v %v", e, err)
 	}
 	if got := fmt.Sprint(*s.locks.Load()); got != "[@window:r:k enforcement]" {

@@ -142,14 +142,14 @@ func (d *Draft) enqueue(ticket int64, data json.RawMessage, now time.Time) error
 	return nil
 }
 
-// HoldBack is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for
+// EnqueueSuspended is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for
 // a worker, until Begin.
-func (d *Draft) HoldBack(ticket int64, now time.Time) error {
+func (d *Draft) EnqueueSuspended(ticket int64, now time.Time) error {
 	return d.enqueue(ticket, object("paused", d.Action), now)
 }
 
-// HeldBack reports whether an event of type EvScheduled is of what the engine runs itself and did not begin then.
-func HeldBack(e *Event) bool { return len(e.Data) > 0 }
+// IsSuspension reports whether an event of type EvScheduled is of what the engine runs itself and did not begin then.
+func IsSuspension(e *Event) bool { return len(e.Data) > 0 }
 
 // Begin starts what the engine runs itself.
 func (d *Draft) Begin(now time.Time) error {

@@ -13,7 +13,7 @@ type Enforcement struct {
 	Version   int // of the rule
 	State     EnforcementState
 	Execution ID     // that it has started, or into which it was folded
-	Window    string // key of the window in which the signal is, or was, held; only read where Held says so
+	Window    string // key of the window in which the signal is, or was, buffered; only read in the state EnforcementBuffered
 	At        time.Time
 	Reason    Reason // why nothing was started; zero where something was
 }
@@ -40,11 +40,11 @@ type EnforcementState uint8
 
 // The states of an enforcement. Stores keep the numbers.
 const (
-	EnforcementRan     EnforcementState = 1 // it has started an execution
-	EnforcementHeld    EnforcementState = 2 // it waits in a window
-	EnforcementFolded  EnforcementState = 3 // an execution that was there stands for it
-	EnforcementRefused EnforcementState = 4 // a bound of the rule kept it from starting one
-	EnforcementFailed  EnforcementState = 5 // the rule could not be evaluated
+	EnforcementRan      EnforcementState = 1 // it has started an execution
+	EnforcementBuffered EnforcementState = 2 // it waits in a window
+	EnforcementFolded   EnforcementState = 3 // an execution that was there stands for it
+	EnforcementRefused  EnforcementState = 4 // a bound of the rule kept it from starting one
+	EnforcementFailed   EnforcementState = 5 // the rule could not be evaluated
 )
 
 var enforcementStates = []string{"ran", "held", "folded", "refused", "failed"}

@@ -83,7 +83,7 @@ func TestPauseGivesBackTheWaitForAKey(t *testing.T) {
 	for _, decide := range []func() error{
 		func() error { return d.Wait(1, t0) },
 		func() error { return d.Pause(Pause{By: "ann", Stops: true}, at(10)) },
-		func() error { return d.HoldBack(2, at(40)) }, // its action is paused as well
+		func() error { return d.EnqueueSuspended(2, at(40)) }, // its action is paused as well
 		func() error { return d.Resume("ann", "", at(100)) },
 	} {
 		if err := decide(); err != nil {

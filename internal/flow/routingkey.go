@@ -17,7 +17,7 @@ const DefaultQueue = "default"
 //	gpu@docker,gpu=a100      what needs that runtime, and a worker with the label gpu=a100
 //
 // A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers
-// as key=value, a custom kind, an action that is paused (HoldBack). The needs are sorted, so equal needs are one routing key.
+// as key=value, a custom kind, an action that is paused (SuspendedKey). The needs are sorted, so equal needs are one routing key.
 // A worker takes from the routing keys that it can serve, so what it cannot run costs it nothing and holds up no other work.
 
 const (
@@ -88,23 +88,23 @@ func NeededKind(need string) (kind Kind, ok bool) {
 // actionNeed stands before the name of an action that is paused. No worker has it.
 const actionNeed = "action:"
 
-// HoldBack is the routing key under which executions of an action wait while that is paused: no worker looks there, so however many
+// SuspendedKey is the routing key under which executions of an action wait while that is paused: no worker looks there, so however many
 // they are, they cost claims nothing.
-func HoldBack(routingKey, action string) string {
-	return AddNeeds(PutBack(routingKey), actionNeed+action)
+func SuspendedKey(routingKey, action string) string {
+	return AddNeeds(ResumedKey(routingKey), actionNeed+action)
 }
 
-// PutBack is the routing key from which HoldBack has moved an execution; another routing key is returned as it is.
-func PutBack(routingKey string) string {
+// ResumedKey is the routing key from which SuspendedKey has moved an execution; another routing key is returned as it is.
+func ResumedKey(routingKey string) string {
 	queue, needs := SplitRoutingKey(routingKey)
-	if held := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, held) {
-		return RoutingKey(queue, slices.DeleteFunc(needs, held)...)
+	if isAction := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, isAction) {
+		return RoutingKey(queue, slices.DeleteFunc(needs, isAction)...)
 	}
 	return routingKey
 }
 
-// PausedAction is the paused action whose executions wait under a routing key that HoldBack has made; ok is false for every other routing
-// key.
+// PausedAction is the paused action whose executions wait under a routing key that SuspendedKey has made; ok is false for every other
+// routing key.
 func PausedAction(routingKey string) (action string, ok bool) {
 	_, rest, _ := strings.Cut(routingKey, routingMark)
 	for need := range strings.SplitSeq(rest, needMark) {

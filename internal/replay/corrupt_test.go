@@ -205,7 +205,7 @@ var corruptions = []corruption{
 		return true
 	}},
 	{"a sleep that begins later than it was scheduled, though its action was not paused", false, edit(ofType(flow.EvScheduled), func(_ *generator, r *Record, i int) bool {
-		if !flow.HeldBack(&r.Events[i]) || i+1 == len(r.Events) || r.Events[i+1].Type != flow.EvProvisioning {
+		if !flow.IsSuspension(&r.Events[i]) || i+1 == len(r.Events) || r.Events[i+1].Type != flow.EvProvisioning {
 			return false
 		}
 		r.Events[i].Data = nil

@@ -154,7 +154,7 @@ func (l *life) live() {
 				return d.Reject(&flow.Error{Code: flow.CodeInvalidInput, Message: "no such thing"}, g.now)
 			})
 		case x.Kind.ByEngine() && g.one(5):
-			l.do(func(d *flow.Draft) error { return d.HoldBack(1, g.now) })
+			l.do(func(d *flow.Draft) error { return d.EnqueueSuspended(1, g.now) })
 		default:
 			l.do(func(d *flow.Draft) error { return d.Schedule(1, g.now) })
 		}

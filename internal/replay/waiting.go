@@ -147,7 +147,7 @@ func (w *walk) inQueue(v *api.ReplayWhy) {
 		if e.Type != flow.EvScheduled {
 			continue
 		}
-		if x.Kind.ByEngine() && flow.HeldBack(e) {
+		if x.Kind.ByEngine() && flow.IsSuspension(e) {
 			v.Waiting = WaitPaused
 			v.Summary = fmt.Sprintf("action %q was paused", textOf(e.Data, "paused"))
 			v.NotKnown = append(v.NotKnown, "who had paused the action, why and until when")

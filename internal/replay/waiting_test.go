@@ -107,7 +107,7 @@ func TestWaiting(t *testing.T) {
 	rated.after(6*time.Second, rated.schedule)
 	held := began(flow.Request{Kind: flow.KindSleep, Action: "nap"})
 	held.rec.Sleeps = time.Minute
-	held.after(0, func(d *flow.Draft) error { return d.HoldBack(1, held.g.now) }).after(time.Minute, func(d *flow.Draft) error { return d.Begin(held.g.now) }).
+	held.after(0, func(d *flow.Draft) error { return d.EnqueueSuspended(1, held.g.now) }).after(time.Minute, func(d *flow.Draft) error { return d.Begin(held.g.now) }).
 		after(time.Second, func(d *flow.Draft) error {
 			return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeCancelled, Message: "enough"}}, held.g.now, 0)
 		})

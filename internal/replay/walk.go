@@ -91,12 +91,12 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 		if why := w.rejection(); why != nil {
 			return d, d.Reject(why, e.At)
 		}
-		if w.x.Kind.ByEngine() && flow.HeldBack(e) {
-			return d, d.HoldBack(0, e.At)
+		if w.x.Kind.ByEngine() && flow.IsSuspension(e) {
+			return d, d.EnqueueSuspended(0, e.At)
 		}
 		return d, d.Schedule(0, e.At)
 	case flow.EvProvisioning:
-		if w.x.Kind.ByEngine() && flow.HeldBack(&w.rec.Events[w.i-1]) {
+		if w.x.Kind.ByEngine() && flow.IsSuspension(&w.rec.Events[w.i-1]) {
 			return d, d.Begin(e.At)
 		}
 		if w.x.Kind.ByEngine() {

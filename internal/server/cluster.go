@@ -43,7 +43,7 @@ func (c *call) queues() error {
 	}
 	known := map[string]*api.Queue{}
 	queue := func(routingKey string) *api.Queue {
-		routingKey = flow.PutBack(routingKey) // executions that wait because their action is paused are in the queue, too
+		routingKey = flow.ResumedKey(routingKey) // executions that wait because their action is paused are in the queue, too
 		if known[routingKey] == nil {
 			name, needs := flow.NeedsOf(routingKey)
 			known[routingKey] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}

@@ -211,7 +211,7 @@ func (c *call) held(workers []api.Worker) error {
 			return fmt.Errorf("session %s: %w", workers[i].Session, err)
 		}
 	}
-	all, err := c.Engine.Reader().HeldBy(c.ctx(), sessions, workerListed, sessionsListed)
+	all, err := c.Engine.Reader().LeasedBy(c.ctx(), sessions, workerListed, sessionsListed)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}

@@ -10,13 +10,13 @@ import (
 type LineReader interface {
 	// Waiting returns executions that wait in a line, in the order of the line, without payload.
 	Waiting(ctx context.Context, q LineQuery) ([]*flow.Execution, error)
-	// HeldBy returns what each of the sessions holds, in their order. Of each it reads the first executions, at most each, and
+	// LeasedBy returns what each of the sessions holds, in their order. Of each it reads the first executions, at most each, and
 	// of all together at most n: the last sessions then have fewer.
-	HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]Held, error)
+	LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]Leased, error)
 }
 
-// Held is what one session holds.
-type Held struct {
+// Leased is what one session holds.
+type Leased struct {
 	Count int               // all executions, also those that cannot be decoded
 	First []*flow.Execution // the first of them by id, without payload
 }

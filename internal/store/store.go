@@ -113,11 +113,11 @@ type Delta struct {
 	Keys []IdempotencyKey
 	// Input pieces are inserted; a second one for the same offset is a conflict.
 	Input []InputPiece
-	// Holds are inserted after the drafts; LockUploads has returned their uploads in this transaction.
-	Holds   []Hold
-	Signals SignalRows
-	Rules   RuleRows
-	Windows WindowRows
+	// UploadReferences are inserted after the drafts; LockUploads has returned their uploads in this transaction.
+	UploadReferences []UploadReference
+	Signals          SignalRows
+	Rules            RuleRows
+	Windows          WindowRows
 	// Meters, by their keys, are written under the locks of their keys, as Shares are.
 	Meters    map[string]time.Time
 	Shares    ShareRows

@@ -14,11 +14,11 @@ type Upload struct {
 	ID    flow.ID
 	Sum   [sha256.Size]byte
 	Size  int64
-	Until time.Time // it is kept until then, and longer while an execution holds it
+	Until time.Time // it is kept until then, and longer while an execution references it
 }
 
-// Hold keeps an upload for an execution.
-type Hold struct {
+// UploadReference keeps an upload for an execution.
+type UploadReference struct {
 	Execution, Upload flow.ID
 }
 
@@ -34,7 +34,7 @@ type Uploads interface {
 	KeepUpload(ctx context.Context, sum [sha256.Size]byte, until time.Time) (Upload, error)
 	// LockUploads returns the uploads with those sums that are kept. They are not dropped before the transaction ends.
 	LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]flow.ID, error)
-	// DropUploads looks at up to n uploads whose time has passed. Those that an execution holds are looked at again at the
+	// DropUploads looks at up to n uploads whose time has passed. Those that an execution references are looked at again at the
 	// time given; the others are dropped, and cannot be named any more.
 	DropUploads(ctx context.Context, now, again time.Time, n int) error
 	// DroppedUploads returns up to n uploads that were dropped.

@@ -17,12 +17,12 @@ type WindowKey struct{ Rule, Key string }
 // Lock is the concurrency key that locks the window.
 func (k WindowKey) Lock() string { return WindowLock + k.Rule + ":" + k.Key }
 
-// Window collects signals for one execution. It exists exactly as long as enforcements are held in it.
+// Window collects signals for one execution. It exists exactly as long as enforcements are buffered in it.
 type Window struct {
 	WindowKey
 	Opened time.Time
 	Wake   time.Time // when it closes, unless another signal comes first
-	Count  int       // signals that it holds
+	Count  int       // signals that it buffers
 	Bytes  int64     // of their data
 	First  int64     // numbers of signals
 	Last   int64
@@ -34,7 +34,7 @@ type Closing struct {
 	WindowKey
 	Lead    int64   // number of the signal
 	Signals []int64 // numbers of the signals with this outcome, including the leading one; nil: all
-	// Rest is the window that holds the other signals from then on; nil: there are none.
+	// Rest is the window that buffers the other signals from then on; nil: there are none.
 	Rest *Window
 
 	State     flow.EnforcementState
@@ -46,9 +46,9 @@ type Closing struct {
 type Windows interface {
 	// Windows reads those of the windows that exist. The caller has locked each by its WindowLock.
 	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
-	// HeldIn returns up to n of the signals that a window holds, in the order of (time, number) in which they were held. The caller
+	// BufferedIn returns up to n of the signals that a window buffers, in the order of (time, number) in which they were buffered. The caller
 	// has locked the window.
-	HeldIn(ctx context.Context, key WindowKey, n int) ([]SignalPlace, error)
+	BufferedIn(ctx context.Context, key WindowKey, n int) ([]SignalPlace, error)
 }
 
 // WindowReader reads windows.
@@ -58,16 +58,16 @@ type WindowReader interface {
 	DueWindows(ctx context.Context, now time.Time, n int) ([]Window, time.Time, error)
 	// Window returns a window, or ErrNotFound.
 	Window(ctx context.Context, key WindowKey) (Window, error)
-	// HeldSignals returns up to n of the signals that a window holds, in the order of HeldIn. It returns fewer if a Page is
+	// BufferedSignals returns up to n of the signals that a window buffers, in the order of BufferedIn. It returns fewer if a Page is
 	// full.
-	HeldSignals(ctx context.Context, key WindowKey, n int) ([]flow.Signal, error)
+	BufferedSignals(ctx context.Context, key WindowKey, n int) ([]flow.Signal, error)
 }
 
 // WindowRows are what a decision changes of windows.
 type WindowRows struct {
-	// Closed are windows that close; it is a conflict if one of the signals named is not held.
+	// Closed are windows that close; it is a conflict if one of the signals named is not buffered.
 	Closed []Closing
-	// Open are written under the locks of their keys. Dropped ones hold no signal and are deleted, under the same locks.
+	// Open are written under the locks of their keys. Dropped ones buffer no signal and are deleted, under the same locks.
 	Open    []Window
 	Dropped []WindowKey
 }

@@ -24,8 +24,8 @@ const (
 	Kept = 24 * time.Hour
 	// arrives is when an upload that has begun is given up: a server that died left it behind.
 	arrives = 24 * time.Hour
-	// heldAgain is when an upload whose time is over and that an execution holds is looked at again.
-	heldAgain = time.Hour
+	// referencedAgain is when an upload whose time is over and that an execution references is looked at again.
+	referencedAgain = time.Hour
 	// dropsAtOnce bounds the uploads that one transaction drops and forgets.
 	dropsAtOnce = 500
 )
@@ -214,7 +214,7 @@ func (u *Uploads) Drop(ctx context.Context) (dropped int, err error) {
 		err := u.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			now, err := tx.Now(ctx)
 			if err == nil {
-				err = tx.DropUploads(ctx, now, now.Add(heldAgain), dropsAtOnce)
+				err = tx.DropUploads(ctx, now, now.Add(referencedAgain), dropsAtOnce)
 			}
 			if err == nil {
 				ids, err = tx.DroppedUploads(ctx, dropsAtOnce)

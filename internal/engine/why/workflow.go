@@ -70,7 +70,7 @@ func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *answer, 
 	if len(tasks) > 0 {
 		w.follow(tasks)
 	}
-	w.Facts = append(w.Facts, s.heldBack(plan, marks)...)
+	w.Facts = append(w.Facts, s.suspended(plan, marks)...)
 	return e.failing(ctx, x, w, s.failed, marks)
 }
 
@@ -127,8 +127,8 @@ func (s *survey) summary() string {
 	return "waits for its tasks: " + strings.Join(counts, ", ")
 }
 
-// heldBack tells of the foreach tasks that have items which have not begun.
-func (s *survey) heldBack(plan *definition.Workflow, marks []store.Mark) []string {
+// suspended tells of the foreach tasks that have items which have not begun.
+func (s *survey) suspended(plan *definition.Workflow, marks []store.Mark) []string {
 	var facts []string
 	for _, m := range marks {
 		n := s.items[m.Task]

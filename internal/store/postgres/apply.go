@@ -150,7 +150,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	for i := range d.Input {
 		t.news.merge(news{executions: []flow.ID{d.Input[i].Execution}})
 	}
-	if err := t.Hold(ctx, d.Holds); err != nil {
+	if err := t.AddUploadReferences(ctx, d.UploadReferences); err != nil {
 		return err
 	}
 	t.put(qInsertReruns, &w.reruns)

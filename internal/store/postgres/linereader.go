@@ -14,9 +14,9 @@ var (
 
 	qWaitingForKey = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place = 2 AND l.key = $1` + behind)
 
-	qHeldCount = sql(`SELECT l.owner, count(*) FROM {s}.live l WHERE l.owner = ANY($1::uuid[]) GROUP BY l.owner`)
+	qLeasedCount = sql(`SELECT l.owner, count(*) FROM {s}.live l WHERE l.owner = ANY($1::uuid[]) GROUP BY l.owner`)
 
-	qHeldFirst = sql(`SELECT ` + liveColumns + ` FROM unnest($1::uuid[]) WITH ORDINALITY AS w(session, n)
+	qLeasedFirst = sql(`SELECT ` + liveColumns + ` FROM unnest($1::uuid[]) WITH ORDINALITY AS w(session, n)
 		CROSS JOIN LATERAL (SELECT * FROM {s}.live h WHERE h.owner = w.session ORDER BY h.id LIMIT $2::bigint) l ORDER BY w.n, l.id LIMIT $3::bigint`)
 )
 
@@ -32,19 +32,19 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Executi
 	return store.Result(all, err, "read the line of %q", of)
 }
 
-// HeldBy implements store.LineReader. Both statements go to the database together.
-func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Held, error) {
-	held, at := make([]store.Held, len(sessions)), make(map[flow.ID]*store.Held, len(sessions))
+// LeasedBy implements store.LineReader. Both statements go to the database together.
+func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
+	leased, at := make([]store.Leased, len(sessions)), make(map[flow.ID]*store.Leased, len(sessions))
 	for i, session := range sessions {
-		at[session] = &held[i]
+		at[session] = &leased[i]
 	}
 	var counts, first args
-	err := s.read(ctx, call{q: qHeldCount, params: counts.ids(sessions).params, read: func(r *rows) error {
+	err := s.read(ctx, call{q: qLeasedCount, params: counts.ids(sessions).params, read: func(r *rows) error {
 		if h := at[r.id()]; h != nil {
 			h.Count = int(r.int())
 		}
 		return nil
-	}}, call{q: qHeldFirst, params: first.ids(sessions).int(s.limit(each)).int(s.limit(n)).params, read: func(r *rows) error {
+	}}, call{q: qLeasedFirst, params: first.ids(sessions).int(s.limit(each)).int(s.limit(n)).params, read: func(r *rows) error {
 		x, _, err := r.live(false)
 		if err != nil {
 			return s.passOver(x.ID, err)
@@ -55,7 +55,7 @@ func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]
 		}
 		return nil
 	}})
-	return store.Result(held, err, "read what sessions hold")
+	return store.Result(leased, err, "read what sessions hold")
 }
 
 // readable reads the first live executions that a query returns, without payload. It leaves out rows that cannot be decoded.

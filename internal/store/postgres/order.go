@@ -69,9 +69,9 @@ type order struct {
 const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
 
 var (
-	qHold = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
+	qLockExecutions = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
 
-	qHoldSessions = [...]*query{
+	qLockSessions = [...]*query{
 		claiming: sql(holdSessions + `FOR KEY SHARE`), renewing: sql(holdSessions + `FOR NO KEY UPDATE`), leaving: sql(holdSessions + `FOR UPDATE`),
 	}
 
@@ -82,11 +82,11 @@ var (
 func (t *tx) hold(ctx context.Context, l *locks) error {
 	t.asked = append(t.asked, *l)
 	if len(l.sessions) > 0 {
-		t.add(qHoldSessions[l.seats], t.args().ids(l.sessions), nil)
+		t.add(qLockSessions[l.seats], t.args().ids(l.sessions), nil)
 	}
 	if len(l.executions) > 0 {
 		t.preLocked = make(map[flow.ID]bool, len(l.executions))
-		t.add(qHold, t.args().ids(l.executions), func(r *rows) error {
+		t.add(qLockExecutions, t.args().ids(l.executions), func(r *rows) error {
 			id := r.id()
 			t.preLocked[id] = true
 			t.lockedExecution(id)
@@ -94,7 +94,7 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 		})
 	}
 	if len(l.schedules) > 0 {
-		t.add(qHoldSchedules, t.args().texts(unique(l.schedules)), func(r *rows) error {
+		t.add(qLockSchedules, t.args().texts(unique(l.schedules)), func(r *rows) error {
 			t.lockedSchedule(r.text())
 			return nil
 		})

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	qHoldSchedules = sql(`SELECT name FROM {s}.schedules WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE`)
+	qLockSchedules = sql(`SELECT name FROM {s}.schedules WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE`)
 	qAreSchedules  = sql(`SELECT 1 FROM {s}.schedules WHERE name = ANY ($1::text[]) LIMIT 1`)
 )
 

@@ -43,12 +43,12 @@ func (t *tx) applySignals(ctx context.Context, d *store.Delta) error {
 	return err
 }
 
-// closeWindow closes a window. What it holds since this transaction is not written yet.
+// closeWindow closes a window. What it buffers since this transaction is not written yet.
 func (t *tx) closeWindow(ctx context.Context, k *store.Closing) error {
 	written := relational.Written(k)
 	for i := range t.enforced {
 		e := &t.enforced[i]
-		if !heldIn(e, k.WindowKey) || k.Signals != nil && !slices.Contains(k.Signals, e.Number) {
+		if !bufferedIn(e, k.WindowKey) || k.Signals != nil && !slices.Contains(k.Signals, e.Number) {
 			continue
 		}
 		e.State, e.Execution, e.Reason = relational.StateIn(k, e.Number), k.Execution, k.Reason
@@ -57,18 +57,18 @@ func (t *tx) closeWindow(ctx context.Context, k *store.Closing) error {
 	return t.CloseWindow(ctx, k, written)
 }
 
-func heldIn(e *flow.Enforcement, key store.WindowKey) bool {
-	return e.State == flow.EnforcementHeld && e.Rule == key.Rule && e.Window == key.Key
+func bufferedIn(e *flow.Enforcement, key store.WindowKey) bool {
+	return e.State == flow.EnforcementBuffered && e.Rule == key.Rule && e.Window == key.Key
 }
 
-// HeldIn implements store.Windows.
-func (t *tx) HeldIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
-	all, err := t.Tx.HeldIn(ctx, key, n)
+// BufferedIn implements store.Windows.
+func (t *tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
+	all, err := t.Tx.BufferedIn(ctx, key, n)
 	if err != nil {
 		return nil, err
 	}
 	for i := range t.enforced {
-		if e := &t.enforced[i]; heldIn(e, key) {
+		if e := &t.enforced[i]; bufferedIn(e, key) {
 			all = append(all, store.SignalPlace{At: e.At, Number: e.Number})
 		}
 	}

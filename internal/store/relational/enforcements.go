@@ -26,7 +26,7 @@ var enforcements = Relation[flow.Enforcement]{
 		func(e *flow.Enforcement) bool { return e.Reason == flow.Reason{} }),
 	// The key of a window may be empty, which is not null.
 	orNull(text("held_in", func(e *flow.Enforcement) *string { return &e.Window }),
-		func(e *flow.Enforcement) bool { return e.Window == "" && e.State != flow.EnforcementHeld }),
+		func(e *flow.Enforcement) bool { return e.Window == "" && e.State != flow.EnforcementBuffered }),
 }
 
 // listedEnforcements are the columns of enforcements, and the ids of their signals.

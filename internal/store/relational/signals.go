@@ -46,8 +46,8 @@ var (
 	numbered = Relation[int64]{number("n", Int8, func(n *int64) *int64 { return n })}
 )
 
-// notHeld is the condition that no window holds signal k.
-const notHeld = `(SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL`
+// notBuffered is the condition that no window buffers signal k.
+const notBuffered = `(SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL`
 
 var (
 	qInsertSignals = sql(func(d dialect) string { return signals.insert(d, "signals") })
@@ -69,13 +69,13 @@ var (
 
 	// A window may take a signal between the snapshot of this statement and its lock, so the next statement checks again.
 	qLockOld = sql(func(d dialect) string {
-		return `SELECT n FROM {s}.signals k WHERE ` + d.from("trigger", "$1::text") + ` AND at < $2::bigint AND state = 2 AND ` + notHeld +
+		return `SELECT n FROM {s}.signals k WHERE ` + d.from("trigger", "$1::text") + ` AND at < $2::bigint AND state = 2 AND ` + notBuffered +
 			` ORDER BY trigger, at, n LIMIT $3` + d.skipLocked()
 	})
 	qSizesOfOld = sql(func(d dialect) string {
 		return `SELECT k.n, octet_length(k.data), (SELECT count(*) FROM {s}.enforcements e WHERE e.signal = k.n)
 			FROM ` + numbered.rows(d) + ` AS v` +
-			d.lookUp("signals", "k", `k.n = v.n`) + ` WHERE ` + notHeld + ` ORDER BY k.at, k.n`
+			d.lookUp("signals", "k", `k.n = v.n`) + ` WHERE ` + notBuffered + ` ORDER BY k.at, k.n`
 	})
 	qDropEnforced = sql(func(d dialect) string { return `DELETE FROM {s}.enforcements WHERE ` + d.in("signal", Int8) })
 	qDropSignals  = sql(func(d dialect) string { return `DELETE FROM {s}.signals WHERE ` + d.in("n", Int8) })

@@ -16,9 +16,9 @@ var uploads = Relation[store.Upload]{
 	moment("until", func(u *store.Upload) *time.Time { return &u.Until }),
 }
 
-var holds = Relation[store.Hold]{
-	id("id", func(h *store.Hold) *flow.ID { return &h.Execution }),
-	id("upload", func(h *store.Hold) *flow.ID { return &h.Upload }),
+var uploadReferences = Relation[store.UploadReference]{
+	id("id", func(h *store.UploadReference) *flow.ID { return &h.Execution }),
+	id("upload", func(h *store.UploadReference) *flow.ID { return &h.Upload }),
 }
 
 // kept is the condition that an upload has ended and was not dropped.
@@ -54,12 +54,12 @@ var (
 		return `SELECT id FROM {s}.uploads WHERE ` + d.not("dropped") + ` AND until <= $1::bigint ORDER BY until LIMIT $2` + d.skipLocked()
 	})
 
-	// The uploads are locked, so no execution can begin to hold one meanwhile.
-	qHeldUploads = sql(func(d dialect) string {
-		return `UPDATE {s}.uploads AS u SET until = $2::bigint WHERE ` + d.in("id", UUID) + ` AND ` + isHeld
+	// The uploads are locked, so no execution can begin to reference one meanwhile.
+	qReferencedUploads = sql(func(d dialect) string {
+		return `UPDATE {s}.uploads AS u SET until = $2::bigint WHERE ` + d.in("id", UUID) + ` AND ` + isReferenced
 	})
 	qDropUploads = sql(func(d dialect) string {
-		return `UPDATE {s}.uploads AS u SET dropped = true WHERE ` + d.in("id", UUID) + ` AND ` + isHeld + ` IS NULL`
+		return `UPDATE {s}.uploads AS u SET dropped = true WHERE ` + d.in("id", UUID) + ` AND ` + isReferenced + ` IS NULL`
 	})
 
 	qDropped = sql(func(d dialect) string {
@@ -71,11 +71,11 @@ var (
 	})
 	qForget = sql(func(d dialect) string { return `DELETE FROM {s}.uploads WHERE ` + d.in("id", UUID) + ` AND dropped` })
 
-	qHold = sql(func(d dialect) string { return holds.insertOf(d, "holds") + ` ON CONFLICT DO NOTHING` })
+	qAddUploadReferences = sql(func(d dialect) string { return uploadReferences.insertOf(d, "holds") + ` ON CONFLICT DO NOTHING` })
 )
 
-// isHeld is true, or null, if an execution holds upload u.
-const isHeld = `(SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`
+// isReferenced is true, or null, if an execution references upload u.
+const isReferenced = `(SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`
 
 // BeginUpload implements store.Uploads.
 func (t Tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error {
@@ -121,7 +121,7 @@ func (t Tx) DropUploads(ctx context.Context, now, again time.Time, n int) error 
 		return err
 	}
 	err = t.Run(ctx, Call{Statement: qDropUploads, Rows: ids.input(past)},
-		Call{Statement: qHeldUploads, Rows: ids.input(past), Args: []any{again}})
+		Call{Statement: qReferencedUploads, Rows: ids.input(past), Args: []any{again}})
 	return store.Failed(err, "drop uploads")
 }
 
@@ -135,9 +135,9 @@ func (t Tx) ForgetUploads(ctx context.Context, all []flow.ID) error {
 	return store.Failed(t.Run(ctx, Call{Statement: qForget, Rows: ids.input(all)}), "forget uploads")
 }
 
-// Hold keeps uploads for executions. The same upload may be named twice.
-func (t Tx) Hold(ctx context.Context, all []store.Hold) error {
-	return queue(ctx, t, qHold, holds, all, "hold %d uploads")
+// AddUploadReferences keeps uploads for executions. The same upload may be named twice.
+func (t Tx) AddUploadReferences(ctx context.Context, all []store.UploadReference) error {
+	return queue(ctx, t, qAddUploadReferences, uploadReferences, all, "hold %d uploads")
 }
 
 // Upload implements store.Reader.

@@ -25,7 +25,7 @@ var windowKeys = Relation[store.WindowKey]{
 	text("key", func(k *store.WindowKey) *string { return &k.Key }),
 }
 
-// closed are signals that a window holds, with what becomes of them.
+// closed are signals that a window buffers, with what becomes of them.
 var closed = Relation[flow.Enforcement]{
 	number("signal", Int8, func(e *flow.Enforcement) *int64 { return &e.Number }),
 	text("rule", func(e *flow.Enforcement) *string { return &e.Rule }),
@@ -53,17 +53,17 @@ var (
 	qDueWindows = same(`SELECT ` + windows.names("") + ` FROM {s}.windows WHERE wake <= $1::bigint ORDER BY wake LIMIT $2`)
 	qNextWindow = same(`SELECT wake FROM {s}.windows WHERE wake > $1::bigint ORDER BY wake LIMIT 1`)
 
-	qFoldHeld = same(`UPDATE {s}.enforcements SET state = $3::bigint, execution = $4::uuid, reason = $5::json WHERE ` + ofWindow)
+	qFoldBuffered = same(`UPDATE {s}.enforcements SET state = $3::bigint, execution = $4::uuid, reason = $5::json WHERE ` + ofWindow)
 
-	qCloseHeld = sql(func(d dialect) string {
+	qCloseBuffered = sql(func(d dialect) string {
 		return `UPDATE {s}.enforcements AS e SET state = v.state, execution = v.execution, reason = v.reason
 			FROM ` + closed.rows(d) + ` AS v
 			WHERE ` + d.is("e.signal", "v.signal") + ` AND e.rule || '' = v.rule AND e.held_in = v.held_in AND e.state + 0 = 2`
 	}).exactly(store.ErrConflict, "signals are not held any more")
 
-	qHeldIn = same(`SELECT at, signal FROM {s}.enforcements WHERE ` + ofWindow + ` ORDER BY at, signal LIMIT $3`)
+	qBufferedIn = same(`SELECT at, signal FROM {s}.enforcements WHERE ` + ofWindow + ` ORDER BY at, signal LIMIT $3`)
 
-	qHeldSignals = sql(func(d dialect) string {
+	qBufferedSignals = sql(func(d dialect) string {
 		if d == sqlite {
 			return `SELECT ` + signals.names("s.") + ` FROM (SELECT signal, at AS held_at FROM enforcements
 				WHERE ` + ofWindow + ` ORDER BY at, signal LIMIT ?3) held
@@ -87,9 +87,9 @@ func (t Tx) Windows(ctx context.Context, of []store.WindowKey) (map[store.Window
 	return all, nil
 }
 
-// HeldIn implements store.Windows.
-func (t Tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
-	err = t.Run(ctx, Call{Statement: qHeldIn, Args: []any{key.Rule, key.Key, n}, Read: func(r Row) error {
+// BufferedIn implements store.Windows.
+func (t Tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
+	err = t.Run(ctx, Call{Statement: qBufferedIn, Args: []any{key.Rule, key.Key, n}, Read: func(r Row) error {
 		all = append(all, store.SignalPlace{At: row.FromMicros(r.Int()), Number: r.Int()})
 		return nil
 	}})
@@ -122,7 +122,7 @@ func (t Tx) CloseWindow(ctx context.Context, k *store.Closing, written []int64) 
 	for i, n := range written {
 		ends[i] = flow.Enforcement{Number: n, Rule: k.Rule, Window: k.Key, State: StateIn(k, n), Execution: k.Execution, Reason: k.Reason}
 	}
-	calls := []Call{{Statement: qCloseHeld, Rows: closed.input(ends)}}
+	calls := []Call{{Statement: qCloseBuffered, Rows: closed.input(ends)}}
 	if k.Signals == nil {
 		var execution, reason any
 		if !k.Execution.IsZero() {
@@ -131,7 +131,7 @@ func (t Tx) CloseWindow(ctx context.Context, k *store.Closing, written []int64) 
 		if text := row.Reason(&k.Reason); text != "" {
 			reason = text
 		}
-		calls = append(calls, Call{Statement: qFoldHeld, Args: []any{k.Rule, k.Key, int(row.StateOfFolded(k.State)), execution, reason}})
+		calls = append(calls, Call{Statement: qFoldBuffered, Args: []any{k.Rule, k.Key, int(row.StateOfFolded(k.State)), execution, reason}})
 	}
 	if k.Rest == nil {
 		calls = append(calls, Call{Statement: qDropWindows, Rows: windowKeys.input([]store.WindowKey{k.WindowKey})})
@@ -152,8 +152,8 @@ func (s Reader) Window(ctx context.Context, key store.WindowKey) (store.Window, 
 	return one(ctx, s, c, windows, "window %q of rule %s", key.Key, key.Rule)
 }
 
-// HeldSignals implements store.WindowReader.
-func (s Reader) HeldSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
-	c := Call{Statement: qHeldSignals, Args: []any{key.Rule, key.Key, n}}
+// BufferedSignals implements store.WindowReader.
+func (s Reader) BufferedSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
+	c := Call{Statement: qBufferedSignals, Args: []any{key.Rule, key.Key, n}}
 	return readSignals(ctx, s, c, "read what window %q of rule %s holds", key.Key, key.Rule)
 }

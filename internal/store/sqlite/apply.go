@@ -120,7 +120,7 @@ func (t *tx) putAttached(d *store.Delta) error {
 	if err := t.AddInput(ctx, d.Input); err != nil {
 		return err
 	}
-	if err := t.Hold(ctx, d.Holds); err != nil {
+	if err := t.AddUploadReferences(ctx, d.UploadReferences); err != nil {
 		return err
 	}
 	return t.Reuse(ctx, d.Workflows.Reuses)

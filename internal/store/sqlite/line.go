@@ -16,9 +16,9 @@ var (
 
 	qWaitingForKey = sql(`SELECT n FROM live WHERE key = ? AND place = 2` + behind)
 
-	qHeldCount = sql(`SELECT count(*) FROM live WHERE owner = ?`)
+	qLeasedCount = sql(`SELECT count(*) FROM live WHERE owner = ?`)
 
-	qHeldFirst = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? ORDER BY e.id LIMIT ?`)
+	qLeasedFirst = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? ORDER BY e.id LIMIT ?`)
 )
 
 // Waiting implements store.LineReader.
@@ -38,13 +38,13 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 	return store.Result(all, err, "read the line of %q", l.RoutingKey+l.Key)
 }
 
-// HeldBy implements store.LineReader.
-func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Held, error) {
-	held := make([]store.Held, len(sessions))
+// LeasedBy implements store.LineReader.
+func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
+	leased := make([]store.Leased, len(sessions))
 	err := s.read(ctx, func(c *conn) error {
 		for i, session := range sessions {
-			h := &held[i]
-			q := c.use(qHeldCount).id(session)
+			h := &leased[i]
+			q := c.use(qLeasedCount).id(session)
 			for q.next() {
 				h.Count = int(q.getInt())
 			}
@@ -55,7 +55,7 @@ func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]
 			if h.Count == 0 || most == 0 {
 				continue
 			}
-			numbers, err := c.use(qHeldFirst).id(session).int(s.limit(most)).numbers()
+			numbers, err := c.use(qLeasedFirst).id(session).int(s.limit(most)).numbers()
 			if err == nil {
 				h.First, err = s.readable(c, numbers, most)
 			}
@@ -66,7 +66,7 @@ func (s *Store) HeldBy(ctx context.Context, sessions []flow.ID, each, n int) ([]
 		}
 		return nil
 	})
-	return store.Result(held, err, "read what sessions hold")
+	return store.Result(leased, err, "read what sessions hold")
 }
 
 // readable loads the first executions, without payload, and leaves out rows that cannot be decoded.

@@ -160,7 +160,7 @@ func retriedEnforcements(b *bench) {
 	all, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: 10})
 	must(b, err)
 	equal(b, "tried again", all[:2], []flow.Enforcement{bad, ran})
-	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s), First: s.Number, Last: s.Number}
 	b.windowed(w)
 	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}}})
 }

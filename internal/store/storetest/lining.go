@@ -245,7 +245,7 @@ func readHeld(b *bench) {
 	b.ready(1)
 	slices.SortFunc(mine, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
 	read := func(each, n int, sessions ...flow.ID) (first [][]flow.ID, counts []int) {
-		all, err := b.s.HeldBy(b.ctx(), sessions, each, n)
+		all, err := b.s.LeasedBy(b.ctx(), sessions, each, n)
 		must(b, err)
 		for _, h := range all {
 			first, counts = append(first, ids(h.First)), append(counts, h.Count)

@@ -24,7 +24,7 @@ func nested(b *bench) {
 			_, err := b.s.Waiting(ctx, store.LineQuery{Key: "k", Limit: 1})
 			return err
 		},
-		"HeldBy": func(ctx context.Context) error { _, err := b.s.HeldBy(ctx, []flow.ID{{1}}, 1, 1); return err },
+		"HeldBy": func(ctx context.Context) error { _, err := b.s.LeasedBy(ctx, []flow.ID{{1}}, 1, 1); return err },
 		"Lines":  func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
 		"Documents": func(ctx context.Context) error {
 			_, err := b.s.Documents(ctx, store.OutputOf, []flow.ID{x.ID})

@@ -211,9 +211,9 @@ func actionPauseViolations(b *bench) {
 	must(b, bad.Reject(&flow.Error{Code: "invalid_input"}, during))
 	b.apply(bad)
 	held := b.submit(func(r *flow.Request) {
-		r.Action, r.Kind, r.CreatedAt, r.Queue = "deploy", flow.KindWorkflow, from, flow.HoldBack("default", "deploy")
+		r.Action, r.Kind, r.CreatedAt, r.Queue = "deploy", flow.KindWorkflow, from, flow.SuspendedKey("default", "deploy")
 	})
-	must(b, held.HoldBack(int64(b.made), during))
+	must(b, held.EnqueueSuspended(int64(b.made), during))
 	b.apply(held)
 	b.clean()
 	want := map[flow.ID]bool{begun(during, "deploy", flow.KindNoop): true, begun(during, "deploy", flow.KindWorkflow): true}

@@ -43,7 +43,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Signals", signals}, {"Meters", meters}, {"Shares", shares}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
 		{"DroppedSignals", droppedSignals}, {"Asides", asides}, {"Waits", waits}, {"Uncorrelated", uncorrelatedSignals}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
-		{"NewSignals", newSignals}, {"Pending", pending}, {"Enforcements", enforcements}, {"RetriedEnforcements", retriedEnforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", heldWindows}, {"WindowViolations", windowViolations}, {"ClosingParts", closingParts}, {"RacingClosings", racingClosings}, {"Pauses", pausing}, {"RacingPauses", racingPauses}, {"PauseViolations", pauseViolations}, {"ActionPauseViolations", actionPauseViolations},
+		{"NewSignals", newSignals}, {"Pending", pending}, {"Enforcements", enforcements}, {"RetriedEnforcements", retriedEnforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", bufferWindows}, {"WindowViolations", windowViolations}, {"ClosingParts", closingParts}, {"RacingClosings", racingClosings}, {"Pauses", pausing}, {"RacingPauses", racingPauses}, {"PauseViolations", pauseViolations}, {"ActionPauseViolations", actionPauseViolations},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {

@@ -33,7 +33,7 @@ func (b *bench) holding(u store.Upload, n int) (ids []flow.ID) {
 		for range n {
 			x := b.submit()
 			d.Drafts = append(d.Drafts, x)
-			d.Holds = append(d.Holds, store.Hold{Execution: x.ID, Upload: there[u.Sum]})
+			d.UploadReferences = append(d.UploadReferences, store.UploadReference{Execution: x.ID, Upload: there[u.Sum]})
 			ids = append(ids, x.ID)
 		}
 		return t.Apply(ctx, d)
@@ -157,7 +157,7 @@ func racingUploads(b *bench) {
 				d := store.Delta{Drafts: []*flow.Draft{x}}
 				id, ok := there[u.Sum]
 				if held = ok; ok {
-					d.Holds = []store.Hold{{Execution: x.ID, Upload: id}}
+					d.UploadReferences = []store.UploadReference{{Execution: x.ID, Upload: id}}
 				}
 				return t.Apply(ctx, d)
 			})

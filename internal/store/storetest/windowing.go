@@ -11,7 +11,7 @@ import (
 
 // holding is an enforcement that is held in a window.
 func holding(key string) func(*flow.Enforcement) {
-	return func(e *flow.Enforcement) { e.State, e.Execution, e.Window = flow.EnforcementHeld, flow.ID{}, key }
+	return func(e *flow.Enforcement) { e.State, e.Execution, e.Window = flow.EnforcementBuffered, flow.ID{}, key }
 }
 
 // windowed writes a window under its lock, with what it holds.
@@ -29,20 +29,20 @@ func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 }
 
 // heldBytes is how many bytes the data of signals have.
-func heldBytes(all ...flow.Signal) (n int64) {
+func bufferedBytes(all ...flow.Signal) (n int64) {
 	for i := range all {
 		n += int64(len(all[i].Data))
 	}
 	return n
 }
 
-// heldWindows checks that windows are kept, found when they are due, and close once with all that they hold.
-func heldWindows(b *bench) {
+// bufferWindows checks that windows are kept, found when they are due, and close once with all that they buffer.
+func bufferWindows(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	s := []flow.Signal{b.signal(), b.signal(), b.signal(), b.signal()}
 	b.emit(s...)
-	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, Bytes: heldBytes(s[:3]...), First: s[0].Number, Last: s[2].Number}
-	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, Bytes: heldBytes(s[3]), First: s[3].Number, Last: s[3].Number}
+	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, Bytes: bufferedBytes(s[:3]...), First: s[0].Number, Last: s[2].Number}
+	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, Bytes: bufferedBytes(s[3]), First: s[3].Number, Last: s[3].Number}
 	b.windowed(x, b.enforcement(s[0], "r", holding("")), b.enforcement(s[1], "r", holding("")), b.enforcement(s[2], "r", holding("")))
 	b.windowed(y, b.enforcement(s[3], "r", holding("é")))
 	found := inTx(b, func(ctx context.Context, t store.Tx) (map[store.WindowKey]store.Window, error) {
@@ -79,7 +79,7 @@ func heldWindows(b *bench) {
 	var states []string
 	for _, e := range all {
 		states = append(states, e.State.String()+" "+e.Window)
-		if e.State != flow.EnforcementHeld && e.Execution != d.ID {
+		if e.State != flow.EnforcementBuffered && e.Execution != d.ID {
 			b.Errorf("%+v, want execution %s", e, d.ID)
 		}
 	}
@@ -96,7 +96,7 @@ func heldWindows(b *bench) {
 func windowViolations(b *bench) {
 	s := b.signal()
 	b.emit(s)
-	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s), First: s.Number, Last: s.Number}
 	b.windowed(w)
 	b.broken(48, "a window that holds nothing")
 	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "r", holding("k"))}}})
@@ -117,7 +117,7 @@ func closingParts(b *bench) {
 	}
 	b.emit(s...)
 	key := store.WindowKey{Rule: "r", Key: "k"}
-	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 4, Bytes: heldBytes(s[:4]...), First: s[0].Number, Last: s[3].Number}
+	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 4, Bytes: bufferedBytes(s[:4]...), First: s[0].Number, Last: s[3].Number}
 	places := make([]store.SignalPlace, len(s))
 	all := make([]flow.Enforcement, len(s))
 	for i := range s {
@@ -134,7 +134,7 @@ func closingParts(b *bench) {
 	_, err = b.s.Window(b.ctx(), store.WindowKey{Rule: "r", Key: "other"})
 	wantErr(b, "no window", err, store.ErrNotFound)
 	signals := func(n int) []flow.Signal {
-		found, err := b.s.HeldSignals(b.ctx(), key, n)
+		found, err := b.s.BufferedSignals(b.ctx(), key, n)
 		must(b, err)
 		return found
 	}
@@ -151,7 +151,7 @@ func closingParts(b *bench) {
 				return err
 			}
 			if len(before) > 0 {
-				held, err := t.HeldIn(ctx, key, 10)
+				held, err := t.BufferedIn(ctx, key, 10)
 				must(b, err)
 				equal(b, "held in the transaction", held, []store.SignalPlace{places[1], places[3], places[4]})
 			}
@@ -162,7 +162,7 @@ func closingParts(b *bench) {
 			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{closed}}})
 		})
 	}
-	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: heldBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: bufferedBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
 	must(b, close(s[2], s[0], &rest))
 	wantErr(b, "signals that are not held any more", close(s[2], s[0], &rest), store.ErrConflict)
 	wantErr(b, "one that is not held any more", close(s[1], s[0], &rest), store.ErrConflict)
@@ -174,7 +174,7 @@ func closingParts(b *bench) {
 
 	all[4].At = b.now
 	places[4].At = b.now
-	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s[1]), First: s[1].Number, Last: s[1].Number}
+	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[1]), First: s[1].Number, Last: s[1].Number}
 	must(b, close(s[3], s[4], &last, all[4]))
 	equal(b, "held in the end", signals(10), []flow.Signal{s[1]})
 	must(b, b.try(store.Delta{Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: s[1].Number, Signals: []int64{s[1].Number}, State: flow.EnforcementFailed, Reason: flow.Reason{Code: flow.ReasonInput, Message: "m"}}}}}))
@@ -223,9 +223,9 @@ func racingClosings(b *bench) {
 	key := store.WindowKey{Rule: "r", Key: "k"}
 	s := []flow.Signal{b.signal(), b.signal(), b.signal()}
 	b.emit(s...)
-	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 3, Bytes: heldBytes(s...), First: s[0].Number, Last: s[2].Number}
+	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 3, Bytes: bufferedBytes(s...), First: s[0].Number, Last: s[2].Number}
 	b.windowed(w, b.enforcement(s[0], "r", holding("k")), b.enforcement(s[1], "r", holding("k")), b.enforcement(s[2], "r", holding("k")))
-	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s[2]), First: s[2].Number, Last: s[2].Number}
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[2]), First: s[2].Number, Last: s[2].Number}
 	drafts := make([]*flow.Draft, n)
 	for i := range drafts {
 		drafts[i] = b.submit(named("closed"), led(s[0], "r"))
