@@ -17,12 +17,12 @@ import (
 
 // closing is what a window that closes is to start. It is made outside of the transaction that closes the window.
 type closing struct {
-	window    store.Window
-	rule      *automation.Rule
-	leading   *flow.Signal
-	all       []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
-	part      []flow.Signal // of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
-	enforcing *plannedEnforcement
+	window     store.Window
+	rule       *automation.Rule
+	leadSignal *flow.Signal
+	all        []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
+	part       []flow.Signal // of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	plan       *plannedEnforcement
 }
 
 // closeWindow starts the execution that stands for what a window buffers, and reports whether it has: not if it is another window than was
@@ -53,12 +53,12 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	if k.all != nil {
 		v, err = automation.Gather(k.rule, k.all, work)
 	} else {
-		v, err = automation.Release(k.rule, k.leading, work)
+		v, err = automation.Release(k.rule, k.leadSignal, work)
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := e.refuseStorm(ctx, &v, k.leading); err != nil {
+	if err := e.refuseStorm(ctx, &v, k.leadSignal); err != nil {
 		return false, err
 	}
 	if v.State == flow.EnforcementRan {
@@ -68,24 +68,24 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 			}
 		}()
 	}
-	if k.enforcing, err = e.enforcing(ctx, v, k.leading.ID, work); err != nil {
+	if k.plan, err = e.planEnforcement(ctx, v, k.leadSignal.ID, work); err != nil {
 		return false, err
 	}
 	if !turn && work.Exceeded() {
 		e.rules.costly.Add(key)
 		return false, errCostly
 	}
-	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
-	if err != nil || led == nil {
+	result, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	if err != nil || result == nil {
 		return false, err
 	}
-	e.counters.enforced([]flow.Enforcement{*led})
+	e.counters.enforced([]flow.Enforcement{*result})
 	return true, nil
 }
 
 // closeWindow carries out what closes a window, unless it has changed. Of a window that is for all of its signals more than fit into one
 // execution may be buffered: the rest stays. It returns nil where the window stays as it is.
-func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.Enforcement, err error) {
+func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow.Enforcement, err error) {
 	key := k.window.WindowKey
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 		return nil, err
 	}
 	c := store.Closing{WindowKey: key}
-	c.Lead = k.leading.Number
+	c.Lead = k.leadSignal.Number
 	switch some := slices.Concat(k.all, k.part); {
 	case len(some) > 0:
 		buffered, err := t.tx.BufferedIn(ctx, key, len(some)+1)
@@ -107,18 +107,18 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
 		return nil, nil
 	}
-	led = &flow.Enforcement{State: k.enforcing.verdict.State, Reason: k.enforcing.verdict.Reason}
-	if k.enforcing.start != nil {
-		if k.enforcing.once != nil {
-			if err := t.loadIdempotency(ctx, []string{k.enforcing.once.Key}); err != nil {
+	result = &flow.Enforcement{State: k.plan.verdict.State, Reason: k.plan.verdict.Reason}
+	if k.plan.start != nil {
+		if k.plan.once != nil {
+			if err := t.loadIdempotency(ctx, []string{k.plan.once.Key}); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.startEnforced(ctx, k.enforcing, led); err != nil {
+		if err := t.startEnforced(ctx, k.plan, result); err != nil {
 			return nil, err
 		}
 	}
-	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
+	c.State, c.Execution, c.Reason = result.State, result.Execution, result.Reason
 	// What this transaction buffers after that joins the rest, or opens a window of its own.
 	rows := t.changes.add()
 	rows.Windows.Closed = append(rows.Windows.Closed, c)
@@ -126,7 +126,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	h := txn.Part[bufferedWindows](t)
 	delete(h.known, key)
 	h.opened = h.opened || c.Rest != nil
-	return led, nil
+	return result, nil
 }
 
 // begins reports whether what a window buffers begins with the signals that were read.
@@ -192,7 +192,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		if len(k.all) == 0 {
 			return nil, fault.Damaged(buffered[0].Damage)
 		}
-		k.leading = &k.all[0]
+		k.leadSignal = &k.all[0]
 		return k, nil
 	}
 	if w.Count > windowMost {
@@ -216,7 +216,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	if err == nil && s.Damage != "" {
 		err = fault.Damaged(s.Damage)
 	}
-	k.leading = &s
+	k.leadSignal = &s
 	return k, err
 }
 
@@ -228,13 +228,13 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	if len(k.part) == 0 {
 		return fmt.Errorf("it counts %d signals, and holds none", k.window.Count)
 	}
-	if k.leading = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
-		k.leading = &k.part[0]
+	if k.leadSignal = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
+		k.leadSignal = &k.part[0]
 	}
-	if k.leading.Damage != "" {
-		return fault.Damaged(k.leading.Damage)
+	if k.leadSignal.Damage != "" {
+		return fault.Damaged(k.leadSignal.Damage)
 	}
-	of, err := e.bufferedBy(ctx, k.window, k.leading.Number)
+	of, err := e.bufferedBy(ctx, k.window, k.leadSignal.Number)
 	if err != nil {
 		return err
 	}

@@ -152,13 +152,13 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 		return nil
 	}
 	made, err := e.match(ctx, set, &o.signal, ruleChoice{})
-	if o.enforcings = made.all; made.more {
+	if o.planned = made.all; made.more {
 		for _, x := range made.all {
 			if x.start != nil {
 				e.rules.storms.giveBack(x.verdict.Rule)
 			}
 		}
-		o.enforcings, o.signal.State = nil, flow.SignalNew
+		o.planned, o.signal.State = nil, flow.SignalNew
 	}
 	return err
 }
@@ -257,7 +257,7 @@ type emitOp struct {
 	group    *group
 	counters *counters
 
-	enforcings []*plannedEnforcement // what the rules make of it
+	planned []*plannedEnforcement // what the rules make of it
 }
 
 func (o *emitOp) want(t *transaction) {
@@ -269,7 +269,7 @@ func (o *emitOp) want(t *transaction) {
 		signals := txn.Part[keptSignals](t)
 		signals.wantedBodies = append(signals.wantedBodies, o.signal.Body)
 	}
-	for _, x := range o.enforcings {
+	for _, x := range o.planned {
 		x.want(t)
 	}
 }
@@ -310,7 +310,7 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 	if s.Replayed {
 		return nil
 	}
-	for _, x := range o.enforcings {
+	for _, x := range o.planned {
 		e, err := t.enforce(ctx, &s, x)
 		if err != nil {
 			return err
@@ -321,7 +321,7 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 }
 
 func (o *emitOp) locks() (keys []string) {
-	for _, x := range o.enforcings {
+	for _, x := range o.planned {
 		keys = append(keys, x.locks()...)
 	}
 	return keys
@@ -329,7 +329,7 @@ func (o *emitOp) locks() (keys []string) {
 
 func (o *emitOp) size() int {
 	n := len(o.signal.Data)
-	for _, x := range o.enforcings {
+	for _, x := range o.planned {
 		n += x.size()
 	}
 	return n

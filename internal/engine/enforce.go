@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// enforcingSize is what an enforcement counts for among the bytes of a transaction, so that signals which many rules fire on go
+	// plannedSize is what an enforcement counts for among the bytes of a transaction, so that signals which many rules fire on go
 	// into one together with some 4,000 executions at the most.
-	enforcingSize = 2 << 10
+	plannedSize = 2 << 10
 	// reasonMost is how many bytes the row of an enforcement has for why it has started nothing.
 	reasonMost = 2000
 )
@@ -93,7 +93,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if x.verdict.State == flow.EnforcementRefused {
 			x.start, x.once = nil, nil
 		}
-		left.Spend(1, x.size()-enforcingSize)
+		left.Spend(1, x.size()-plannedSize)
 		m.all = append(m.all, x)
 	}
 	return m, nil
@@ -114,7 +114,7 @@ func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation
 	if !holds || !turn && w.Exceeded() {
 		return nil, nil
 	}
-	return e.enforcing(ctx, v, signal, w)
+	return e.planEnforcement(ctx, v, signal, w)
 }
 
 // beginRule notes that a rule is evaluated.
@@ -122,8 +122,8 @@ func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 	return e.opts.Crashes.Begin("rule", loop.Key(r.Name, r.Version), r.Name)
 }
 
-// enforcing makes the request of what a verdict starts. w counts and bounds the work.
-func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*plannedEnforcement, error) {
+// planEnforcement makes the request of what a verdict starts. w counts and bounds the work.
+func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*plannedEnforcement, error) {
 	x := &plannedEnforcement{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
 		if err := requests.CheckText(key.path, key.text, fault.KeyLimit); err != nil {
@@ -214,9 +214,9 @@ func (x *plannedEnforcement) locks() (keys []string) {
 
 func (x *plannedEnforcement) size() int {
 	if x.start == nil {
-		return enforcingSize
+		return plannedSize
 	}
-	return enforcingSize + x.start.request.PayloadSize()
+	return plannedSize + x.start.request.PayloadSize()
 }
 
 // enforce carries out what a rule makes of a signal that the transaction keeps or has locked: its row, and the execution.

@@ -23,7 +23,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.
 	if err != nil {
 		return nil, err
 	}
-	alone, err := e.enforcing(ctx, v, s.ID, w)
+	alone, err := e.planEnforcement(ctx, v, s.ID, w)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.
 	case !why.Holds:
 		return nil, fault.New("rule", r.Name, fmt.Sprintf("version %d would make nothing of the signal: %s", r.Version, unheldText(why.Clauses)), "pawl why "+s.ID.Text(flow.SignalPrefix)+" shows the signal as the rule sees it")
 	}
-	return e.enforcing(ctx, why.Verdict, s.ID, definition.WorkWithin(definition.SharedWork))
+	return e.planEnforcement(ctx, why.Verdict, s.ID, definition.WorkWithin(definition.SharedWork))
 }
 
 // enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something

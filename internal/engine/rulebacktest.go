@@ -158,7 +158,7 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 	if err != nil || !holds {
 		return nil, err
 	}
-	return e.enforcing(ctx, v, s.ID, w)
+	return e.planEnforcement(ctx, v, s.ID, w)
 }
 
 // addPast counts what a rule makes of a signal of the past, and keeps the first as samples.

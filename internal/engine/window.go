@@ -169,7 +169,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	log.Error("a window cannot be closed: its rule has failed", telemetry.Err, why)
 	x := &plannedEnforcement{}
 	x.fail(why)
-	k := &closing{window: w, enforcing: x}
+	k := &closing{window: w, plan: x}
 	if k.part, err = e.opts.Store.BufferedSignals(ctx, w.WindowKey, windowMost); err != nil {
 		return false, err
 	}
@@ -179,12 +179,12 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	if n := slices.IndexFunc(k.part, func(s flow.Signal) bool { return s.Damage == "" }); n > 0 {
 		k.part = k.part[:n] // those behind them are closed by themselves
 	}
-	k.leading = &k.part[0]
-	led, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
-	if err == nil && led != nil {
-		e.counters.enforced([]flow.Enforcement{*led})
+	k.leadSignal = &k.part[0]
+	result, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	if err == nil && result != nil {
+		e.counters.enforced([]flow.Enforcement{*result})
 	}
-	return led != nil, err
+	return result != nil, err
 }
 
 // leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that those behind it

@@ -43,16 +43,16 @@ func record(ctx context.Context, t txn.Tx, trigger string, d *flow.Draft, i *flo
 	if i.Answer != nil {
 		data.Answer, data.Declined = &i.Answer.AnswerOutput, i.Answer.Declined
 	}
-	led, err := ledBy(ctx, t, d)
+	rules, err := rulesBehind(ctx, t, d)
 	if err != nil {
 		return err
 	}
 	return t.Record(ctx, flow.Signal{Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
-		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led}}, generation, data)
+		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: rules}}, generation, data)
 }
 
-// ledBy are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.
-func ledBy(ctx context.Context, t txn.Tx, d *flow.Draft) ([]string, error) {
+// rulesBehind are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.
+func rulesBehind(ctx context.Context, t txn.Tx, d *flow.Draft) ([]string, error) {
 	for d != nil && len(d.Rules) == 0 && !d.Parent.IsZero() {
 		above := d.Parent
 		if err := t.Load(ctx, []flow.ID{above}); err != nil {

@@ -158,9 +158,9 @@ func CheckLed(ctx context.Context, q Querier, f *verification.Findings, all []*f
 			of = append(of, x.Signal)
 		}
 	}
-	led, there := map[flow.ID]*verification.Led{}, map[flow.ID]bool{}
+	starts, there := map[flow.ID]*verification.RuleStart{}, map[flow.ID]bool{}
 	err := q.Run(ctx, Call{Statement: qLedBy, Rows: ids.input(top), Read: func(r Row) error {
-		led[idOf(r)] = &verification.Led{Rule: textOf(r), Signal: idOf(r)}
+		starts[idOf(r)] = &verification.RuleStart{Rule: textOf(r), Signal: idOf(r)}
 		return nil
 	}}, Call{Statement: qMatched, Rows: ids.input(of), Read: func(r Row) error {
 		there[idOf(r)] = true
@@ -171,7 +171,7 @@ func CheckLed(ctx context.Context, q Querier, f *verification.Findings, all []*f
 	}
 	for _, x := range all {
 		if x.Parent.IsZero() {
-			verification.Enforcement(f, x, led[x.ID], there[x.Signal])
+			verification.Enforcement(f, x, starts[x.ID], there[x.Signal])
 		}
 	}
 	return nil

@@ -152,7 +152,7 @@ func retriedEnforcements(b *bench) {
 
 	bad.At, bad.Version, bad.Reason.Message = b.later(time.Second), 2, "again"
 	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{bad}}})
-	d := b.submit(led(s, "q"))
+	d := b.submit(startedByRule(s, "q"))
 	ran := b.enforcement(s, "q", func(e *flow.Enforcement) { e.Execution, e.Version = d.ID, 3 })
 	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Rules: store.RuleRows{Retried: []flow.Enforcement{ran}}})
 	wantErr(b, "what has run", b.try(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{ran}}}), store.ErrConflict)
@@ -186,7 +186,7 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	drafts := make([]*flow.Draft, n)
 	all := make([]flow.Enforcement, n)
 	for i := range drafts {
-		drafts[i] = b.submit(named("enforced "+round), led(s, "r"))
+		drafts[i] = b.submit(named("enforced "+round), startedByRule(s, "r"))
 		all[i] = b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = drafts[i].ID })
 	}
 	won := b.winners(n, func(i int) error {
@@ -211,20 +211,20 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	}
 }
 
-// led makes a request one of an execution that a rule has started for a signal.
-func led(s flow.Signal, rule string) func(*flow.Request) {
+// startedByRule makes a request one of an execution that a rule has started for a signal.
+func startedByRule(s flow.Signal, rule string) func(*flow.Request) {
 	return func(r *flow.Request) { r.Signal, r.Rules = s.ID, []string{rule} }
 }
 
 // ruleViolations plants what no engine writes.
 func ruleViolations(b *bench) {
 	s := b.signal()
-	right, again := b.submit(led(s, "r")), b.submit(func(r *flow.Request) { r.Rules = []string{"r"} })
+	right, again := b.submit(startedByRule(s, "r")), b.submit(func(r *flow.Request) { r.Rules = []string{"r"} })
 	b.delta(store.Delta{Drafts: []*flow.Draft{right, again}, Signals: store.SignalRows{New: []flow.Signal{s}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = right.ID }),
 		b.enforcement(s, "gone")}}}) // retention may remove an execution before its signal
 	b.clean()
 
-	alone := b.submit(led(s, "x"))
+	alone := b.submit(startedByRule(s, "x"))
 	b.apply(alone)
 	b.broken(39, "an execution without its enforcement", alone.ID)
 	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "x", func(e *flow.Enforcement) { e.Execution = alone.ID })}}})
@@ -235,9 +235,9 @@ func ruleViolations(b *bench) {
 	b.broken(39, "an enforcement of what nothing says a rule has started", plain.ID)
 
 	other := b.signal()
-	wrong := b.submit(led(s, "z"))
-	led := b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })
-	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{led}}})
+	wrong := b.submit(startedByRule(s, "z"))
+	enforcement := b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })
+	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{enforcement}}})
 	b.broken(39, "an enforcement of another signal", wrong.ID)
 
 	orphan := b.signal()

@@ -61,7 +61,7 @@ func bufferWindows(b *bench) {
 	b.windowed(y)
 	equal(b, "it wakes later", due(at(4), 10), []any{[]store.Window{y}, at(5)})
 
-	d := b.submit(led(s[2], "r"))
+	d := b.submit(startedByRule(s[2], "r"))
 	closing := store.Closing{WindowKey: x.WindowKey, Lead: s[2].Number, State: flow.EnforcementRan, Execution: d.ID}
 	close := func() error {
 		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
@@ -142,7 +142,7 @@ func closingParts(b *bench) {
 	equal(b, "the first of them", signals(2), []flow.Signal{s[2], s[0]})
 
 	close := func(lead, other flow.Signal, rest *store.Window, before ...flow.Enforcement) error {
-		d := b.submit(led(lead, "r"))
+		d := b.submit(startedByRule(lead, "r"))
 		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 			if _, err := t.LockKeys(ctx, []string{w.Lock()}); err != nil {
 				return err
@@ -201,7 +201,7 @@ func closingParts(b *bench) {
 	// A window that is opened, joined and closed by one transaction.
 	x := b.signal()
 	b.emit(x)
-	d := b.submit(led(x, "q"))
+	d := b.submit(startedByRule(x, "q"))
 	b.update(func(ctx context.Context, t store.Tx) error {
 		if _, err := t.LockKeys(ctx, []string{store.WindowKey{Rule: "q", Key: "k"}.Lock()}); err != nil {
 			return err
@@ -228,7 +228,7 @@ func racingClosings(b *bench) {
 	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[2]), First: s[2].Number, Last: s[2].Number}
 	drafts := make([]*flow.Draft, n)
 	for i := range drafts {
-		drafts[i] = b.submit(named("closed"), led(s[0], "r"))
+		drafts[i] = b.submit(named("closed"), startedByRule(s[0], "r"))
 	}
 	won := b.winners(n, func(i int) error {
 		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {

@@ -144,21 +144,21 @@ func Wait(f *Findings, x *flow.Execution, w *flow.Wait) {
 	}
 }
 
-// Led is the enforcement that an execution leads.
-type Led struct {
+// RuleStart is the enforcement that an execution leads.
+type RuleStart struct {
 	Rule   string
 	Signal flow.ID // zero: it does not exist, which a rule of its own finds
 }
 
 // Enforcement compares an execution without a parent with the enforcement that it leads; nil: there is none. there says whether the
 // signal that it was started for is, and the rules were asked about it.
-func Enforcement(f *Findings, x *flow.Execution, led *Led, there bool) {
+func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 	switch {
-	case led == nil && there:
+	case start == nil && there:
 		f.Add(39, x.ID, "a rule has started it for %s, and there is no enforcement that says so", x.Signal.Text(flow.SignalPrefix))
-	case led == nil || led.Signal.IsZero():
-	case x.Signal != led.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != led.Rule:
-		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", led.Rule, led.Signal.Text(flow.SignalPrefix), x.Rules, x.Signal.Text(flow.SignalPrefix))
+	case start == nil || start.Signal.IsZero():
+	case x.Signal != start.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != start.Rule:
+		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", start.Rule, start.Signal.Text(flow.SignalPrefix), x.Rules, x.Signal.Text(flow.SignalPrefix))
 	}
 }
 
