@@ -342,7 +342,8 @@ func (b *broker) disaster() {
 	case 1:
 		tail := time.Now().Add(-d / 10)
 		w.happen("the broker starts again without what came in the last %s", d/10)
-		b.lose(func(l *lineMessage) bool { return l.sent.After(tail) }, func(m *reply) bool { return m.sent.After(tail) }, func(x *replyQueue) bool { return x.made.After(tail) })
+		b.lose(func(l *lineMessage) bool { return l.sent.After(tail) }, func(m *reply) bool { return m.sent.After(tail) },
+			func(x *replyQueue) bool { return x.made.After(tail) })
 		b.beAway(d / 20)
 	case 2:
 		w.happen("the broker goes away for %s", d)
@@ -413,7 +414,8 @@ func (b *broker) join(n int) {
 	}
 	b.mu.Unlock()
 	if is {
-		b.lose(func(l *lineMessage) bool { return l.side == 1 }, func(m *reply) bool { return m.side == 1 }, func(x *replyQueue) bool { return b.w.noise("side", n, x.o.who) < 0.5 })
+		b.lose(func(l *lineMessage) bool { return l.side == 1 }, func(m *reply) bool { return m.side == 1 },
+			func(x *replyQueue) bool { return b.w.noise("side", n, x.o.who) < 0.5 })
 	}
 }
 
@@ -429,7 +431,8 @@ func (b *broker) replay(which float64) {
 	h, _ := open(body)
 	c := b.calls[h.ID]
 	b.copies["replay"]++
-	l := &lineMessage{id: h.ID, name: fmt.Sprintf("%s replayed %d", c.name, b.copies["replay"]), line: lineOf(h.Kind), body: body, sent: time.Now()}
+	l := &lineMessage{id: h.ID, name: fmt.Sprintf("%s replayed %d", c.name, b.copies["replay"]), line: lineOf(h.Kind), body: body,
+		sent: time.Now()}
 	b.mu.Unlock()
 	b.w.happen("%q is replayed", c.name)
 	b.offer(l)
@@ -483,5 +486,6 @@ func (b *broker) forge(l *lineMessage) *lineMessage {
 		}
 		secret = wire.NewServer(nil, []byte(serversKey), wire.Holds{}).Secret(session)
 	}
-	return &lineMessage{id: l.id, name: l.name + " forged", line: l.line, body: slices.Concat(signedBy(secret, signed), signed), sent: l.sent, side: l.side, forged: true}
+	return &lineMessage{id: l.id, name: l.name + " forged", line: l.line, body: slices.Concat(signedBy(secret, signed), signed), sent: l.sent,
+		side: l.side, forged: true}
 }

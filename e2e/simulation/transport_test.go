@@ -44,7 +44,8 @@ type branch struct {
 }
 
 func (b *broker) branch(who string, h *host, alive context.Context) *branch {
-	return &branch{b: b, who: who, h: h, alive: alive, open: map[string]bool{}, numbers: map[string]int{}, takes: map[brokerrpc.Line]func(brokerrpc.Message) error{}}
+	return &branch{b: b, who: who, h: h, alive: alive, open: map[string]bool{}, numbers: map[string]int{},
+		takes: map[brokerrpc.Line]func(brokerrpc.Message) error{}}
 }
 
 func (o *branch) enter(what string) (key string, leave func()) {

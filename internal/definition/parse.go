@@ -327,7 +327,8 @@ func (b *builder) workerLabels(v *value, path, action string) map[string]string 
 		}
 	}
 	if text := flow.LabelText(m); len(text) > flow.RoutingKeyLimit-maxName {
-		b.fail(v, path, "ask for fewer labels, or shorter ones", "the labels have %d bytes together; at most %d are allowed", len(text), flow.RoutingKeyLimit-maxName)
+		b.fail(v, path, "ask for fewer labels, or shorter ones", "the labels have %d bytes together; at most %d are allowed", len(text),
+			flow.RoutingKeyLimit-maxName)
 	}
 	return m
 }

@@ -20,9 +20,11 @@ type closing struct {
 	window     store.Window
 	rule       *automation.Rule
 	leadSignal *flow.Signal
-	all        []flow.Signal // those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
-	part       []flow.Signal // of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
-	plan       *plannedEnforcement
+	// those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
+	all []flow.Signal
+	// of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	part []flow.Signal
+	plan *plannedEnforcement
 }
 
 // closeWindow starts the execution that stands for what a window buffers, and reports whether it has: not if it is another window than was

@@ -123,7 +123,8 @@ func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 }
 
 // planEnforcement makes the request of what a verdict starts. w counts and bounds the work.
-func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, signal flow.ID, w *definition.Work) (*plannedEnforcement, error) {
+func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, signal flow.ID,
+	w *definition.Work) (*plannedEnforcement, error) {
 	x := &plannedEnforcement{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
 		if err := requests.CheckText(key.path, key.text, fault.KeyLimit); err != nil {

@@ -41,7 +41,8 @@ func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, er
 	for _, of := range []struct {
 		kind store.AsideKind
 		text string
-	}{{store.AsideMatching, "the rules could not be asked about it"}, {store.AsideCorrelation, "the executions that wait for signals could not be asked about it"}} {
+	}{{store.AsideMatching, "the rules could not be asked about it"}, {store.AsideCorrelation,
+		"the executions that wait for signals could not be asked about it"}} {
 		a, err := store.AsideAt(ctx, e.opts.Store, of.kind, s.ID, time.Now())
 		if err != nil {
 			return nil, err

@@ -192,7 +192,8 @@ func TestRoutingKeysAreFoundInTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.routingKeys.mu.Lock() // the replica reads them, too, when it watches pauses
-		if n := len(b.routingKeys.all); n != routingKeys || len(b.routingKeys.stored) != routingKeys || !b.routingKeys.stored["default@host=h599"] {
+		if n := len(b.routingKeys.all); n != routingKeys || len(b.routingKeys.stored) != routingKeys ||
+			!b.routingKeys.stored["default@host=h599"] {
 			t.Errorf("found %d routing keys", n)
 		}
 		b.routingKeys.mu.Unlock()
@@ -264,7 +265,8 @@ func TestCheckStoresNoRoutingKey(t *testing.T) {
 		t.Errorf("the store has the routing keys %q, %v", routingKeys, err)
 	}
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
-	if routingKeys, err := r.store.Names(r.ctx, store.RoutingKeyNames, "", 10); err != nil || len(routingKeys) != 1 || routingKeys[0] != x.Queue {
+	if routingKeys, err := r.store.Names(r.ctx, store.RoutingKeyNames, "", 10); err != nil || len(routingKeys) != 1 ||
+		routingKeys[0] != x.Queue {
 		t.Errorf("the store has the routing keys %q, %v: want %q", routingKeys, err, x.Queue)
 	}
 }

@@ -41,7 +41,8 @@ func (e *Engine) assign(r *flow.Request) error {
 	if e.opts.Needs != nil {
 		if needs := e.opts.Needs(r.Kind, r.Payload()); len(needs) > 0 {
 			if i := slices.IndexFunc(needs, flow.BadNeed); i >= 0 {
-				return fault.New("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
+				return fault.New("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]),
+					"name one that workers have, such as sandbox or docker")
 			}
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
@@ -55,7 +56,9 @@ func (e *Engine) assign(r *flow.Request) error {
 		return nil
 	}
 	if len(r.Queue) > flow.RoutingKeyLimit {
-		return fault.New(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.RoutingKeyLimit), "ask for fewer labels, or shorter ones")
+		return fault.New(selectorField, fmt.Sprintf("%.60q…", r.Queue),
+			fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.RoutingKeyLimit),
+			"ask for fewer labels, or shorter ones")
 	}
 	e.routingKeys.mu.Lock()
 	defer e.routingKeys.mu.Unlock()

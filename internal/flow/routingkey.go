@@ -9,7 +9,8 @@ import (
 // DefaultQueue is where executions go that name no queue.
 const DefaultQueue = "default"
 
-// A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores keep it as they keep the name of a
+// A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores keep it as they keep the name
+// of a
 // queue; the API and the documents for users call that part a lane:
 //
 //	default                  what every worker of the queue can run
@@ -170,7 +171,8 @@ func NeedsOf(routingKey string) (queue string, n Needs) {
 
 // BadNeed reports whether a word cannot be asked for as a runtime or language: no need is written so, or it is a need of another sort.
 func BadNeed(need string) bool {
-	return need == "" || strings.ContainsAny(need, routingMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) || strings.HasPrefix(need, actionNeed)
+	return need == "" || strings.ContainsAny(need, routingMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) ||
+		strings.HasPrefix(need, actionNeed)
 }
 
 // Reach is which routing keys a worker serves. The zero value serves none.

@@ -93,8 +93,9 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	const noon = "2026-03-01 12:0"
 	boom := &flow.Outcome{Error: &flow.Error{Code: "boom", Message: "it fell over"}}
-	code := flow.Request{Kind: flow.KindCode, Action: "code", Queue: flow.RoutingKey("gpu", "sandbox", "gpu=a100"), Settings: flow.Settings{Timeout: time.Minute, QueueTimeout: time.Hour, TotalTimeout: 2 * time.Hour},
-		Retry: flow.Retry{MaxAttempts: 2, Delay: 10 * time.Second}}
+	code := flow.Request{Kind: flow.KindCode, Action: "code", Queue: flow.RoutingKey("gpu", "sandbox", "gpu=a100"),
+		Settings: flow.Settings{Timeout: time.Minute, QueueTimeout: time.Hour, TotalTimeout: 2 * time.Hour},
+		Retry:    flow.Retry{MaxAttempts: 2, Delay: 10 * time.Second}}
 	failing := began(code)
 	failing.after(0, failing.schedule).after(12*time.Second, failing.claim).report(time.Second, flow.EvRunning, nil).report(time.Second, flow.EvFailed, boom)
 	lost := began(code)
@@ -107,7 +108,8 @@ func TestWaiting(t *testing.T) {
 	rated.after(6*time.Second, rated.schedule)
 	held := began(flow.Request{Kind: flow.KindSleep, Action: "nap"})
 	held.rec.Sleeps = time.Minute
-	held.after(0, func(d *flow.Draft) error { return d.EnqueueSuspended(1, held.g.now) }).after(time.Minute, func(d *flow.Draft) error { return d.Begin(held.g.now) }).
+	held.after(0, func(d *flow.Draft) error { return d.EnqueueSuspended(1, held.g.now) }).after(time.Minute,
+		func(d *flow.Draft) error { return d.Begin(held.g.now) }).
 		after(time.Second, func(d *flow.Draft) error {
 			return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeCancelled, Message: "enough"}}, held.g.now, 0)
 		})

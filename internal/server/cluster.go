@@ -46,7 +46,8 @@ func (c *call) queues() error {
 		routingKey = flow.ResumedKey(routingKey) // executions that wait because their action is paused are in the queue, too
 		if known[routingKey] == nil {
 			name, needs := flow.NeedsOf(routingKey)
-			known[routingKey] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
+			known[routingKey] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels,
+				Paused: paused(store.PausedQueue, name)}
 		}
 		return known[routingKey]
 	}

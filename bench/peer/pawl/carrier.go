@@ -103,7 +103,8 @@ func overRabbitMQ(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier
 }
 
 // overBroker serves through a server's transport; workers open theirs.
-func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (brokerrpc.Transport, func(), error)) (carrier, error) {
+func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (brokerrpc.Transport, func(),
+	error)) (carrier, error) {
 	transport, hangUp, err := server(ctx)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 	if b.transport, err = OpenBroker(ctx, r.Config.Text("broker"), hex.EncodeToString(name[:8]), r.Log); err != nil {
 		return err
 	}
-	b.server = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: b.transport, Handoff: r.engine, Key: key, Tokens: r.Config.Tokens(), Log: r.Log})
+	b.server = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: b.transport, Handoff: r.engine, Key: key, Tokens: r.Config.Tokens(),
+		Log: r.Log})
 	r.stopBroker = r.parts.Start("the service of the broker", b.server.Run)
 	close(b.ready)
 	return nil

@@ -99,7 +99,8 @@ const (
 
 // correlateOrSetAside calls correlateSignal, and puts aside a signal that is refused, or cannot be read. The error is one of the store
 // alone.
-func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, correlated correlated, err error) {
+func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget,
+	turn bool) (last flow.ID, correlated correlated, err error) {
 	rest := false
 	if err = fault.Damaged(s.Damage); s.Damage == "" {
 		last, rest, err = k.correlateSignal(ctx, s, after, left, turn)
@@ -180,7 +181,8 @@ func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlation
 // another one. Where one of them was put aside the error says why, so that the signal is put aside as well: a wait that was scanned before
 // is found by its signals alone. rest says that there are waits to ask yet: costly ones without a turn, or those behind last where the
 // budget is spent.
-func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget, turn bool) (last flow.ID, rest bool, err error) {
+func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget,
+	turn bool) (last flow.ID, rest bool, err error) {
 	defer fault.Recovered(&err)
 	var aside error
 	last = after

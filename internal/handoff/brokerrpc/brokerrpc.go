@@ -48,8 +48,9 @@ const MaxMessage = 512 << 10
 type Message struct {
 	ID    string // given by the broker
 	Body  []byte
-	Tries int           // deliveries, including this one
-	Age   time.Duration // since it was sent, by the broker's clock; 0 if the broker does not tell, but then it delivers no message whose validity has ended
+	Tries int // deliveries, including this one
+	// since it was sent, by the broker's clock; 0 if the broker does not tell, but then it delivers no message whose validity has ended
+	Age time.Duration
 }
 
 // Unreadable is an error of Serve's take for a message that no server can read. The message is put among the dead letters.

@@ -78,7 +78,8 @@ var session = handoff.Session{Name: "w", Queues: []string{"default"}, Slots: 1}
 // serve starts a server of e on m, with the token "sesame".
 func serve(t *testing.T, m brokerrpc.Transport, e handoff.Handoff) (stop func()) {
 	t.Helper()
-	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: m, Handoff: e, Key: []byte("shared"), Tokens: []string{"sesame"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: m, Handoff: e, Key: []byte("shared"), Tokens: []string{"sesame"},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {

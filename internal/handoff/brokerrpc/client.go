@@ -62,7 +62,8 @@ const (
 
 // NewClient makes the worker's side of a transport. token is the one that the servers require, or empty. Nothing is sent yet.
 func NewClient(transport Transport, token string) *Client {
-	c := &Client{transport: transport, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
+	c := &Client{transport: transport, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64,
+		secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
 	c.correlator = newCorrelator(transport, c.strayed)
 	c.Do = c.call
 	return c

@@ -61,7 +61,8 @@ type waiter struct {
 
 func newCorrelator(transport Transport, stray func(*frame)) *correlator {
 	ctx, stop := context.WithCancel(context.Background())
-	return &correlator{transport: transport, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
+	return &correlator{transport: transport, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1),
+		waiting: map[string]*waiter{}}
 }
 
 // at returns the reply queue, and makes one if there is none.

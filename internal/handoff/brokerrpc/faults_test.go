@@ -22,7 +22,8 @@ import (
 // server is serve that gives the server, too.
 func server(t *testing.T, m brokerrpc.Transport, e handoff.Handoff) (s *brokerrpc.Server, stop func()) {
 	t.Helper()
-	s = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: m, Handoff: e, Key: []byte("shared"), Tokens: []string{"sesame"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: m, Handoff: e, Key: []byte("shared"), Tokens: []string{"sesame"},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {

@@ -28,7 +28,8 @@ type gauge struct {
 }
 
 func newGauge() *gauge {
-	return &gauge{figures: Figures{Up: true, Lines: map[Line]Depth{}, Messages: map[Line]int64{Asks: 0, Tells: 0, Logs: 0}}, met: map[flow.ID]time.Time{}}
+	return &gauge{figures: Figures{Up: true, Lines: map[Line]Depth{}, Messages: map[Line]int64{Asks: 0, Tells: 0, Logs: 0}},
+		met: map[flow.ID]time.Time{}}
 }
 
 const (

@@ -50,7 +50,8 @@ func TestCallForWorkComesAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for lines := (map[brokerrpc.Line]brokerrpc.Depth{brokerrpc.Asks: {Unread: 1}}); lines[brokerrpc.Asks].Unread > 0; <-time.After(time.Millisecond) {
+	lines := map[brokerrpc.Line]brokerrpc.Depth{brokerrpc.Asks: {Unread: 1}}
+	for ; lines[brokerrpc.Asks].Unread > 0; <-time.After(time.Millisecond) {
 		var err error
 		if lines, err = o.Backlog(within(t)); err != nil { // else the next server reads them
 			t.Fatal(err)

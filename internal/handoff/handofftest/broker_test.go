@@ -29,7 +29,8 @@ import (
 func behind(t *testing.T, e *engine.Engine, servers, workers brokerrpc.Transport) *brokerrpc.Client {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: servers, Handoff: e, Key: []byte("shared by the servers"), Tokens: []string{"sesame"}, Log: log})
+	s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: servers, Handoff: e, Key: []byte("shared by the servers"),
+		Tokens: []string{"sesame"}, Log: log})
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- s.Run(ctx) }()

@@ -133,7 +133,8 @@ var bugs = []planted{
 		})
 	}},
 	{name: "messages are buried that could be read", transport: func(w *world, o brokerrpc.Transport) brokerrpc.Transport {
-		return &crooked{Transport: o, serve: func(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
+		return &crooked{Transport: o, serve: func(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context,
+			brokerrpc.Message) error) {
 			if line == brokerrpc.Asks {
 				o.Serve(ctx, line, most, take)
 				return

@@ -109,7 +109,8 @@ func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 		}
 		serve := func() context.CancelFunc {
 			serving, end := context.WithCancel(ctx)
-			s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: transport, Handoff: face, Key: []byte("shared"), Log: slog.New(slog.DiscardHandler)})
+			s := brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: transport, Handoff: face, Key: []byte("shared"),
+				Log: slog.New(slog.DiscardHandler)})
 			all.Go(func() { _ = s.Run(serving) }) // never fails
 			return end
 		}

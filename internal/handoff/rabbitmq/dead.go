@@ -25,8 +25,9 @@ func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []broke
 	if err != nil {
 		return nil, err
 	}
-	defer c.shut(ch)                           // gives back the messages that were fetched
-	for most := mostListed; len(all) < most; { // only those counted at the first look, because a message that is sent again may be dead-lettered again at once
+	defer c.shut(ch) // gives back the messages that were fetched
+	// only those counted at the first look, because a message that is sent again may be dead-lettered again at once
+	for most := mostListed; len(all) < most; {
 		var d amqp.Delivery
 		there := false
 		err := c.do(ctx, "list dead letters", func() (err error) {

@@ -122,7 +122,8 @@ func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
 	if m, err := b.Next(t.Context()); err != nil || string(m) != "answer" {
 		t.Errorf("%q, %v", m, err)
 	}
-	if _, err := worker.Dead(t.Context(), brokerrpc.ListDead); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
+	if _, err := worker.Dead(t.Context(), brokerrpc.ListDead); err == nil || !strings.Contains(err.Error(),
+		"docs/brokers.md lists what it needs") {
 		t.Errorf("a worker reads dead letters: %v", err)
 	}
 	opening(t, rabbitmq.Options{URL: url("plant", "prod"), Installation: "one"}, "docs/brokers.md lists what it needs")

@@ -216,7 +216,8 @@ func (f *Broker) send(ctx context.Context, line brokerrpc.Line, m amqp.Publishin
 	err := f.publishOrMake(ctx, line, f.line(line), m)
 	switch {
 	case errors.Is(err, errNoQueue):
-		return fmt.Errorf("%w: there is no queue %s: servers make it, and none has been started with this broker and namespace", brokerrpc.ErrUnavailable, f.line(line))
+		return fmt.Errorf("%w: there is no queue %s: servers make it, and none has been started with this broker and namespace",
+			brokerrpc.ErrUnavailable, f.line(line))
 	case errors.Is(err, brokerrpc.ErrBusy):
 		return fmt.Errorf("%w, or its queue, which has just been made, has no leader yet: %s", err, line)
 	}

@@ -29,7 +29,8 @@ func (f *Broker) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = f.declare(ctx, c, f.replyQueue(b.name), amqp.Table{"x-queue-type": "classic", "x-expires": replyQueueLife.Milliseconds(), "x-message-ttl": messageLife.Milliseconds(),
+	err = f.declare(ctx, c, f.replyQueue(b.name), amqp.Table{"x-queue-type": "classic", "x-expires": replyQueueLife.Milliseconds(),
+		"x-message-ttl":      messageLife.Milliseconds(),
 		"x-max-length-bytes": int64(maxReplyQueue), "x-overflow": "reject-publish"})
 	if err == nil {
 		err = b.subscribe(ctx)

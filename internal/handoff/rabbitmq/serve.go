@@ -260,7 +260,8 @@ func (c *counter) deadLetter(l *message, reason string) error {
 	c.f.mu.Lock()
 	d := l.latest
 	c.f.mu.Unlock()
-	c.f.log.Warn("a message that cannot be read is put among the dead letters: see pawl broker dead", "line", c.line, "id", d.MessageId, "why", reason)
+	c.f.log.Warn("a message that cannot be read is put among the dead letters: see pawl broker dead", "line", c.line, "id", d.MessageId,
+		"why", reason)
 	m := amqp.Publishing{MessageId: d.MessageId, DeliveryMode: amqp.Persistent, Timestamp: time.Now(), Body: d.Body,
 		Headers: amqp.Table{"line": string(c.line), "why": reason, "tries": int64(tries(d)), "size": int64(l.size)}}
 	if c.line == brokerrpc.Asks {

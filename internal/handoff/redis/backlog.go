@@ -102,7 +102,8 @@ func (f *Broker) dealWithDead(ctx context.Context, do brokerrpc.DeadAction, m ru
 		back = "1"
 	}
 	line, message := m.FieldValues["line"], m.FieldValues["l"]
-	err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(brokerrpc.Line(line)), f.key("bytes")}, []string{m.ID, line, message, back}).Error()
+	err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(brokerrpc.Line(line)), f.key("bytes")},
+		[]string{m.ID, line, message, back}).Error()
 	if err != nil {
 		return failed(ctx, "put a dead letter back", err)
 	}

@@ -35,7 +35,8 @@ func (f *Broker) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) {
 	rand.Read(raw) // never fails on the systems that Go supports
 	b := &replyQueue{f: f, name: hex.EncodeToString(raw)}
 	b.key = f.key("to:" + b.name)
-	last, err := replyQueueScript.Exec(ctx, f.client, []string{b.key}, []string{strconv.FormatInt(replyQueueLife.Milliseconds(), 10)}).ToString()
+	last, err := replyQueueScript.Exec(ctx, f.client, []string{b.key}, []string{strconv.FormatInt(replyQueueLife.Milliseconds(),
+		10)}).ToString()
 	if err != nil {
 		return nil, failed(ctx, "make a reply queue", err)
 	}
@@ -82,7 +83,8 @@ func (b *replyQueue) touch(ctx context.Context) error {
 func (b *replyQueue) fetch(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, replyQueueBlock+5*time.Second)
 	defer cancel()
-	streams, err := b.f.client.Do(asking, b.f.client.B().Xread().Count(mostMessages).Block(replyQueueBlock.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()).AsXRead()
+	read := b.f.client.B().Xread().Count(mostMessages).Block(replyQueueBlock.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()
+	streams, err := b.f.client.Do(asking, read).AsXRead()
 	if rueidis.IsRedisNil(err) {
 		return nil
 	}

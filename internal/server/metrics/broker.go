@@ -39,7 +39,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (m brokerFigures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{brokerUp, brokerMessages, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead, brokerRebuilt} {
+	for _, d := range []*prometheus.Desc{brokerUp, brokerMessages, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead,
+		brokerRebuilt} {
 		to <- d
 	}
 }

@@ -141,7 +141,8 @@ func uncorrelatedSignals(b *bench) {
 	})
 	equal(b, "left", read(0, 10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}}) // of signals that are gone
+		// of signals that are gone
+		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}})
 	})
 	equal(b, "behind what is gone", read(0, 1), []int64{s[2].Number})
 }

@@ -160,7 +160,8 @@ func retriedEnforcements(b *bench) {
 	all, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: 10})
 	must(b, err)
 	equal(b, "tried again", all[:2], []flow.Enforcement{bad, ran})
-	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s), First: s.Number, Last: s.Number}
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s),
+		First: s.Number, Last: s.Number}
 	b.windowed(w)
 	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}}})
 }
@@ -237,7 +238,8 @@ func ruleViolations(b *bench) {
 	other := b.signal()
 	wrong := b.submit(startedByRule(s, "z"))
 	enforcement := b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })
-	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}}, Rules: store.RuleRows{Enforcements: []flow.Enforcement{enforcement}}})
+	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: store.SignalRows{New: []flow.Signal{other}},
+		Rules: store.RuleRows{Enforcements: []flow.Enforcement{enforcement}}})
 	b.broken(39, "an enforcement of another signal", wrong.ID)
 
 	orphan := b.signal()

@@ -61,7 +61,8 @@ func pending(b *bench) {
 	held, matched := b.signal(), b.signal()
 	b.emit(held, matched)
 	check("signals about which rules were asked", nil)
-	b.windowed(store.Window{WindowKey: store.WindowKey{Rule: "r"}, Opened: b.now, Wake: b.now.Add(time.Minute), Count: 1, Bytes: bufferedBytes(held), First: held.Number, Last: held.Number},
+	b.windowed(store.Window{WindowKey: store.WindowKey{Rule: "r"}, Opened: b.now, Wake: b.now.Add(time.Minute), Count: 1,
+		Bytes: bufferedBytes(held), First: held.Number, Last: held.Number},
 		b.enforcement(held, "r", holding("")))
 	check("a window", func(p *store.Pending) { p.Window = b.now.Add(time.Minute) })
 

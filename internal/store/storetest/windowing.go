@@ -41,8 +41,10 @@ func bufferWindows(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	s := []flow.Signal{b.signal(), b.signal(), b.signal(), b.signal()}
 	b.emit(s...)
-	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, Bytes: bufferedBytes(s[:3]...), First: s[0].Number, Last: s[2].Number}
-	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, Bytes: bufferedBytes(s[3]), First: s[3].Number, Last: s[3].Number}
+	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, Bytes: bufferedBytes(s[:3]...),
+		First: s[0].Number, Last: s[2].Number}
+	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, Bytes: bufferedBytes(s[3]),
+		First: s[3].Number, Last: s[3].Number}
 	b.windowed(x, b.enforcement(s[0], "r", holding("")), b.enforcement(s[1], "r", holding("")), b.enforcement(s[2], "r", holding("")))
 	b.windowed(y, b.enforcement(s[3], "r", holding("é")))
 	found := inTx(b, func(ctx context.Context, t store.Tx) (map[store.WindowKey]store.Window, error) {
@@ -96,7 +98,8 @@ func bufferWindows(b *bench) {
 func windowViolations(b *bench) {
 	s := b.signal()
 	b.emit(s)
-	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s), First: s.Number, Last: s.Number}
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s),
+		First: s.Number, Last: s.Number}
 	b.windowed(w)
 	b.broken(48, "a window that holds nothing")
 	b.delta(store.Delta{Rules: store.RuleRows{Enforcements: []flow.Enforcement{b.enforcement(s, "r", holding("k"))}}})
@@ -117,7 +120,8 @@ func closingParts(b *bench) {
 	}
 	b.emit(s...)
 	key := store.WindowKey{Rule: "r", Key: "k"}
-	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 4, Bytes: bufferedBytes(s[:4]...), First: s[0].Number, Last: s[3].Number}
+	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 4, Bytes: bufferedBytes(s[:4]...), First: s[0].Number,
+		Last: s[3].Number}
 	places := make([]store.SignalPlace, len(s))
 	all := make([]flow.Enforcement, len(s))
 	for i := range s {
@@ -162,7 +166,8 @@ func closingParts(b *bench) {
 			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Windows: store.WindowRows{Closed: []store.Closing{closed}}})
 		})
 	}
-	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: bufferedBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: bufferedBytes(s[1], s[3]),
+		First: s[1].Number, Last: s[3].Number}
 	must(b, close(s[2], s[0], &rest))
 	wantErr(b, "signals that are not held any more", close(s[2], s[0], &rest), store.ErrConflict)
 	wantErr(b, "one that is not held any more", close(s[1], s[0], &rest), store.ErrConflict)
@@ -174,7 +179,8 @@ func closingParts(b *bench) {
 
 	all[4].At = b.now
 	places[4].At = b.now
-	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[1]), First: s[1].Number, Last: s[1].Number}
+	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[1]), First: s[1].Number,
+		Last: s[1].Number}
 	must(b, close(s[3], s[4], &last, all[4]))
 	equal(b, "held in the end", signals(10), []flow.Signal{s[1]})
 	must(b, b.try(store.Delta{Windows: store.WindowRows{Closed: []store.Closing{{WindowKey: key, Lead: s[1].Number, Signals: []int64{s[1].Number}, State: flow.EnforcementFailed, Reason: flow.Reason{Code: flow.ReasonInput, Message: "m"}}}}}))
@@ -225,7 +231,8 @@ func racingClosings(b *bench) {
 	b.emit(s...)
 	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 3, Bytes: bufferedBytes(s...), First: s[0].Number, Last: s[2].Number}
 	b.windowed(w, b.enforcement(s[0], "r", holding("k")), b.enforcement(s[1], "r", holding("k")), b.enforcement(s[2], "r", holding("k")))
-	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[2]), First: s[2].Number, Last: s[2].Number}
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: bufferedBytes(s[2]), First: s[2].Number,
+		Last: s[2].Number}
 	drafts := make([]*flow.Draft, n)
 	for i := range drafts {
 		drafts[i] = b.submit(named("closed"), startedByRule(s[0], "r"))

@@ -158,7 +158,8 @@ func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 		f.Add(39, x.ID, "a rule has started it for %s, and there is no enforcement that says so", x.Signal.Text(flow.SignalPrefix))
 	case start == nil || start.Signal.IsZero():
 	case x.Signal != start.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != start.Rule:
-		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", start.Rule, start.Signal.Text(flow.SignalPrefix), x.Rules, x.Signal.Text(flow.SignalPrefix))
+		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", start.Rule, start.Signal.Text(flow.SignalPrefix), x.Rules,
+			x.Signal.Text(flow.SignalPrefix))
 	}
 }
 

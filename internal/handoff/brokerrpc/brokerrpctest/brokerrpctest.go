@@ -100,7 +100,8 @@ func sendAgain(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, body st
 }
 
 // serve serves a line until the test ends or stop is called, which waits.
-func serve(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) (stop func()) {
+func serve(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, most int, take func(context.Context,
+	brokerrpc.Message) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -359,7 +360,8 @@ func backlog(t *testing.T, r *Rig) {
 	entered, goOn := make(chan struct{}, 10), make(chan struct{})
 	eventually(t, o, "two messages", func(lines map[brokerrpc.Line]brokerrpc.Depth) bool {
 		d := lines[brokerrpc.Tells]
-		return d.Messages == 2 && (d.Bytes == 8 || r.Blind && d.Bytes == -1) && d.Unread == 2 && d.Oldest > 0 && lines[brokerrpc.Logs] == brokerrpc.Depth{}
+		return d.Messages == 2 && (d.Bytes == 8 || r.Blind && d.Bytes == -1) && d.Unread == 2 && d.Oldest > 0 &&
+			lines[brokerrpc.Logs] == brokerrpc.Depth{}
 	})
 	serve(t, o, brokerrpc.Tells, 1, func(context.Context, brokerrpc.Message) error {
 		entered <- struct{}{}

@@ -28,7 +28,8 @@ func deadLettered(t *testing.T, r *Rig) {
 	send(t, o, brokerrpc.Tells, "bad")
 	dead, err := awaitDead(t, o, brokerrpc.ListDead)
 	eventually(t, o, "the line is empty", empty(brokerrpc.Tells))
-	if err != nil || len(dead) != 1 || dead[0].Size != len("bad") || dead[0].Line != brokerrpc.Tells || dead[0].Reason != "it is not a message" ||
+	if err != nil || len(dead) != 1 || dead[0].Size != len("bad") || dead[0].Line != brokerrpc.Tells ||
+		dead[0].Reason != "it is not a message" ||
 		dead[0].Tries != 1 || dead[0].ID == "" {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
@@ -123,7 +124,8 @@ func unsettled(t *testing.T, r *Rig) {
 	mu.Lock()
 	defer mu.Unlock()
 	most := cmp.Or(r.Tries, brokerrpc.MostTries)
-	if err != nil || len(dead) != 1 || tries != most || dead[0].Tries < most || dead[0].Line != brokerrpc.Tells || !strings.Contains(dead[0].Reason, "never settled") {
+	if err != nil || len(dead) != 1 || tries != most || dead[0].Tries < most || dead[0].Line != brokerrpc.Tells ||
+		!strings.Contains(dead[0].Reason, "never settled") {
 		t.Errorf("after %d deliveries dead letters %+v, %v", tries, dead, err)
 	}
 }

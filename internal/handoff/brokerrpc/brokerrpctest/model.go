@@ -331,7 +331,8 @@ func (m *Model) Dead(_ context.Context, do brokerrpc.DeadAction) (all []brokerrp
 		return nil, brokerrpc.ErrUnavailable
 	}
 	for _, l := range m.dead {
-		all = append(all, brokerrpc.DeadLetter{ID: l.id, Line: l.line, Reason: l.reason, Tries: l.tries, Age: time.Since(l.deadAt), Size: len(l.body)})
+		all = append(all, brokerrpc.DeadLetter{ID: l.id, Line: l.line, Reason: l.reason, Tries: l.tries, Age: time.Since(l.deadAt),
+			Size: len(l.body)})
 		if do == brokerrpc.RedriveDead && l.line != brokerrpc.Asks {
 			m.lines[l.line] = append(m.lines[l.line], &modelMessage{id: l.id, line: l.line, body: l.body, sent: time.Now()})
 		}
