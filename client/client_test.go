@@ -102,6 +102,34 @@ func TestRepeatsUntilItIsTakenIn(t *testing.T) {
 	}
 }
 
+// A cancel whose answer was lost is sent again under its key: without one the server takes it for a second cancel, which ends the clean-up.
+func TestRepeatsACancel(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		var keys []string
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if keys = append(keys, r.Header.Get("Idempotency-Key")); len(keys) < 3 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = io.WriteString(w, `{}`)
+		})
+		s := httptest.NewServer(h)
+		c, err := New(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if many {
+			_, err = c.CancelMany(t.Context(), Filter{Action: "a"}, api.BulkRequest{})
+		} else {
+			_, err = c.Cancel(t.Context(), "ex_1", "enough", 0)
+		}
+		if err != nil || len(keys) != 3 || keys[0] == "" || keys[1] != keys[0] || keys[2] != keys[0] {
+			t.Errorf("%v: %q", err, keys)
+		}
+		c.http.CloseIdleConnections()
+		s.Close()
+	}
+}
+
 // The server cannot say of two items what became of them. They alone are submitted again, under their keys; the one without a key is not.
 func TestRepeatsTheItemsOfABatch(t *testing.T) {
 	for _, keys := range []bool{true, false} {

@@ -154,7 +154,7 @@ func (c *Client) Kill(ctx context.Context, id, reason string, wait time.Duration
 }
 
 func (c *Client) end(ctx context.Context, id, how, reason string, wait time.Duration) (*api.Execution, error) {
-	r := post(execution(id, how), api.CancelRequest{Reason: reason})
+	r := c.keyed(post(execution(id, how), api.CancelRequest{Reason: reason})) // sent again it is not a second cancel
 	if wait > 0 {
 		r.query = waiting(min(wait, maxWait))
 	}
@@ -188,7 +188,7 @@ func (c *Client) keyed(r request) request {
 // CancelMany cancels up to [api.BulkLimit] executions: those that in names, or, if it names none, the newest unfinished ones that f
 // selects. What one of them is refused is in its entry. Ask again with f.Cursor as long as the result has a NextCursor.
 func (c *Client) CancelMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
-	return fetch[api.BulkResult](ctx, c, request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in, repeatable: true})
+	return fetch[api.BulkResult](ctx, c, c.keyed(request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in}))
 }
 
 // KillMany is [Client.Kill] of executions chosen as by [Client.CancelMany].

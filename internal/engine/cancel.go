@@ -16,19 +16,28 @@ import (
 // asks again. One that has ended otherwise gives flow.ErrFinished. A second cancel ends the clean-up of a workflow, and the grace of a
 // program.
 func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
-	return e.end(ctx, id, reason, false)
+	return e.end(ctx, id, reason, "", false)
+}
+
+// CancelOnce is Cancel with an idempotency key: a request with the same key is the first one sent again, for example because a proxy gave
+// up on the answer, and not a second cancel.
+func (e *Engine) CancelOnce(ctx context.Context, id flow.ID, reason, key string) (*flow.Execution, error) {
+	return e.end(ctx, id, reason, key, false)
 }
 
 // Kill is Cancel without clean-up, and without a grace for the program of a task.
 func (e *Engine) Kill(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
-	return e.end(ctx, id, reason, true)
+	return e.end(ctx, id, reason, "", true)
 }
 
-func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) (*flow.Execution, error) {
+func (e *Engine) end(ctx context.Context, id flow.ID, reason, key string, kill bool) (*flow.Execution, error) {
 	if reason == "" {
 		reason = "cancelled by request"
 	}
 	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it, or remove the byte"); err != nil {
+		return nil, err
+	}
+	if err := fault.CheckText("Idempotency-Key", key, fault.KeyLimit, "shorten it, or remove the byte"); err != nil {
 		return nil, err
 	}
 	again := false
@@ -37,7 +46,8 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 		if d == nil {
 			return fmt.Errorf("%w: execution %s", store.ErrNotFound, id), nil
 		}
-		again = d.EndsForGood()
+		ends := d.EndsForGood()
+		again = ends && (key == "" || d.State.Cancel.Key != key)
 		switch err := d.Cancel(flow.Cancelled, flow.CodeCancelled, reason, t.now); {
 		case errors.Is(err, flow.ErrFinished):
 			return err, nil
@@ -46,6 +56,8 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason string, kill bool) 
 		}
 		if kill || again {
 			d.EndAtOnce()
+		} else if !ends {
+			d.KeyOrder(key)
 		}
 		t.cancelled(d)
 		return nil, nil

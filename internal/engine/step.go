@@ -375,6 +375,9 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 			if err != nil {
 				return false, err
 			}
+			if w.State.Cancel != nil {
+				d.KeyOrder(w.State.Cancel.Key) // one request may name a workflow and its sub-workflow
+			}
 			switch c := w.State.Cancel; {
 			case c == nil:
 			case c.Kill:

@@ -31,6 +31,13 @@ func (d *Draft) EndAtOnce() {
 	}
 }
 
+// KeyOrder notes the idempotency key of the request that an order to end comes from.
+func (d *Draft) KeyOrder(key string) {
+	if c := d.State.Cancel; c != nil && c.Key != key {
+		d.order(func(c *CancelOrder) { c.Key = key })
+	}
+}
+
 // order changes the order to end in a copy: the state that was loaded shares it.
 func (d *Draft) order(change func(*CancelOrder)) {
 	c := *d.State.Cancel

@@ -196,6 +196,8 @@ type CancelOrder struct {
 	Cleaning bool      `json:"cleaning,omitempty"`
 	Over     bool      `json:"over,omitempty"`
 	Kill     bool      `json:"kill,omitempty"` // a program gets no grace, and neither do those of the tasks of a workflow
+	// Key is the idempotency key of the request that gave the order, "" without one: the same request again is not a second cancel.
+	Key string `json:"key,omitempty"`
 }
 
 // EndsForGood reports whether an order is outstanding that no attempt follows. The timeout of a workflow is carried out as

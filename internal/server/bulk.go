@@ -28,7 +28,7 @@ type bulk struct {
 
 func (c *call) cancelMany(in *api.BulkRequest) error {
 	return c.many(in, bulk{openStages(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
-		end := c.Engine.Cancel
+		end := c.cancelOnce
 		if in.Kill {
 			end = c.Engine.Kill
 		}

@@ -153,3 +153,73 @@ func TestBulkThatPanics(t *testing.T) {
 		t.Errorf("%+v", entry)
 	}
 }
+
+// A cancel that is sent again, as clients do whose answer was lost, is not a second cancel: the clean-up goes on, of a workflow that the
+// request names beside its sub-workflow, too.
+func TestCancelSentAgain(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	if _, err := h.client.Define(t.Context(), []byte(`
+name: tidies
+tasks:
+  work: {action: sleep, with: {for: 1h}}
+  tidy: {needs: work, if: always(), action: sleep, with: {for: 1h}}
+---
+name: above
+tasks: {sub: {action: tidies}}
+`), ""); err != nil {
+		t.Fatal(err)
+	}
+	x, err := h.client.Submit(t.Context(), api.Submission{Action: "above"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sub string
+	waitFor(t, "the sub-workflow", func() bool {
+		p, err := h.client.List(t.Context(), client.Filter{Workflow: x.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.Executions {
+			sub = c.ID
+		}
+		return sub != ""
+	})
+	both := fmt.Sprintf(`{"ids": [%q, %q]}`, x.ID, sub)
+	for range 3 {
+		for path, body := range map[string]string{"/api/v1/executions/" + x.ID + "/cancel": "", "/api/v1/executions:cancel": both} {
+			if res, text := h.do(t, "POST", path, body, "Idempotency-Key", "k1"); res.StatusCode/100 != 2 {
+				t.Fatalf("%s %s", res.Status, text)
+			}
+			for _, id := range []string{x.ID, sub} {
+				if x, err := h.client.Get(t.Context(), id); err != nil || x.Status != api.Running || x.CancelOrder == nil {
+					t.Fatalf("after a repeated cancel: %+v %v", x, err)
+				}
+			}
+		}
+	}
+	if res, text := h.do(t, "POST", "/api/v1/executions/"+x.ID+"/cancel?wait=1m", "", "Idempotency-Key", "k2"); res.StatusCode != 200 {
+		t.Errorf("a second cancel: %s %s", res.Status, text)
+	}
+	x, err = h.client.Submit(t.Context(), api.Submission{Action: "tidies"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("k", 600)
+	if res, text := h.do(t, "POST", "/api/v1/executions/"+x.ID+"/cancel", "", "Idempotency-Key", long); res.StatusCode/100 != 4 {
+		t.Errorf("a long key: %s %s", res.Status, text)
+	}
+}
+
+// What is killed by the paths of evaluations has no grace either.
+func TestKillOfAnEvaluation(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	for _, path := range []string{"/api/v1/evaluations/", "/api/eval/", "/api/v1/executions/"} {
+		id := h.code(t, "hang on")
+		h.await(t, id, "running", running)
+		if res, text := h.do(t, "POST", path+id+"/kill?wait=20s", ""); res.StatusCode != 200 {
+			t.Errorf("%s: %s %s", path, res.Status, text)
+		}
+	}
+}

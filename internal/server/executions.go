@@ -207,7 +207,12 @@ func (c *call) id(name string) flow.ID {
 	return id
 }
 
-func (c *call) cancel() error { return c.end("cancel", c.Engine.Cancel) }
+func (c *call) cancel() error { return c.end("cancel", c.cancelOnce) }
+
+// cancelOnce is a cancel under the key of the request.
+func (c *call) cancelOnce(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
+	return c.Engine.CancelOnce(ctx, id, reason, c.r.Header.Get("Idempotency-Key"))
+}
 
 func (c *call) kill() error { return c.end("kill", c.Engine.Kill) }
 

@@ -130,8 +130,8 @@ func start(t testing.TB, o Options) *house {
 	return h
 }
 
-// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says),
-// "echo" (write what it is given to read), or anything else, which is written to stdout.
+// runCode stands in for the sandbox. The source says what to do: "hang", "hang on" (until there is no grace), "fail", "talk" (write what
+// the test says), "echo" (write what it is given to read), or anything else, which is written to stdout.
 func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	var code api.Code
 	if err := json.Unmarshal(t.Payload, &code); err != nil {
@@ -144,6 +144,10 @@ func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, err
 	switch code.Source {
 	case "hang":
 		<-ctx.Done()
+		return nil, stopped()
+	case "hang on":
+		<-ctx.Done()
+		<-t.AtOnce
 		return nil, stopped()
 	case "fail":
 		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3"}

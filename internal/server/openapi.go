@@ -16,7 +16,7 @@ const mediaOpenAPI = "application/openapi+json"
 var headerDocs = map[string]string{
 	"Idempotency-Key": "Repeating a request with the same key returns the same executions; " +
 		"a different request with that key is refused (422). For a batch it covers the whole request; " +
-		"items with their own idempotency_key keep that",
+		"items with their own idempotency_key keep that. A cancel that is repeated with its key is not a second cancel",
 	"Last-Event-ID": "Streams only: continue after the message with this ID",
 	"Pawl-Chain": "Rules that led to this request, as Pawl sent them in this header or in PAWL_CHAIN; " +
 		"with it, rules that start each other through an outside system are detected",

@@ -23,7 +23,8 @@ const (
 	hasPause
 	hasStops // of the pause
 	hasPausedFor
-	hasCleanup // of the order to end
+	hasCleanup   // of the order to end
+	hasCancelKey // of the order to end
 )
 
 // Bits of an order to end: its clean-up, and whether it is a kill.
@@ -51,6 +52,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	c.set(hasStops, s.Pause != nil && s.Pause.Stops)
 	c.set(hasPausedFor, s.PausedFor != nil)
 	c.set(hasCleanup, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over))
+	c.set(hasCancelKey, s.Cancel != nil && s.Cancel.Key != "")
 	has, w := c.has, writer{b: b}
 	if ended {
 		w.uint(uint64(s.Attempt))
@@ -85,6 +87,9 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 			}
 			w.uint(bits)
 			w.int(Micros(c.Until))
+		}
+		if has&hasCancelKey != 0 {
+			w.text(c.Key)
 		}
 	}
 	if s.HandedBack != 0 {
@@ -156,6 +161,9 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 			bits := d.uint()
 			s.Cancel.Cleaning, s.Cancel.Over, s.Cancel.Kill = bits&cleanupBegun != 0, bits&cleanupOver != 0, bits&killed != 0
 			s.Cancel.Until = FromMicros(d.int())
+		}
+		if has&hasCancelKey != 0 {
+			s.Cancel.Key = d.text()
 		}
 	}
 	if has&hasHandedBack != 0 {

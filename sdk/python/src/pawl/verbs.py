@@ -191,7 +191,7 @@ def why(id: str) -> Plan[api.Why]:
 
 def end(id: str, how: str, reason: str) -> Plan[api.Execution]:
     path = one(id, f"/{how}").removeprefix("/api/v1/")
-    return decode(api.Execution, (yield post(f"{path}?wait={MAX_WAIT:g}s", {"reason": reason}, MAX_WAIT)))
+    return decode(api.Execution, (yield post(f"{path}?wait={MAX_WAIT:g}s", {"reason": reason}, MAX_WAIT, new_key())))
 
 
 def again(id: str, how: str, options: Mapping[str, Any]) -> Plan[api.Execution]:
