@@ -95,6 +95,7 @@ with:
 		{[]string{"answer", i, "ok=maybe"}, 2, "ok: answer yes or no"},
 		{[]string{"answer", i, "ok"}, 2, `"ok" is not FIELD=VALUE`},
 		{[]string{"answer", i, "ok=yes", "-i"}, 2, "give one of"},
+		{[]string{"answer", i, "--as", "ada"}, 2, "no answer is given"},
 		{[]string{"answer", i, "ok=yes", "--as", "bob"}, 1, "bob must not answer"},
 		{[]string{"answer", i, "why=x", "--as", "ada"}, 1, "missing propert"},
 		{[]string{"answer", "iq_00000000000000000000000001", "ok=yes"}, 1, "there is no inquiry"},

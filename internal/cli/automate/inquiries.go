@@ -58,6 +58,9 @@ person can answer in a browser, without a token.`,
 			if given > 1 {
 				return exit.Usagef("give one of FIELD=VALUE, --data, -i and --link")
 			}
+			if given == 0 {
+				return exit.Usagef("no answer is given: give FIELD=VALUE, or -i to be asked, or --data '{}' to answer with each field's default")
+			}
 			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if o.link != "" {
 					return linkTo(ctx, a, s, args[0], o)
