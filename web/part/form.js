@@ -16,7 +16,7 @@ export function fieldsOf(text) {
   if (!schema || schema.type !== 'object' || typeof schema.properties !== 'object' || !schema.properties) return null;
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const raw = members(members(text).properties);
-  return Object.entries(schema.properties).slice(0, 60).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name), otherwise: members(raw[name]).default || '' }));
+  return Object.entries(schema.properties).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name), otherwise: members(raw[name]).default || '' }));
 }
 
 /** @typedef {NonNullable<ReturnType<typeof fieldsOf>>[number]} Field */

@@ -107,6 +107,8 @@ test('a form keeps numbers as they are typed', () => {
   assert.notEqual(wrong(fields[0], '1x'), '');
   assert.notEqual(wrong(fields[3], '[1,'), '');
   assert.equal(wrong(fields[0], '-1.5e3'), '');
+  const many = Array.from({ length: 200 }, (_, i) => `p${i}`);
+  assert.deepEqual(fieldsOf(JSON.stringify({ type: 'object', properties: Object.fromEntries(many.map((n) => [n, { type: 'string' }])) }))?.map((f) => f.name), many);
   const bounded = fieldsOf(JSON.stringify({ type: 'object', properties: { n: { type: 'integer', minimum: 3, maximum: 9 } } }));
   assert.ok(bounded);
   assert.deepEqual(['2', '3', '9', '10'].map((text) => wrong(bounded[0], text)), ['It is less than 3.', '', '', 'It is more than 9.']);
