@@ -94,6 +94,41 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// A payload without expressions that a submission would refuse is refused when it is applied: the task could never run.
+func TestFixedPayloads(t *testing.T) {
+	t.Parallel()
+	const task = "name: w\ninput: {type: object, properties: {x: {type: string}}}\ntasks:\n  a: "
+	for src, want := range map[string]string{
+		"{action: http, with: {url: nope}}":                                                        "w.yaml:4:33: tasks.a.with.url: it is not an abs",
+		"{action: http, with: {url: 'http://h/', expect: 700}}":                                    "tasks.a.with.expect:",
+		"{action: http, with: {url: 'http://h/', headers: {a: [1]}}}":                              "tasks.a.with.headers.a:",
+		"{action: http, with: {url: 'http://h/', max_bytes: 1GB}}":                                 "tasks.a.with.max_bytes: it is out of range",
+		"{action: http, with: {url: 'http://h/', response: xml}}":                                  "tasks.a.with.response:",
+		"{action: http, with: {url: 'http://h/', body: {a: 1}, expect: [200, 2xx], timeout: 1m}}":  "",
+		"{action: http, with: {url: '${{ input.x }}', expect: 700}}":                               "", // nothing is read
+		"{action: webhook, with: {url: 'ftp://x', event: e}}":                                      "tasks.a.with.url:",
+		"{action: llm, with: {base_url: nope, model: m, prompt: p}}":                               "tasks.a.with.base_url:",
+		"{action: code, with: {language: python, source: x, std: c++17}}":                          "tasks.a.with.std: python takes neither",
+		"{action: code, with: {language: python, source: x, files: {'../x': a}}}":                  "tasks.a.with.files",
+		"{action: code, with: {language: python, source: x, env: {N: 5, B: true}, args: [a]}}":     "",
+		"{action: code, env: {N: 5}, with: {language: python, source: x, limits: {memory: 64MB}}}": "",
+	} {
+		got := said(t, task+src+"\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s gives %q, want %q", src, got, want)
+		}
+	}
+	for _, src := range []string{
+		"kind: rule\nname: r\non: a.b\nrun: {action: http, input: {url: nope}}\n",
+		"kind: schedule\nname: s\nevery: 1h\nrun: {action: http, input: {url: nope}}\n",
+		"kind: action\nname: a\naction: http\nwith: {url: nope}\n",
+	} {
+		if got := said(t, src); !strings.Contains(got, "url: it is not an absolute") {
+			t.Errorf("%s gives %q", src, got)
+		}
+	}
+}
+
 // What people bring from other systems, and what they forget, is answered with what to write here.
 func TestMistakes(t *testing.T) {
 	t.Parallel()

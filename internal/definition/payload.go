@@ -2,6 +2,7 @@ package definition
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -44,12 +45,18 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		b.fail(owner, path, fmt.Sprintf("add with: {%s: …}", strings.Join(required, ": …, ")), "the %s needs %s", action, strings.Join(required, " and "))
 		return
 	}
+	before := len(b.problems)
 	b.object(with, path, fields)
 	for _, name := range required {
 		if with.get(name) == nil && !with.misspells(name, fields) {
 			b.fail(with, path, "add "+name+": …", "%s is missing", name)
 		}
 	}
+	defer func() {
+		if len(b.problems) == before && !b.trusted {
+			b.fixedPayload(flow.Kind(action), with, path)
+		}
+	}()
 	switch action {
 	case "code":
 		b.codePayload(with, path)
@@ -71,6 +78,30 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		if v := with.get("for"); v != nil && v.fixed() {
 			b.sleepPayload(v, problem.Join(path, "for"))
 		}
+	}
+}
+
+// fixedPayload finds what a submission would be refused for in a payload without expressions, since the task would be refused whenever it
+// starts. What only an operator knows, such as the languages of profiles, is left to the submission.
+func (b *builder) fixedPayload(kind flow.Kind, with *value, path string) {
+	switch kind {
+	case flow.KindHTTP, flow.KindLLM, flow.KindWebhook, flow.KindCode, flow.KindContainer:
+	default:
+		return
+	}
+	fields, _, _ := payload.Fields(kind)
+	fixed := &value{kind: objectValue}
+	for _, f := range with.fields {
+		switch {
+		case f.value.mentions(opening):
+			return
+		case slices.Contains(fields, f.name) && f.name != "env": // whose numbers become texts
+			fixed.fields = append(fixed.fields, f)
+		}
+	}
+	var ps Problems
+	if errors.As(payload.Operator{Knows: func(string) bool { return true }}.Validate(kind, fixed.appendJSON(nil)), &ps) {
+		b.withProblems(with, path, ps)
 	}
 }
 

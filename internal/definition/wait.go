@@ -99,6 +99,11 @@ func (b *builder) waitPayload(with *value, path string) {
 	if known.get("timeout") == nil && with.get("timeout") != nil {
 		known.drop("on_timeout")
 	}
+	if s := known.get("signal"); s != nil && s.kind == textValue && flow.OwnTrigger(s.text) {
+		b.fail(s, problem.Join(path, "signal"), "wait for a trigger of your own, whose signal a rule on this one emits",
+			"no task waits for a signal that Pawl emits itself, such as %s", problem.Clip(s.text, 60))
+		return
+	}
 	_, err := new(Waits).Read(known.appendJSON(nil))
 	var ps Problems
 	if errors.As(err, &ps) {

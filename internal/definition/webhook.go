@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -249,6 +250,10 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	}
 	if w.Trigger = b.hookText(v.get("trigger"), "trigger"); w.Trigger != nil {
 		w.TriggerText = v.get("trigger").text
+		if flow.OwnTrigger(w.TriggerText) && !b.trusted {
+			b.fail(v.get("trigger"), "trigger", "choose a name that does not begin with execution., schedule., inquiry. or rule.",
+				"it is a trigger that Pawl emits itself")
+		}
 	}
 	w.Key = b.hookText(v.get("key"), "key")
 	w.Subject = b.hookText(v.get("subject"), "subject")

@@ -201,6 +201,8 @@ func TestWebhookProblems(t *testing.T) {
 		head + rest + "verify: {scheme: none}\nkeep_headers: [x-a, Authorization]":               "h.yaml:5:21: keep_headers[1]: authorization has a credential",
 		head + rest + "verify: {scheme: none}\nkeep_headers: ['a b']":                            "keep_headers[0]:",
 		head + "verify: {scheme: none}\ntrigger: '${{ input.x }}'":                               "trigger:",
+		head + "verify: {scheme: none}\ntrigger: execution.ended":                                "h.yaml:4:10: trigger: it is a trigger that Pawl",
+		head + "verify: {scheme: none}\ntrigger: 'rule.${{ body.x }}'":                           "h.yaml:4:10: trigger: it is a trigger that Pawl",
 		head + "verify: {scheme: none}\ntrigger: {a: b}":                                         "trigger: want a text",
 		head + rest + "verify: {scheme: none}\nrun: {action: noop}":                              `unknown field "run"`,
 		"kind: webhook\nverify: {scheme: none}\ntrigger: t":                                      "the webhook has no name",
