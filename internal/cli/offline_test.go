@@ -13,6 +13,7 @@ import (
 func TestValidateOffline(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	const waits = "name: w\ntasks: {a: {action: wait, with: {signal: paid}}}\n"
 	for name, c := range map[string]struct {
 		src     string
 		code    int
@@ -28,6 +29,14 @@ func TestValidateOffline(t *testing.T) {
 		"loop": {"name: w\naction: noop\n---\nkind: rule\nname: again\non: execution.ended\nif: signal.data.action == 'w'\nrun: {action: w}\n", exit.General, []string{"again → again"}, "not checked"},
 		"open": {"name: w\ntasks: {a: {action: node}, b: {action: workflow, with: {name: sub}}}\n---\nkind: rule\nname: r\non: [alert.fired, execution.ended]\nif: signal.data.action == 'x'\nrun: {action: w@3}\n",
 			exit.OK, []string{"workflow w is valid", "not checked", "action node, action sub, a version of w, trigger alert.fired", "--server"}, "execution.ended"},
+		"an action as a workflow": {"name: x\nkind: action\naction: noop\n---\n" + "name: w\ntasks: {a: {action: workflow, with: {name: x}}}\n",
+			exit.General, []string{`tasks.a.action: "x" is an action, not a workflow`}, "not checked"},
+		"waits": {waits + "---\nkind: action\nname: x\naction: wait\nwith: {signal: sent}\n", exit.OK,
+			[]string{"not checked", "trigger paid, trigger sent"}, "there is no"},
+		"a wait for what nothing can wait for": {"kind: trigger\nname: paid\n---\n" + waits, exit.General,
+			[]string{`tasks.a.with.signal: nothing can wait for the trigger "paid" (add waits: true to its document)`}, "not checked"},
+		"a wait for a signal of these files": {"kind: trigger\nname: paid\nwaits: true\n---\n" + waits, exit.OK,
+			[]string{"workflow w is valid"}, "not checked"},
 		"all": {"name: w\ntasks: {a: {action: noop}}\n---\nkind: webhook\nname: h\nverify: {scheme: none}\ntrigger: 'gh.${{ query.as }}'\n---\nkind: rule\nname: r\non: gh.push\nrun: {action: w}\n",
 			exit.OK, []string{"rule r is valid"}, "not checked"},
 	} {

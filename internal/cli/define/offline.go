@@ -24,16 +24,16 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 	return append(problems, mistaken...), warnings
 }
 
-// mentioned says which mentions of actions are mistakes, and what is mentioned that only a server could know.
+// mentioned says which mentions of actions and triggers are mistakes, and what is mentioned that only a server could know.
 func mentioned(defs []*definition.Definition) (problems []api.FieldError, open []string) {
-	here, declared := map[string]*definition.Definition{}, map[string]bool{}
+	here, triggers := map[string]*definition.Definition{}, map[string]*definition.Trigger{}
 	var emitted []string // what triggers of webhooks begin with
 	for _, d := range defs {
 		switch {
 		case d.Runnable():
 			here[d.Name] = d
 		case d.Kind == definition.KindTrigger:
-			declared[d.Name] = true
+			triggers[d.Name] = d.Trigger
 		case d.Webhook != nil:
 			begin, _, _ := strings.Cut(d.Webhook.TriggerText, "${{")
 			emitted = append(emitted, begin)
@@ -52,6 +52,9 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 				continue // its place has a problem already
 			}
 			switch near := problem.Nearest(name, names); {
+			case here[name] != nil && r.Version == 0 && name == r.Name && r.Kind == definition.KindWorkflow && here[name].Kind != r.Kind:
+				problems = append(problems, api.FieldError{Path: placeOf(&r), Message: fmt.Sprintf("%q is an action, not a workflow", name),
+					Fix: "name it as the task's action instead", File: r.Position.File, Line: r.Position.Line, Column: r.Position.Column})
 			case here[name] != nil && (r.Version == 0 && name == r.Name):
 			case here[name] != nil:
 				note(fmt.Sprintf("a version of %s", name))
@@ -63,11 +66,20 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 				note(fmt.Sprintf("action %s", name))
 			}
 		}
+		for _, r := range d.Awaited() {
+			switch k := triggers[r.Trigger]; {
+			case k == nil:
+				note(fmt.Sprintf("trigger %s", r.Trigger))
+			case !k.Waits:
+				problems = append(problems, api.FieldError{Path: r.Path, Message: fmt.Sprintf("nothing can wait for the trigger %q", r.Trigger),
+					Fix: "add waits: true to its document", File: r.Position.File, Line: r.Position.Line, Column: r.Position.Column})
+			}
+		}
 		if d.Rule == nil {
 			continue
 		}
 		for _, on := range d.Rule.On {
-			known := declared[on] || strings.HasSuffix(on, ".*") || flow.OwnTrigger(on)
+			known := triggers[on] != nil || strings.HasSuffix(on, ".*") || flow.OwnTrigger(on)
 			if !known && !slices.ContainsFunc(emitted, func(begin string) bool { return begin != "" && strings.HasPrefix(on, begin) }) {
 				note(fmt.Sprintf("trigger %s", on))
 			}
