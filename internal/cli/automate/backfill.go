@@ -78,16 +78,19 @@ func momentOf(flag, text, zone string) (time.Time, error) {
 // backfill goes through a span, call by call. What it has started stays started if it is interrupted.
 func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b api.BackfillRequest, f output.Format) error {
 	all := api.Backfilled{Fired: []api.BackfilledTime{}, PassedOver: []api.BackfilledTime{}}
+	var n backfilled
 	for more := true; more; {
 		done, err := s.Backfill(ctx, name, b)
 		if err != nil {
 			return err
 		}
+		n.add(done)
 		if f == output.AsTable {
-			writeBackfilled(a.Out, done)
+			writeBackfilled(a.Out, done) // and not kept: every second of a year is 32 million times
+		} else {
+			all.Fired, all.PassedOver = append(all.Fired, done.Fired...), append(all.PassedOver, done.PassedOver...)
+			all.WhenFull = cmp.Or(done.WhenFull, all.WhenFull)
 		}
-		all.Fired, all.PassedOver = append(all.Fired, done.Fired...), append(all.PassedOver, done.PassedOver...)
-		all.WhenFull = cmp.Or(done.WhenFull, all.WhenFull)
 		if more = done.Next != nil; more {
 			b.From = *done.Next
 		}
@@ -99,12 +102,12 @@ func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b ap
 	if b.DryRun {
 		verb = "would be started"
 	}
-	a.Say("pawl: %s %s; %s passed over: an execution was started for them before", output.Plural(len(all.Fired), "execution", "executions"), verb,
-		output.Plural(len(all.PassedOver), "time", "times"))
-	for _, line := range warnings(&all, b.DryRun) {
+	a.Say("pawl: %s %s; %s passed over: an execution was started for them before", output.Plural(n.fired, "execution", "executions"), verb,
+		output.Plural(n.passedOver, "time", "times"))
+	for _, line := range n.warnings(b.DryRun) {
 		a.Say("pawl: %s", line)
 	}
-	if len(all.Fired) > 0 && !b.DryRun {
+	if n.fired > 0 && !b.DryRun {
 		app.SayLeft(a, s, "")
 	}
 	return nil
@@ -138,29 +141,43 @@ func ended(t *api.BackfilledTime, before string) string {
 	return before + string(t.Status)
 }
 
+// backfilled counts what became of the times of a backfill.
+type backfilled struct {
+	fired, passedOver int
+	without           int    // passed over, of an execution that did not complete
+	full              int    // that ended at once
+	code              string // of these
+	whenFull          string
+}
+
+func (n *backfilled) add(done *api.Backfilled) {
+	n.fired, n.passedOver = n.fired+len(done.Fired), n.passedOver+len(done.PassedOver)
+	n.whenFull = cmp.Or(done.WhenFull, n.whenFull)
+	for i := range done.PassedOver {
+		if t := &done.PassedOver[i]; t.Status.Terminal() && t.Status != api.Completed {
+			n.without++
+		}
+	}
+	for i := range done.Fired {
+		if t := &done.Fired[i]; t.Status == api.Cancelled {
+			n.full, n.code = n.full+1, t.ErrorCode
+		}
+	}
+}
+
 // warnings say which times have no result though they had an execution, and how to get one.
-func warnings(all *api.Backfilled, dry bool) (lines []string) {
-	without := 0
-	for i := range all.PassedOver {
-		if t := &all.PassedOver[i]; t.Status.Terminal() && t.Status != api.Completed {
-			without++
-		}
-	}
-	if without > 0 {
-		lines = append(lines, fmt.Sprintf("%s of those passed over did not complete; --again TAG starts them once more", output.Plural(without, "execution", "executions")))
-	}
-	full, code := 0, ""
-	for i := range all.Fired {
-		if t := &all.Fired[i]; t.Status == api.Cancelled {
-			full, code = full+1, t.ErrorCode
-		}
+func (n *backfilled) warnings(dry bool) (lines []string) {
+	if n.without > 0 {
+		lines = append(lines, fmt.Sprintf("%s of those passed over did not complete; --again TAG starts them once more",
+			output.Plural(n.without, "execution", "executions")))
 	}
 	switch {
-	case full > 0 && all.WhenFull != "":
+	case n.full > 0 && n.whenFull != "":
 		lines = append(lines, fmt.Sprintf("%s ended at once (%s), since the action's concurrency key has when_full: %s; a repeat passes these times over",
-			output.Plural(full, "execution", "executions"), code, all.WhenFull))
-	case all.WhenFull != "" && dry && len(all.Fired) > 1:
-		lines = append(lines, fmt.Sprintf("the action's concurrency key has when_full: %s, so executions that find it full are cancelled; with when_full: queue they wait", all.WhenFull))
+			output.Plural(n.full, "execution", "executions"), n.code, n.whenFull))
+	case n.whenFull != "" && dry && n.fired > 1:
+		lines = append(lines, fmt.Sprintf("the action's concurrency key has when_full: %s, so executions that find it full are cancelled; "+
+			"with when_full: queue they wait", n.whenFull))
 	}
 	return lines
 }

@@ -40,16 +40,24 @@ func TestBackfillIsTold(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
-	told := strings.Join(warnings(&done, false), "\n")
+	warnings := func(dry bool, parts ...*api.Backfilled) []string {
+		var n backfilled
+		for _, done := range parts {
+			n.add(done)
+		}
+		return n.warnings(dry)
+	}
+	told := strings.Join(warnings(false, &done), "\n")
 	for _, part := range []string{"1 execution of those passed over did not complete; --again TAG", "1 execution ended at once (key_full)", "when_full: cancel_new"} {
 		if !strings.Contains(told, part) {
 			t.Errorf("%q is not in %q", part, told)
 		}
 	}
-	if told := warnings(&api.Backfilled{Fired: done.Fired[2:], PassedOver: done.PassedOver[:1]}, true); len(told) > 0 {
+	if told := warnings(true, &api.Backfilled{Fired: done.Fired[2:], PassedOver: done.PassedOver[:1]}); len(told) > 0 {
 		t.Errorf("where there is nothing to tell: %q", told)
 	}
-	dry := warnings(&api.Backfilled{Fired: []api.BackfilledTime{{}, {}}, WhenFull: "cancel_oldest"}, true)
+	one := []api.BackfilledTime{{}}
+	dry := warnings(true, &api.Backfilled{Fired: one, WhenFull: "cancel_oldest"}, &api.Backfilled{Fired: one})
 	if len(dry) != 1 || !strings.Contains(dry[0], "when_full: cancel_oldest") {
 		t.Errorf("a dry run: %q", dry)
 	}
