@@ -99,7 +99,7 @@ func TestFixedPayloads(t *testing.T) {
 	t.Parallel()
 	const task = "name: w\ninput: {type: object, properties: {x: {type: string}}}\ntasks:\n  a: "
 	for src, want := range map[string]string{
-		"{action: http, with: {url: nope}}":                                                        "w.yaml:4:33: tasks.a.with.url: it is not an abs",
+		"{action: http, with: {url: nope}}":                                                        "w.yaml:4:33: tasks.a.with.url: it is not",
 		"{action: http, with: {url: 'http://h/', expect: 700}}":                                    "tasks.a.with.expect:",
 		"{action: http, with: {url: 'http://h/', headers: {a: [1]}}}":                              "tasks.a.with.headers.a:",
 		"{action: http, with: {url: 'http://h/', max_bytes: 1GB}}":                                 "tasks.a.with.max_bytes: it is out of range",

@@ -2,6 +2,8 @@ package definition
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,6 +191,7 @@ func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err e
 			return s, err
 		}
 	}
+	s.Key = shortKey(s.Key)
 	for _, h := range w.KeepHeaders {
 		if value, there := r.Headers[h]; there {
 			if s.Headers == nil {
@@ -201,7 +204,24 @@ func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err e
 }
 
 // DeliveryKey is the key of the signal of a request with an id, where the document says no other.
-func DeliveryKey(webhook, id string) string { return webhook + "/" + id }
+func DeliveryKey(webhook, id string) string { return shortKey(webhook + "/" + id) }
+
+// deliveryKeyLimit is how many bytes the engine takes as a key.
+const deliveryKeyLimit = 512
+
+// shortKey is a key that a provider's data make, and the beginning and the SHA-256 of one that is too long. Alertmanager's group keys have
+// all labels of a group, and it does not send a request again that was refused with 422.
+func shortKey(key string) string {
+	if len(key) <= deliveryKeyLimit || !utf8.ValidString(key) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	begin := key[:deliveryKeyLimit-len("…sha256:")-2*len(sum)]
+	for !utf8.ValidString(begin) {
+		begin = begin[:len(begin)-1]
+	}
+	return begin + "…sha256:" + hex.EncodeToString(sum[:])
+}
 
 // Answer reports whether a request reports no event but only checks that the webhook exists, as GitHub's "ping" does,
 // and returns the text that the provider expects as its answer.
