@@ -132,9 +132,9 @@ func (w *world) judgeRow(r *row) {
 	switch {
 	case !x.ReusedOf.IsZero():
 		w.judgeReused(r, x)
-	case x.AsRerun().GivenBy != "" && !x.Parent.IsZero():
+	case x.AsRerun().OverriddenBy != "" && !x.Parent.IsZero():
 		if w.ledger.of[try{r.id, 1}] != nil {
-			w.violate(59, "%s was given its output by %s, and was run", name(r.id), x.AsRerun().GivenBy)
+			w.violate(59, "%s was given its output by %s, and was run", name(r.id), x.AsRerun().OverriddenBy)
 		}
 	case x.Kind == flow.KindWorkflow:
 		w.judgeWorkflow(r)
@@ -315,7 +315,7 @@ func (w *world) judgeList(r *row, kids map[string][]*row) {
 		return
 	}
 	for _, k := range kids["each"] {
-		if of := w.shadow.known(k.x.ReusedOf); k.x.AsRerun().GivenBy != "" || of != nil && of.x.AsRerun().GivenBy != "" {
+		if of := w.shadow.known(k.x.ReusedOf); k.x.AsRerun().OverriddenBy != "" || of != nil && of.x.AsRerun().OverriddenBy != "" {
 			continue // the client of a rerun gave this item its output, or gave it to the item whose outcome this one reused
 		}
 		var item struct{ V int }

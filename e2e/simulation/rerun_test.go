@@ -262,7 +262,7 @@ func (l *load) rerunOf(key string, r *row) (o engine.RerunOptions) {
 			item.Index = k.x.Index
 		}
 		if w.noise("rerun gives", key) < 0.4 && (item.Index != orchestration.AllItems || def.Task(item.Task).Foreach == nil) {
-			o.By, o.Outputs = key, []flow.GivenOutput{{Task: item.Task, Index: item.Index, Output: fmt.Appendf(nil, `{"v":%d,"list":[1,2,3]}`, int(1000*w.noise("gives", key)))}}
+			o.By, o.Outputs = key, []flow.OutputOverride{{Task: item.Task, Index: item.Index, Output: fmt.Appendf(nil, `{"v":%d,"list":[1,2,3]}`, int(1000*w.noise("gives", key)))}}
 			break
 		}
 		if inner := l.pathInto(key, k); len(inner) > 0 && (item.Index != orchestration.AllItems || def.Task(item.Task).Foreach == nil) {
@@ -398,10 +398,12 @@ func (c *commit) reused(p, r *row, d *seen) {
 		c.w.violate(63, "%s is version %d, and its task d is given %s", name(p.id), p.x.Version, d.x.Input)
 	}
 	reuses := !d.x.ReusedOf.IsZero()
-	if given := p.asks.Given(item.Task, item.Index); given != nil || d.x.AsRerun().GivenBy != "" {
-		if d.x.AsRerun().GivenBy != p.asks.AsRerun().GivenBy || d.x.Outcome == nil || string(d.x.Outcome.Output) != string(given) || p.original.asks.By != d.x.AsRerun().GivenBy {
-			c.w.violate(59, "%s (%s[%d] of %s) was given %s by %q, and is %s with %+v by %q", name(r.id), item.Task, item.Index, name(p.id), given, p.asks.AsRerun().GivenBy,
-				d.x.Stage, d.x.Outcome, d.x.AsRerun().GivenBy)
+	if given := p.asks.OverrideOf(item.Task, item.Index); given != nil || d.x.AsRerun().OverriddenBy != "" {
+		if d.x.AsRerun().OverriddenBy != p.asks.AsRerun().OverriddenBy || d.x.Outcome == nil || string(d.x.Outcome.Output) != string(given) ||
+			p.original.asks.By != d.x.AsRerun().OverriddenBy {
+			c.w.violate(59, "%s (%s[%d] of %s) was given %s by %q, and is %s with %+v by %q", name(r.id), item.Task, item.Index, name(p.id), given,
+				p.asks.AsRerun().OverriddenBy,
+				d.x.Stage, d.x.Outcome, d.x.AsRerun().OverriddenBy)
 		}
 		return
 	}
@@ -459,13 +461,13 @@ func (c *commit) runsBefore(p *row, def *definition.Workflow, t *definition.Task
 	for _, before := range def.Upstream(t) {
 		n := 0
 		if last := lastRound(p, def.Task(before), attempt); last != nil && last.x.Index > 0 {
-			if !last.reached() || last.x.ReusedOf.IsZero() && last.x.AsRerun().GivenBy == "" {
+			if !last.reached() || last.x.ReusedOf.IsZero() && last.x.AsRerun().OverriddenBy == "" {
 				return before + ", before it, ran"
 			}
 			continue
 		}
 		for _, k := range p.kids {
-			if k.x.Task == before && k.x.ParentAttempt == attempt && (!k.x.ReusedOf.IsZero() || k.x.AsRerun().GivenBy != "") {
+			if k.x.Task == before && k.x.ParentAttempt == attempt && (!k.x.ReusedOf.IsZero() || k.x.AsRerun().OverriddenBy != "") {
 				n++
 			}
 		}
@@ -513,7 +515,7 @@ func (w *world) judgeReused(r *row, x *flow.Execution) {
 		w.violate(59, "%s reuses the outcome of %s, which never was", name(r.id), name(x.ReusedOf))
 		return
 	}
-	if of.x.AsRerun().GivenBy != "" && sameOutcome(x.Outcome, of.x.Outcome) {
+	if of.x.AsRerun().OverriddenBy != "" && sameOutcome(x.Outcome, of.x.Outcome) {
 		return
 	}
 	if run := w.ledger.of[try{of.id, of.x.Attempt}]; run == nil || run.failed != "" || string(run.output) != string(x.Outcome.Output) {

@@ -65,7 +65,7 @@ func (c *commit) round(p, r *row, d *seen, t *definition.Task) {
 			last = k
 		}
 	}
-	runs := d.x.ReusedOf.IsZero() && d.x.AsRerun().GivenBy == ""
+	runs := d.x.ReusedOf.IsZero() && d.x.AsRerun().OverriddenBy == ""
 	switch {
 	case d.x.Index >= t.Repeat.Max:
 		c.w.violate(65, "round %d of %s starts, and there are at most %d", d.x.Index+1, name(p.id), t.Repeat.Max)
@@ -98,7 +98,7 @@ func (c *commit) roundsBefore(p *row, t *definition.Task, index, attempt int) st
 		return "its rounds led to nothing"
 	}
 	for _, k := range p.kids {
-		if k.x.Task == t.Name && k.x.ParentAttempt == attempt && k.x.Index < index && k.x.ReusedOf.IsZero() && k.x.AsRerun().GivenBy == "" {
+		if k.x.Task == t.Name && k.x.ParentAttempt == attempt && k.x.Index < index && k.x.ReusedOf.IsZero() && k.x.AsRerun().OverriddenBy == "" {
 			return "a round before it ran"
 		}
 	}

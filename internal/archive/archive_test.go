@@ -29,8 +29,8 @@ func sample(id byte) *flow.Execution {
 		Input: json.RawMessage("{ \"spaces\":\n\"<&>\u2028\" }"), With: json.RawMessage(`{"html":"<&>` + "\u2028" + `","null":null}`),
 		Labels: map[string]string{"a": "b", "c": "d"}, IdempotencyKey: "i", Traceparent: "p", CreatedAt: at, NotBefore: at.Add(1e6),
 		Signal: flow.ID{7}, Rules: []string{"rule"}, RerunOf: flow.ID{5}, Rerun: &flow.Rerun{First: flow.ID{4}, Only: []string{"x"}, LeftOut: []string{"y"},
-			Beneath: []flow.Beneath{{Path: "deploy[0]", Of: flow.ID{31}, First: flow.ID{32}, Version: 3, Work: [32]byte{1, 2}, Only: []string{"a"}, LeftOut: []string{"b"}, Outputs: []flow.GivenOutput{{Task: "c", Index: 1, Output: json.RawMessage(`{"v":2}`)}}, GivenBy: "ada"}}, KeptWith: flow.ID{33}, KeptAs: "outer[1]", RetryOf: flow.ID{34},
-			Outputs: []flow.GivenOutput{{Task: "g", Index: 1, Output: json.RawMessage("null")}}, GivenBy: "ada"}, ReusedOf: flow.ID{3},
+			Beneath: []flow.Beneath{{Path: "deploy[0]", Of: flow.ID{31}, First: flow.ID{32}, Version: 3, Work: [32]byte{1, 2}, Only: []string{"a"}, LeftOut: []string{"b"}, Outputs: []flow.OutputOverride{{Task: "c", Index: 1, Output: json.RawMessage(`{"v":2}`)}}, OverriddenBy: "ada"}}, KeptWith: flow.ID{33}, KeptAs: "outer[1]", RetryOf: flow.ID{34},
+			Outputs: []flow.OutputOverride{{Task: "g", Index: 1, Output: json.RawMessage("null")}}, OverriddenBy: "ada"}, ReusedOf: flow.ID{3},
 		Cache: &flow.Cache{Hash: sha256.Sum256([]byte("a")), TTL: time.Hour}, NoCache: true,
 	}, State: flow.State{Stage: flow.Failed, Attempt: 2, NextSeq: 3, Place: flow.Finished, HandedBack: 1, QueuedAt: at, ClaimedAt: at, StartedAt: at, FinishedAt: at.Add(1e9), SlotAt: at, PausedFor: &flow.PausedFor{All: 9e8, Here: 5e8}},
 		Outcome: &flow.Outcome{Output: json.RawMessage(`{"$bytes":"no"}`), Error: &flow.Error{Code: "c", Message: "m", Details: json.RawMessage("no json")}}}

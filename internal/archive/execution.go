@@ -48,21 +48,21 @@ type Execution struct {
 	CreatedAt      time.Time         `json:"created_at"`
 	NotBefore      time.Time         `json:"not_before,omitzero"`
 
-	Signal     string    `json:"signal,omitempty"`
-	Rules      []string  `json:"rules,omitempty"`
-	RerunOf    flow.ID   `json:"rerun_of,omitzero"`
-	RerunFirst flow.ID   `json:"rerun_first,omitzero"`
-	Only       []string  `json:"only,omitempty"`
-	LeftOut    []string  `json:"left_out,omitempty"`
-	Outputs    []Given   `json:"outputs,omitempty"`
-	GivenBy    string    `json:"given_by,omitempty"`
-	Beneath    []Beneath `json:"beneath,omitempty"`
-	KeptWith   flow.ID   `json:"kept_with,omitzero"`
-	KeptAs     string    `json:"kept_as,omitempty"`
-	RetryOf    flow.ID   `json:"retry_of,omitzero"`
-	ReusedOf   flow.ID   `json:"reused_of,omitzero"`
-	Cache      *Cache    `json:"cache,omitempty"`
-	NoCache    bool      `json:"no_cache,omitempty"`
+	Signal       string           `json:"signal,omitempty"`
+	Rules        []string         `json:"rules,omitempty"`
+	RerunOf      flow.ID          `json:"rerun_of,omitzero"`
+	RerunFirst   flow.ID          `json:"rerun_first,omitzero"`
+	Only         []string         `json:"only,omitempty"`
+	LeftOut      []string         `json:"left_out,omitempty"`
+	Outputs      []OutputOverride `json:"outputs,omitempty"`
+	OverriddenBy string           `json:"given_by,omitempty"`
+	Beneath      []Beneath        `json:"beneath,omitempty"`
+	KeptWith     flow.ID          `json:"kept_with,omitzero"`
+	KeptAs       string           `json:"kept_as,omitempty"`
+	RetryOf      flow.ID          `json:"retry_of,omitzero"`
+	ReusedOf     flow.ID          `json:"reused_of,omitzero"`
+	Cache        *Cache           `json:"cache,omitempty"`
+	NoCache      bool             `json:"no_cache,omitempty"`
 
 	Status     flow.Stage `json:"status"`
 	Attempt    int        `json:"attempt"`
@@ -100,8 +100,8 @@ type Stood struct {
 	Here time.Duration `json:"here_ns,omitempty"`
 }
 
-// Given is an output that was given to an item of a rerun.
-type Given struct {
+// OutputOverride is an output that overrides that of an item of a rerun.
+type OutputOverride struct {
 	Task   string `json:"task"`
 	Index  int    `json:"index,omitempty"`
 	Output Value  `json:"output"`
@@ -109,27 +109,29 @@ type Given struct {
 
 // Beneath is a workflow beneath a rerun of which only parts ran again.
 type Beneath struct {
-	Path    string   `json:"path"`
-	Of      flow.ID  `json:"of"`
-	First   flow.ID  `json:"first"`
-	Version int      `json:"version,omitempty"`
-	Work    string   `json:"work_sha256"`
-	Only    []string `json:"only,omitempty"`
-	LeftOut []string `json:"left_out,omitempty"`
-	Outputs []Given  `json:"outputs,omitempty"`
-	GivenBy string   `json:"given_by,omitempty"`
+	Path         string           `json:"path"`
+	Of           flow.ID          `json:"of"`
+	First        flow.ID          `json:"first"`
+	Version      int              `json:"version,omitempty"`
+	Work         string           `json:"work_sha256"`
+	Only         []string         `json:"only,omitempty"`
+	LeftOut      []string         `json:"left_out,omitempty"`
+	Outputs      []OutputOverride `json:"outputs,omitempty"`
+	OverriddenBy string           `json:"given_by,omitempty"`
 }
 
 func beneathOf(all []flow.Beneath) (rows []Beneath) {
 	for i := range all {
 		b := &all[i]
-		rows = append(rows, Beneath{b.Path, b.Of, b.First, b.Version, hex.EncodeToString(b.Work[:]), b.Only, b.LeftOut, givenOf(b.Outputs), b.GivenBy})
+		rows = append(rows, Beneath{b.Path, b.Of, b.First, b.Version, hex.EncodeToString(b.Work[:]), b.Only, b.LeftOut, overridesOf(b.Outputs),
+			b.OverriddenBy})
 	}
 	return rows
 }
 
 func (b *Beneath) flow(of flow.ID) (flow.Beneath, error) {
-	out := flow.Beneath{Path: b.Path, Of: b.Of, First: b.First, Version: b.Version, Only: b.Only, LeftOut: b.LeftOut, Outputs: outputsOf(b.Outputs), GivenBy: b.GivenBy}
+	out := flow.Beneath{Path: b.Path, Of: b.Of, First: b.First, Version: b.Version, Only: b.Only, LeftOut: b.LeftOut,
+		Outputs: outputsOf(b.Outputs), OverriddenBy: b.OverriddenBy}
 	sum, err := hex.DecodeString(b.Work)
 	if err != nil || len(sum) != len(out.Work) {
 		return out, broken("%s: beneath: work_sha256 %q: a SHA-256 in hexadecimal digits is expected", of, b.Work)
@@ -138,16 +140,16 @@ func (b *Beneath) flow(of flow.ID) (flow.Beneath, error) {
 	return out, nil
 }
 
-func givenOf(all []flow.GivenOutput) (rows []Given) {
+func overridesOf(all []flow.OutputOverride) (rows []OutputOverride) {
 	for i := range all {
-		rows = append(rows, Given{all[i].Task, all[i].Index, Value(all[i].Output)})
+		rows = append(rows, OutputOverride{all[i].Task, all[i].Index, Value(all[i].Output)})
 	}
 	return rows
 }
 
-func outputsOf(rows []Given) (all []flow.GivenOutput) {
+func outputsOf(rows []OutputOverride) (all []flow.OutputOverride) {
 	for _, g := range rows {
-		all = append(all, flow.GivenOutput{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})
+		all = append(all, flow.OutputOverride{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})
 	}
 	return all
 }
@@ -162,7 +164,8 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
 		Input: Value(x.Input), With: Value(x.With), Labels: x.Labels, IdempotencyKey: x.IdempotencyKey, Traceparent: x.Traceparent,
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
-		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, GivenBy: again.GivenBy, RetryOf: again.RetryOf, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
+		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, OverriddenBy: again.OverriddenBy,
+		RetryOf: again.RetryOf, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
 		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
 		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
 	}
@@ -175,7 +178,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	if c := x.Cache; c != nil {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
 	}
-	e.Outputs, e.Beneath, e.KeptWith, e.KeptAs = givenOf(again.Outputs), beneathOf(again.Beneath), again.KeptWith, again.KeptAs
+	e.Outputs, e.Beneath, e.KeptWith, e.KeptAs = overridesOf(again.Outputs), beneathOf(again.Beneath), again.KeptWith, again.KeptAs
 	if x.Outcome != nil {
 		e.Output, e.Error = Value(x.Outcome.Output), ErrorOf(x.Outcome.Error)
 	}
@@ -184,7 +187,8 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 
 // rerun is what the execution asks for as a rerun, or has as an item of one; nil: nothing.
 func (e *Execution) rerun() (*flow.Rerun, error) {
-	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), GivenBy: e.GivenBy, KeptWith: e.KeptWith, KeptAs: e.KeptAs, RetryOf: e.RetryOf}
+	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), OverriddenBy: e.OverriddenBy, KeptWith: e.KeptWith,
+		KeptAs: e.KeptAs, RetryOf: e.RetryOf}
 	if e.RerunFirst != e.RerunOf {
 		again.First = e.RerunFirst
 	}
@@ -195,7 +199,8 @@ func (e *Execution) rerun() (*flow.Rerun, error) {
 		}
 		again.Beneath = append(again.Beneath, b)
 	}
-	if again.First.IsZero() && len(again.Only) == 0 && again.GivenBy == "" && len(again.Beneath) == 0 && again.KeptWith.IsZero() && again.RetryOf.IsZero() {
+	if again.First.IsZero() && len(again.Only) == 0 && again.OverriddenBy == "" && len(again.Beneath) == 0 && again.KeptWith.IsZero() &&
+		again.RetryOf.IsZero() {
 		return nil, nil
 	}
 	return again, nil

@@ -62,7 +62,7 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	switch verdict {
 	case admission.Admit:
 		k.use.Holders++
-		t.keys.given[d.ID] = true
+		t.keys.granted[d.ID] = true
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	case admission.Refuse:
 		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
@@ -252,7 +252,7 @@ func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Exec
 		}
 		if d.Place.HoldsKey() {
 			k.use.Holders++
-			t.keys.given[d.ID] = true
+			t.keys.granted[d.ID] = true
 		}
 		t.Changed(d)
 	}

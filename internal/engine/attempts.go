@@ -83,9 +83,9 @@ func (a *Attempt) follow(e *flow.Event) {
 	}
 }
 
-// Given opens a blob that the input of an execution names, from an offset on. A blob that its input does not name is
+// OpenInputBlob opens a blob that the input of an execution names, from an offset on. A blob that its input does not name is
 // handoff.ErrBlobRefused, and one that is not there handoff.ErrNoBlob.
-func (e *Engine) Given(ctx context.Context, id flow.ID, name string, from int64) (io.ReadCloser, error) {
+func (e *Engine) OpenInputBlob(ctx context.Context, id flow.ID, name string, from int64) (io.ReadCloser, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("execution %s: %w", id, err)

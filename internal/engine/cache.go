@@ -22,14 +22,14 @@ const (
 	keptMost = 200_000
 )
 
-// childRequest is the request of a child that a step creates. Where given, reuse or kept is set, the child ends with
+// childRequest is the request of a child that a step creates. Where override, reuse or kept is set, the child ends with
 // that output and does not run.
 type childRequest struct {
-	request flow.Request
-	refusal *flow.Error     // why it cannot run
-	given   []byte          // by the client of a rerun
-	reuse   *store.Reusable // from the original of a rerun
-	kept    *store.Kept     // from the cache
+	request  flow.Request
+	refusal  *flow.Error     // why it cannot run
+	override []byte          // by the client of a rerun
+	reuse    *store.Reusable // from the original of a rerun
+	kept     *store.Kept     // from the cache
 }
 
 // cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun

@@ -317,7 +317,7 @@ func TestCacheOfSubmissions(t *testing.T) {
 		if x := run(Submission{Input: input, Cache: hour}); x.ReusedOf != again {
 			t.Errorf("it has the outcome of %q, and not that of the rerun, which ended last", x.ReusedOf)
 		}
-		part, _ := r.rerun(whole.ID, RerunOptions{Outputs: []flow.GivenOutput{{Task: "a", Index: orchestration.AllItems, Output: json.RawMessage(`{"n":9}`)}}})
+		part, _ := r.rerun(whole.ID, RerunOptions{Outputs: []flow.OutputOverride{{Task: "a", Index: orchestration.AllItems, Output: json.RawMessage(`{"n":9}`)}}})
 		r.ended(part)
 		if x := run(Submission{Action: "v", Cache: hour}); x.ReusedOf != whole.ID {
 			t.Errorf("it has the outcome of %q, a rerun that was given an output", x.ReusedOf)

@@ -89,8 +89,8 @@ func (s *step) makeChild(ctx context.Context, c *orchestration.Child, m *childRe
 		return s.runBeneath(ctx, c, b, m)
 	}
 	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
-	if m.given = s.w.Given(c.Task.Name, c.Index); m.given != nil {
-		m.request.Rerun = &flow.Rerun{GivenBy: s.w.AsRerun().GivenBy}
+	if m.override = s.w.OverrideOf(c.Task.Name, c.Index); m.override != nil {
+		m.request.Rerun = &flow.Rerun{OverriddenBy: s.w.AsRerun().OverriddenBy}
 	} else if m.reuse, err = s.reusable(ctx, c, &m.request, m.refusal); err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func (s *step) makeChild(ctx context.Context, c *orchestration.Child, m *childRe
 }
 
 // runs reports whether nothing else gives the child its output. One that was refused fails instead.
-func (m *childRequest) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
+func (m *childRequest) runs() bool { return m.reuse == nil && m.override == nil && m.kept == nil }
 
 // endUnrun ends a child that does not run: it is given its output, refused, or ends with the outcome of another execution.
 func (m *childRequest) endUnrun(d *flow.Draft, now time.Time) error {
 	switch {
-	case m.given != nil:
-		return d.Give(m.given, now)
+	case m.override != nil:
+		return d.Override(m.override, now)
 	case m.refusal != nil:
 		return d.Reject(m.refusal, now)
 	case m.kept != nil:

@@ -111,7 +111,7 @@ var corpus = []struct {
 	}},
 	{"rerun-with-a-given-output", func(r *rig) {
 		id := r.flows("tasks:\n  a: {action: noop, with: {n: 1}}\n  b: {action: noop, needs: [a], with: {fail: true}}\n  c: {action: noop, needs: [b], with: {of: \"${{ tasks.b.output.v }}\"}}\n")
-		again, _ := r.rerun(id, RerunOptions{Outputs: []flow.GivenOutput{{Task: "b", Index: orchestration.AllItems, Output: json.RawMessage(`{"v":7}`)}}, By: "ada"})
+		again, _ := r.rerun(id, RerunOptions{Outputs: []flow.OutputOverride{{Task: "b", Index: orchestration.AllItems, Output: json.RawMessage(`{"v":7}`)}}, By: "ada"})
 		r.ended(again)
 	}},
 	{"rounds", func(r *rig) {
@@ -256,12 +256,12 @@ func TestReplayOfGivenOutputs(t *testing.T) {
 			}
 		},
 		"given by another": func(x *flow.Execution) {
-			if x.WasGiven() {
-				x.Rerun.GivenBy = "bob"
+			if x.WasOverridden() {
+				x.Rerun.OverriddenBy = "bob"
 			}
 		},
 		"given by nobody": func(x *flow.Execution) {
-			if x.WasGiven() {
+			if x.WasOverridden() {
 				x.Rerun = nil
 			}
 		},

@@ -43,19 +43,19 @@ func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []by
 	if d == nil {
 		return in, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
 	}
-	if in, err = t.tx.Given(ctx, id); err != nil {
+	if in, err = t.tx.FedInput(ctx, id); err != nil {
 		return in, nil, err
 	}
 	if at == AtEnd {
 		at = in.Size
 	}
-	var given []byte
+	var stored []byte
 	if n := in.Repeats(at, len(piece)); n > 0 {
-		if given, err = t.fedBefore(ctx, id, at, n); err != nil {
+		if stored, err = t.fedBefore(ctx, id, at, n); err != nil {
 			return in, nil, err
 		}
 	}
-	fresh, next, verdict := in.Feed(at, piece, last, given)
+	fresh, next, verdict := in.Feed(at, piece, last, stored)
 	switch {
 	case verdict == nil && next == in: // also after the end: the answer to what is sent again may have been lost
 		return in, nil, nil
@@ -72,18 +72,18 @@ func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []by
 // fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may hold
 // fewer when the input came in very many pieces.
 func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int) ([]byte, error) {
-	given := make([]byte, 0, n)
-	for len(given) < n {
-		page, _, err := t.tx.ReadInput(ctx, id, at+int64(len(given)), int64(n-len(given)))
+	stored := make([]byte, 0, n)
+	for len(stored) < n {
+		page, _, err := t.tx.ReadInput(ctx, id, at+int64(len(stored)), int64(n-len(stored)))
 		if err != nil {
 			return nil, err
 		}
 		if len(page) == 0 {
-			return nil, fmt.Errorf("the input of %s has %d bytes from offset %d on: %d were expected", id, len(given), at, n)
+			return nil, fmt.Errorf("the input of %s has %d bytes from offset %d on: %d were expected", id, len(stored), at, n)
 		}
-		given = append(given, page...)
+		stored = append(stored, page...)
 	}
-	return given[:n], nil
+	return stored[:n], nil
 }
 
 // fed wakes the watchers of an execution that was given input.

@@ -16,7 +16,7 @@ import (
 type keyLedger struct {
 	all       map[string]*keyUse
 	freed     map[flow.ID]bool // executions that have given their slot back, and are not written yet
-	given     map[flow.ID]bool // executions that have got a slot, and are not written yet
+	granted   map[flow.ID]bool // executions that have got a slot, and are not written yet
 	postponed []string         // keys whose line goes on in a later transaction
 
 	nextTicket, lastTicket int64 // tickets that have been drawn
@@ -30,7 +30,7 @@ type keyUse struct {
 }
 
 func newKeyLedger() keyLedger {
-	return keyLedger{all: map[string]*keyUse{}, freed: map[flow.ID]bool{}, given: map[flow.ID]bool{}}
+	return keyLedger{all: map[string]*keyUse{}, freed: map[flow.ID]bool{}, granted: map[flow.ID]bool{}}
 }
 
 func (l *keyLedger) of(name string) *keyUse {
@@ -44,7 +44,7 @@ func (l *keyLedger) of(name string) *keyUse {
 
 // changed notes what a decision about an execution means for its key.
 func (l *keyLedger) changed(d *flow.Draft) {
-	if (d.FreedKey() || l.given[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
+	if (d.FreedKey() || l.granted[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
 		l.freed[d.ID] = true
 		k := l.of(d.Key)
 		k.lineDue = true
@@ -61,7 +61,7 @@ func (l *keyLedger) changed(d *flow.Draft) {
 func (l *keyLedger) flushed(d *flow.Draft) {
 	if d.Key != "" {
 		delete(l.freed, d.ID)
-		delete(l.given, d.ID)
+		delete(l.granted, d.ID)
 	}
 }
 

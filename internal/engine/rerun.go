@@ -27,7 +27,7 @@ type RerunOptions struct {
 	// Only are items that run alone: what comes before them is reused, and what comes after them is left out.
 	Only []orchestration.Item
 	// Outputs are given to items, which end with them instead of running. By says who gives them; "" is somebody.
-	Outputs []flow.GivenOutput
+	Outputs []flow.OutputOverride
 	By      string
 	// Within are workflows among its tasks of which parts run again: paths lead into them.
 	Within []RerunWithin

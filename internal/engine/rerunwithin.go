@@ -53,7 +53,7 @@ func (n *naming) add(field, text string) error {
 type RerunWithin struct {
 	Item       orchestration.Item
 	From, Only []orchestration.Item
-	Outputs    []flow.GivenOutput
+	Outputs    []flow.OutputOverride
 	Within     []RerunWithin
 }
 
@@ -101,7 +101,7 @@ func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 		case "only":
 			*only = append(*only, item)
 		default:
-			*outputs = append(*outputs, flow.GivenOutput{Task: item.Task, Index: item.Index, Output: output})
+			*outputs = append(*outputs, flow.OutputOverride{Task: item.Task, Index: item.Index, Output: output})
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func (w *RerunWithin) text() []byte {
 // check refuses what cannot be asked for at the same time, at whatever level.
 func (o *RerunOptions) check() error {
 	var from, only *orchestration.Item
-	given, size := 0, 0
+	overrides, size := 0, 0
 	o.all().each(func(w *RerunWithin) bool {
 		if len(w.From) > 0 {
 			from = &w.From[0]
@@ -153,7 +153,7 @@ func (o *RerunOptions) check() error {
 		if len(w.Only) > 0 {
 			only = &w.Only[0]
 		}
-		given += len(w.Outputs)
+		overrides += len(w.Outputs)
 		for i := range w.Outputs {
 			size += len(w.Outputs[i].Output)
 		}
@@ -162,10 +162,11 @@ func (o *RerunOptions) check() error {
 	switch {
 	case from != nil && only != nil:
 		return fault.New("only", only.Text(), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
-	case given > givenMost:
-		return fault.New("outputs", fmt.Sprint(given), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
-	case size > givenBytes:
-		return fault.New("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
+	case overrides > maxOverrides:
+		return fault.New("outputs", fmt.Sprint(overrides), fmt.Sprintf("at most %d outputs are given at once", maxOverrides),
+			"give fewer: rerun the rerun for the others")
+	case size > maxOverrideBytes:
+		return fault.New("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", maxOverrideBytes>>10), "give shorter ones")
 	}
 	return fault.CheckText("by", o.By, fault.AuthorLimit, "give a name")
 }
@@ -202,7 +203,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	}
 	if len(l.named.Outputs) > 0 {
 		again := l.r.AsRerun()
-		again.Outputs, again.GivenBy = singleIndex(l.named.Outputs), p.by
+		again.Outputs, again.OverriddenBy = singleIndex(l.named.Outputs), p.by
 		l.r.Rerun = &again
 	}
 	var failed error
@@ -238,8 +239,8 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 // inner, and the first error into failed.
 func (p *planner) original(ctx context.Context, l *level, rec *recording, kids requests.Maker, inner map[orchestration.Item]*orchestration.Child, failed *error) *orchestration.Original {
 	return &orchestration.Original{
-		Past:  rec.past,
-		Given: l.r.Given,
+		Past:     rec.past,
+		Override: l.r.OverrideOf,
 		Within: func(c *orchestration.Child) bool {
 			w := l.within(c.Task.Name, c.Index)
 			if w != nil {
@@ -261,7 +262,7 @@ func (p *planner) original(ctx context.Context, l *level, rec *recording, kids r
 		},
 		Output: func(t *definition.Task, n int) orchestration.Output {
 			out, err := p.e.recordedOutput(ctx, store.WorkflowAttempt{ID: l.x.ID, Attempt: l.x.Attempt}, rec, t, n)
-			overlayGiven(&out, t, n, l.r)
+			applyOverrides(&out, t, n, l.r)
 			if err != nil && *failed == nil {
 				*failed = err
 			}
@@ -338,7 +339,7 @@ func (l *level) check(rec *recording) error {
 			return fault.New(field, text, text+": "+"the task has a foreach: a path leads into one of its items", fmt.Sprintf("write %s[0]/…, %s[1]/… and so on", text, text))
 		case slices.ContainsFunc(n.From, named) || slices.ContainsFunc(n.Only, named):
 			return fault.New(field, text, text+": "+"it was named itself, so all of it runs", "leave out the task, or the path into it")
-		case slices.ContainsFunc(n.Outputs, func(g flow.GivenOutput) bool { return named(orchestration.Item{Task: g.Task, Index: g.Index}) }):
+		case slices.ContainsFunc(n.Outputs, func(g flow.OutputOverride) bool { return named(orchestration.Item{Task: g.Task, Index: g.Index}) }):
 			return fault.New(field, text, text+": "+"it is given an output, so nothing of it runs", "leave out the output, or the path into it")
 		}
 	}
@@ -410,6 +411,6 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	p.parts[at].Plan = beneath
 	again := r.AsRerun()
 	p.beneath = append(p.beneath, flow.Beneath{Path: as, Of: x.ID, First: firstOf(x), Version: r.Version, Work: work,
-		Only: again.Only, LeftOut: again.LeftOut, Outputs: again.Outputs, GivenBy: again.GivenBy})
+		Only: again.Only, LeftOut: again.LeftOut, Outputs: again.Outputs, OverriddenBy: again.OverriddenBy})
 	return nil
 }

@@ -192,7 +192,7 @@ func TestRerunOfRounds(t *testing.T) {
 				t.Errorf("round %d has the outcome of %s", n+1, k.ReusedOf)
 			}
 		}
-		given, _ := r.rerun(again, RerunOptions{Outputs: []flow.GivenOutput{{Task: "poll", Index: orchestration.AllItems, Output: json.RawMessage(`{"round":7}`)}}})
+		given, _ := r.rerun(again, RerunOptions{Outputs: []flow.OutputOverride{{Task: "poll", Index: orchestration.AllItems, Output: json.RawMessage(`{"round":7}`)}}})
 		if x := r.ended(given); x.Stage != flow.Completed || string(x.Outcome.Output) != `{"of":7}` || len(r.rounds(given)) != 1 {
 			t.Errorf("with a given output it is %s: %s, %d rounds", x.Stage, x.Outcome.Output, len(r.rounds(given)))
 		}

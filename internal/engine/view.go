@@ -115,11 +115,11 @@ func (v *view) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*f
 	return v.Access.OwnedBy(ctx, session, after, n)
 }
 
-func (v *view) Given(ctx context.Context, id flow.ID) (flow.Input, error) {
+func (v *view) FedInput(ctx context.Context, id flow.ID) (flow.Input, error) {
 	if err := v.t.writeRows(ctx, func(d *store.Delta) bool { return len(d.Input) > 0 }); err != nil {
 		return flow.Input{}, err
 	}
-	return v.Access.Given(ctx, id)
+	return v.Access.FedInput(ctx, id)
 }
 
 func (v *view) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {

@@ -270,13 +270,13 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Give ends a new execution with an output that the client of a rerun has given. The execution is never claimed, and nothing runs.
-func (d *Draft) Give(output json.RawMessage, now time.Time) error {
-	by := d.AsRerun().GivenBy
+// Override ends a new execution with the output that the client of a rerun has set. The execution is never claimed, and nothing runs.
+func (d *Draft) Override(output json.RawMessage, now time.Time) error {
+	by := d.AsRerun().OverriddenBy
 	if by == "" {
 		return fmt.Errorf("%w: no output was given to %s", ErrIllegalMove, d.ID)
 	}
-	if err := d.record(EvGiven, now, object("by", by)); err != nil {
+	if err := d.record(EvOverridden, now, object("by", by)); err != nil {
 		return fmt.Errorf("give an output: %w", err)
 	}
 	d.settle(Outcome{Output: output}, now, 0)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventType names what happened. The types that move the stage carry the stage's name, but for EvReused and EvGiven.
+// EventType names what happened. The types that move the stage carry the stage's name, but for EvReused and EvOverridden.
 type EventType string
 
-// The event types. Requested … TimedOut, EvReused and EvGiven move the stage (see Moves); the others leave it where it is.
+// The event types. Requested … TimedOut, EvReused and EvOverridden move the stage (see Moves); the others leave it where it is.
 const (
 	EvRequested    EventType = "requested"    // an attempt was opened
 	EvScheduled    EventType = "scheduled"    // placed in its queue
@@ -19,14 +19,14 @@ const (
 	EvCancelled    EventType = "cancelled"
 	EvTimedOut     EventType = "timed_out"
 
-	EvWaiting  EventType = "waiting"  // its concurrency key is full
-	EvLost     EventType = "lost"     // the owner's lease ran out, or its history had a gap that never closed
-	EvAdvanced EventType = "advanced" // a workflow started, finished or skipped tasks
-	EvProgress EventType = "progress" // said by the work itself
-	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
-	EvGiven    EventType = "given"    // it ended with an output that a person has given: nothing ran
-	EvPaused   EventType = "paused"   // a workflow starts no more tasks, or timers stand still
-	EvResumed  EventType = "resumed"  // it starts tasks again
+	EvWaiting    EventType = "waiting"  // its concurrency key is full
+	EvLost       EventType = "lost"     // the owner's lease ran out, or its history had a gap that never closed
+	EvAdvanced   EventType = "advanced" // a workflow started, finished or skipped tasks
+	EvProgress   EventType = "progress" // said by the work itself
+	EvReused     EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
+	EvOverridden EventType = "given"    // it ended with an output that a person has given: nothing ran
+	EvPaused     EventType = "paused"   // a workflow starts no more tasks, or timers stand still
+	EvResumed    EventType = "resumed"  // it starts tasks again
 )
 
 // Note is the data of a progress event by which a handler says what its attempt waits for, for people who ask why; empty: for nothing

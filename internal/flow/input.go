@@ -36,12 +36,12 @@ func (in Input) Repeats(at int64, n int) int { return int(min(max(in.Size-at, 0)
 // Feed decides what becomes of a piece for the offset at; last says that nothing follows it. given are the bytes that the
 // input has from there on, as many as [Input.Repeats] says: a piece that is sent again changes nothing, and one that
 // begins with what was sent before adds the rest. It returns the bytes that are new and the input with them.
-func (in Input) Feed(at int64, piece []byte, last bool, given []byte) ([]byte, Input, error) {
+func (in Input) Feed(at int64, piece []byte, last bool, stored []byte) ([]byte, Input, error) {
 	if at > in.Size {
 		return nil, in, fmt.Errorf("%w: a piece for offset %d, and the input has %d bytes so far: go on from there", ErrInputOffset, at, in.Size)
 	}
 	n := in.Repeats(at, len(piece))
-	if !bytes.Equal(piece[:n], given) {
+	if !bytes.Equal(piece[:n], stored) {
 		return nil, in, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: another client feeds it, too", ErrInputOffset, at, in.Size)
 	}
 	fresh, end := piece[n:], at+int64(len(piece))

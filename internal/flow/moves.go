@@ -22,7 +22,7 @@ var moves = []Move{
 	{EvRunning, []Stage{Provisioning}, Running, false, "the work began"},
 	{EvCompleted, []Stage{Running}, Completed, false, "the work succeeded"},
 	{EvReused, []Stage{Requested}, Completed, false, "it ended with the outcome of an identical execution, reused by a rerun or taken from the cache: nothing ran"},
-	{EvGiven, []Stage{Requested}, Completed, false, "a task of a rerun ended with an output that its client has given: nothing ran"},
+	{EvOverridden, []Stage{Requested}, Completed, false, "a task of a rerun ended with an output that its client has given: nothing ran"},
 	{EvFailed, []Stage{Provisioning, Running}, Failed, false, "the work failed, or its workers were lost too often"},
 	{EvCancelled, []Stage{Requested, Scheduled, Provisioning, Running}, Cancelled, false, "cancelled; after the hand-off only once nothing is left running"},
 	{EvTimedOut, []Stage{Requested, Scheduled, Provisioning, Running}, TimedOut, false, "a deadline passed"},

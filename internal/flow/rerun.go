@@ -15,10 +15,10 @@ type Rerun struct {
 	// Only are the tasks, or items of tasks, that alone run again, and LeftOut those that are skipped for that. Both nil:
 	// the whole workflow is run again.
 	Only, LeftOut []string
-	// Outputs are outputs that a person has given to items of the rerun, which end with them and do not run. GivenBy names that person, in the
-	// rerun and in each of these items; it is empty for all others.
-	Outputs []GivenOutput
-	GivenBy string
+	// Outputs are outputs that a person has set for items of the rerun, which end with them and do not run. OverriddenBy names that person,
+	// in the rerun and in each of these items; it is empty for all others.
+	Outputs      []OutputOverride
+	OverriddenBy string
 	// Beneath are the workflows among the tasks of the rerun, and among the tasks of those, of which only parts run again,
 	// because a path leads into them. Such a workflow has the id of the rerun in KeptWith, and its path from there in
 	// KeptAs: what its tasks reuse is stored with the rerun.
@@ -29,8 +29,8 @@ type Rerun struct {
 	RetryOf ID
 }
 
-// GivenOutput is an output that an item of a workflow ends with instead of running.
-type GivenOutput struct {
+// OutputOverride is an output that an item of a workflow ends with instead of running.
+type OutputOverride struct {
 	Task   string
 	Index  int
 	Output json.RawMessage
@@ -38,15 +38,15 @@ type GivenOutput struct {
 
 // Beneath is a workflow beneath a rerun of which only parts run again.
 type Beneath struct {
-	Path    string            // from the rerun, by tasks and their items: "deploy[0]", "deploy[0]/verify[2]"
-	Of      ID                // the execution that it runs again
-	First   ID                // with which the chain of its reruns began
-	Version int               // of its definition, for which it was planned
-	Work    [sha256.Size]byte // the hash of what it is to do, for which it was planned
-	Only    []string          // as of a Rerun, and so are the others
-	LeftOut []string
-	Outputs []GivenOutput
-	GivenBy string
+	Path         string            // from the rerun, by tasks and their items: "deploy[0]", "deploy[0]/verify[2]"
+	Of           ID                // the execution that it runs again
+	First        ID                // with which the chain of its reruns began
+	Version      int               // of its definition, for which it was planned
+	Work         [sha256.Size]byte // the hash of what it is to do, for which it was planned
+	Only         []string          // as of a Rerun, and so are the others
+	LeftOut      []string
+	Outputs      []OutputOverride
+	OverriddenBy string
 }
 
 // AsRerun is a copy of Rerun; the zero value where that is nil.
@@ -88,8 +88,8 @@ func (r *Request) RunsPart() bool {
 	return again != nil && len(again.Only)+len(again.Outputs)+len(again.Beneath) > 0
 }
 
-// Given returns the output that was given to an item; nil: none was.
-func (r *Request) Given(task string, index int) json.RawMessage {
+// OverrideOf returns the output that overrides that of an item; nil: none was.
+func (r *Request) OverrideOf(task string, index int) json.RawMessage {
 	if r.Rerun == nil {
 		return nil
 	}
@@ -101,9 +101,9 @@ func (r *Request) Given(task string, index int) json.RawMessage {
 	return nil
 }
 
-// WasGiven reports whether it is an item of a rerun that ends with an output which the client has given.
-func (r *Request) WasGiven() bool {
-	return r.Rerun != nil && r.Rerun.GivenBy != "" && len(r.Rerun.Outputs) == 0
+// WasOverridden reports whether it is an item of a rerun that ends with an output which the client has given.
+func (r *Request) WasOverridden() bool {
+	return r.Rerun != nil && r.Rerun.OverriddenBy != "" && len(r.Rerun.Outputs) == 0
 }
 
 // ItemPath is the path of an item of the workflow that stands at a path; "": of the rerun itself.
@@ -132,7 +132,8 @@ func (r *Request) BeneathAt(task string, index int) *Beneath {
 // RunBeneath makes this the request of a workflow of which only parts run again, as b says. It is an item of the
 // workflow above, whose request is w.
 func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
-	again := &Rerun{First: b.First, Only: b.Only, LeftOut: b.LeftOut, Outputs: b.Outputs, GivenBy: b.GivenBy, KeptWith: w.KeptBy(above), KeptAs: b.Path}
+	again := &Rerun{First: b.First, Only: b.Only, LeftOut: b.LeftOut, Outputs: b.Outputs, OverriddenBy: b.OverriddenBy,
+		KeptWith: w.KeptBy(above), KeptAs: b.Path}
 	if again.First == b.Of {
 		again.First = ID{}
 	}

@@ -42,7 +42,8 @@ func PlanOnly(w *definition.Workflow, o *Original, only []Item, f Facts) (*Rerun
 	// Beside them stays what is reused in a rerun of the whole from them on.
 	all := PlanRerun(w, o, only, f)
 	leave := without(w, func(name string) bool {
-		return needed(name) || !slices.Contains(after, name) && slices.Contains([]Decision{Reuse, Give}, all.Tasks[w.Task(name).Index].Decision)
+		return needed(name) || !slices.Contains(after, name) && slices.Contains([]Decision{Reuse, Override},
+			all.Tasks[w.Task(name).Index].Decision)
 	})
 	// What was planned to be reused may need a task that is left out because its condition does not hold: then it is left out, too.
 	for n := -1; n != len(leave); {
@@ -64,7 +65,7 @@ func (p *RerunPlan) refuses(only []Item, needed func(string) bool) error {
 			continue
 		}
 		switch {
-		case at < 0 && t.Runs == 0 && (t.Decision == Reuse || t.Decision == Give || t.Decision == Skip):
+		case at < 0 && t.Runs == 0 && (t.Decision == Reuse || t.Decision == Override || t.Decision == Skip):
 		case at < 0:
 			return &Refusal{only[0], fmt.Sprintf("%s, which comes before it, cannot be reused: %s", t.Task, t.Reason),
 				"rerun without --only: what did not complete runs, with everything after it"}

@@ -56,8 +56,8 @@ type Original struct {
 	Mark func(task string) Mark
 	// Output is what the items 0..n-1 of a task put out. It is asked for tasks whose items have all completed.
 	Output func(t *definition.Task, n int) Output
-	// Given is the output that an item of the rerun is given and ends with; nil: none.
-	Given func(task string, index int) json.RawMessage
+	// Override is the output that an item of the rerun is given and ends with; nil: none.
+	Override func(task string, index int) json.RawMessage
 	// Within reports whether an item is a workflow of which parts run again, so that it cannot be reused; nil: no item is.
 	Within func(c *Child) bool
 	// Work is what an item of the rerun has to do; an error is why it will fail.
@@ -69,25 +69,25 @@ type Decision string
 
 // The decisions.
 const (
-	Reuse   Decision = "reuse"   // it ends with the outcomes of the original; nothing of it runs
-	Run     Decision = "run"     // all of it runs
-	Partly  Decision = "partly"  // some items run, and the others' outcomes are reused
-	Skip    Decision = "skip"    // its condition does not hold
-	Break   Decision = "break"   // one of its expressions fails
-	Prevent Decision = "prevent" // the workflow fails before it can start
-	Give    Decision = "give"    // it ends with outputs that were given, or that are reused; nothing of it runs
-	Leave   Decision = "leave"   // it is left out: the rerun is of other tasks only
+	Reuse    Decision = "reuse"   // it ends with the outcomes of the original; nothing of it runs
+	Run      Decision = "run"     // all of it runs
+	Partly   Decision = "partly"  // some items run, and the others' outcomes are reused
+	Skip     Decision = "skip"    // its condition does not hold
+	Break    Decision = "break"   // one of its expressions fails
+	Prevent  Decision = "prevent" // the workflow fails before it can start
+	Override Decision = "give"    // it ends with overridden outputs, or that are reused; nothing of it runs
+	Leave    Decision = "leave"   // it is left out: the rerun is of other tasks only
 )
 
 // Planned is what a rerun does about one task, and why.
 type Planned struct {
-	Task     string
-	Decision Decision
-	Reused   int   // items whose outcomes are reused
-	Given    int   // items that end with an output that was given
-	Runs     int   // items that run, as far as that is known before the tasks that it needs have ended
-	Items    []int // of a foreach: the first of those that run
-	Reason   string
+	Task       string
+	Decision   Decision
+	Reused     int   // items whose outcomes are reused
+	Overridden int   // items that end with an overridden output
+	Runs       int   // items that run, as far as that is known before the tasks that it needs have ended
+	Items      []int // of a foreach: the first of those that run
+	Reason     string
 }
 
 // shownItems is how many items a plan names of a task.
@@ -168,21 +168,21 @@ type rerun struct {
 // planning is what is known about one task so far.
 type planning struct {
 	reused, runs int
-	given        int
+	overridden   int
 	items        []int
 	why          string // the first item that runs does so, one that was cancelled only where all of them were
 	stopped      bool   // why is of one that was cancelled
 }
 
-func (r *rerun) given(task string, index int) bool {
-	return r.o.Given != nil && r.o.Given(task, index) != nil
+func (r *rerun) hasOverride(task string, index int) bool {
+	return r.o.Override != nil && r.o.Override(task, index) != nil
 }
 
 // reuses decides about one item, and reports whether it ends at once.
 func (r *rerun) reuses(c *Child) bool {
 	p := &r.tasks[c.Task.Index]
-	if r.given(c.Task.Name, c.Index) {
-		p.given++
+	if r.hasOverride(c.Task.Name, c.Index) {
+		p.overridden++
 		return true
 	}
 	past, why := r.look(c)
@@ -255,7 +255,7 @@ func (r *rerun) plan(taken *Plan) *RerunPlan {
 
 func (r *rerun) planned(t *definition.Task) Planned {
 	p, k := &r.st.Tasks[t.Index], &r.tasks[t.Index]
-	d := Planned{Task: t.Name, Reused: k.reused, Given: k.given, Runs: k.runs, Items: k.items, Reason: k.why}
+	d := Planned{Task: t.Name, Reused: k.reused, Overridden: k.overridden, Runs: k.runs, Items: k.items, Reason: k.why}
 	switch {
 	case t.LeftOut:
 		d.Decision, d.Reason = Leave, "the rerun is of "+strings.Join(r.w.Reports, ", ")+" only"
@@ -265,16 +265,16 @@ func (r *rerun) planned(t *definition.Task) Planned {
 		d.Decision, d.Reason = Skip, "its condition does not hold"
 	case p.Mark == Cancelled:
 		d.Decision, d.Reason = Prevent, "the workflow fails before it can start"
-	case !p.started() && t.Foreach == nil && r.given(t.Name, 0):
-		d.Decision, d.Given, d.Reason = Give, 1, "its output is given, when its turn comes: "+r.waits(t)
+	case !p.started() && t.Foreach == nil && r.hasOverride(t.Name, 0):
+		d.Decision, d.Overridden, d.Reason = Override, 1, "its output is given, when its turn comes: "+r.waits(t)
 	case !p.started():
 		d.Decision, d.Reason = Run, r.waits(t)
-	case k.runs > 0 && k.reused+k.given > 0:
+	case k.runs > 0 && k.reused+k.overridden > 0:
 		d.Decision = Partly
 	case k.runs > 0:
 		d.Decision = Run
-	case k.given > 0:
-		d.Decision, d.Reason = Give, "its output is given"
+	case k.overridden > 0:
+		d.Decision, d.Reason = Override, "its output is given"
 	case p.Mark == Expanded && p.Total == 0:
 		d.Decision, d.Reason = Reuse, "its list is empty"
 	default:

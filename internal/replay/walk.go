@@ -119,8 +119,8 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 		return d, d.Resume(by, reason, e.At)
 	case flow.EvReused:
 		return d, d.Reuse(w.outcome(w.i).Output, e.At)
-	case flow.EvGiven:
-		return d, d.Give(w.outcome(w.i).Output, e.At)
+	case flow.EvOverridden:
+		return d, d.Override(w.outcome(w.i).Output, e.At)
 	case flow.EvLost:
 		return d, w.lose(d, e)
 	case flow.EvRequested:
@@ -207,7 +207,7 @@ func (w *walk) same(rules, e *flow.Event) (bad bool) {
 		}
 		return bad
 	}
-	ends := w.terminal(e) && e.Type != flow.EvReused && e.Type != flow.EvGiven // what these say is all in the record
+	ends := w.terminal(e) && e.Type != flow.EvReused && e.Type != flow.EvOverridden // what these say is all in the record
 	if !ends && !bytes.Equal(e.Data, rules.Data) && !sameJSON(e.Data, rules.Data) {
 		w.find(e.Seq, said(rules), said(e), "the event says something else")
 		bad = true
@@ -278,7 +278,7 @@ func (w *walk) takeOver(e *flow.Event) {
 		w.x.Stage = s
 	}
 	switch {
-	case e.Type == flow.EvReused, e.Type == flow.EvGiven:
+	case e.Type == flow.EvReused, e.Type == flow.EvOverridden:
 		w.x.Stage = flow.Completed
 	case e.Type == flow.EvRequested:
 		w.x.Place, w.x.Owner, w.x.ClaimedAt, w.x.WakeAt, w.x.FinishedAt = flow.Delayed, flow.ID{}, time.Time{}, notBefore(e.Data), time.Time{}
@@ -312,7 +312,7 @@ func (w *walk) next(n int) *flow.Event {
 // terminal reports whether an event ends an attempt.
 func (w *walk) terminal(e *flow.Event) bool {
 	switch e.Type {
-	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvReused, flow.EvGiven:
+	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvReused, flow.EvOverridden:
 		return true
 	}
 	return false
@@ -325,7 +325,7 @@ func (w *walk) outcome(i int) flow.Outcome {
 		return *o
 	}
 	e := &w.rec.Events[i]
-	if e.Type == flow.EvCompleted || e.Type == flow.EvReused || e.Type == flow.EvGiven {
+	if e.Type == flow.EvCompleted || e.Type == flow.EvReused || e.Type == flow.EvOverridden {
 		return flow.Outcome{}
 	}
 	why := &flow.Error{Code: textOf(e.Data, "code"), Message: textOf(e.Data, "message")}

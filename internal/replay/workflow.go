@@ -201,7 +201,7 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		}
 		it.left = slices.Insert(it.left, at, c.Index)
 	}
-	if due := x.CreatedAt.Add(c.Delay); c.Delay > 0 && x.ReusedOf.IsZero() && x.AsRerun().GivenBy == "" && !x.NotBefore.Equal(due) {
+	if due := x.CreatedAt.Add(c.Delay); c.Delay > 0 && x.ReusedOf.IsZero() && x.AsRerun().OverriddenBy == "" && !x.NotBefore.Equal(due) {
 		at.Rules, at.Recorded, at.Why = "not before "+clock(due), "not before "+clock(x.NotBefore), "a round waits for the delay of the task's repeat"
 		a.w.findAt(at)
 	}
@@ -220,10 +220,11 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		}
 		a.w.findAt(at)
 	}
-	if given := a.w.x.Given(c.Task.Name, c.Index); (given != nil) != x.WasGiven() || given != nil && (x.Outcome == nil || !sameJSON(given, x.Outcome.Output)) {
-		at.Rules, at.Recorded, at.Why = givenText(given), "not that", "the rerun says to which items an output was given"
-		if given == nil {
-			at.Recorded = "an output that " + x.AsRerun().GivenBy + " has given"
+	if override := a.w.x.OverrideOf(c.Task.Name, c.Index); (override != nil) != x.WasOverridden() || override != nil &&
+		(x.Outcome == nil || !sameJSON(override, x.Outcome.Output)) {
+		at.Rules, at.Recorded, at.Why = overrideText(override), "not that", "the rerun says to which items an output was given"
+		if override == nil {
+			at.Recorded = "an output that " + x.AsRerun().OverriddenBy + " has given"
 		}
 		a.w.findAt(at)
 	}
@@ -235,7 +236,7 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 	a.sameRequest(at, &r, &x.Request)
 }
 
-func givenText(output json.RawMessage) string {
+func overrideText(output json.RawMessage) string {
 	if output == nil {
 		return "no output was given"
 	}

@@ -40,15 +40,15 @@ func (c *call) attempt() error {
 	return c.json(http.StatusOK, out)
 }
 
-// givenBlob answers with the bytes of a blob that an execution's input names.
-func (c *call) givenBlob() error {
+// inputBlob answers with the bytes of a blob that an execution's input names.
+func (c *call) inputBlob() error {
 	from := c.number("offset", 0, 0, math.MaxInt64)
 	id, err := c.execution()
 	if err != nil {
 		return err
 	}
 	name := c.r.PathValue("blob")
-	blob, err := c.Engine.Given(c.ctx(), id, name, from)
+	blob, err := c.Engine.OpenInputBlob(c.ctx(), id, name, from)
 	switch {
 	case errors.Is(err, handoff.ErrBlobRefused):
 		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the input of %s names no blob %.100q", id, name))

@@ -69,10 +69,11 @@ func taskItem(x *flow.Execution, r *store.Child) api.TaskItem {
 		ms := at.Sub(x.CreatedAt).Milliseconds()
 		return &ms
 	}
-	given := x.Given(r.Task, r.Index) != nil
+	overridden := x.OverrideOf(r.Task, r.Index) != nil
 	return api.TaskItem{
 		Index: r.Index, ID: r.Execution.String(), Status: status(r.Stage), Attempt: r.Attempt, CreatedMS: *since(r.CreatedAt),
 		ClaimedMS: since(r.ClaimedAt), StartedMS: since(r.StartedAt), FinishedMS: since(r.FinishedAt),
-		Given: reused(r) && given, Cached: reused(r) && !given && x.RerunOf.IsZero(), Reused: reused(r) && !given && !x.RerunOf.IsZero(),
+		Given: reused(r) && overridden, Cached: reused(r) && !overridden && x.RerunOf.IsZero(), Reused: reused(r) && !overridden &&
+			!x.RerunOf.IsZero(),
 	}
 }

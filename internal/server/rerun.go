@@ -91,7 +91,8 @@ func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {
 
 func renderTasks(all []orchestration.Planned) (tasks []api.RerunTask) {
 	for _, t := range all {
-		tasks = append(tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Given: t.Given, Runs: t.Runs, Items: t.Items, Reason: t.Reason})
+		tasks = append(tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Given: t.Overridden, Runs: t.Runs,
+			Items: t.Items, Reason: t.Reason})
 	}
 	return tasks
 }

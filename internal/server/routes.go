@@ -143,7 +143,7 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/given/{blob...}", name: "given", tag: tagExecutions,
 			summary: "Get a blob that the input refers to, by its name",
 			params:  []param{{name: "offset", kind: "integer", doc: "First byte to return"}}, answers: []answer{ok(nil, mediaFile)},
-			handle: (*call).givenBlob},
+			handle: (*call).inputBlob},
 		{method: "GET", path: one + "/why", name: "why", tag: tagExecutions, summary: "Explain what the execution is waiting for",
 			answers: []answer{ok(reflect.TypeFor[api.Why]())}, handle: (*call).why},
 		{method: "POST", path: "/api/v1/executions:why", name: "why-many", tag: tagExecutions,

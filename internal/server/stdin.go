@@ -27,14 +27,14 @@ func (c *call) stdin() error {
 	if err != nil {
 		return err
 	}
-	in, err := c.Engine.Reader().Given(c.ctx(), x.ID)
+	in, err := c.Engine.Reader().FedInput(c.ctx(), x.ID)
 	if err != nil {
 		return fmt.Errorf("execution %s: %w", x.ID, err)
 	}
-	return c.given(x, in)
+	return c.sendInputState(x, in)
 }
 
-func (c *call) given(x *flow.Execution, in flow.Input) error {
+func (c *call) sendInputState(x *flow.Execution, in flow.Input) error {
 	return c.json(http.StatusOK, api.Stdin{ID: x.ID.String(), Status: status(x.Stage), Offset: in.Size, Closed: in.Closed})
 }
 
@@ -75,7 +75,7 @@ func (c *call) feed() error {
 		return err
 	}
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
-	return c.given(x, in)
+	return c.sendInputState(x, in)
 }
 
 func (c *call) feedFrom(body io.Reader, id flow.ID, at int64, last bool) (in flow.Input, err error) {

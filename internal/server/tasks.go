@@ -203,16 +203,16 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 
 // taskSum sums up the executions of one task. It holds only few of them at once.
 type taskSum struct {
-	most    int // how many to list
-	counts  map[flow.Stage]int
-	created int
-	ended   int
-	reused  int
-	rerun   bool                 // the workflow is a rerun, so nothing of it came from the cache
-	given   func(index int) bool // whether the item's output was given with the rerun
-	givens  int
-	started time.Time // the first start
-	over    time.Time // the last end
+	most       int // how many to list
+	counts     map[flow.Stage]int
+	created    int
+	ended      int
+	reused     int
+	rerun      bool                 // the workflow is a rerun, so nothing of it came from the cache
+	overridden func(index int) bool // whether the item's output was given with the rerun
+	overrides  int
+	started    time.Time // the first start
+	over       time.Time // the last end
 
 	open, finished latest
 }
@@ -240,8 +240,8 @@ func (s *taskSum) add(r store.Child) {
 	s.created++
 	switch {
 	case !reused(&r):
-	case s.given(r.Index):
-		s.givens++
+	case s.overridden(r.Index):
+		s.overrides++
 	default:
 		s.reused++
 	}
@@ -280,7 +280,8 @@ func (c *call) sumTasks(x *flow.Execution, most func(task string) int) (map[stri
 		for _, r := range rows {
 			if sums[r.Task] == nil {
 				task := r.Task
-				sums[task] = &taskSum{most: most(task), counts: map[flow.Stage]int{}, rerun: !x.RerunOf.IsZero(), given: func(index int) bool { return x.Given(task, index) != nil }}
+				sums[task] = &taskSum{most: most(task), counts: map[flow.Stage]int{}, rerun: !x.RerunOf.IsZero(),
+					overridden: func(index int) bool { return x.OverrideOf(task, index) != nil }}
 			}
 			sums[r.Task].add(r)
 			task, index = r.Task, r.Index
@@ -292,7 +293,7 @@ func (c *call) sumTasks(x *flow.Execution, most func(task string) int) (map[stri
 }
 
 func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) {
-	t.Created, t.Ended, t.Reused, t.Given, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, sum.givens, mark.Total, sum.started
+	t.Created, t.Ended, t.Reused, t.Given, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, sum.overrides, mark.Total, sum.started
 	if !sum.rerun {
 		t.Reused, t.Cached = 0, sum.reused
 	}
@@ -318,7 +319,8 @@ func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) 
 		t.Executions = append(t.Executions, api.TaskExecution{
 			ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Kind: string(r.Kind), Attempt: r.Attempt,
 			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt,
-			Reused: reused(&r) && !sum.given(r.Index) && sum.rerun, Cached: reused(&r) && !sum.given(r.Index) && !sum.rerun, Given: reused(&r) && sum.given(r.Index),
+			Reused: reused(&r) && !sum.overridden(r.Index) && sum.rerun, Cached: reused(&r) && !sum.overridden(r.Index) && !sum.rerun,
+			Given: reused(&r) && sum.overridden(r.Index),
 		})
 	}
 	t.More = len(t.Executions) < t.Created

@@ -136,7 +136,7 @@ func TestListedExecutionsOfATask(t *testing.T) {
 		{9, 1, []int{8}, "8"},
 		{1000, 4, []int{17, 400}, "17 400 998 999"},
 	} {
-		s := taskSum{most: tc.most, counts: map[flow.Stage]int{}, given: func(int) bool { return false }}
+		s := taskSum{most: tc.most, counts: map[flow.Stage]int{}, overridden: func(int) bool { return false }}
 		for i := range tc.rows {
 			row := store.Child{Index: i, Stage: flow.Completed}
 			for _, o := range tc.open {

@@ -113,7 +113,7 @@ with --resume and the ID that it printed continues with the rest, and reruns not
 
 func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunOptions) error {
 	in := api.RerunRequest{From: o.from, Only: o.only, Definition: o.definition}
-	if err := giveOutputs(a, &in, o); err != nil {
+	if err := addOverrides(a, &in, o); err != nil {
 		return err
 	}
 	if o.Input == "" && len(o.Set) > 0 {
@@ -146,8 +146,8 @@ func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunO
 	return submit.Watch(ctx, a, s, x, output.AsTable)
 }
 
-// giveOutputs reads the outputs that are given to tasks.
-func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
+// addOverrides reads the outputs that are given to tasks.
+func addOverrides(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 	if len(o.give) == 0 {
 		if o.by != "" {
 			return exit.Usagef("--by says who gives an output: add --give")

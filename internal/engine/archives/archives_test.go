@@ -407,7 +407,7 @@ func TestForgedArchives(t *testing.T) {
 		"its slot is of later": {"which has not come", of(code, func(e *archive.Execution) { e.SlotAt = time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC) })},
 		"a log of later":       {"a log with number 1", log(func(c *flow.LogChunk) { c.At = time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC) })},
 		"an output of no item": {"item -1 of task", of(workflow, func(e *archive.Execution) {
-			e.RerunOf, e.GivenBy, e.Outputs = workflow, "ada", []archive.Given{{Task: "each", Index: -1, Output: archive.Value("1")}}
+			e.RerunOf, e.OverriddenBy, e.Outputs = workflow, "ada", []archive.OutputOverride{{Task: "each", Index: -1, Output: archive.Value("1")}}
 		})},
 		"it ends later": {"which has not come", of(code, func(e *archive.Execution) { e.FinishedAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) })},
 		"an event without a time": {"event 2 was at 0001", func(r *archive.Row) *archive.Row {

@@ -59,7 +59,7 @@ func (u *unpacker) check(r *archive.Row) error {
 	case r.Mark != nil:
 		return u.marked(r.Mark)
 	case r.Input != nil:
-		return u.given(r.Input)
+		return u.checkInput(r.Input)
 	case r.Log != nil:
 		return u.log(r.Log)
 	case r.Blob != nil:
@@ -186,7 +186,7 @@ func (u *unpacker) marked(m *archive.Mark) error {
 	return badError(x.ID, m.Error.Flow())
 }
 
-func (u *unpacker) given(p *archive.Input) error {
+func (u *unpacker) checkInput(p *archive.Input) error {
 	x := u.latest()
 	if p.Offset != u.input.Size || u.input.Closed || len(p.Data) == 0 && !p.Last {
 		return wrong(x.ID, "the pieces of its input do not follow one another at offset %d", p.Offset)
@@ -262,7 +262,8 @@ func (u *unpacker) checkTimes(x *flow.Execution) error {
 func checkExecution(x *flow.Execution) error {
 	again := x.AsRerun()
 	texts := map[string]string{"action": x.Action, "kind": string(x.Kind), "queue": x.Queue, "task": x.Task, "alias": x.Alias, "key": x.Key, "when_full": string(x.WhenFull),
-		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": again.GivenBy, "kept_as": again.KeptAs,
+		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey,
+		"traceparent": x.Traceparent, "given_by": again.OverriddenBy, "kept_as": again.KeptAs,
 		"retry.backoff": string(x.Retry.Backoff)}
 	for name, value := range x.Labels {
 		if fault.BadText(name, fault.LabelLimit) != "" || fault.BadText(value, fault.LabelLimit) != "" {
@@ -270,14 +271,14 @@ func checkExecution(x *flow.Execution) error {
 		}
 	}
 	lists := [][]string{x.Rules, again.Only, again.LeftOut, x.Retry.On}
-	given := slices.Clone(again.Outputs)
+	overrides := slices.Clone(again.Outputs)
 	for i := range again.Beneath {
 		b := &again.Beneath[i]
-		given = append(given, b.Outputs...)
-		lists = append(lists, b.Only, b.LeftOut, []string{b.Path, b.GivenBy})
+		overrides = append(overrides, b.Outputs...)
+		lists = append(lists, b.Only, b.LeftOut, []string{b.Path, b.OverriddenBy})
 	}
-	for i := range given {
-		g := &given[i]
+	for i := range overrides {
+		g := &overrides[i]
 		if g.Index < 0 || g.Index > math.MaxInt32 || fault.BadText(g.Task, mostText) != "" || !json.Valid(g.Output) {
 			return wrong(x.ID, "an output that it was given, of item %d of task %.100q", g.Index, g.Task)
 		}

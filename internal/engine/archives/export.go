@@ -305,7 +305,7 @@ func (x *exporter) execution(ctx context.Context, of *flow.Execution) error {
 		}
 	}
 	if of.Kind.RunsCode() {
-		if err := x.given(ctx, of.ID); err != nil {
+		if err := x.checkInput(ctx, of.ID); err != nil {
 			return err
 		}
 	}
@@ -332,8 +332,8 @@ func (x *exporter) marks(ctx context.Context, of *flow.Execution) error {
 // inputPiece is how many bytes of what an interactive execution was given are in a row.
 const inputPiece = 256 << 10
 
-func (x *exporter) given(ctx context.Context, id flow.ID) error {
-	in, err := x.a.Store.Given(ctx, id)
+func (x *exporter) checkInput(ctx context.Context, id flow.ID) error {
+	in, err := x.a.Store.FedInput(ctx, id)
 	if err != nil || in.Pieces == 0 {
 		return err
 	}

@@ -73,11 +73,11 @@ func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) 
 	if len(found) == 0 {
 		return aside, nil
 	}
-	if err := k.giveSignals(ctx, found); err == nil || !fault.Lasting(err) {
+	if err := k.assignSignals(ctx, found); err == nil || !fault.Lasting(err) {
 		return aside, err
 	}
 	for _, l := range found {
-		if err := k.giveSignals(ctx, []*scan{l}); err != nil && fault.Lasting(err) {
+		if err := k.assignSignals(ctx, []*scan{l}); err != nil && fault.Lasting(err) {
 			if err := leave(&l.wait, err); err != nil {
 				return nil, err
 			}
@@ -121,10 +121,10 @@ func (k *Waits) findFitting(ctx context.Context, l *scan, left *txn.Budget) (err
 	}
 }
 
-// giveSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
+// assignSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
 // taken. A wait for which no signal fits is noted as scanned; one for which all that fit were taken looks at the signals
 // behind them.
-func (k *Waits) giveSignals(ctx context.Context, all []*scan) error {
+func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
 		ids[i] = l.wait.Execution
@@ -176,7 +176,7 @@ func (k *Waits) giveSignals(ctx context.Context, all []*scan) error {
 		again = append(again, l)
 	}
 	if len(again) > 0 {
-		return k.giveSignals(ctx, again)
+		return k.assignSignals(ctx, again)
 	}
 	return nil
 }

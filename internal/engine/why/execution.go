@@ -126,16 +126,16 @@ func (w *answer) rerun(x *flow.Execution) {
 	switch {
 	case !x.RerunOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
-		for _, given := range again.Outputs[:min(len(again.Outputs), catalog.NamesShown)] {
-			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", again.GivenBy, given.Task, given.Index))
+		for _, override := range again.Outputs[:min(len(again.Outputs), catalog.NamesShown)] {
+			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", again.OverriddenBy, override.Task, override.Index))
 		}
 		if len(again.Only) > 0 {
 			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(again.Only, ", "), leftOut(again.LeftOut)))
 		}
 	case !again.RetryOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it is a retry of %s", again.RetryOf))
-	case again.GivenBy != "":
-		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", again.GivenBy))
+	case again.OverriddenBy != "":
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", again.OverriddenBy))
 	case x.Cached():
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: cached: outcome of %s", x.ReusedOf))
 	case !x.ReusedOf.IsZero():

@@ -22,7 +22,7 @@ const mostPieces = 1000
 var (
 	qAddInput = sql(func(d dialect) string { return inputs.insertOf(d, "inputs") })
 
-	qGiven = sql(func(d dialect) string {
+	qFedInput = sql(func(d dialect) string {
 		return `SELECT number, start + coalesce(octet_length(data), 0), last FROM {s}.inputs WHERE ` + d.of("$1") + ` ORDER BY start DESC LIMIT 1`
 	})
 
@@ -43,14 +43,14 @@ func (t Tx) AddInput(ctx context.Context, all []store.InputPiece) error {
 	return store.Failed(t.Queue(ctx, Call{Statement: qAddInput, Rows: inputs.input(all)}), "write input of %s", all[0].Execution)
 }
 
-// Given implements store.Inputs.
-func (t Tx) Given(ctx context.Context, id flow.ID) (flow.Input, error) {
-	return Reader{t}.Given(ctx, id)
+// FedInput implements store.Inputs.
+func (t Tx) FedInput(ctx context.Context, id flow.ID) (flow.Input, error) {
+	return Reader{t}.FedInput(ctx, id)
 }
 
-// Given implements store.Inputs.
-func (s Reader) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
-	err = s.Run(ctx, Call{Statement: qGiven, Args: []any{id}, Read: func(r Row) error {
+// FedInput implements store.Inputs.
+func (s Reader) FedInput(ctx context.Context, id flow.ID) (in flow.Input, err error) {
+	err = s.Run(ctx, Call{Statement: qFedInput, Args: []any{id}, Read: func(r Row) error {
 		in = flow.Input{Pieces: int(r.Int()), Size: r.Int(), Closed: r.Bool()}
 		return nil
 	}})

@@ -33,14 +33,14 @@ const (
 	hasAlias
 	hasRerunFirst // if it is not RerunOf
 	hasOnly
-	hasGiven
+	hasOverride
 	hasCache
 	hasBeneath
 	hasKeptWith
 	hasNoCache // no bytes follow
 	hasRetryOf
 
-	ofRerun = hasRerunFirst | hasOnly | hasGiven | hasBeneath | hasKeptWith | hasRetryOf
+	ofRerun = hasRerunFirst | hasOnly | hasOverride | hasBeneath | hasKeptWith | hasRetryOf
 )
 
 const defaultQueue = "default"
@@ -72,7 +72,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	if again := r.Rerun; again != nil {
 		c.set(hasRerunFirst, !again.First.IsZero())
 		c.set(hasOnly, len(again.Only) > 0)
-		c.set(hasGiven, again.GivenBy != "")
+		c.set(hasOverride, again.OverriddenBy != "")
 		c.set(hasBeneath, len(again.Beneath) > 0)
 		c.set(hasKeptWith, !again.KeptWith.IsZero())
 		c.set(hasRetryOf, !again.RetryOf.IsZero())
@@ -190,7 +190,7 @@ func (c *codec) request(r *flow.Request) {
 	c.id(hasRerunFirst, &again.First)
 	c.texts(hasOnly, &again.Only)
 	c.texts(hasOnly, &again.LeftOut)
-	c.given(hasGiven, &again.GivenBy, &again.Outputs)
+	c.override(hasOverride, &again.OverriddenBy, &again.Outputs)
 	if r.Cache != nil {
 		c.sum(hasCache, &r.Cache.Hash)
 		number(c, hasCache, &r.Cache.TTL)
@@ -203,16 +203,16 @@ func (c *codec) request(r *flow.Request) {
 		c.sum(hasBeneath, &b.Work)
 		c.texts(hasBeneath, &b.Only)
 		c.texts(hasBeneath, &b.LeftOut)
-		c.given(hasBeneath, &b.GivenBy, &b.Outputs)
+		c.override(hasBeneath, &b.OverriddenBy, &b.Outputs)
 	})
 	c.id(hasKeptWith, &again.KeptWith)
 	text(c, hasKeptWith, &again.KeptAs)
 	c.id(hasRetryOf, &again.RetryOf)
 }
 
-func (c *codec) given(bit uint64, by *string, outputs *[]flow.GivenOutput) {
+func (c *codec) override(bit uint64, by *string, outputs *[]flow.OutputOverride) {
 	text(c, bit, by)
-	each(c, bit, outputs, func(o *flow.GivenOutput) {
+	each(c, bit, outputs, func(o *flow.OutputOverride) {
 		text(c, bit, &o.Task)
 		number(c, bit, &o.Index)
 		c.bytes(bit, (*[]byte)(&o.Output))

@@ -27,9 +27,9 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute), RerunOf: b.id(), Alias: "stable", Rerun: &flow.Rerun{First: b.id(),
 			Only: []string{"grade[1]"}, LeftOut: []string{"mail", "tidy"},
 			Beneath: []flow.Beneath{{Path: "deploy[0]", Of: b.id(), First: b.id(), Version: 3, Work: [32]byte{1, 2}, Only: []string{"verify[2]"}, LeftOut: []string{"tidy"}},
-				{Path: "deploy[0]/check[1]", Of: b.id(), First: b.id(), Outputs: []flow.GivenOutput{{Task: "ping", Index: 1, Output: raw(`{"v": 2}`)}}, GivenBy: "ada"}},
+				{Path: "deploy[0]/check[1]", Of: b.id(), First: b.id(), Outputs: []flow.OutputOverride{{Task: "ping", Index: 1, Output: raw(`{"v": 2}`)}}, OverriddenBy: "ada"}},
 			KeptWith: b.id(), KeptAs: "outer[1]", RetryOf: b.id(),
-			GivenBy: "ada", Outputs: []flow.GivenOutput{{Task: "fetch", Index: 2, Output: raw(`{"v": 1}`)}, {Task: "each", Output: raw(`null`)}}},
+			OverriddenBy: "ada", Outputs: []flow.OutputOverride{{Task: "fetch", Index: 2, Output: raw(`{"v": 1}`)}, {Task: "each", Output: raw(`null`)}}},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (b *bench) feed(id flow.ID, data string, last bool) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) error {
-		in, err := t.Given(ctx, id)
+		in, err := t.FedInput(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -27,10 +27,10 @@ func (b *bench) feed(id flow.ID, data string, last bool) {
 // given checks what an execution has been given, as readers and as decisions see it.
 func (b *bench) given(say string, id flow.ID, want flow.Input) {
 	b.Helper()
-	got, err := b.s.Given(b.ctx(), id)
+	got, err := b.s.FedInput(b.ctx(), id)
 	must(b, err)
 	equal(b, say, got, want)
-	equal(b, say+", in a transaction", inTx(b, func(ctx context.Context, t store.Tx) (flow.Input, error) { return t.Given(ctx, id) }), want)
+	equal(b, say+", in a transaction", inTx(b, func(ctx context.Context, t store.Tx) (flow.Input, error) { return t.FedInput(ctx, id) }), want)
 }
 
 // input checks what is read from an offset on, by readers and by decisions.
@@ -107,7 +107,7 @@ func feedingWithin(b *bench) {
 	b.update(func(ctx context.Context, t store.Tx) error {
 		must(b, t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}, Input: []store.InputPiece{{Execution: d.ID, Number: 1, Data: []byte("ab")}}}))
 		must(b, t.Apply(ctx, store.Delta{Input: []store.InputPiece{{Execution: d.ID, Number: 2, Offset: 2, Data: []byte("cd"), Last: true}}}))
-		in, err := t.Given(ctx, d.ID)
+		in, err := t.FedInput(ctx, d.ID)
 		must(b, err)
 		equal(b, "within the transaction", in, flow.Input{Pieces: 2, Size: 4, Closed: true})
 		data, last, err := t.ReadInput(ctx, d.ID, 1, 100)
@@ -161,7 +161,7 @@ func racingFeeds(b *bench) {
 					if _, err := t.Lock(ctx, []flow.ID{id}, store.WithoutPayload); err != nil {
 						return err
 					}
-					in, err := t.Given(ctx, id)
+					in, err := t.FedInput(ctx, id)
 					if err != nil {
 						return err
 					}

@@ -42,7 +42,7 @@ func nested(b *bench) {
 		"Definition":  func(ctx context.Context) error { _, err := b.s.Definition(ctx, "d", 0); return err },
 		"Latest":      func(ctx context.Context) error { _, err := b.s.Latest(ctx, []string{"d"}); return err },
 		"Definitions": func(ctx context.Context) error { _, err := b.s.Definitions(ctx, "", 1); return err },
-		"Given":       func(ctx context.Context) error { _, err := b.s.Given(ctx, x.ID); return err },
+		"Given":       func(ctx context.Context) error { _, err := b.s.FedInput(ctx, x.ID); return err },
 		"ReadInput":   func(ctx context.Context) error { _, _, err := b.s.ReadInput(ctx, x.ID, 0, 1); return err },
 		"Marks": func(ctx context.Context) error {
 			_, err := b.s.Marks(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: 1})

@@ -210,10 +210,10 @@ func rerunViolations(b *bench) {
 	b.broken(59, "the outcome of one that did not run", reused(3, first.ID, `1`).ID)
 	ran := b.claimed(flow.ID{9}, under(wf, "u", 4), func(r *flow.Request) { r.ReusedOf = of })
 	b.broken(59, "what reuses an outcome ran", ran)
-	gave := b.claimed(flow.ID{9}, under(wf, "u", 5), func(r *flow.Request) { r.Rerun = &flow.Rerun{GivenBy: "ada"} })
+	gave := b.claimed(flow.ID{9}, under(wf, "u", 5), func(r *flow.Request) { r.Rerun = &flow.Rerun{OverriddenBy: "ada"} })
 	b.broken(59, "what was given an output ran", gave)
-	kept := b.submit(under(wf, "u", 6), func(r *flow.Request) { r.Rerun = &flow.Rerun{GivenBy: "ada"} })
-	must(b, kept.Give(raw(`{"v":1}`), b.now))
+	kept := b.submit(under(wf, "u", 6), func(r *flow.Request) { r.Rerun = &flow.Rerun{OverriddenBy: "ada"} })
+	must(b, kept.Override(raw(`{"v":1}`), b.now))
 	b.delta(store.Delta{Drafts: []*flow.Draft{kept}})
 	equal(b, "what was given an output", b.get(kept.ID), kept.Execution)
 

@@ -165,11 +165,13 @@ func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 
 // checkReused looks whether what reused an outcome, or was given an output, did nothing else, and whether nothing else did that.
 func checkReused(f *Findings, x *flow.Execution, events []flow.Event) {
-	given := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvGiven })
+	given := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvOverridden })
 	reused := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvReused })
 	switch {
-	case given != x.WasGiven() || given && (len(events) != 2 || x.Stage != flow.Completed || !x.ClaimedAt.IsZero() || !x.StartedAt.IsZero()):
-		f.Add(59, x.ID, "its output was given by %q, and its history does not say that it ended with that and did nothing else", x.AsRerun().GivenBy)
+	case given != x.WasOverridden() || given && (len(events) != 2 || x.Stage != flow.Completed || !x.ClaimedAt.IsZero() ||
+		!x.StartedAt.IsZero()):
+		f.Add(59, x.ID, "its output was given by %q, and its history does not say that it ended with that and did nothing else",
+			x.AsRerun().OverriddenBy)
 	case reused && x.ReusedOf.IsZero():
 		f.Add(59, x.ID, "it ended with another's outcome and does not name whose")
 	case x.ReusedOf.IsZero():

@@ -23,23 +23,23 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		r.ended(id)
 		c.since()
 		give := func(task string, index int, output string) RerunOptions {
-			return RerunOptions{By: "ada", Outputs: []flow.GivenOutput{{Task: task, Index: index, Output: json.RawMessage(output)}}}
+			return RerunOptions{By: "ada", Outputs: []flow.OutputOverride{{Task: task, Index: index, Output: json.RawMessage(output)}}}
 		}
 
 		again, plan := r.rerun(id, give("each", 1, `{"item":"one"}`))
 		x := r.ended(again)
-		if want := `{"all":[{"item":0},{"item":"one"},{"item":2}],"tag":"a"}`; x.Stage != flow.Completed || string(x.Outcome.Output) != want || x.AsRerun().GivenBy != "ada" {
-			r.Errorf("the rerun is %s with %s, given by %q; planned %+v", x.Stage, x.Outcome.Output, x.AsRerun().GivenBy, plan.Workflow.Tasks)
+		if want := `{"all":[{"item":0},{"item":"one"},{"item":2}],"tag":"a"}`; x.Stage != flow.Completed || string(x.Outcome.Output) != want || x.AsRerun().OverriddenBy != "ada" {
+			r.Errorf("the rerun is %s with %s, given by %q; planned %+v", x.Stage, x.Outcome.Output, x.AsRerun().OverriddenBy, plan.Workflow.Tasks)
 		}
 		if ran := c.since(); slices.Contains(ran, `{"item":1}×1`) {
 			r.Errorf("what was given ran: %v", ran)
 		}
 		kids := r.kids(again)
 		k := kids["each[1]"]
-		if k.AsRerun().GivenBy != "ada" || string(k.Outcome.Output) != `{"item":"one"}` || !k.ReusedOf.IsZero() {
+		if k.AsRerun().OverriddenBy != "ada" || string(k.Outcome.Output) != `{"item":"one"}` || !k.ReusedOf.IsZero() {
 			r.Errorf("the item that was given its output is %+v", k)
 		}
-		if h := r.history(k.ID); !slices.Equal(h, []flow.EventType{flow.EvRequested, flow.EvGiven}) {
+		if h := r.history(k.ID); !slices.Equal(h, []flow.EventType{flow.EvRequested, flow.EvOverridden}) {
 			r.Errorf("its history is %v", h)
 		}
 		for id, say := range map[flow.ID]string{k.ID: "its output was given by ada", again: "ada has given the output of each[1]"} {
@@ -50,7 +50,8 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 
 		// A rerun of it reuses what was given, and gives nothing itself.
 		third, _ := r.rerun(again, RerunOptions{})
-		if y := r.ended(third); y.AsRerun().GivenBy != "" || string(y.Outcome.Output) != string(x.Outcome.Output) || r.kids(third)["each[1]"].ReusedOf != k.ID {
+		if y := r.ended(third); y.AsRerun().OverriddenBy != "" || string(y.Outcome.Output) != string(x.Outcome.Output) ||
+			r.kids(third)["each[1]"].ReusedOf != k.ID {
 			r.Errorf("its rerun is %+v with %s", y.Request, y.Outcome.Output)
 		}
 		r.same("ran for the rerun of the rerun", c.since())
@@ -66,7 +67,8 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		later := give("join", orchestration.AllItems, `{"all":[]}`)
 		later.From = []orchestration.Item{{Task: "fetch", Index: orchestration.AllItems}}
 		if plan, err := r.e.PlanRerun(r.ctx, id, later); err != nil || !slices.ContainsFunc(plan.Workflow.Tasks, func(p orchestration.Planned) bool {
-			return p.Task == "join" && p.Decision == orchestration.Give && p.Given == 1 && strings.HasPrefix(p.Reason, "its output is given, when its turn comes")
+			return p.Task == "join" && p.Decision == orchestration.Override && p.Overridden == 1 && strings.HasPrefix(p.Reason,
+				"its output is given, when its turn comes")
 		}) {
 			r.Errorf("%+v, %v", plan, err)
 		}
@@ -79,8 +81,8 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		}
 
 		many := RerunOptions{}
-		for range givenMost + 1 {
-			many.Outputs = append(many.Outputs, flow.GivenOutput{Task: "each", Output: json.RawMessage(`1`)})
+		for range maxOverrides + 1 {
+			many.Outputs = append(many.Outputs, flow.OutputOverride{Task: "each", Output: json.RawMessage(`1`)})
 		}
 		twice := give("each", 1, `1`)
 		twice.Outputs = append(twice.Outputs, twice.Outputs[0])
@@ -89,7 +91,7 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		for say, o := range map[string]RerunOptions{
 			`no task "jion"`: give("jion", orchestration.AllItems, `1`), "has no foreach": give("join", 0, `1`), "no such item": give("each", 3, `1`),
 			"an output of its own": give("each", orchestration.AllItems, `[1]`), "not JSON": give("join", orchestration.AllItems, `one`),
-			"more than 64 KB": give("join", orchestration.AllItems, fmt.Sprintf("%q", strings.Repeat("x", givenBytes))),
+			"more than 64 KB": give("join", orchestration.AllItems, fmt.Sprintf("%q", strings.Repeat("x", maxOverrideBytes))),
 			"at most 100":     many, "two outputs": twice, "was named to run": runs,
 			"names a file": give("join", orchestration.AllItems, `{"files":[{"name":"a","blob":"ex_1/1/a","size":3}]}`),
 		} {

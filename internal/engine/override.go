@@ -12,11 +12,12 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// Outputs that are given by hand are part of the request of a rerun, which is read each time that the rerun is decided about: they are few
+// Overrides, which are outputs given by hand, are part of the request of a rerun, which is read each time that the rerun is decided about:
+// they are few
 // and short.
 const (
-	givenMost  = 100
-	givenBytes = 64 << 10 // of all of a rerun together
+	maxOverrides     = 100
+	maxOverrideBytes = 64 << 10 // of all of a rerun together
 )
 
 // somebody is recorded as the giver of an output whose request names none.
@@ -61,7 +62,7 @@ func (l *level) checkOutputs(rec *recording) error {
 }
 
 // singleIndex puts what was given to a task without foreach where its only execution stands.
-func singleIndex(all []flow.GivenOutput) []flow.GivenOutput {
+func singleIndex(all []flow.OutputOverride) []flow.OutputOverride {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].Index = max(0, all[i].Index)
@@ -69,20 +70,20 @@ func singleIndex(all []flow.GivenOutput) []flow.GivenOutput {
 	return all
 }
 
-// overlayGiven lets the output of a task be what its items are given.
-func overlayGiven(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
+// applyOverrides lets the output of a task be what its items are given.
+func applyOverrides(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
 	if t.Foreach == nil {
 		if t.Repeat != nil && n > 1 {
 			return // the first round was given, and this is a later one
 		}
-		if given := r.Given(t.Name, 0); given != nil {
-			out.Single = given
+		if override := r.OverrideOf(t.Name, 0); override != nil {
+			out.Single = override
 		}
 		return
 	}
 	for i := range out.Items {
-		if given := r.Given(t.Name, i); given != nil {
-			out.Items[i] = given
+		if override := r.OverrideOf(t.Name, i); override != nil {
+			out.Items[i] = override
 		}
 	}
 }
