@@ -219,7 +219,7 @@ func (t *twist) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execut
 	if t.ordered {
 		return nil, nil
 	}
-	return t.Tx.Ordered(ctx, sessions)
+	return t.Tx.CancelRequested(ctx, sessions)
 }
 
 func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, time.Duration, error) {

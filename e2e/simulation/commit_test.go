@@ -34,7 +34,7 @@ var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvCancelled:    {flow.Requested: flow.Cancelled, flow.Scheduled: flow.Cancelled, flow.Provisioning: flow.Cancelled, flow.Running: flow.Cancelled},
 	flow.EvTimedOut:     {flow.Requested: flow.TimedOut, flow.Scheduled: flow.TimedOut, flow.Provisioning: flow.TimedOut, flow.Running: flow.TimedOut},
 	flow.EvReused:       {flow.Requested: flow.Completed},
-	flow.EvOverridden:        {flow.Requested: flow.Completed},
+	flow.EvOverridden:   {flow.Requested: flow.Completed},
 	flow.EvWaiting:      {flow.Requested: flow.Requested},
 	flow.EvLost:         {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 	flow.EvAdvanced:     {flow.Running: flow.Running},

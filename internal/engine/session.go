@@ -279,7 +279,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 
 // orders are the outstanding ones to sessions, by session.
 func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
-	xs, err := t.tx.Ordered(ctx, sessions)
+	xs, err := t.tx.CancelRequested(ctx, sessions)
 	if err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}

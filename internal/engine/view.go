@@ -93,11 +93,11 @@ func (v *view) Open(ctx context.Context, of store.WorkflowAttempt, task string, 
 	return v.Access.Open(ctx, of, task, unheld, n)
 }
 
-func (v *view) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
+func (v *view) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	if err := v.t.flush(ctx); err != nil {
 		return nil, err
 	}
-	return v.Access.Ordered(ctx, sessions)
+	return v.Access.CancelRequested(ctx, sessions)
 }
 
 // EndLeases locks sessions. What has been decided is written before: every transaction locks executions first.

@@ -50,7 +50,7 @@ type Store interface {
 	Check(ctx context.Context) ([]Violation, error)
 	// Unreadable is how many live executions the store has lately found that it cannot decode: bytes that a disk has
 	// damaged, or a row of a later version of the program. A Lock that names one fails. A call that reads the first
-	// executions of an order (Take, Due, Line, Holders, OwnedBy, Ordered, Lines, Provisioning) may fail when it first meets
+	// executions of an order (Take, Due, Line, Holders, OwnedBy, CancelRequested, Lines, Provisioning) may fail when it first meets
 	// one, and leaves it out after that.
 	Unreadable() int
 	Close() error
@@ -330,8 +330,8 @@ type Sessions interface {
 	ExpireEmbedded(ctx context.Context) error
 	// OwnedBy locks up to n executions that the session holds, sorted by id, beyond after.
 	OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
-	// Ordered returns the executions of the sessions that have an outstanding order to end.
-	Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error)
+	// CancelRequested returns the executions of the sessions that have an outstanding order to end.
+	CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error)
 }
 
 // Session is the session of one worker process.

@@ -65,8 +65,8 @@ func update(what, to executions) string {
 }
 
 const (
-	// apartFrom is the size in bytes from which a payload is kept in a row of its own, in the table "payloads".
-	apartFrom = 1500
+	// externalFrom is the size in bytes from which a payload is kept in a row of its own, in the table "payloads".
+	externalFrom = 1500
 	// runLimit is how many bytes of history a live row carries. Every change rewrites the row, so older history is moved
 	// out of it.
 	runLimit = 1000
@@ -243,7 +243,7 @@ func (w *writes) change(x *flow.Draft, next int64) *change {
 func (t *tx) addNew(x *flow.Draft) {
 	w := &t.w
 	c := w.change(x, 1)
-	if c.apart = len(x.Input)+len(x.With) > apartFrom; c.apart {
+	if c.payloadExternal = len(x.Input)+len(x.With) > externalFrom; c.payloadExternal {
 		payloads.add(&w.payloads, c)
 	} else {
 		c.input, c.with = x.Input, x.With

@@ -23,10 +23,10 @@ var (
 	qPageIDs = sql(`SELECT id FROM ((SELECT id FROM {s}.live WHERE id > $1 ORDER BY id LIMIT $2)
 		UNION ALL (SELECT id FROM {s}.ended WHERE id > $1 ORDER BY id LIMIT $2)) x ORDER BY id LIMIT $2`)
 
-	qPageLive = sql(`SELECT ` + liveColumns + `, l.priority, l.queue, l.key, l.ordered, l.wake, l.top, (SELECT count(*) FROM {s}.inbox i WHERE i.id = l.id)
+	qPageLive = sql(`SELECT ` + liveColumns + `, l.priority, l.queue, l.key, l.cancel_requested, l.wake, l.is_root, (SELECT count(*) FROM {s}.inbox i WHERE i.id = l.id)
 		FROM {s}.live l WHERE l.id > $1 AND l.id <= $2`)
 
-	qPageEnded = sql(`SELECT ` + endedColumns + outcomeColumns + `, NULL::bytea, NULL::bytea, d.top FROM {s}.ended d WHERE d.id > $1 AND d.id <= $2`)
+	qPageEnded = sql(`SELECT ` + endedColumns + outcomeColumns + `, NULL::bytea, NULL::bytea, d.is_root FROM {s}.ended d WHERE d.id > $1 AND d.id <= $2`)
 
 	qPageHistory = sql(`SELECT id, first, history FROM (
 		SELECT id, history_from AS first, history FROM {s}.live WHERE id > $1 AND id <= $2
@@ -94,14 +94,14 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	byID := make(map[flow.ID]*checked)
 	var items columns
 	children.begin(&items)
-	add := func(x *flow.Execution, top bool) {
+	add := func(x *flow.Execution, isRoot bool) {
 		if byID[x.ID] != nil {
 			f.Add(16, x.ID, "it lives and has ended")
 			return
 		}
 		k := &checked{x: x}
 		all, byID[x.ID] = append(all, k), k
-		if top != x.Parent.IsZero() {
+		if isRoot != x.Parent.IsZero() {
 			f.Add(33, x.ID, "its row says wrongly whether it has a parent")
 		}
 		if !x.Parent.IsZero() {

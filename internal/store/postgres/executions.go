@@ -11,11 +11,11 @@ import (
 // change is a draft with the encoded values of its rows.
 type change struct {
 	*flow.Draft
-	created     int64  // its CreatedAt in microseconds: package row counts times from it
-	input, with []byte // its payload; nil when it is in the table "payloads"
-	apart       bool   // its payload is in the table "payloads"
-	history     []byte // its events, encoded
-	afresh      bool   // the history in its live row is moved out first
+	created         int64  // its CreatedAt in microseconds: package row counts times from it
+	input, with     []byte // its payload; nil when it is in the table "payloads"
+	payloadExternal bool   // its payload is in the table "payloads"
+	history         []byte // its events, encoded
+	afresh          bool   // the history in its live row is moved out first
 }
 
 type executions = relation[*change, *flow.Execution]
@@ -45,7 +45,7 @@ var (
 		{"ticket", oidInt8, func(c *column, x *change) { c.int(x.Ticket) }, func(r *rows, x *flow.Execution) { x.Ticket = r.int() }},
 		{"owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Owner) }, func(r *rows, x *flow.Execution) { x.Owner = r.id() }},
 		{"wake", oidInt8, func(c *column, x *change) { c.intOrNull(row.Micros(x.Wake())) }, nil},
-		{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
+		{"cancel_requested", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
 	}.with(stepped...)
 	history = executions{{"history", oidBytes, func(c *column, x *change) { c.bytes(x.history) }, nil}}
 	// live are the columns of "live". Statements compute one more, "history_from".
@@ -55,8 +55,8 @@ var (
 	}...).with(shared...)
 	// shared are columns of both tables that come from the request. Only single statements read them.
 	shared = executions{
-		{"top", oidBool, func(c *column, x *change) { c.bool(x.Parent.IsZero()) }, nil},
-		{"apart", oidBool, func(c *column, x *change) { c.bool(x.apart) }, nil},
+		{"is_root", oidBool, func(c *column, x *change) { c.bool(x.Parent.IsZero()) }, nil},
+		{"payload_external", oidBool, func(c *column, x *change) { c.bool(x.payloadExternal) }, nil},
 		{"queue", oidText, func(c *column, x *change) { c.text(x.Queue) }, nil},
 		{"input", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.input) }, nil},
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.with) }, nil},

@@ -294,7 +294,7 @@ func selection(schema string, f store.Filter) *listing {
 		l.verdicts(f.Verdicts)
 	}
 	if f.TopLevel {
-		l.where = append(l.where, `x.top`)
+		l.where = append(l.where, `x.is_root`)
 	}
 	if f.Action != "" {
 		l.and(`x.action = ?`, func(a *args) { a.text(f.Action) })
@@ -340,7 +340,7 @@ const oldPage = 2000
 const oldPages = 20
 
 var (
-	qOld = sql(`SELECT d.id, d.created_at, d.finished_at, d.top FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
+	qOld = sql(`SELECT d.id, d.created_at, d.finished_at, d.is_root FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
 
 	// The last items of a task come first, and the last tasks and attempts.
 	qBeneath = sql(`SELECT c.id FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) CROSS JOIN LATERAL
@@ -391,7 +391,7 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 		seen := 0
 		err := s.read(ctx, call{q: qOld, params: new(args).id(walk.After).int(oldPage).params, read: func(r *rows) error {
 			seen++
-			id, created, finished, top := r.id(), r.int(), r.int(), r.bool()
+			id, created, finished, isRoot := r.id(), r.int(), r.int(), r.bool()
 			if late >= lookBeyond || len(tops) >= q.Count {
 				return nil
 			}
@@ -401,7 +401,7 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 				return nil
 			}
 			late = 0
-			if top && finished < limit {
+			if isRoot && finished < limit {
 				tops = append(tops, id)
 			}
 			return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The columns that readers load. A payload that is kept apart is in the table "payloads" (p); the condition of the join skips
+// The columns that readers load. A payload that is kept externally is in the table "payloads" (p); the condition of the join skips
 // the look-up for the other executions.
 var (
 	liveColumns    = liveRead.names("l.") + `, octet_length(l.history)`
@@ -23,8 +23,8 @@ var (
 const (
 	livePayload  = `, coalesce(l.input, p.input), coalesce(l.payload, p.payload)`
 	endedPayload = `, coalesce(d.input, p.input), coalesce(d.payload, p.payload)`
-	joinLive     = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart THEN l.id END OFFSET 0) p ON true`
-	joinEnded    = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN d.apart THEN d.id END OFFSET 0) p ON true`
+	joinLive     = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.payload_external THEN l.id END OFFSET 0) p ON true`
+	joinEnded    = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN d.payload_external THEN d.id END OFFSET 0) p ON true`
 )
 
 var (

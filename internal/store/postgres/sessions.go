@@ -62,7 +62,7 @@ var (
 
 	qOwned = sql(`SELECT l.id FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3`)
 
-	qOrdered = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = ANY ($1::uuid[]) AND l.ordered`)
+	qCancelRequested = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = ANY ($1::uuid[]) AND l.cancel_requested`)
 )
 
 // OpenSession implements store.Sessions.
@@ -226,10 +226,10 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 	return all, nil
 }
 
-// Ordered implements store.Sessions.
-func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
+// CancelRequested implements store.Sessions.
+func (t *tx) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
-	err := t.ask(ctx, qOrdered, t.args().ids(sessions), func(r *rows) error {
+	err := t.ask(ctx, qCancelRequested, t.args().ids(sessions), func(r *rows) error {
 		x, _, err := r.live(false)
 		if err != nil {
 			return t.passOver(x.ID, err)

@@ -87,7 +87,7 @@ var (
 )
 
 const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
-		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.ordered AND (l.place <> 4 OR NOT $4) OFFSET 0) l
+		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.cancel_requested AND (l.place <> 4 OR NOT $4) OFFSET 0) l
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
 
 // LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip, or none where

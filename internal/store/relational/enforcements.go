@@ -149,17 +149,17 @@ func (t Tx) Enforced(ctx context.Context, signals []int64) (map[int64][]string, 
 
 // CheckLed compares executions with the enforcements that started them, in the snapshot of q.
 func CheckLed(ctx context.Context, q Querier, f *verification.Findings, all []*flow.Execution) error {
-	var top, of []flow.ID
+	var roots, of []flow.ID
 	for _, x := range all {
 		if x.Parent.IsZero() {
-			top = append(top, x.ID)
+			roots = append(roots, x.ID)
 		}
 		if !x.Signal.IsZero() {
 			of = append(of, x.Signal)
 		}
 	}
 	starts, there := map[flow.ID]*verification.RuleStart{}, map[flow.ID]bool{}
-	err := q.Run(ctx, Call{Statement: qLedBy, Rows: ids.input(top), Read: func(r Row) error {
+	err := q.Run(ctx, Call{Statement: qLedBy, Rows: ids.input(roots), Read: func(r Row) error {
 		starts[idOf(r)] = &verification.RuleStart{Rule: textOf(r), Signal: idOf(r)}
 		return nil
 	}}, Call{Statement: qMatched, Rows: ids.input(of), Read: func(r Row) error {

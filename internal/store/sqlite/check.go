@@ -123,7 +123,7 @@ func (c *conn) checkReused(f *verification.Findings, x *flow.Execution) error {
 }
 
 var (
-	qDerived = sql(`SELECT priority, queue, key, ordered, wake, (SELECT count(*) FROM inbox i WHERE i.n = l.n) FROM live l WHERE n = ?`)
+	qDerived = sql(`SELECT priority, queue, key, cancel_requested, wake, (SELECT count(*) FROM inbox i WHERE i.n = l.n) FROM live l WHERE n = ?`)
 
 	qChildRow = sql(`SELECT c.n, CASE c.ended WHEN 2 THEN 0 ELSE c.ended END, l.n IS NOT NULL, d.n IS NOT NULL FROM (SELECT 1)
 		LEFT JOIN children c ON c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ? LEFT JOIN live l ON l.n = ? LEFT JOIN ended d ON d.n = ?`)

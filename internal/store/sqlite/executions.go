@@ -49,7 +49,7 @@ var (
 		{"attempt", func(s *stmt, x draft) { s.int(int64(x.Attempt)) }, func(s *stmt, x *flow.Execution) { x.Attempt = int(s.getInt()) }},
 		{"ticket", func(s *stmt, x draft) { s.int(x.Ticket) }, func(s *stmt, x *flow.Execution) { x.Ticket = s.getInt() }},
 		{"owner", func(s *stmt, x draft) { s.id(x.Owner) }, func(s *stmt, x *flow.Execution) { x.Owner = s.getID() }},
-		{"ordered", func(s *stmt, x draft) { s.intOrNull(truth(x.State.Cancel != nil)) }, nil},
+		{"cancel_requested", func(s *stmt, x draft) { s.intOrNull(truth(x.State.Cancel != nil)) }, nil},
 		{"wake", func(s *stmt, x draft) { s.timeOrNull(x.Wake()) }, nil},
 	}.with(stepped...)
 	// live are all columns of "live".

@@ -386,13 +386,13 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 		}
 		x := old{id: s.getID(), n: s.getInt()}
 		walk.After = x.id
-		top := s.getInt() == 1
+		isRoot := s.getInt() == 1
 		if s.getInt() >= limit {
 			late++
 			continue
 		}
 		late = 0
-		if finished := s.getInt(); top && finished < limit {
+		if finished := s.getInt(); isRoot && finished < limit {
 			tops = append(tops, x)
 		}
 	}

@@ -54,7 +54,7 @@ var (
 
 	qOwned = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? AND (? IS NULL OR e.id > ?) ORDER BY e.id LIMIT ?`)
 
-	qOrdered = sql(`SELECT n FROM live WHERE owner = ? AND ordered = 1 ORDER BY n`)
+	qCancelRequested = sql(`SELECT n FROM live WHERE owner = ? AND cancel_requested = 1 ORDER BY n`)
 )
 
 // OpenSession implements store.Sessions.
@@ -147,11 +147,11 @@ func (t *tx) OwnedBy(_ context.Context, session, after flow.ID, n int) ([]*flow.
 	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(t.s.limit(n)), n)
 }
 
-// Ordered implements store.Sessions.
-func (t *tx) Ordered(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
+// CancelRequested implements store.Sessions.
+func (t *tx) CancelRequested(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	for _, id := range sessions {
-		xs, err := t.chosen(t.c.use(qOrdered).id(id), math.MaxInt)
+		xs, err := t.chosen(t.c.use(qCancelRequested).id(id), math.MaxInt)
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ var (
 
 // The unary plus keeps the planner from another index than that of the children.
 const openChildren = `FROM children c JOIN live l ON l.n = c.n JOIN executions e ON e.n = c.n
-	WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 AND l.ordered IS NULL AND (+l.place <> 4 OR NOT ?)`
+	WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 AND l.cancel_requested IS NULL AND (+l.place <> 4 OR NOT ?)`
 
 // LockWorkflows implements store.Workflows.
 func (t *tx) LockWorkflows(_ context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {

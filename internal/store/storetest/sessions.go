@@ -168,7 +168,9 @@ func ownership(b *bench) {
 	equal(b, "what has not begun without what has", unstarted(flow.ID{}, flow.ID{}, 2), all[1:3])
 
 	ordered := func(sessions ...flow.ID) []flow.ID {
-		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Ordered(ctx, sessions) })))
+		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
+			return t.CancelRequested(ctx, sessions)
+		})))
 	}
 	equal(b, "no orders", len(ordered(mine, others)), 0)
 	for _, id := range []flow.ID{want[3], want[5], theirs[2], wf} {

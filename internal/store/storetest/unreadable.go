@@ -89,7 +89,7 @@ func Unreadable(t *testing.T, s store.Store, damage func(ids ...flow.ID)) {
 	equal(b, "Provisioning", len(xs), 1)
 	equal(b, "rows that cannot be read", s.Unreadable(), 5)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		xs, err := t.Ordered(ctx, []flow.ID{mine})
+		xs, err := t.CancelRequested(ctx, []flow.ID{mine})
 		equal(b, "Ordered", asSet(ids(xs)), asSet(ordering[1:]))
 		return err
 	})

@@ -11,7 +11,7 @@
 
 -- What has not ended: one row, with everything that changes and what a claim hands out. Rows are few however many have
 -- ended. "history" is the latest run of events (package row), which begins with number history_from; older ones are in
--- "events". "detail" and "state" are package row's, too. "apart" says that the payload is in "payloads".
+-- "events". "detail" and "state" are package row's, too. "payload_external" says that the payload is in "payloads".
 CREATE TABLE {s}.live (
   id           uuid NOT NULL,
   created_at   bigint NOT NULL,
@@ -25,9 +25,9 @@ CREATE TABLE {s}.live (
   attempt      integer NOT NULL,
   place        smallint NOT NULL, -- 0 placed nowhere, 1 delayed, 2 in its key's line, 3 in its queue, 4 held
   stage        smallint NOT NULL, -- counted as in docs/states.md
-  ordered      boolean NOT NULL, -- an order to end it is outstanding
-  top          boolean NOT NULL, -- it has no parent
-  apart        boolean NOT NULL,
+  cancel_requested boolean NOT NULL, -- an order to end it is outstanding
+  is_root      boolean NOT NULL, -- it has no parent
+  payload_external boolean NOT NULL,
   queue        text COLLATE "C" NOT NULL,
   key          text COLLATE "C",
   action       text COLLATE "C" NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE {s}.live (
 CREATE INDEX live_ready ON {s}.live (queue, priority DESC, ticket) WHERE place = 3;
 CREATE INDEX live_key ON {s}.live (key, place, priority DESC, ticket) WHERE key IS NOT NULL;
 CREATE INDEX live_owner ON {s}.live (owner, id) WHERE owner IS NOT NULL;
-CREATE INDEX live_ordered ON {s}.live (owner) WHERE ordered;
+CREATE INDEX live_cancel_requested ON {s}.live (owner) WHERE cancel_requested;
 CREATE INDEX live_wake ON {s}.live (wake) WHERE wake IS NOT NULL;
 
 -- What has ended. Rows are written once, when the live row goes.
@@ -52,8 +52,8 @@ CREATE TABLE {s}.ended (
   history_from bigint NOT NULL,
   finished_at  bigint NOT NULL,
   stage        smallint NOT NULL,
-  top          boolean NOT NULL,
-  apart        boolean NOT NULL,
+  is_root      boolean NOT NULL,
+  payload_external boolean NOT NULL,
   action       text COLLATE "C" NOT NULL,
   detail       bytea NOT NULL,
   state        bytea NOT NULL,

@@ -37,7 +37,7 @@ CREATE TABLE live (
   queue     TEXT NOT NULL,
   key       TEXT,
   owner     BLOB,
-  ordered   INTEGER, -- 1 while an order to end it is outstanding
+  cancel_requested INTEGER, -- 1 while an order to end it is outstanding
   wake      INTEGER,
   queued_at INTEGER,
   state     BLOB,
