@@ -79,7 +79,7 @@ func ended(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	end := e.Ending(id)
+	end := e.WaitForEnd(id)
 	defer end.Close()
 	x, err := end.Wait(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *server) untilIdle(t *testing.T, times int) {
 	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); times > 0 && lines.Scan(); {
 		var change struct{ Idle bool }
-		if data, is := strings.CutPrefix(lines.Text(), "data: "); is && json.Unmarshal([]byte(data), &change) == nil && change.Idle {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &change) == nil && change.Idle {
 			times--
 		}
 	}

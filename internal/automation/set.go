@@ -27,9 +27,9 @@ type Set struct {
 	Triggers   map[string]*definition.Trigger
 	Unread     map[string]bool // triggers in force whose documents cannot be read
 
-	exact    map[string][]*Rule // by trigger
-	prefixes []prefixed
-	ends     ends
+	exact        map[string][]*Rule // by trigger
+	prefixes     []prefixed
+	endListeners endListeners
 }
 
 // prefixed is a rule on all triggers below a prefix.
@@ -38,14 +38,15 @@ type prefixed struct {
 	rule   *Rule
 }
 
-// ends says which ends of executions some rule asks for: those of actions, and those with a status and labels, both of which may be left
+// endListeners says which ends of executions some rule asks for: those of actions, and those with a status and labels, both of which may be
+// left
 // open.
-type ends struct {
+type endListeners struct {
 	actions map[string]bool
-	others  []otherEnds
+	others  []otherListeners
 }
 
-type otherEnds struct {
+type otherListeners struct {
 	statuses []string // empty: any
 	labels   map[string]string
 }
@@ -61,7 +62,7 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 				continue
 			}
 			if on == flow.TriggerEnded && !r.Paused {
-				s.ends.add(r)
+				s.endListeners.add(r)
 			}
 			if !slices.Contains(s.exact[on], r) {
 				s.exact[on] = append(s.exact[on], r)
@@ -71,10 +72,10 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 	return s
 }
 
-func (e *ends) add(r *Rule) {
+func (e *endListeners) add(r *Rule) {
 	actions, statuses, labels := r.Ends()
 	if len(actions) == 0 {
-		e.others = append(e.others, otherEnds{statuses, labels})
+		e.others = append(e.others, otherListeners{statuses, labels})
 		return
 	}
 	if e.actions == nil {
@@ -86,17 +87,17 @@ func (e *ends) add(r *Rule) {
 }
 
 // ListensToEnds reports whether a rule is about ends at all.
-func (s *Set) ListensToEnds() bool { return len(s.ends.actions)+len(s.ends.others) > 0 }
+func (s *Set) ListensToEnds() bool { return len(s.endListeners.actions)+len(s.endListeners.others) > 0 }
 
 // ListensToEnd reports whether a rule may be about the end of an execution in a stage.
 func (s *Set) ListensToEnd(r *flow.Request, in flow.Stage) bool {
 	if s == nil {
 		return false
 	}
-	if s.ends.actions[r.Action] {
+	if s.endListeners.actions[r.Action] {
 		return true
 	}
-	return slices.ContainsFunc(s.ends.others, func(o otherEnds) bool {
+	return slices.ContainsFunc(s.endListeners.others, func(o otherListeners) bool {
 		return (len(o.statuses) == 0 || slices.Contains(o.statuses, in.String())) && flow.HasLabels(r.Labels, o.labels)
 	})
 }

@@ -26,12 +26,12 @@ type Rule struct {
 	Reentry bool
 	// Depth is how many rules may lead to one another before this one.
 	Depth int
-	// Storm pauses the rule on a server on which it would run more often; nil: never.
-	Storm *Storm
+	// CircuitBreaker (`storm` in documents) pauses the rule on a server on which it would run more often; nil: never.
+	CircuitBreaker *CircuitBreaker
 }
 
-// Storm is how often a rule may run on one server before it pauses itself: Limit times in Per.
-type Storm struct {
+// CircuitBreaker is how often a rule may run on one server before it pauses itself: Limit times in Per.
+type CircuitBreaker struct {
 	Limit int
 	Per   time.Duration
 }
@@ -77,12 +77,12 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	if n, ok := b.whole(v.get("depth"), "depth", 1, MostDepth); ok {
 		r.Depth = n
 	}
-	r.Storm = b.storm(v.get("storm"))
+	r.CircuitBreaker = b.circuitBreaker(v.get("storm"))
 	d.Rule = r
 	b.sum(v, d)
 }
 
-func (b *builder) storm(v *value) *Storm {
+func (b *builder) circuitBreaker(v *value) *CircuitBreaker {
 	if v == nil || !b.object(v, "storm", []string{"limit", "per"}) {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (b *builder) storm(v *value) *Storm {
 			b.fail(v, "storm", "write storm: {limit: 1000, per: 1m}", "%s is missing", field)
 		}
 	}
-	s := &Storm{Per: b.duration(v.get("per"), "storm.per", false)}
+	s := &CircuitBreaker{Per: b.duration(v.get("per"), "storm.per", false)}
 	s.Limit, _ = b.whole(v.get("limit"), "storm.limit", 1, maxRate)
 	return s
 }

@@ -107,8 +107,9 @@ func TestRuleDocument(t *testing.T) {
 	if key, err := r.Run.Settings.Concurrency.Key.Text(v); key != "disk:db1" || err != nil {
 		t.Errorf("key %s, %v", key, err)
 	}
-	if rate, err := r.Run.Settings.Rate.Key.Text(v); rate != "r:db1" || err != nil || r.Run.Settings.Rate.Bound.Limit != 10 || r.Storm == nil || r.Storm.Limit != 1000 {
-		t.Errorf("rate %s, %v, storm %+v", rate, err, r.Storm)
+	if rate, err := r.Run.Settings.Rate.Key.Text(v); rate != "r:db1" || err != nil || r.Run.Settings.Rate.Bound.Limit != 10 ||
+		r.CircuitBreaker == nil || r.CircuitBreaker.Limit != 1000 {
+		t.Errorf("rate %s, %v, storm %+v", rate, err, r.CircuitBreaker)
 	}
 	if d := r.Window; d == nil || d.Quiet != 30*time.Second || d.AtMost != 5*time.Minute || d.Keep != KeepFirst {
 		t.Errorf("debounce %+v", d)

@@ -60,13 +60,13 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	if err != nil {
 		return false, err
 	}
-	if err := e.refuseStorm(ctx, &v, k.leadSignal); err != nil {
+	if err := e.breakCircuit(ctx, &v, k.leadSignal); err != nil {
 		return false, err
 	}
 	if v.State == flow.EnforcementRan {
 		defer func() {
 			if !closed { // another server may have closed it, and counts that
-				e.rules.storms.giveBack(v.Rule)
+				e.rules.breakers.release(v.Rule)
 			}
 		}()
 	}

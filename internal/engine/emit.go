@@ -155,7 +155,7 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 	if o.planned = made.all; made.more {
 		for _, x := range made.all {
 			if x.start != nil {
-				e.rules.storms.giveBack(x.verdict.Rule)
+				e.rules.breakers.release(x.verdict.Rule)
 			}
 		}
 		o.planned, o.signal.State = nil, flow.SignalNew

@@ -87,7 +87,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if x == nil {
 			continue
 		}
-		if err := e.refuseStorm(ctx, &x.verdict, s); err != nil {
+		if err := e.breakCircuit(ctx, &x.verdict, s); err != nil {
 			return m, err
 		}
 		if x.verdict.State == flow.EnforcementRefused {

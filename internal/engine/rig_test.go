@@ -251,7 +251,7 @@ func (r *rig) ended(id flow.ID) *flow.Execution {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, 3*time.Minute)
 	defer cancel()
-	end := r.e.Ending(id)
+	end := r.e.WaitForEnd(id)
 	defer end.Close()
 	x, err := end.Wait(ctx)
 	if err != nil {

@@ -51,12 +51,12 @@ type rules struct {
 	windowOpened chan struct{} // capacity 1: a window has been opened
 	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
-	storms  storms
-	costly  loop.Costly                          // rules
-	line    loop.Line[flow.ID, string]           // signals, with the rule that was asked last
-	scanned loop.Cursor[store.SignalPlace]       // of the new signals
-	closes  loop.Line[store.WindowKey, struct{}] // windows of costly rules
-	chains  chains
+	breakers circuitBreakers
+	costly   loop.Costly                          // rules
+	line     loop.Line[flow.ID, string]           // signals, with the rule that was asked last
+	scanned  loop.Cursor[store.SignalPlace]       // of the new signals
+	closes   loop.Line[store.WindowKey, struct{}] // windows of costly rules
+	chains   chains
 }
 
 func newRules() *rules {

@@ -282,7 +282,7 @@ func TestRepetitionsAreNoStorm(t *testing.T) {
 			r.Errorf("%+v, %v", rule, err)
 		}
 		r.of("noop", 3)
-		if v := r.emit(Emission{Trigger: "t", Key: "3"}); len(v.Enforcements) != 1 || v.Enforcements[0].Reason.Code != flow.ReasonStorm {
+		if v := r.emit(Emission{Trigger: "t", Key: "3"}); len(v.Enforcements) != 1 || v.Enforcements[0].Reason.Code != flow.ReasonCircuitBreaker {
 			r.Errorf("the fourth: %+v", v)
 		}
 	})

@@ -87,7 +87,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	}
 
 	// A caller waits for its end.
-	end := r.e.Ending(work[0].Execution)
+	end := r.e.WaitForEnd(work[0].Execution)
 	defer end.Close()
 	m.on.Store(true)
 	for err = errors.New("not reported"); err != nil; {

@@ -27,12 +27,12 @@ type Reason struct {
 
 // Codes of reasons.
 const (
-	ReasonIf      = "if"       // the condition cannot be evaluated
-	ReasonInput   = "input"    // the input, a key or a label cannot be evaluated
-	ReasonAction  = "action"   // the action does not take what it is given, or is not there
-	ReasonLoop    = "loop"     // the rule has led to the signal itself
-	ReasonStorm   = "storm"    // it has run more often than it allows, and was paused
-	ReasonTooDeep = "too_deep" // more rules have led to one another than the rule allows
+	ReasonIf             = "if"       // the condition cannot be evaluated
+	ReasonInput          = "input"    // the input, a key or a label cannot be evaluated
+	ReasonAction         = "action"   // the action does not take what it is given, or is not there
+	ReasonLoop           = "loop"     // the rule has led to the signal itself
+	ReasonCircuitBreaker = "storm"    // it has run more often than it allows, and was paused
+	ReasonTooDeep        = "too_deep" // more rules have led to one another than the rule allows
 )
 
 // EnforcementState is what a rule has made of a signal.

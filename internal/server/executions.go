@@ -89,12 +89,12 @@ func matches(header, tag string) bool {
 
 // awaitEnd returns the execution once it has ended, or as it is when the wait is over or the server is told to stop.
 func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error) {
-	end := c.Engine.Ending(id)
+	end := c.Engine.WaitForEnd(id)
 	defer end.Close()
 	return c.await(end, wait)
 }
 
-func (c *call) await(end *engine.Ending, wait time.Duration) (*flow.Execution, error) {
+func (c *call) await(end *engine.EndWaiter, wait time.Duration) (*flow.Execution, error) {
 	x, err := c.ending(end, wait)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *call) await(end *engine.Ending, wait time.Duration) (*flow.Execution, e
 	return x, c.holdRow(x)
 }
 
-func (c *call) ending(end *engine.Ending, wait time.Duration) (*flow.Execution, error) {
+func (c *call) ending(end *engine.EndWaiter, wait time.Duration) (*flow.Execution, error) {
 	if wait == 0 {
 		return c.Engine.View(end.ID()).Look(c.ctx())
 	}

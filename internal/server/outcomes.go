@@ -32,7 +32,7 @@ func (c *call) outcomes(action string) error {
 	}
 	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
 	defer stop()
-	page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
+	page, open, err := c.Engine.NumberedEnds(c.ctx(), l, after, endsAtOnce)
 	if err != nil {
 		return fmt.Errorf("read outcomes: %w", err)
 	}
@@ -41,7 +41,7 @@ func (c *call) outcomes(action string) error {
 		media = mediaEvents
 	}
 	s, err := c.openStream(media)
-	for begun := time.Now(); err == nil; page, open, err = c.Engine.Ends(c.ctx(), l, after, endsAtOnce) {
+	for begun := time.Now(); err == nil; page, open, err = c.Engine.NumberedEnds(c.ctx(), l, after, endsAtOnce) {
 		if len(page) > 0 {
 			after, err = c.sendEnds(s, page, outputs)
 		} else if !open {

@@ -93,7 +93,7 @@ func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, 
 	var all []graded
 	retried, scanned := map[flow.ID]bool{}, false
 	for after := int64(0); ; {
-		page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
+		page, open, err := c.Engine.NumberedEnds(c.ctx(), l, after, endsAtOnce)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read outcomes: %w", err)
 		}

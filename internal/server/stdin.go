@@ -121,7 +121,7 @@ func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			end := c.Engine.Ending(id)
+			end := c.Engine.WaitForEnd(id)
 			x, err := waiting.ending(end, maxWait)
 			end.Close()
 			if ctx.Err() == nil && (err != nil || x.Stage.Terminal() || c.draining.Err() != nil) {

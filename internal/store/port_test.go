@@ -16,7 +16,7 @@ func TestSmallInterfaces(t *testing.T) {
 		reflect.TypeFor[Signals](), reflect.TypeFor[Inquiries](), reflect.TypeFor[Waits](), reflect.TypeFor[Meters](), reflect.TypeFor[Shares](),
 		reflect.TypeFor[Enforcements](), reflect.TypeFor[Switches](), reflect.TypeFor[Windows](), reflect.TypeFor[Pauses](), reflect.TypeFor[Reruns](),
 		reflect.TypeFor[Cache](), reflect.TypeFor[Cleaning](), reflect.TypeFor[ExecutionReader](), reflect.TypeFor[LineReader](), reflect.TypeFor[QueueReader](), reflect.TypeFor[SessionReader](),
-		reflect.TypeFor[DefinitionReader](), reflect.TypeFor[Ends](), reflect.TypeFor[ScheduleReader](), reflect.TypeFor[SignalReader](),
+		reflect.TypeFor[DefinitionReader](), reflect.TypeFor[OutcomeReader](), reflect.TypeFor[ScheduleReader](), reflect.TypeFor[SignalReader](),
 		reflect.TypeFor[InquiryReader](), reflect.TypeFor[WaitReader](), reflect.TypeFor[AsideReader](), reflect.TypeFor[EnforcementReader](),
 		reflect.TypeFor[SwitchReader](), reflect.TypeFor[WindowReader](), reflect.TypeFor[PauseReader](), reflect.TypeFor[RegistryReader](),
 		reflect.TypeFor[RerunReader](), reflect.TypeFor[PendingReader](), reflect.TypeFor[Surveyor](), reflect.TypeFor[Logs](), reflect.TypeFor[Pausing](),

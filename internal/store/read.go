@@ -18,7 +18,7 @@ type Reader interface {
 	SessionReader
 	DefinitionReader
 	Inputs
-	Ends
+	OutcomeReader
 	ScheduleReader
 	SignalReader
 	InquiryReader

@@ -104,7 +104,7 @@ func (s Suite) Serve(t *testing.T) {
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	end := e.Ending(out[0].Execution)
+	end := e.WaitForEnd(out[0].Execution)
 	defer end.Close()
 	x, err := end.Wait(waiting)
 	if err != nil || x.Stage != flow.Completed || string(x.Outcome.Output) != `{"n":42}` {

@@ -50,7 +50,7 @@ func DescribeRule(ctx context.Context, a *app.App, s *app.Session, name string, 
 	t.Fields(
 		"Name", d.Name, "Version", strconv.Itoa(d.Version), "On", strings.Join(d.On, ", "), "If", d.If, "Action", d.Action,
 		"Holds", holdsText(document.Rule.Window), "Depth", strconv.Itoa(document.Rule.Depth), "Reentry", map[bool]string{true: "allow"}[document.Rule.Reentry],
-		"Storm", stormText(document.Rule.Storm), "State", d.Why.Summary,
+		"Storm", circuitBreakerText(document.Rule.CircuitBreaker), "State", d.Why.Summary,
 	)
 	t.Write(a.Out)
 	if len(d.Latest) == 0 {
@@ -78,7 +78,7 @@ func holdsText(w *definition.Window) string {
 	return fmt.Sprintf("%s: %d signals, %d bytes or %s", w.Field, w.Size, w.Bytes, w.AtMost)
 }
 
-func stormText(s *definition.Storm) string {
+func circuitBreakerText(s *definition.CircuitBreaker) string {
 	if s == nil {
 		return ""
 	}

@@ -171,7 +171,7 @@ func (r *Rig) Ended(id flow.ID) *flow.Execution {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Ctx, 3*time.Minute)
 	defer cancel()
-	end := r.Engine.Ending(id)
+	end := r.Engine.WaitForEnd(id)
 	defer end.Close()
 	x, err := end.Wait(ctx)
 	if err != nil {

@@ -194,8 +194,8 @@ func Missing(of *flow.Request, there map[blob.Sum]flow.ID) error {
 	}
 	v := &fault.Invalid{}
 	for _, r := range blob.References(of.Payload()) {
-		sum, is := blob.ParseSum(r.Name)
-		if _, ok := there[sum]; is && !ok {
+		sum, named := blob.ParseSum(r.Name)
+		if _, ok := there[sum]; named && !ok {
 			v.Problems = append(v.Problems, problem.Problem{Path: at + r.Path, Value: r.Name, Message: "there is no such upload: it was never sent, or its time is over",
 				Fix: fmt.Sprintf("send it with PUT /api/v1/blobs/%s, or with pawl upload: it is kept for %g hours, and as long as an execution names it", r.Name, Kept.Hours())})
 		}

@@ -167,7 +167,7 @@ func await(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	end := e.Ending(id)
+	end := e.WaitForEnd(id)
 	defer end.Close()
 	x, err := end.Wait(ctx)
 	if err != nil {

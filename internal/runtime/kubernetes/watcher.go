@@ -165,8 +165,8 @@ func (w *watcher) once(ctx context.Context) {
 		case <-watching.Done():
 			return
 		case e, ok := <-stream.ResultChan():
-			pod, is := e.Object.(*v1.Pod)
-			if !ok || !is {
+			pod, isPod := e.Object.(*v1.Pod)
+			if !ok || !isPod {
 				return // or an error such as 410: what happened meanwhile is in the next listing
 			}
 			w.note(pod, e.Type == watch.Deleted)

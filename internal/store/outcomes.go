@@ -20,8 +20,8 @@ const (
 	EndDataOf                 // the data of the last event; nil until the execution has ended
 )
 
-// Ends reads the inputs and outcomes of executions.
-type Ends interface {
+// OutcomeReader reads the inputs and outcomes of executions.
+type OutcomeReader interface {
 	// Documents returns a document of each of the executions named, in their order, and stops when a Page is full. It is nil for an
 	// execution that has none or does not exist.
 	Documents(ctx context.Context, of Document, ids []flow.ID) ([]json.RawMessage, error)

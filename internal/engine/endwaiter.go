@@ -12,8 +12,8 @@ import (
 // endPoll is how often a caller that waits for an end looks by itself. Hints make it faster; nothing depends on them.
 const endPoll = time.Second
 
-// Ending is a wait for the end of one execution. It is used by one goroutine; Close must be called in the end.
-type Ending struct {
+// EndWaiter is a wait for the end of one execution. It is used by one goroutine; Close must be called in the end.
+type EndWaiter struct {
 	view *View
 	w    *watcher
 	// Of one that was submitted together with the wait: nothing of it was missed, and what the commit of the end leaves out
@@ -23,19 +23,19 @@ type Ending struct {
 	watchers    *watchers
 }
 
-// Ending begins to wait for an execution's end.
-func (e *Engine) Ending(id flow.ID) *Ending {
-	return &Ending{view: e.View(id), w: e.watch.add(id, true), watchers: e.watch}
+// WaitForEnd begins to wait for an execution's end.
+func (e *Engine) WaitForEnd(id flow.ID) *EndWaiter {
+	return &EndWaiter{view: e.View(id), w: e.watch.add(id, true), watchers: e.watch}
 }
 
 // SubmitOne is Submit for one execution whose end is waited for: where this replica ends it, Wait gives what was
-// committed, and the store is not asked. There is an Ending exactly when the submission was accepted.
-func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Ending, error) {
+// committed, and the store is not asked. There is an EndWaiter exactly when the submission was accepted.
+func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *EndWaiter, error) {
 	o := &submitOp{hash: s.hash()}
 	if err := e.prepare(ctx, &s, o); err != nil {
 		return Submitted{Err: err}, nil, nil
 	}
-	n := e.Ending(o.id) // before it can end
+	n := e.WaitForEnd(o.id) // before it can end
 	if err := e.submit(ctx, o); err != nil {
 		n.Close()
 		return Submitted{}, nil, err
@@ -46,20 +46,20 @@ func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Endin
 		return out, nil, nil
 	case out.Existing:
 		n.Close()
-		return out, e.Ending(out.Execution), nil
+		return out, e.WaitForEnd(out.Execution), nil
 	}
 	n.submitted, n.input, n.with = true, o.request.Input, o.request.With
 	return o.verdict, n, nil
 }
 
 // ID names the execution.
-func (n *Ending) ID() flow.ID { return n.view.id }
+func (n *EndWaiter) ID() flow.ID { return n.view.id }
 
 // Close ends the wait.
-func (n *Ending) Close() { n.watchers.remove(n.view.id, n.w) }
+func (n *EndWaiter) Close() { n.watchers.remove(n.view.id, n.w) }
 
 // Wait returns the execution, as Reader's Get does, once it has ended.
-func (n *Ending) Wait(ctx context.Context) (*flow.Execution, error) {
+func (n *EndWaiter) Wait(ctx context.Context) (*flow.Execution, error) {
 	tick := time.NewTicker(endPoll)
 	defer tick.Stop()
 	for look := !n.submitted; ; look = true {

@@ -90,7 +90,7 @@ func TestEndingOfWhatIsThere(t *testing.T) {
 		t.Errorf("a wait that is over gives %+v, %v", x, err)
 	}
 	h.complete(h.take(1)[0], `1`)
-	for _, n := range []*Ending{end, r.e.Ending(first)} {
+	for _, n := range []*EndWaiter{end, r.e.WaitForEnd(first)} {
 		if x, err := n.Wait(r.ctx); err != nil || !reflect.DeepEqual(x, r.get(first)) {
 			t.Errorf("the end of what was there: %+v, %v", x, err)
 		}

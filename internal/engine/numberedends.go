@@ -11,10 +11,10 @@ import (
 // numberedAtOnce is how many ends one transaction gives their numbers.
 const numberedAtOnce = 1000
 
-// Ends returns up to n executions with the label that have ended, beyond the number after, in the order of their
+// NumberedEnds returns up to n executions with the label that have ended, beyond the number after, in the order of their
 // numbers. Ended ones without a number are numbered first. When nothing is returned, open says whether more may come:
 // an execution with the label has not ended, or another replica is numbering one.
-func (e *Engine) Ends(ctx context.Context, l store.Label, after int64, n int) (page []store.Ended, open bool, err error) {
+func (e *Engine) NumberedEnds(ctx context.Context, l store.Label, after int64, n int) (page []store.Ended, open bool, err error) {
 	// A reader that catches up does not look for new ends at every page: that reads everything with the label.
 	if page, err = e.opts.Store.Ended(ctx, l, after, n); err != nil || len(page) > 0 {
 		return page, true, err

@@ -46,7 +46,7 @@ func (s *stmt) label(l store.Label) *stmt {
 	return s.text(l.Name).text(l.Value).text(l.Action).text(l.Action)
 }
 
-// Documents implements store.Ends.
+// Documents implements store.OutcomeReader.
 func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID) (all []json.RawMessage, err error) {
 	text := map[store.Document]*query{store.OutputOf: qOutput, store.InputOf: qInput, store.EndDataOf: qEndData}[of]
 	err = s.read(ctx, func(c *conn) error {
@@ -67,7 +67,7 @@ func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID)
 	return store.Result(all, err, "read documents of %d executions", len(ids))
 }
 
-// Tally implements store.Ends.
+// Tally implements store.OutcomeReader.
 func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, more bool, err error) {
 	counts := tallies{}
 	f.Before = flow.ID{}
@@ -151,7 +151,7 @@ func (l *listing) among(by int) string {
 	return " FROM executions e CROSS JOIN ids i ON i.id = e.id" + joinStates + " WHERE " + strings.Join(append(all, l.where...), " AND ")
 }
 
-// Unnumbered implements store.Ends.
+// Unnumbered implements store.OutcomeReader.
 func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		q := c.use(qOpenLabelled).label(l)
@@ -168,7 +168,7 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 	return ended, open, store.Failed(err, "find what has ended with the label %s=%s", l.Name, l.Value)
 }
 
-// Ended implements store.Ends.
+// Ended implements store.OutcomeReader.
 func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var bad error
