@@ -30,7 +30,8 @@ var (
 			FROM (SELECT w.n, coalesce(l.input, d.input, p.input) AS input FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n)
 				LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = w.id OFFSET 0) l ON true
 				LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true
-				LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.payload_external OR d.payload_external THEN w.id END OFFSET 0) p ON true) i) s
+				LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p
+					WHERE p.id = CASE WHEN l.payload_external OR d.payload_external THEN w.id END OFFSET 0) p ON true) i) s
 		WHERE s.before < $2::bigint ORDER BY s.n`)
 
 	// An execution with a number has ended, and its label row alone says so. The newest come first, since the executions
