@@ -163,3 +163,27 @@ func TestResumedBesideACrash(t *testing.T) {
 		}, func(o *Options) { o.Crashes = died(t, c.evaluating) })
 	}
 }
+
+// A process that comes back when the lease of its worker is over finds the session among those that are lost.
+func TestExpiredBesideACrash(t *testing.T) {
+	t.Parallel()
+	for evaluating, want := range map[bool]int{true: 1, false: 2} {
+		r := newRig(t, func(o *Options) { o.Exclusive = false })
+		before, err := r.e.Open(r.ctx, handoff.Session{Name: "w", Embedded: true, Queues: []string{flow.DefaultQueue}, Slots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := r.submit(Submission{Action: "noop"})
+		if work := (&hand{r, before}).take(1); len(work) != 1 {
+			t.Fatalf("%+v", work)
+		}
+		r.restart(func(o *Options) { o.Crashes, o.Before = died(t, evaluating), before })
+		r.lapse(handoff.Lease)
+		if err := r.e.recoverExpired(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if x := r.get(id); x.Attempt != 2 || x.Spent() != want {
+			t.Errorf("evaluating: %v: attempt %d, of which %d count, want %d", evaluating, x.Attempt, x.Spent(), want)
+		}
+	}
+}

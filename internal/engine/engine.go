@@ -75,6 +75,9 @@ type Options struct {
 	Cut func(session flow.ID) bool
 	// Crashes notes what is evaluated, so that it does not end the process after each start; nil: nothing does.
 	Crashes *crashloop.Journal
+	// Before is the session of the worker of the process before this one, where others share the database; zero: there is none, or it is
+	// not known.
+	Before flow.ID
 	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
 	// database's clock show beside it. Nil: the monotonic clock.
 	Uptime func() time.Duration

@@ -76,6 +76,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if _, err := e.readRules(ctx, catalog.LatestFor); err != nil {
 		return err
 	}
+	if e.opts.Crashes.Died() && !e.opts.Before.IsZero() {
+		e.crashed[e.opts.Before] = true // its lease may be over, as that of a pod that is restarted after minutes
+	}
 	if !e.opts.Exclusive {
 		return nil
 	}

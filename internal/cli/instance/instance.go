@@ -113,10 +113,18 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	if r.crashes, err = crashloop.Open(filepath.Join(dir, "evaluating"), ro.Version, ro.Log); err != nil {
 		return nil, err
 	}
+	var before flow.ID
+	if ro.Works && ro.Stays && config.IsPostgres(ro.Config.Text("store")) { // on SQLite the sessions of a process end with it
+		if r.keeps, err = OpenMemory(ctx, dir, "the database"); err != nil {
+			return nil, err
+		}
+		before, _ = r.keeps.Earlier()
+	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
 		Queues: ro.queues(), Validate: r.operator().Validate, Needs: payload.Needs, Languages: languagesOf(ro),
-		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut, Crashes: r.crashes,
+		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
+		Crashes: r.crashes, Before: before,
 	})
 	if err != nil {
 		return nil, err
@@ -266,10 +274,7 @@ func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays b
 		Handoff: direct.New(r.engine), Slots: c.Slots(), Queues: c.List("queues"), Labels: c.Labels(),
 		Log: r.Log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.InlineLogs, Grace: grace,
 	}
-	if stays && config.IsPostgres(c.Text("store")) { // on SQLite the sessions of a process end with it
-		if r.keeps, err = OpenMemory(ctx, c.Text("state_dir"), "the database"); err != nil {
-			return err
-		}
+	if r.keeps != nil {
 		o.Memory = r.keeps
 	}
 	handlers, rt, err := OpenHandlers(r.Config, r.Say, stays, r.keeps)
