@@ -109,7 +109,7 @@ type RulePast struct {
 	Signals  int          `json:"signals" doc:"Signals of the triggers it listens to"`
 	Ran      int          `json:"ran" doc:"Signals for which an execution was started, or would be"`
 	Held     int          `json:"held,omitempty" doc:"Signals held so that one execution covers several"`
-	Runs     int          `json:"runs,omitempty" doc:"Tests only: executions that would cover the held signals"`
+	Runs     int          `json:"runs,omitempty" doc:"Tests only: executions that would cover the held signals, or those of a rule with once"`
 	Refused  int          `json:"refused" doc:"Signals refused by a limit of the rule"`
 	Failed   int          `json:"failed" doc:"Signals for which the rule could not be evaluated"`
 	Enforced int          `json:"enforced" doc:"Signals that the rule had already processed"`

@@ -101,9 +101,13 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 		if _, _, err := e.Rule(ctx, rule); err != nil {
 			return nil, err
 		}
-		all = append(all, api.RuleWhy{Rule: rule, Clauses: []api.RuleClause{}, Summary: "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"})
+		all = append(all, api.RuleWhy{Rule: rule, Clauses: []api.RuleClause{}, Summary: notInForce(rule)})
 	}
 	return all, nil
+}
+
+func notInForce(rule string) string {
+	return "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"
 }
 
 // hasExecution reports whether an execution stands for the enforcement.
@@ -300,7 +304,16 @@ func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSigna
 			l.states[known[0].State]++
 			continue
 		}
-		of, err := whyRule(r, s, nil)
+		set, err := e.rulesAt(ctx, s.Generation)
+		if err != nil {
+			return nil, err
+		}
+		was := set.Rule(r.Name)
+		if was == nil {
+			l.unheld[notInForce(r.Name)]++
+			continue
+		}
+		of, err := whyRule(was, s, nil)
 		if err != nil { // of the signal, which harms none of the others
 			of.Summary = "the rules cannot be asked about it: " + err.Error()
 		}

@@ -90,6 +90,10 @@ func TestWhyRule(t *testing.T) {
 	if got := state("faulty"); !strings.Contains(got, "3 failed") || !strings.Contains(got, "pawl rules retry faulty") {
 		t.Error(got)
 	}
+	r.apply("kind: rule\nname: late\non: alert.fired\nrun: {action: noop}\n")
+	if got := state("late"); !strings.Contains(got, "3 not: it was not in force when the signal came: pawl rules replay late") {
+		t.Error(got)
+	}
 	if err := r.e.PauseRule(r.ctx, "page", "too loud"); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +129,13 @@ func TestRulesOnThePast(t *testing.T) {
 		}
 		if p := all[1]; p.Signals != 12 || p.Failed != 2 || p.Unlike != 0 || !strings.Contains(p.Samples[0].Reason.Message, "no action") {
 			r.Errorf("%+v", p)
+		}
+		defs, err = definition.Parse("r.yaml", []byte("kind: rule\nname: c\non: t\nrun: {action: noop, once: '${{ signal.data.n / 5 }}'}\n"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		if all, err := r.e.TestRules(r.ctx, defs, time.Time{}); err != nil || all[0].Ran != 10 || all[0].Runs != 2 || all[0].Failed != 1 {
+			r.Errorf("once: %+v, %v", all, err)
 		}
 		if all, err := r.e.TestRules(r.ctx, defs, time.Now().Add(time.Hour)); err != nil || all[0].Signals != 0 {
 			r.Errorf("nothing of the future: %+v, %v", all, err)

@@ -106,6 +106,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time, spent *definition.Work) (p api.RulePast, err error) {
 	p = api.RulePast{Rule: r.Name, Samples: []api.PastSample{}}
 	var windows pastWindows
+	once, alone := map[string]struct{}{}, 0
 	p.More, err = e.walkPast(ctx, r, since, spent, func(s *flow.Signal) error {
 		x, err := e.evaluateAlone(ctx, r, s, spent)
 		if err != nil && fault.Lasting(err) {
@@ -125,6 +126,11 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 		if x != nil {
 			state, sample.Reason = x.verdict.State, shownReason(x.verdict.Reason)
 			windows.buffer(&x.verdict, s)
+			if key := x.verdict.Once; state == flow.EnforcementRan && key != "" {
+				once[key] = struct{}{}
+			} else if state == flow.EnforcementRan {
+				alone++
+			}
 		}
 		if y != nil {
 			before = y.verdict.State
@@ -140,7 +146,9 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 		}
 		return nil
 	})
-	p.Runs = windows.runs(r.Window)
+	if p.Runs = windows.runs(r.Window); r.Once != nil && r.Window == nil {
+		p.Runs = len(once) + alone
+	}
 	return p, err
 }
 

@@ -80,8 +80,12 @@ differs from the versions in force. Nothing is started or stored.`,
 						if p.Held > 0 {
 							held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
 						}
-						output.Printf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
-							p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
+						in := ""
+						if p.Held == 0 && p.Runs > 0 {
+							in = " in " + output.Plural(p.Runs, "execution", "executions")
+						}
+						output.Printf(a.Out, "%s: of %s it would run for %d%s,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+							p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, in, held, p.Failed, p.Refused, p.Unlike)
 						writeSamples(a, p)
 					}
 				})
