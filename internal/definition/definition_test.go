@@ -172,6 +172,8 @@ input:
     nested: {$ref: "#/$defs/nested"}
     list: {type: array, items: {$ref: "#/$defs/nested"}}
     at: {type: string, format: date-time}
+    mode: {enum: [fast, 1, null]}
+    kind: {const: {a: 1}}
   $defs:
     nested: {type: object, properties: {k: {type: integer, default: 7}}}
 `))
@@ -189,7 +191,9 @@ input:
 		{`{"n": 1, "x": 2}`, "", `additional properties 'x' not allowed`},
 		{`{"n": 1, "s": "longer"}`, "", `input.s: maxLength`},
 		{`{"n": 1, "list": [{"k": "z"}]}`, "", `input.list[0].k`},
-		{`{"n": 1, "at": "yesterday"}`, "", `input.at`},
+		{`{"n": 1, "at": "yesterday"}`, "", `input.at: it does not have the format date-time: yesterday (write it as in 2026-12-31T23:59:00Z)`},
+		{`{"n": 1, "mode": "fats"}`, "", `input.mode: it is none of "fast", 1, null (did you mean "fast"?)`},
+		{`{"n": 1, "kind": {}}`, "", `input.kind: it is not {"a":1}`},
 		{`[1]`, "", `want object`},
 		{`{"n": 1`, "", `JSON ends`},
 		{`{"n": 1} x`, "", `something follows the JSON value`},

@@ -197,10 +197,23 @@ func violations(err error, root string, value any) Problems {
 			return
 		}
 		if len(e.Causes) == 0 {
-			p := Problem{Path: pathIn(root, value, e.InstanceLocation), Message: problem.Clip(e.ErrorKind.LocalizedString(printer), 300)}
-			if k, ok := e.ErrorKind.(*kind.Type); ok && slices.Equal(k.Want, []string{"string"}) && (k.Got == "number" || k.Got == "boolean") {
-				p.Fix = `write it in quotes, on a command line as '"47"'`
+			p := Problem{Path: pathIn(root, value, e.InstanceLocation), Message: e.ErrorKind.LocalizedString(printer)}
+			switch k := e.ErrorKind.(type) {
+			case *kind.Type:
+				if slices.Equal(k.Want, []string{"string"}) && (k.Got == "number" || k.Got == "boolean") {
+					p.Fix = `write it in quotes, on a command line as '"47"'`
+				}
+			case *kind.Enum:
+				p.Message, p.Fix = "it is none of "+jsonTexts(k.Want), nearestOf(k)
+			case *kind.Const:
+				p.Message = "it is not " + jsonTexts([]any{k.Want})
+			case *kind.Format: // the library adds what the parser says, such as: cannot parse "31.12.2026" as "2006"
+				p.Message = fmt.Sprintf("it does not have the format %s: %v", k.Want, k.Got)
+				if such := formats[k.Want]; such != "" {
+					p.Fix = "write it as in " + such
+				}
 			}
+			p.Message = problem.Clip(p.Message, 300)
 			ps = append(ps, p)
 		}
 		for _, c := range e.Causes {
@@ -209,6 +222,26 @@ func violations(err error, root string, value any) Problems {
 	}
 	walk(ve)
 	return ps.Sorted()
+}
+
+// formats has an example of each format that people fill in.
+var formats = map[string]string{
+	"date": "2026-12-31", "time": "23:59:00Z", "date-time": "2026-12-31T23:59:00Z", "duration": "P1DT12H", "email": "ada@example.com",
+	"hostname": "db1.example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/path",
+	"uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+
+// jsonTexts lists values as JSON, since the text "1" and the number 1 are different values.
+func jsonTexts(values []any) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		b, err := json.Marshal(v)
+		if err != nil {
+			b = []byte(fmt.Sprint(v))
+		}
+		texts[i] = string(b)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // schemaProblem is one reason why a text is not a JSON Schema.
