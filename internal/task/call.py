@@ -39,7 +39,7 @@ def plain(v):
         return {plain(k): plain(x) for k, x in v.items()}
     if isinstance(v, (set, frozenset)):
         try:
-            return [plain(x) for x in sorted(v)]
+            return sorted(plain(x) for x in v)  # as lists: < of two sets is "is part of", which is no order
         except TypeError:
             raise NotJSON("it returned a set of elements that have no order, so it is no JSON array") from None
     if hasattr(v, "tolist"):
@@ -60,7 +60,18 @@ def find(program, name):
     return found
 
 
+def flush():
+    """Writes what the program has printed, also if it has closed sys.stdout or put another object there, and puts the first one back."""
+    for stream in (sys.stdout, sys.__stdout__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    sys.stdout = sys.__stdout__
+
+
 def run(path):
+    out = os.dup(1)  # the program may close stdout, or have it lead elsewhere
     call = json.loads(sys.stdin.buffer.read())
     sys.argv = [path]
     spec = importlib.util.spec_from_file_location("main", path)
@@ -75,15 +86,15 @@ def run(path):
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(0)
     try:
-        answer = {"value": plain(value)}
+        answer = json.dumps({"value": plain(value)})
     except NotJSON as e:
-        answer = {"error": str(e)}
+        answer = json.dumps({"error": str(e)})
     except RecursionError:
-        answer = {"error": "it returned a value that is nested too deeply, or that contains itself"}
-    sys.stdout.flush()
-    line = f"\n{call['mark']}{json.dumps(answer)}\n".encode()
+        answer = json.dumps({"error": "it returned a value that is nested too deeply, or that contains itself"})
+    flush()
+    line = f"\n{call['mark']}{answer}\n".encode()
     while line:
-        line = line[os.write(1, line) :]
+        line = line[os.write(out, line) :]
 
 
 try:
@@ -95,6 +106,6 @@ except Exception as e:
     tb = e.__traceback__
     while tb is not None and (tb.tb_frame.f_code.co_filename == __file__ or "importlib" in tb.tb_frame.f_code.co_filename):
         tb = tb.tb_next
-    sys.stdout.flush()
+    flush()
     traceback.print_exception(type(e), e, tb)
     sys.exit(1)

@@ -18,7 +18,12 @@ def same(x): return x
 def pair(): return (1, [2, (3,)])
 def letters(s): return set(s)
 def sets(): return {1, "a"}
+def families(): return {(0, frozenset({n, n + 10})) for n in (5, 3, 8, 1, 6)}
 def keys(): return {1: 2}
+def closes(): sys.stdout.close(); return 1
+def silences(): sys.stdout = None; return 1
+def replaces(): sys.stdout = object(); return 1
+def redirects(): import os; print("before"); os.dup2(os.open("/dev/null", os.O_WRONLY), 1); return 1
 def endless(): return float("inf")
 def half(): return "\ud800"
 def gen(): yield 1
@@ -75,6 +80,11 @@ func TestCalls(t *testing.T) {
 		{called("pair", `[1,[2,[4]]]`), "wrong_answer", "pair: [1][1][0]: got 3, expected 4"},
 		{called("letters", `["a","b"]`, `"abab"`), "ok", ""},
 		{called("sets", `[]`), "wrong_answer", "no order, so it is no JSON array"},
+		{called("families", `[[0,[1,11]],[0,[3,13]],[0,[5,15]],[0,[6,16]],[0,[8,18]]]`), "ok", ""},
+		{called("closes", `1`), "ok", ""},
+		{called("silences", `1`), "ok", ""},
+		{called("replaces", `1`), "ok", ""},
+		{called("redirects", `1`), "ok", ""},
 		{called("keys", `{"1":2}`), "wrong_answer", "keys: it returned a dict with the key 1, and the names in a JSON object are strings"},
 		{called("endless", `1`), "wrong_answer", "it returned inf, and JSON has no such number"},
 		{called("half", `"\ufffd"`), "wrong_answer", "half a surrogate pair, which is no text"},
