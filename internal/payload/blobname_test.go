@@ -46,7 +46,7 @@ func TestContentsAreCheckedAtSubmission(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"main.py", ".pawl-output.json"} {
-		if err := validate(flow.KindCode, []byte(head+`"files": {"`+name+`": "y"}}`)); err == nil || !strings.Contains(err.Error(), "the name is taken") {
+		if err := validate(flow.KindCode, []byte(head+`"files": {"`+name+`": "y"}}`)); err == nil || !strings.Contains(err.Error(), "Pawl places the file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

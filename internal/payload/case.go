@@ -1,8 +1,10 @@
 package payload
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -118,6 +120,9 @@ func WithSet(c api.Code, cases []byte) (api.Code, error) {
 		return c, err
 	}
 	var e strictjson.Error
+	if !json.Valid(cases) { // the list is whole, and what follows it was read as fields of the code
+		e.Problems = append(e.Problems, problem.Problem{Path: "cases", Message: "something follows the list", Fix: "leave it out: a set is one JSON list"})
+	}
 	for i := range c.Cases {
 		one, at := &c.Cases[i], fmt.Sprintf("cases[%d]", i)
 		switch {
@@ -202,6 +207,36 @@ func checkCalls(r *strictjson.Reader, c *api.Code) {
 				`leave compare out, or use the mode "numeric" for tolerances`)
 			return
 		}
+		for k, arg := range one.Call.Args {
+			checkNumbers(r, fmt.Sprintf("%s.call.args[%d]", at, k), arg)
+		}
+		for _, name := range slices.Sorted(maps.Keys(one.Call.Kwargs)) {
+			checkNumbers(r, problem.Join(at+".call.kwargs", name), one.Call.Kwargs[name])
+		}
+		checkNumbers(r, at+".call.expect", one.Call.Expect)
+	}
+}
+
+// checkNumbers refuses what a program would read as another number: 1e400 as infinite, and 1e-400 as 0. It has any number of digits.
+func checkNumbers(r *strictjson.Reader, at string, value json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return
+		}
+		n, ok := token.(json.Number)
+		if !ok || !strings.ContainsAny(n.String(), ".eE") {
+			continue
+		}
+		digits, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
+		switch f, err := n.Float64(); {
+		case err != nil:
+			r.ProblemAt(at, problem.Clip(n.String(), 60), "it is too large a number", "write one within 1.8e308, or a whole number in digits")
+		case f == 0 && strings.ContainsAny(digits, "123456789"):
+			r.ProblemAt(at, problem.Clip(n.String(), 60), "it is too small a number", "write 0, or one of at least 1e-300")
+		}
 	}
 }
 
@@ -282,7 +317,20 @@ func checkExitCodes(r *strictjson.Reader, _ string, v reflect.Value) {
 	}
 }
 
+// The files that a checker or interactor finds in its working directory. The first three are its arguments, in this order.
+const (
+	CheckInput    = "input.txt"
+	CheckOutput   = "output.txt"
+	CheckExpected = "expected.txt"
+
+	// Feedback is the directory that one in the style of Kattis gets as its third argument, and JudgeMessage the file there whose text is
+	// the message.
+	Feedback     = "feedback"
+	JudgeMessage = Feedback + "/judgemessage.txt"
+)
+
 func wholeChecker(r *strictjson.Reader, c *api.Checker) {
+	checkPlaced(r, c.Files, CheckInput, CheckOutput, CheckExpected, JudgeMessage)
 	accept, reject := ExitCodes(c)
 	for _, code := range accept {
 		if slices.Contains(reject, code) {

@@ -65,7 +65,7 @@ func TestCasesOfASet(t *testing.T) {
 	for list, want := range map[string]string{
 		`[]`: "0 cases", `{}`: "set", `[{"stdn":"1"}]`: `did you mean "stdin"`, `[{"call":{"function":"f"}}]`: "compare.mode", `[{},{"set":"` + oneSum + `"}]`: "cases[1].set",
 		`{"set":"` + oneSum + `"}`: "a set names no other set", `[{"stdin":{"blob":"` + oneSum + `"}}]`: "names no other upload", `[{"expect":{"blob":"` + oneSum + `"}}]`: "names no other upload",
-		`[{"name":"a"},{"name":"a"}]`: "has that name already", `[1`: "", ``: "", `[],"source":"y","cases":[{}]`: "",
+		`[{"name":"a"},{"name":"a"}]`: "has that name already", `[{}],"limits":{"wall":"1h"}`: "something follows the list", `[{}],"compare":"exact"`: "", `[1`: "", ``: "", `[],"source":"y","cases":[{}]`: "",
 	} {
 		if got, err := WithSet(c, []byte(list)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", list, got, err, want)
@@ -100,6 +100,9 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"cases":[{"call":{"function":"add"},"args":["1"]}]`), "cases[0].args", "call.args"},
 		{with(`"cases":[{"call":{"function":"add"},"expect":"1"}]`), "cases[0].expect", "call.expect"},
 		{with(`"cases":[{},{"call":{"function":"add"}}],"compare":"exact"`), "compare.mode", `cases[1] calls a function`},
+		{with(`"cases":[{"call":{"function":"add","args":[1,[{"a":-1e400}]]}}]`), "cases[0].call.args[1]", "it is too large a number: -1e400 (write one within 1.8e308"},
+		{with(`"cases":[{"call":{"function":"add","kwargs":{"a":1E-400}}}]`), "cases[0].call.kwargs.a", "it is too small a number: 1E-400 (write 0"},
+		{with(`"cases":[{"call":{"function":"add","expect":{"a":2e308}}}]`), "cases[0].call.expect", "too large"},
 		{`{"language":"c","source":"x","cases":[{"call":{"function":"add"}}]}`, "cases[0].call", "functions of c programs cannot be called"},
 		{with(`"cases":[{"limits":{"memory":"1B"}}]`), "cases[0].limits.memory", "not a size within the range"},
 		{with(`"cases":[{"limits":{"output":"100MB"}}]`), "cases[0].limits.output", "held to be compared: 100MB (at most 64MiB)"},
@@ -122,6 +125,9 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"cases":[{"call":{"function":"f"}}],"compare":{"interactor":{"language":"c","source":"x"}}`), "compare.mode", "calls a function"},
 		{with(`"compare":{"interactor":{"language":"c","source":"x"}}`), "compare", "there are no cases"},
 		{with(`"cases":[{}],"compare":{"mode":"tokens","checker":{"language":"c","source":"x"}}`), "compare.checker", "has no checker"},
+		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","files":{"input.txt":"x"}}}`), `compare.checker.files["input.txt"]`, `Pawl places the file "input.txt" itself (use another name)`},
+		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","files":{"expected.txt/a":"x"}}}`), `compare.checker.files["expected.txt/a"]`, `Pawl places the file "expected.txt" itself`},
+		{with(`"cases":[{}],"compare":{"interactor":{"language":"c","source":"x","files":{"feedback":"x"}}}`), "compare.interactor.files.feedback", `Pawl places the file "feedback/judgemessage.txt" itself`},
 		{with(`"cases":[{}],"compare":{"checker":{"source":"x"}}`), "compare.checker.language", "missing"},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":" "}}`), "compare.checker.source", "missing"},
 		{with(`"cases":[{}],"stdin":"x"`), "stdin", "each case has its own"},

@@ -94,7 +94,11 @@ func blobNames(c *api.Code) (list problem.List) {
 // Container reads the payload of kind "container". The error is a *strictjson.Error with everything that is wrong.
 func Container(payload []byte) (api.Container, error) { return decode[api.Container](payload) }
 
+// OutputFile is the file that $PAWL_OUTPUT names, relative to the working directory.
+const OutputFile = ".pawl-output.json"
+
 func wholeContainer(r *strictjson.Reader, c *api.Container) {
+	checkPlaced(r, c.Files, OutputFile)
 	checkFits(r, c.Limits.Disk, 0, c.Files)
 	if strings.TrimSpace(c.Image) != c.Image || len(c.Image) > 512 || c.Image == "" {
 		r.ProblemAt("image", c.Image, "it is not the name of an image", `name one such as "alpine:3.20"`)

@@ -69,6 +69,7 @@ func TestCodeRefuses(t *testing.T) {
 		{with(`"stdin":{"base64":"AA","blob":"b"}`), "stdin", "2 times"},
 		{with(`"stdin":{"mode":"0755","text":""}`), "stdin.mode", "only files have a mode"},
 		{with(`"files":{"../x":"y"}`), `files["../x"]`, "beneath the working directory"},
+		{with(`"files":{"a/` + strings.Repeat("é", 128) + `/b":"y"}`), `files["a/` + strings.Repeat("é", 128) + `/b"]`, "a name in it has 256 bytes, and Linux takes 255 at most (shorten it)"},
 		{with(`"files":{"a":"y","a/b":"z"}`), "files.a", "directory of"},
 		{with(`"files":{"a":{"base64":"*"}}`), "files.a.base64", "not base64"},
 		{with(`"files":{"a":{"text":"*","mode":"9"}}`), "files.a.mode", "octal"},

@@ -51,13 +51,12 @@ func (o Operator) languages(c *api.Code) error {
 			return problem.List{{Path: at, Value: name, Message: "no profile of this server or of a worker of its knows it: " + strconv.Quote(name), Fix: fix}}
 		}
 	}
-	var list problem.List
-	if o.Taken != nil {
-		for _, name := range o.Taken(c) {
-			if _, ok := c.Files[name]; ok {
-				list = append(list, problem.Problem{Path: problem.Join("files", name), Message: "the name is taken by Pawl for the program itself", Fix: "use another name"})
-			}
-		}
+	if o.Taken == nil {
+		return nil
+	}
+	list := Placed("files", c.Files, o.Taken(c)...)
+	if at, judge := Judge(c); judge != nil {
+		list = append(list, Placed(at+".files", judge.Files, o.Taken(&api.Code{Language: judge.Language, Source: judge.Source})...)...)
 	}
 	return list.Err()
 }

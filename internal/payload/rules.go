@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -279,12 +280,41 @@ func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
 			r.ProblemAt(problem.Join(at, name), "", "it is not a path beneath the working directory", `use a relative path such as "data/input.txt", without ".." or NUL`)
 			continue
 		}
+		for part := range strings.SplitSeq(name, "/") {
+			if len(part) > longestName {
+				r.ProblemAt(problem.Join(at, name), "", fmt.Sprintf("a name in it has %d bytes, and Linux takes %d at most", len(part), longestName), "shorten it")
+				break
+			}
+		}
 		// A file that is also another's directory can never be placed.
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, both := files[dir]; both {
 				r.ProblemAt(problem.Join(at, dir), "", fmt.Sprintf("it is a file and the directory of %q", name), "rename one of them")
 			}
 		}
+	}
+}
+
+// longestName is how long the name of one file or directory may be on Linux, in bytes.
+const longestName = 255
+
+// Placed are the problems of files that cannot be there beside those that Pawl places: they have the same name, or one is the other's
+// directory.
+func Placed(at string, files map[string]api.Content, places ...string) (list problem.List) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, place := range places {
+			if name == place || strings.HasPrefix(name, place+"/") || strings.HasPrefix(place, name+"/") {
+				list = append(list, problem.Problem{Path: problem.Join(at, name), Message: fmt.Sprintf("Pawl places the file %q itself", place), Fix: "use another name"})
+				break
+			}
+		}
+	}
+	return list
+}
+
+func checkPlaced(r *strictjson.Reader, files map[string]api.Content, places ...string) {
+	for _, p := range Placed("files", files, places...) {
+		r.ProblemAt(p.Path, "", p.Message, p.Fix)
 	}
 }
 

@@ -10,22 +10,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
-)
-
-// The files that a checker finds in its working directory; they are its arguments, in this order.
-const (
-	checkInput    = "input.txt"
-	checkOutput   = "output.txt"
-	checkExpected = "expected.txt"
-)
-
-// The directory that a checker in the style of Kattis gets as its third argument, and the file there whose text is the message.
-const (
-	feedback     = "feedback"
-	judgeMessage = feedback + "/judgemessage.txt"
 )
 
 // judge is the program that decides about cases: a checker or an interactor.
@@ -40,11 +26,6 @@ type judge struct {
 func (b *batch) prepareJudge(ctx context.Context, at string, c *api.Checker) (failed *api.CodeResult, err error) {
 	j := &judge{asked: c, noun: strings.TrimPrefix(at, "compare."), evaluation: &evaluation{Code: b.Code, task: b.task,
 		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}}
-	for _, taken := range []string{checkInput, checkOutput, checkExpected, judgeMessage} {
-		if _, ok := c.Files[taken]; ok {
-			return nil, Errorf(flow.CodeInvalidInput, "%s.files[%q]: the name is taken by Pawl (use another one)", at, taken)
-		}
-	}
 	if err := j.ready(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the %s: %w", j.noun, err)
 	}
@@ -90,7 +71,7 @@ func (b *batch) check(ctx context.Context, c *api.Case, r *api.CaseResult, input
 
 // check runs the checker once.
 func (j *judge) check(ctx context.Context, input, output, expected runtime.File) (opinion, error) {
-	output.Path, output.Mode = checkOutput, 0o644
+	output.Path, output.Mode = payload.CheckOutput, 0o644
 	stdout := &head{most: caseStderr}
 	spec := runtime.Spec{Limits: j.limits(), Stdout: stdout}
 	if j.asked.Style == api.CheckerKattis {
@@ -109,7 +90,7 @@ func (j *judge) check(ctx context.Context, input, output, expected runtime.File)
 // writes to stdout for people.
 func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ...runtime.File) (opinion, error) {
 	stderr := &head{most: heardStderr}
-	files[0].Path, files[len(files)-1].Path = checkInput, checkExpected
+	files[0].Path, files[len(files)-1].Path = payload.CheckInput, payload.CheckExpected
 	spec.Argv = j.argv(j.lang.Run, spec.Limits)
 	for _, f := range files {
 		spec.Argv = append(spec.Argv, f.Path)
@@ -117,14 +98,14 @@ func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ..
 	spec.Env, spec.Mounts, spec.Files, spec.Stderr = j.env(nil, spec.Limits), j.mounts(), append(slices.Clip(j.files), files...), stderr
 	kattis := j.asked.Style == api.CheckerKattis
 	if kattis {
-		spec.Argv = append(spec.Argv, feedback+"/")
-		spec.Files = append(spec.Files, runtime.File{Path: judgeMessage, Mode: 0o666, Content: []byte{}})
+		spec.Argv = append(spec.Argv, payload.Feedback+"/")
+		spec.Files = append(spec.Files, runtime.File{Path: payload.JudgeMessage, Mode: 0o666, Content: []byte{}})
 		var err error
 		if spec.CollectInto, err = os.MkdirTemp(j.dir, "feedback-"); err != nil {
 			return opinion{}, fmt.Errorf("make a directory for files: %w", err)
 		}
 		defer os.RemoveAll(spec.CollectInto)
-		spec.Collect = []string{judgeMessage}
+		spec.Collect = []string{payload.JudgeMessage}
 	}
 	res, err := j.launch(ctx, spec)
 	if err != nil {
@@ -132,7 +113,7 @@ func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ..
 	}
 	message := string(said.kept)
 	if kattis {
-		message = firstBytes(filepath.Join(spec.CollectInto, judgeMessage), caseStderr)
+		message = firstBytes(filepath.Join(spec.CollectInto, payload.JudgeMessage), caseStderr)
 	}
 	if message = plain(message); message == "" {
 		message = j.lang.said(stderr.end())

@@ -74,9 +74,6 @@ func (c *Code) Offers() []string {
 	return all
 }
 
-// outputFile is the file that $PAWL_OUTPUT names, relative to the working directory.
-const outputFile = ".pawl-output.json"
-
 // evaluation is one run of the handler.
 type evaluation struct {
 	*Code
@@ -213,10 +210,8 @@ func (e *evaluation) ready(ctx context.Context) (err error) {
 			e.code.Language, strings.Join(e.Languages.Set().Names(), ", "))
 	}
 	e.file = e.lang.fileOf(e.code.Source)
-	for _, taken := range e.lang.taken(e.file) {
-		if _, ok := e.code.Files[taken]; ok {
-			return Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", taken)
-		}
+	if list := payload.Placed("files", e.code.Files, e.lang.taken(e.file)...); list != nil {
+		return Errorf(flow.CodeInvalidInput, "%s", list)
 	}
 	if (e.code.Std != "" || len(e.code.Flags) > 0) && !slices.Contains(e.lang.Compile, "{flags}") {
 		return Errorf(flow.CodeInvalidInput, "std and flags: the profile of %s takes none (its compile has no {flags})", e.lang.Name)
@@ -295,7 +290,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	argv := e.argv(e.lang.Run, limits)
 	spec := runtime.Spec{
 		Argv: append(slices.Clip(argv), e.code.Args...), Template: e.template(argv, limits), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
-		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
+		Limits: limits, Collect: append(slices.Clip(e.code.Collect), payload.OutputFile),
 	}
 	if e.shell {
 		return e.openShell(ctx, spec)

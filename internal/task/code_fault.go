@@ -64,8 +64,8 @@ func firstError(b []byte) string {
 }
 
 // mayBeSyntax finds messages about syntax in the output of an interpreter. A program can print the same, so a match only makes
-// the interpreter check the source.
-var mayBeSyntax = regexp.MustCompile(`(?i)syntax ?error|IndentationError|TabError|unexpected EOF`)
+// the interpreter check the source. Ruby's have only a place in front, as in `main.rb:1: unterminated string meets end of file`.
+var mayBeSyntax = regexp.MustCompile(`(?im)syntax ?error|IndentationError|TabError|unexpected EOF|^\S+\.rb:\d+: `)
 
 // syntaxError has the language's tool check the source of a program that failed with a message about syntax. It is empty if the
 // source is well-formed, if the profile has no check, or if the check cannot be run. The answer is kept, since all cases of an

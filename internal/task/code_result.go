@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
@@ -102,7 +103,7 @@ func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
 	room := int64(blob.InlineLimit)
 	for _, f := range files {
-		if f.Path == outputFile {
+		if f.Path == payload.OutputFile {
 			r.Result, r.ResultError = readResult(f)
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
@@ -117,7 +118,7 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 		maps.Copy(all, unbuffered)
 	}
 	maps.Copy(all, given)
-	return e.withTask(all, outputFile)
+	return e.withTask(all, payload.OutputFile)
 }
 
 // template is what a run of a language with warm interpreters may be forked from; nil: it is executed. How it starts is up to the operator

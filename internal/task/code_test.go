@@ -310,6 +310,9 @@ func TestSyntaxErrors(t *testing.T) {
 			{"bash", "if true; then echo", "syntax_error", "syntax error"},
 			{"bash", "echo 'syntax error' >&2; exit 1", "nonzero_exit", "exit code 1: syntax error"},
 			{"ruby", "def f(", "syntax_error", "main.rb:1"},
+			{"ruby", "puts 1\nx = '", "syntax_error", "main.rb:2"}, // Ruby 3.1 does not say "syntax" of it
+			{"ruby", "def f; X = 1; end", "syntax_error", "main.rb:1"},
+			{"ruby", "warn 'main.rb:1: of my own'; exit 1", "nonzero_exit", "exit code 1: main.rb:1: of my own"},
 		} {
 			t.Run(c.language+"/"+rt.Name(), func(t *testing.T) {
 				t.Parallel()

@@ -120,9 +120,6 @@ func labelsOf(a flow.AttemptID) runtime.Labels {
 
 // contain runs one container to its end.
 func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.CodeResult, err error) {
-	if _, taken := c.Files[outputFile]; taken {
-		return nil, Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", outputFile)
-	}
 	if e.runtime, err = e.pick(c.Runtime); err != nil {
 		return nil, err
 	}
@@ -130,7 +127,7 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		return nil, fmt.Errorf("make a directory for files: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(e.dir)) }()
-	spec := runtime.Spec{Argv: c.Command, Env: e.containerEnv(), Collect: append(slices.Clip(c.Collect), outputFile),
+	spec := runtime.Spec{Argv: c.Command, Env: e.containerEnv(), Collect: append(slices.Clip(c.Collect), payload.OutputFile),
 		Container: &runtime.Container{
 			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
 		},
@@ -187,5 +184,5 @@ func (e *evaluation) give(ctx context.Context, c *api.Container, spec *runtime.S
 func (e *evaluation) containerEnv() []string {
 	all := map[string]string{}
 	maps.Copy(all, e.code.Env)
-	return e.withTask(all, path.Join(runtime.ContainerFiles, outputFile))
+	return e.withTask(all, path.Join(runtime.ContainerFiles, payload.OutputFile))
 }

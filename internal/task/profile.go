@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
@@ -411,7 +412,7 @@ func (p *Profile) fileOf(source string) string {
 
 // taken are the files that the profile, or Pawl itself, places beside those of a submission; file is the source's.
 func (p *Profile) taken(file string) []string {
-	names := slices.Concat([]string{p.File, file, outputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files)))
+	names := slices.Concat([]string{p.File, file, payload.OutputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files)))
 	if p.caller != nil {
 		names = append(names, p.caller.file)
 	}
