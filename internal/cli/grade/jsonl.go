@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -39,7 +40,13 @@ func readLines(path string, do func(line) error) error {
 		if len(text) > longestLine {
 			return fmt.Errorf("%s: the line has %d MB; 64 MB are the most", at, len(text)>>20)
 		}
+		if n == 1 {
+			text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
+			if !utf8.Valid(text) {
+				return fmt.Errorf("%s: the line is not UTF-8: write the file as UTF-8", at)
+			}
 			l := line{at: at}
 			if err := json.Unmarshal(text, &l.fields); err != nil {
 				return fmt.Errorf("%s: the line is not an object of JSON: %w; write one object on each line", at, err)
@@ -73,11 +80,28 @@ func (l line) read(name string, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("%s: %s: %w (got %s)", l.at, name, err, problem.Clip(string(raw), 80))
 	}
+	if bytes.Contains(raw, []byte(`\u0000`)) && holdsNUL(raw) {
+		return fmt.Errorf("%s: %s holds a NUL character (\\u0000), which no program and no text here may have: remove it in the file", l.at, name)
+	}
 	// The decoder puts U+FFFD in place of half a surrogate pair, which would grade another program.
 	if again, err := json.Marshal(into); err == nil && bytes.Count(again, []byte("\uFFFD")) > bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
 		return fmt.Errorf("%s: %s has half of a surrogate pair, which no text has: replace it in the file", l.at, name)
 	}
 	return nil
+}
+
+// holdsNUL looks for a NUL in the texts of a value, of which raw has the letters \u0000 somewhere: perhaps behind another backslash.
+func holdsNUL(raw []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if text, ok := token.(string); ok && strings.Contains(text, "\x00") {
+			return true
+		}
+	}
 }
 
 func (l line) text(name string) (s string, err error) { return s, l.read(name, &s) }

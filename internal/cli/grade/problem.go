@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/comparison"
 )
 
 var (
@@ -27,6 +28,9 @@ type task struct {
 	cases  []api.Case
 	// method says that the functions which cases call may be methods of a class Solution, as programs for LeetCode have it.
 	method bool
+	// prelude goes before the program, and compare says how the outputs of cases are compared.
+	prelude string
+	compare *api.Comparison
 }
 
 // readProblems reads tasks as HumanEval, MBPP, EvalPlus and LiveCodeBench have them, or with cases of Pawl.
@@ -186,6 +190,7 @@ func (t *task) readCases(l line) error {
 	if err := t.counted(l, len(all)); err != nil {
 		return err
 	}
+	t.prelude, t.compare = harnessImports, &api.Comparison{Mode: string(comparison.Numeric), Absolute: new(float64)}
 	for _, c := range all {
 		one := api.Case{Stdin: api.Text(c.Input)}
 		if c.TestType == "functional" {
@@ -201,6 +206,30 @@ func (t *task) readCases(l line) error {
 		t.cases = append(t.cases, one)
 	}
 	return nil
+}
+
+// harnessImports is what LiveCodeBench's own harness puts before each program: models rely on it, for example on List of typing. It is one
+// line, so that the lines of messages are off by one at most.
+const harnessImports = "from string import *; from re import *; from datetime import *; from collections import *; from heapq import *; " +
+	"from bisect import *; from copy import *; from math import *; from random import *; from statistics import *; from itertools import *; " +
+	"from functools import *; from operator import *; from io import *; from sys import *; from json import *; from builtins import *; " +
+	"from typing import *; import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, " +
+	"operator, io, sys, json; sys.setrecursionlimit(50000)\n"
+
+// future is an import that Python wants before all others.
+var future = regexp.MustCompile(`(?m)^from __future__ import (\([^)]*\)|.*)\n`)
+
+// prepared is a program behind the prelude of its task. One that is empty is a comment: as a whole program it is wrong, and not a mistake
+// of the file.
+func (t *task) prepared(program string) string {
+	if strings.TrimSpace(program) == "" {
+		program = "# an empty program\n"
+	}
+	at := 0
+	if all := future.FindAllStringIndex(program, -1); all != nil && t.prelude != "" {
+		at = all[len(all)-1][1]
+	}
+	return program[:at] + t.prelude + program[at:]
 }
 
 // functional is a case of LiveCodeBench that calls a function: each line of its input is an argument.
@@ -251,7 +280,8 @@ var solutionClass = regexp.MustCompile(`(?m)^class Solution\b`)
 
 // code is the run that grades a program.
 func (t *task) code(program string, limits api.CodeLimits) api.Code {
-	c := api.Code{Language: "python", Limits: limits, Cases: t.cases}
+	c := api.Code{Language: "python", Limits: limits, Cases: t.cases, Compare: t.compare}
+	program = t.prepared(program)
 	switch {
 	case t.method && solutionClass.MatchString(program):
 		c.Source, c.Cases = program, slices.Clone(t.cases)

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/score"
@@ -37,9 +39,27 @@ type results struct {
 // openResults opens the file of an earlier call, or makes one. Half a line, which a call that was killed has left, is removed.
 func openResults(path string, samples []*sample) (*results, error) {
 	r := &results{path: path, known: map[string]entry{}, tries: map[string]int{}}
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
+	}
+	if err := r.read(samples); err != nil {
+		return nil, errors.Join(err, r.file.Close())
+	}
+	return r, nil
+}
+
+// read locks the file, so that two calls do not write over each other's lines, and takes up what it has.
+func (r *results) read(samples []*sample) error {
+	switch err := unix.Flock(int(r.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return fmt.Errorf("another pawl grade is writing to %s: wait for its end, or name another file with --results", r.path)
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", r.path, err)
+	}
+	text, err := io.ReadAll(r.file)
+	if err != nil {
+		return err
 	}
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
 	mine := map[string]bool{}
@@ -51,33 +71,28 @@ func openResults(path string, samples []*sample) (*results, error) {
 		switch err := json.Unmarshal(l, &e); {
 		case len(text) == 0:
 		case err != nil || i == 0 && e.Run == "" || i > 0 && e.Key == "":
-			return nil, fmt.Errorf("%s:%d is not a result of pawl grade: name another file with --results", path, i+1)
+			return fmt.Errorf("%s:%d is not a result of pawl grade: name another file with --results", r.path, i+1)
 		case i == 0:
 			r.run = e.Run
 		case !mine[e.Key]:
-			return nil, fmt.Errorf("%s:%d has a result of another program, task or limit (%s): name another file with --results", path, i+1, e.Task)
+			return fmt.Errorf("%s:%d has a result of another program, task or limit (%s): name another file with --results", r.path, i+1, e.Task)
 		case e.Passed == nil:
 			r.tries[e.Key]++
 		default:
 			r.known[e.Key] = e
 		}
 	}
-	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, err
-	}
 	if err := r.file.Truncate(int64(len(text))); err != nil {
-		return nil, errors.Join(err, r.file.Close())
+		return err
 	}
-	if _, err := r.file.Seek(int64(len(text)), 0); err != nil {
-		return nil, errors.Join(err, r.file.Close())
+	if _, err := r.file.Seek(int64(len(text)), io.SeekStart); err != nil {
+		return err
 	}
 	if r.run == "" {
 		r.run = rand.Text()
-		if err := r.write(entry{Run: r.run}); err != nil {
-			return nil, errors.Join(err, r.file.Close())
-		}
+		return r.write(entry{Run: r.run})
 	}
-	return r, nil
+	return nil
 }
 
 // add writes how a sample ended.

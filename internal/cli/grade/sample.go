@@ -61,8 +61,17 @@ func readSamples(path string, problems map[string]*task, limits api.CodeLimits) 
 	return all, err
 }
 
+// programFields are the fields that have the program of a sample.
+var programFields = []string{"completion", "solution", "code", "code_list"}
+
 func programsOf(l line, t *task) (programs []string, err error) {
-	switch name := l.first("completion", "solution", "code", "code_list"); name {
+	name := l.first(programFields...)
+	for _, other := range programFields {
+		if other != name && l.first(other) != "" {
+			return nil, fmt.Errorf("%s: there are both %s and %s: which is the program? leave the other out", l.at, name, other)
+		}
+	}
+	switch name {
 	case "":
 		return nil, fmt.Errorf("%s: there is no program: give completion (what follows the prompt), solution or code (a whole program), or code_list", l.at)
 	case "code_list":
