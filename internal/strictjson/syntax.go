@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,6 +106,26 @@ func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+// HoldsNUL reports whether a text of JSON src has a NUL, which is written as \u0000; "\\u0000" is a backslash and five letters.
+func HoldsNUL(src []byte) bool {
+	for i := 0; i < len(src); i++ {
+		if src[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(src[i:], []byte(`\u0000`)) {
+			return true
+		}
+		i++
+	}
+	return false
+}
+
+// Value says what is wrong with src as one JSON value: its syntax, a NUL, half of a surrogate pair, a name twice in one object.
+func Value(src []byte) error {
+	var value json.RawMessage
+	return new(Rules).Decode(src, "", &value)
+}
 
 // DeeperThan is where in src brackets are nested deeper than levels, -1 when they nowhere are. It does not look whether src is JSON.
 func DeeperThan(src []byte, levels int) int {

@@ -290,7 +290,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	argv := e.argv(e.lang.Run, limits)
 	spec := runtime.Spec{
 		Argv: append(slices.Clip(argv), e.code.Args...), Template: e.template(argv, limits), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
-		Limits: limits, Collect: append(slices.Clip(e.code.Collect), payload.OutputFile),
+		Limits: limits, Collect: append([]string{payload.OutputFile}, e.code.Collect...),
 	}
 	if e.shell {
 		return e.openShell(ctx, spec)

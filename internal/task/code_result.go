@@ -101,6 +101,11 @@ func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 // collect adds the files that the program left to the result, small ones inline, others through the blob store. If the blob
 // store stays out of reach it fails: the attempt can be repeated, a lost file cannot.
 func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
+	for _, why := range r.Refused {
+		if why, ok := strings.CutPrefix(why, payload.OutputFile+": "); ok {
+			r.ResultError = "$PAWL_OUTPUT " + why + ": write the value into the file itself"
+		}
+	}
 	room := int64(blob.InlineLimit)
 	for _, f := range files {
 		if f.Path == payload.OutputFile {
@@ -157,14 +162,15 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 		return nil, err.Error()
 	}
 	b = bytes.TrimPrefix(b, []byte(byteOrderMark))
-	var out bytes.Buffer
-	switch {
-	case !utf8.Valid(b) || bytes.Contains(b, []byte(`\u0000`)):
-		return nil, "$PAWL_OUTPUT holds a NUL character or bytes that are not UTF-8: write such bytes as base64"
-	case json.Compact(&out, b) != nil:
-		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %.60q", b)
-	case strictjson.DeeperThan(b, ResultDepth) >= 0:
+	if strictjson.DeeperThan(b, ResultDepth) >= 0 {
 		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested deeper than %d levels", ResultDepth)
+	}
+	if err := strictjson.Value(b); err != nil {
+		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %v; it begins with %.60q", err, b)
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, b); err != nil {
+		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %v", err)
 	}
 	return out.Bytes(), ""
 }

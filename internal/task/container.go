@@ -127,7 +127,7 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		return nil, fmt.Errorf("make a directory for files: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(e.dir)) }()
-	spec := runtime.Spec{Argv: c.Command, Env: e.containerEnv(), Collect: append(slices.Clip(c.Collect), payload.OutputFile),
+	spec := runtime.Spec{Argv: c.Command, Env: e.containerEnv(), Collect: append([]string{payload.OutputFile}, c.Collect...),
 		Container: &runtime.Container{
 			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
 		},

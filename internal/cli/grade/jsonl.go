@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // longestLine bounds a line: test cases of one LiveCodeBench problem have some megabytes.
@@ -80,7 +81,7 @@ func (l line) read(name string, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("%s: %s: %w (got %s)", l.at, name, err, problem.Clip(string(raw), 80))
 	}
-	if bytes.Contains(raw, []byte(`\u0000`)) && holdsNUL(raw) {
+	if strictjson.HoldsNUL(raw) {
 		return fmt.Errorf("%s: %s holds a NUL character (\\u0000), which no program and no text here may have: remove it in the file", l.at, name)
 	}
 	// The decoder puts U+FFFD in place of half a surrogate pair, which would grade another program.
@@ -88,20 +89,6 @@ func (l line) read(name string, into any) error {
 		return fmt.Errorf("%s: %s has half of a surrogate pair, which no text has: replace it in the file", l.at, name)
 	}
 	return nil
-}
-
-// holdsNUL looks for a NUL in the texts of a value, of which raw has the letters \u0000 somewhere: perhaps behind another backslash.
-func holdsNUL(raw []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return false
-		}
-		if text, ok := token.(string); ok && strings.Contains(text, "\x00") {
-			return true
-		}
-	}
 }
 
 func (l line) text(name string) (s string, err error) { return s, l.read(name, &s) }

@@ -38,7 +38,11 @@ func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runt
 	for _, p := range patterns {
 		c.patterns = append(c.patterns, path.Clean(p))
 	}
-	if err := c.walk(work, "", false, 0); err != nil && !errors.Is(err, errEnough) {
+	err := c.named(work)
+	if err == nil {
+		err = c.walk(work, "", false, 0)
+	}
+	if err != nil && !errors.Is(err, errEnough) {
 		return nil, nil, err
 	}
 	if c.unlisted > 0 {
@@ -52,6 +56,7 @@ var errEnough = errors.New("bound reached")
 
 type collection struct {
 	patterns []string
+	seen     map[string]bool // entries of the working directory that the walk leaves out, since named has been there
 	into     string
 	left     int64
 	entries  int
@@ -104,12 +109,32 @@ func (c *collection) leads(dir string) bool {
 	})
 }
 
+// named takes the files of the working directory that are named without a pattern, in the order of the names, before the walk: the 1,500
+// files that "*" finds must not use up the bounds.
+func (c *collection) named(work *os.File) error {
+	c.seen = map[string]bool{}
+	for _, p := range c.patterns {
+		var st unix.Stat_t
+		if c.seen[p] || strings.ContainsAny(p, `/*?[\`) || unix.Fstatat(int(work.Fd()), p, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || uint32(st.Mode)&unix.S_IFMT == unix.S_IFDIR {
+			continue
+		}
+		c.seen[p] = true
+		if err := c.entry(work, p, "", false, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // walk goes through one directory; all means that everything in it is wanted.
 func (c *collection) walk(dir *os.File, prefix string, all bool, depth int) error {
 	for {
 		names, err := dir.Readdirnames(256)
 		slices.Sort(names)
 		for _, name := range names {
+			if prefix == "" && c.seen[name] {
+				continue
+			}
 			if c.entries++; c.entries > maxEntries {
 				c.refuse(path.Join(prefix, name), fmt.Sprintf("more than %d directory entries", maxEntries))
 				return errEnough

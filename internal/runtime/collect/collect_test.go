@@ -120,6 +120,14 @@ func TestBounds(t *testing.T) {
 	if names, refused := collectFrom(t, many, 1000, "*"); len(names) != MaxFiles || len(refused) != 1 {
 		t.Errorf("took %d files, refused %v", len(names), refused)
 	}
+	if names, refused := collectFrom(t, many, 1000, "*", "7"); len(names) != MaxFiles || !slices.Contains(names, "7") || len(refused) != 1 {
+		t.Errorf("took %d files, refused %v; a file that is named comes before what a pattern finds", len(names), refused)
+	}
+	write(t, filepath.Join(many, "value"), strings.Repeat("x", 900))
+	write(t, filepath.Join(many, "0"), strings.Repeat("x", 900))
+	if names, _ := collectFrom(t, many, 1000, "[0-9]*", "missing", "value", "value"); !slices.Contains(names, "value") || slices.Contains(names, "0") {
+		t.Errorf("took %d files; the bytes are the named file's", len(names))
+	}
 }
 
 // TestNames has files whose names the host cannot take, or that are meant to fool a reader.

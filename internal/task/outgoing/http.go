@@ -153,7 +153,7 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 	if r.Response == "auto" {
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && !bytes.Contains(body, []byte(`\u0000`)) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
+	if asJSON && json.Valid(body) && utf8.Valid(body) && !strictjson.HoldsNUL(body) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}

@@ -118,6 +118,9 @@ func TestHTTP(t *testing.T) {
 		case "/nul":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"a":"\u0000"}`)
+		case "/escaped":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"a":"\\u0000"}`)
 		case "/big":
 			io.WriteString(w, strings.Repeat("x", 2000))
 		case "/hang":
@@ -154,6 +157,7 @@ func TestHTTP(t *testing.T) {
 		{"wrong charset", obj{"url": "/undeclared"}, "", func(o obj) bool { return o["body"] == "Z\uFFFDrich" && o["body_base64"] == "WvxyaWNo" }},
 		{"byte order mark", obj{"url": "/bom"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == 1.0 }},
 		{"NUL in JSON", obj{"url": "/nul"}, "", func(o obj) bool { return o["body"] == `{"a":"\u0000"}` }},
+		{"no NUL in JSON", obj{"url": "/escaped"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == `\u0000` }},
 		{"NUL in JSON that is wanted", obj{"url": "/nul", "response": "json"}, "invalid_response", nil},
 		{"status", obj{"url": "/busy"}, "http_429", func(o obj) bool { return o["status"] == 429.0 && o["body"] == "slow down" }},
 		{"expected status", obj{"url": "/busy", "expect": []any{200, "420-430"}}, "", func(o obj) bool { return o["status"] == 429.0 }},
