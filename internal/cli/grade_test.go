@@ -14,9 +14,9 @@ import (
 const graded = `{"task_id": "HumanEval/0", "prompt": "def add(a, b):\n", "entry_point": "add", "canonical_solution": "    return a + b\n", "test": "def check(candidate):\n    assert candidate(1, 2) == 3\n"}
 {"task_id": 11, "text": "Double a number", "code": "def double(x): return 2 * x", "test_setup_code": "", "test_imports": ["import math"], "test_list": ["assert double(2) == 4", "assert math.isclose(double(0.5), 1)"]}
 {"task_id": "Plus/1", "prompt": "def half(x):\n", "entry_point": "half", "canonical_solution": "    return x / 2\n", "base_input": [[4]], "plus_input": [[3], [0]], "atol": 1e-6}
-{"task_id": "Plus/2", "prompt": "def third(x):\n", "entry_point": "third", "canonical_solution": "    return x / 3\n", "base_input": [[0], [3]], "plus_input": []}
-{"task_id": "Plus/3", "prompt": "def find_zero(xs):\n", "entry_point": "find_zero", "canonical_solution": "    return -1.0\n", "base_input": [[[-1, 0, 1]]], "plus_input": [], "atol": 1e-4}
-{"question_id": "lines", "public_test_cases": "[{\"input\": \"\", \"output\": \"1.50 2\\nYes\", \"testtype\": \"stdin\"}]", "private_test_cases": "[]"}
+` + `{"task_id": "Plus/2", "prompt": "def third(x):\n", "entry_point": "third", "canonical_solution": "    return x / 3\n", "base_input": [[0], [3]], "plus_input": []}
+` + `{"task_id": "Plus/3", "prompt": "def find_zero(xs):\n", "entry_point": "find_zero", "canonical_solution": "    return -1.0\n", "base_input": [[[-1, 0, 1]]], "plus_input": [], "atol": 1e-4}
+` + `{"question_id": "lines", "public_test_cases": "[{\"input\": \"\", \"output\": \"1.50 2\\nYes\", \"testtype\": \"stdin\"}]", "private_test_cases": "[]"}
 {"question_id": "abc301_a", "question_content": "Sum", "public_test_cases": "[{\"input\": \"1 2\\n\", \"output\": \"3\\n\", \"testtype\": \"stdin\"}]", "private_test_cases": "[{\"input\": \"5 5\\n\", \"output\": \"10\\n\", \"testtype\": \"stdin\"}]"}
 {"question_id": "2777", "public_test_cases": "[{\"input\": \"[1, 2, 3]\\n\\\"é<\\\"\", \"output\": \"{\\\"b\\\": [1, 2, 3], \\\"a\\\": \\\"é<\\\"}\", \"testtype\": \"functional\"}]", "private_test_cases": "[]", "metadata": "{\"func_name\": \"pair\"}"}
 {"task_id": "two-sum", "cases": [{"call": {"function": "Solution.twoSum", "args": [[2, 7, 11], 9], "expect": [0, 1]}}, {"name": "by name", "call": {"function": "Solution.twoSum", "kwargs": {"a": [3, 3], "target": 6}, "expect": [0, 1]}}]}
@@ -35,9 +35,9 @@ const programs = `{"task_id": "HumanEval/0", "completion": "    return a + b\n"}
 {"task_id": "Plus/2", "solution": "def third(x): return x / 3 + 1e-5"}
 {"task_id": "Plus/3", "solution": "def find_zero(xs): return 1.00000001"}
 {"task_id": "Plus/3", "solution": "def find_zero(xs): return 2.0"}
-{"question_id": "lines", "code_list": ["from __future__ import annotations\nprint(' ', accumulate and 1.5, deque([2.0])[0])\nprint('Yes')", "print(1.51, 2)\nprint('Yes')", ""]}
+` + `{"question_id": "lines", "code_list": ["from __future__ import annotations\nprint(' ', accumulate and 1.5, deque([2.0])[0])\nprint('Yes')", "print(1.51, 2)\nprint('Yes')", ""]}
 {"question_id": "abc301_a", "code_list": ["print(sum(map(int, input().split())))", "print(3)"]}
-{"question_id": "2777", "code_list": ["class Solution:\n    def pair(self, x: List[int], y: str):\n        return {'b': x, 'a': y}", "def pair(x, y):\n    return x"]}
+` + `{"question_id": "2777", "code_list": ["class Solution:\n    def pair(self, x: List[int], y: str):\n        return {'b': x, 'a': y}", "def pair(x, y):\n    return x"]}
 {"task_id": "two-sum", "code": "class Solution:\n    def twoSum(self, a, target):\n        return next((i, j) for i in range(len(a)) for j in range(i + 1, len(a)) if a[i] + a[j] == target)"}
 {"task_id": "two-sum", "code": "class Solution:\n    def twoSum(self, a, target):\n        return [0, 2]"}
 {"task_id": "two-sum", "code": "import os\nclass All(list):\n    __eq__ = lambda *_: True\nclass Solution:\n    def twoSum(self, a, target):\n        print('[0, 1]')\n        return All()"}

@@ -121,7 +121,8 @@ func WithSet(c api.Code, cases []byte) (api.Code, error) {
 	}
 	var e strictjson.Error
 	if !json.Valid(cases) { // the list is whole, and what follows it was read as fields of the code
-		e.Problems = append(e.Problems, problem.Problem{Path: "cases", Message: "something follows the list", Fix: "leave it out: a set is one JSON list"})
+		e.Problems = append(e.Problems,
+			problem.Problem{Path: "cases", Message: "something follows the list", Fix: "leave it out: a set is one JSON list"})
 	}
 	for i := range c.Cases {
 		one, at := &c.Cases[i], fmt.Sprintf("cases[%d]", i)

@@ -282,7 +282,8 @@ func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
 		}
 		for part := range strings.SplitSeq(name, "/") {
 			if len(part) > longestName {
-				r.ProblemAt(problem.Join(at, name), "", fmt.Sprintf("a name in it has %d bytes, and Linux takes %d at most", len(part), longestName), "shorten it")
+				r.ProblemAt(problem.Join(at, name), "",
+					fmt.Sprintf("a name in it has %d bytes, and Linux takes %d at most", len(part), longestName), "shorten it")
 				break
 			}
 		}
@@ -304,7 +305,8 @@ func Placed(at string, files map[string]api.Content, places ...string) (list pro
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for _, place := range places {
 			if name == place || strings.HasPrefix(name, place+"/") || strings.HasPrefix(place, name+"/") {
-				list = append(list, problem.Problem{Path: problem.Join(at, name), Message: fmt.Sprintf("Pawl places the file %q itself", place), Fix: "use another name"})
+				list = append(list, problem.Problem{Path: problem.Join(at, name),
+					Message: fmt.Sprintf("Pawl places the file %q itself", place), Fix: "use another name"})
 				break
 			}
 		}
