@@ -262,10 +262,11 @@ func (e *Engine) outcomeUnknown() {
 // tellExecutions tells of the executions that a committed transaction has written: watchers, figures, the log, and the sweep, which is
 // woken at the earliest moment at which something becomes due.
 func (e *Engine) tellExecutions(t *transaction) {
-	for _, d := range t.effects.aside {
-		if a := d.Aside; a != nil { // else it was taken up again in the same transaction
+	for _, x := range t.effects.aside {
+		if a := x.Aside; a != nil { // else it was taken up again in the same transaction
 			e.counters.aside.Add(1)
-			e.opts.Log.Error("an execution was put aside: a decision about it was refused", telemetry.Execution, d.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
+			e.opts.Log.Error("an execution was put aside: a decision about it was refused",
+				telemetry.Execution, x.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
 		}
 	}
 	e.recordTakenBack(t)
@@ -278,8 +279,8 @@ func (e *Engine) tellExecutions(t *transaction) {
 		e.mu.Unlock()
 	}
 	var due time.Time
-	for _, d := range t.effects.written {
-		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
+	for _, x := range t.effects.written {
+		if w := x.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
 			due = w
 		}
 	}

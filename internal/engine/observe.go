@@ -111,14 +111,14 @@ func (e *Engine) recordTakenBack(t *transaction) {
 func endsAttempt(ev flow.Event) bool { return ev.Type == flow.EvLost || ev.Type == flow.EvFailed }
 
 // logTakenBack says which attempts were taken back, the first few by name.
-func (e *Engine) logTakenBack(level slog.Level, what, number string, all []*flow.Draft) {
+func (e *Engine) logTakenBack(level slog.Level, what, number string, all []flow.Draft) {
 	if len(all) == 0 {
 		return
 	}
 	const few = 5
 	var ids []string
-	for _, d := range all[:min(few, len(all))] {
-		ids = append(ids, d.ID.String())
+	for i := range all[:min(few, len(all))] {
+		ids = append(ids, all[i].ID.String())
 	}
 	var why json.RawMessage
 	if i := slices.IndexFunc(all[0].Events, endsAttempt); i >= 0 {

@@ -384,9 +384,9 @@ func sessionError(err error) error {
 
 // tellSessions tells the sessions for which a committed transaction has orders.
 func (e *Engine) tellSessions(t *transaction) {
-	for _, d := range t.effects.written {
-		if d.State.Cancel != nil && !d.Owner.IsZero() {
-			e.sessions.order(d.Owner)
+	for _, x := range t.effects.written {
+		if x.State.Cancel != nil && !x.Owner.IsZero() {
+			e.sessions.order(x.Owner)
 		}
 	}
 }

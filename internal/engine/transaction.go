@@ -64,28 +64,28 @@ type wants struct {
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written     []*flow.Draft   // one for each write, with the Before, New and Events of that write; the Execution has the latest state
-	lost        []*flow.Draft   // of written, those that took an attempt back because its worker was lost, or had lost its history
-	handedBack  []*flow.Draft   // of written, those that took one back that its worker gave up, or whose machine was taken away
-	aside       []*flow.Draft   // of written, those that put the execution aside
-	ended       byStatus[int64] // how many executions have ended, by status
-	gaps        int64           // attempts that were ended because an event never came
-	routingKeys map[string]bool // routing keys that something was put into
-	failpoints  []string        // points of package failpoint that this commit hits
+	written     []*flow.Execution // one for each write, in the latest state
+	lost        []flow.Draft      // as written: those that took an attempt back because its worker was lost, or had lost its history
+	handedBack  []flow.Draft      // as written: those that took one back that its worker gave up, or whose machine was taken away
+	aside       []*flow.Execution // of written, those that were put aside
+	ended       byStatus[int64]   // how many executions have ended, by status
+	gaps        int64             // attempts that were ended because an event never came
+	routingKeys map[string]bool   // routing keys that something was put into
+	failpoints  []string          // points of package failpoint that this commit hits
 }
 
-// wrote notes a draft that was written. It is put into lost, handedBack and aside here, because a later decision
-// changes the State that this write had.
+// wrote notes a draft that was written. lost and handedBack have copies: their Before and Events are of this write, and later decisions
+// begin anew.
 func (f *effects) wrote(d *flow.Draft) {
-	f.written = append(f.written, d)
+	f.written = append(f.written, d.Execution)
 	switch {
 	case d.HandedBack > d.Before.HandedBack:
-		f.handedBack = append(f.handedBack, d)
+		f.handedBack = append(f.handedBack, *d)
 	case slices.ContainsFunc(d.Events, func(ev flow.Event) bool { return ev.Type == flow.EvLost }):
-		f.lost = append(f.lost, d)
+		f.lost = append(f.lost, *d)
 	}
 	if d.Aside != nil && d.Aside != d.Before.Aside {
-		f.aside = append(f.aside, d)
+		f.aside = append(f.aside, d.Execution)
 	}
 }
 
@@ -237,16 +237,15 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.store.Apply(ctx, delta); err != nil {
 		return err
 	}
-	seen := make([]flow.Draft, len(delta.Drafts))
-	for i, d := range delta.Drafts {
+	t.effects.written = slices.Grow(t.effects.written, len(delta.Drafts))
+	for _, d := range delta.Drafts {
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
 		if written := t.e.engineKind(d.Kind).Written; written != nil {
 			written(t, d)
 		}
-		seen[i] = *d
-		t.effects.wrote(&seen[i])
+		t.effects.wrote(d)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
 	}
 	return nil

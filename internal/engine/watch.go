@@ -92,28 +92,28 @@ func (b *watchers) signalAll() {
 }
 
 // changed wakes the watchers of what a commit has changed. It returns how many of them waited for an end that the commit has brought.
-func (b *watchers) changed(drafts []*flow.Draft) (ended int) {
+func (b *watchers) changed(all []*flow.Execution) (ended int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(drafts) == 0 {
+	if len(all) == 0 {
 		return 0
 	}
 	b.signalAll()
 	if len(b.one) == 0 {
 		return 0
 	}
-	for _, d := range drafts {
-		over := d.Place == flow.Finished
+	for _, x := range all {
+		over := x.Place == flow.Finished
 		if over {
-			for w := range b.one[d.ID] {
-				w.over = d.Execution
+			for w := range b.one[x.ID] {
+				w.over = x
 				if w.end {
 					ended++
 				}
 			}
 		}
-		b.wake(d.ID, over)
-		b.wake(d.Parent, false)
+		b.wake(x.ID, over)
+		b.wake(x.Parent, false)
 	}
 	return ended
 }

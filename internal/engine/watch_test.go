@@ -15,15 +15,13 @@ import (
 func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
 	t.Parallel()
 	b := newWatchers()
-	ended := &flow.Draft{Execution: &flow.Execution{}}
-	ended.ID, ended.Place = flow.ID{1}, flow.Finished
-	running := &flow.Draft{Execution: &flow.Execution{}}
-	running.ID, running.Place = flow.ID{2}, flow.Held
+	ended := &flow.Execution{ID: flow.ID{1}, State: flow.State{Place: flow.Finished}}
+	running := &flow.Execution{ID: flow.ID{2}, State: flow.State{Place: flow.Held}}
 	b.add(ended.ID, true)
 	b.add(ended.ID, true)
 	b.add(ended.ID, false)
 	b.add(running.ID, true)
-	if n := b.changed([]*flow.Draft{ended, running}); n != 2 {
+	if n := b.changed([]*flow.Execution{ended, running}); n != 2 {
 		t.Errorf("%d callers were told of an end; want 2", n)
 	}
 	if n := b.changed(nil); n != 0 {
