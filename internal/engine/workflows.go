@@ -13,8 +13,9 @@ type workflows struct {
 
 	begun map[flow.ID]bool // those whose attempt has begun in this transaction, and that have no tasks yet
 
-	ended     map[flow.ID]map[flow.ID]*flow.Draft // executions that ended in this transaction, by parent
-	uncounted map[flow.ID][]*flow.Draft           // those of them that the parent's progress does not include yet
+	ended     map[flow.ID][]*flow.Draft // executions that ended in this transaction, by parent
+	endedIDs  map[flow.ID]bool          // their ids
+	uncounted map[flow.ID][]*flow.Draft // those of them that the parent's progress does not include yet
 
 	progress  map[store.WorkflowAttempt]*progress // of the workflows that have taken a step, or were postponed
 	postponed []*advanceOp                        // those that take their next step in a later transaction
@@ -24,7 +25,8 @@ func newWorkflows() workflows {
 	return workflows{
 		due:       map[flow.ID]bool{},
 		begun:     map[flow.ID]bool{},
-		ended:     map[flow.ID]map[flow.ID]*flow.Draft{},
+		ended:     map[flow.ID][]*flow.Draft{},
+		endedIDs:  map[flow.ID]bool{},
 		uncounted: map[flow.ID][]*flow.Draft{},
 		progress:  map[store.WorkflowAttempt]*progress{},
 	}
@@ -33,11 +35,9 @@ func newWorkflows() workflows {
 // childEnded lets the workflow above an execution take its next step.
 func (w *workflows) childEnded(d *flow.Draft) {
 	w.due[d.Parent] = true
-	if w.ended[d.Parent] == nil {
-		w.ended[d.Parent] = map[flow.ID]*flow.Draft{}
-	}
-	if w.ended[d.Parent][d.ID] == nil {
-		w.ended[d.Parent][d.ID] = d
+	if !w.endedIDs[d.ID] {
+		w.endedIDs[d.ID] = true
+		w.ended[d.Parent] = append(w.ended[d.Parent], d)
 		w.uncounted[d.Parent] = append(w.uncounted[d.Parent], d)
 	}
 }
