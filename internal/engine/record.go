@@ -29,14 +29,14 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		return nil, nil
 	}
 	g := newGroup(len(reports))
-	all := make([]*reportOp, len(reports))
+	all := make([]reportOp, len(reports))
 	ops := make([]op, len(reports))
 	for i, r := range reports {
-		all[i] = &reportOp{session: session, report: r, group: g}
+		all[i] = reportOp{session: session, report: r, group: g}
 		if saysEnd(r) {
 			all[i].parent = e.handedTasks.ended(r.Execution)
 		}
-		ops[i] = all[i]
+		ops[i] = &all[i]
 	}
 	if err := e.enqueue(ops...); err != nil {
 		return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
@@ -45,7 +45,8 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		return nil, err
 	}
 	receipts := make([]flow.Receipt, len(all))
-	for i, o := range all {
+	for i := range all {
+		o := &all[i]
 		switch {
 		case o.err == nil:
 		case !fault.OfBatch(o.err), errors.Is(o.err, store.ErrConflict):

@@ -35,6 +35,7 @@ func Load(x *Execution) *Draft { return &Draft{Execution: x, Before: x.State} }
 // Submit opens the first attempt of a new execution.
 func Submit(id ID, r Request) *Draft {
 	d := &Draft{Execution: &Execution{ID: id, Request: r, State: State{NextSeq: 1}}, New: true}
+	d.Events = make([]Event, 0, 3) // requested, scheduled and, where a worker waits for it, provisioning
 	if err := d.record(EvRequested, r.CreatedAt, nil); err != nil {
 		panic(err) // the table has a row for a new execution, or nothing works at all
 	}

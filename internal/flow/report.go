@@ -67,6 +67,7 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event
 		return rc.fence(d, r)
 	}
 	rc.Verdict = Duplicate
+	d.Events = slices.Grow(d.Events, len(r.Events)-known)
 	for _, e := range r.Events {
 		if e.Seq < d.NextSeq {
 			continue

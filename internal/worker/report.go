@@ -116,8 +116,8 @@ func (r *reporter) run(ctx context.Context, expired bool) {
 func (r *reporter) gather() ([]*attempt, []flow.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var as []*attempt
-	var reports []flow.Report
+	n := min(len(r.line), reportMost)
+	as, reports := make([]*attempt, 0, n), make([]flow.Report, 0, n)
 	size, taken := 0, 0
 	for _, a := range r.line {
 		if len(reports) == reportMost || size > reportMostBytes {
