@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -309,11 +310,10 @@ func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSigna
 			return nil, err
 		}
 		was := set.Rule(r.Name)
+		of, err := whyRule(cmp.Or(was, r), s, nil)
 		if was == nil {
-			l.unheld[notInForce(r.Name)]++
-			continue
+			of.Summary = notInForce(r.Name)
 		}
-		of, err := whyRule(was, s, nil)
 		if err != nil { // of the signal, which harms none of the others
 			of.Summary = "the rules cannot be asked about it: " + err.Error()
 		}
