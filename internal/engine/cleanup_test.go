@@ -95,6 +95,16 @@ func TestCleanupIsBounded(t *testing.T) {
 	if r.stageOf(id, "unlock") != flow.Cancelled {
 		t.Errorf("unlock is %s after the clean-up", r.stageOf(id, "unlock"))
 	}
+	r.wantReason(id, "unlock", "the clean-up took longer than the cleanup_timeout of the workflow, or of one above it")
+	r.wantReason(id, "work", "not finished within total_timeout 1h0m0s")
+}
+
+// wantReason checks why a task of a workflow was cancelled.
+func (r *rig) wantReason(of flow.ID, task, want string) {
+	r.Helper()
+	if x := r.get(r.child(of, task, 0)); x.Outcome == nil || x.Outcome.Error == nil || x.Outcome.Error.Message != want {
+		r.Errorf("%s: %+v, want %q", task, x.Outcome, want)
+	}
 }
 
 func TestSecondCancelEndsCleanup(t *testing.T) {
@@ -115,6 +125,7 @@ func TestSecondCancelEndsCleanup(t *testing.T) {
 		if x := r.ended(id); x.Stage != flow.Cancelled || x.Outcome.Error.Message != "enough" {
 			t.Errorf("%s: %s: %+v", action, x.Stage, x.Outcome.Error)
 		}
+		r.wantReason(of, "unlock", "the clean-up was ended by a second cancel or a kill")
 	}
 }
 
@@ -154,6 +165,7 @@ func TestCleanupWithinThatOfTheWorkflowAbove(t *testing.T) {
 	if x := r.ended(id); x.Stage != flow.Cancelled || r.get(sub).Stage != flow.Cancelled {
 		t.Errorf("%s, the sub-workflow is %s", x.Stage, r.get(sub).Stage)
 	}
+	r.wantReason(sub, "unlock", "the clean-up took longer than the cleanup_timeout of the workflow, or of one above it")
 }
 
 // What is running when a workflow is cancelled goes on if its condition survives that, and what a foreach of it has not begun is begun.

@@ -334,6 +334,10 @@ func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool, all *b
 	}
 	code, reason := flow.CodeCancelled, orchestration.AfterCancel
 	switch c := s.w.State.Cancel; {
+	case c != nil && c.Cleaning && c.Kill:
+		reason = "the clean-up was ended by a second cancel or a kill"
+	case c != nil && c.Cleaning && c.Over:
+		reason = "the clean-up took longer than the cleanup_timeout of the workflow, or of one above it"
 	case c != nil:
 		code, reason = c.Code, c.Reason
 	case s.p.tracker.State().Failing(s.def):
