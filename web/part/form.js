@@ -2,10 +2,20 @@
 // Values are kept as JSON text, so that a number reaches the server as it was typed.
 import { html } from '../vendor/preact.js';
 import { line, plain } from '../app/text.js';
-import { members } from './members.js';
+import { elements, members } from './members.js';
 
-/** How a field is filled in. An empty text among choices could not be told from none. @param {any} s */
-const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string' && v !== '') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
+/**
+ * How a field is filled in: one of several texts ("choice"), or of several values ("pick"), by their JSON. An empty text among choices could
+ * not be told from none. raw has the enum's values as JSON.
+ * @param {any} s @param {string[]} raw
+ */
+function typeOf(s, raw) {
+  if (Array.isArray(s?.enum) && raw.length > 0) {
+    if (s.enum.every((/** @type {any} */ v) => typeof v === 'string' && v !== '')) return 'choice';
+    if (raw.every((v) => !/^[[{]/.test(v))) return 'pick';
+  }
+  return ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json';
+}
 
 /**
  * The fields of a schema, by its text: the defaults keep their digits. Null where it is not of an object with properties.
@@ -16,7 +26,12 @@ export function fieldsOf(text) {
   if (!schema || schema.type !== 'object' || typeof schema.properties !== 'object' || !schema.properties) return null;
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const raw = members(members(text).properties);
-  return Object.entries(schema.properties).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name), otherwise: members(raw[name]).default || '' }));
+  return Object.entries(schema.properties).map(([name, s]) => {
+    const own = members(raw[name]);
+    const options = elements(own.enum || '');
+    const type = typeOf(s, options);
+    return { name, schema: /** @type {any} */ (s), type, options: type === 'choice' ? options.map((v) => JSON.parse(v)) : options, required: required.has(name), otherwise: own.default || '' };
+  });
 }
 
 /** @typedef {NonNullable<ReturnType<typeof fieldsOf>>[number]} Field */
@@ -57,6 +72,7 @@ const takesEmpty = (f) => f.required && f.type === 'string' && f.schema.default 
 /** What is in a field for a value, by its text in JSON; null where the field cannot hold it. @param {Field} f @param {string} raw */
 function typed(f, raw) {
   if (f.type === 'json') return raw;
+  if (f.type === 'pick') return f.options.includes(raw) ? raw : null;
   if (f.type === 'boolean') return raw === 'true' || raw === 'false' ? raw : null;
   if (f.type === 'integer' || f.type === 'number') return /^[-0-9]/.test(raw) ? raw : null;
   const v = raw[0] === '"' ? JSON.parse(raw) : null;
@@ -95,7 +111,7 @@ export const form = ({ fields, values, set }) => html`<div class="stack">${field
   const change = (/** @type {any} */ e) => set(f.name, e.target.value);
   const fault = text === '' ? '' : wrong(f, text);
   return html`<div class="field" key=${f.name}><label for=${id}><span class="user">${line(f.schema.title || f.name, 120)}</span>${f.required ? ' (required)' : ''}</label>
-    ${f.type === 'choice' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>${f.schema.enum.map((/** @type {string} */ v) => html`<option value=${v}>${line(v)}</option>`)}</select>`
+    ${f.type === 'choice' || f.type === 'pick' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>${f.options.map((/** @type {string} */ v) => html`<option value=${v}>${line(v)}</option>`)}</select>`
       : f.type === 'boolean' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option><option value="true">true</option><option value="false">false</option></select>`
       : f.type === 'json' ? html`<textarea id=${id} rows="4" spellcheck=${false} placeholder=${otherwise(f) ? `Default: ${otherwise(f)}` : 'JSON'} value=${text} onInput=${change}></textarea>`
       : html`<input id=${id} inputmode=${f.type === 'string' ? undefined : 'decimal'} placeholder=${otherwise(f)} value=${text} onInput=${change} />`}

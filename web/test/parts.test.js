@@ -109,6 +109,14 @@ test('a form keeps numbers as they are typed', () => {
   assert.equal(wrong(fields[0], '-1.5e3'), '');
   const many = Array.from({ length: 200 }, (_, i) => `p${i}`);
   assert.deepEqual(fieldsOf(JSON.stringify({ type: 'object', properties: Object.fromEntries(many.map((n) => [n, { type: 'string' }])) }))?.map((f) => f.name), many);
+  const picked = fieldsOf('{"type": "object", "required": ["e"], "properties": {"e": {"enum": [1, "1", 12345678901234567890, null, true]}, "list": {"enum": [[1]]}}}') || [];
+  assert.deepEqual(picked.map((f) => f.type), ['pick', 'json']);
+  assert.deepEqual(picked[0].options, ['1', '"1"', '12345678901234567890', 'null', 'true']);
+  assert.equal(written(picked, { e: '"1"' }), '{"e": "1"}');
+  assert.equal(written(picked, { e: '1' }), '{"e": 1}');
+  assert.deepEqual(valuesOf(picked, '{"e": null}'), { e: 'null' });
+  assert.equal(valuesOf(picked, '{"e": 2}'), null);
+  assert.notEqual(wrong(picked[0], ''), '');
   const bounded = fieldsOf(JSON.stringify({ type: 'object', properties: { n: { type: 'integer', minimum: 3, maximum: 9 } } }));
   assert.ok(bounded);
   assert.deepEqual(['2', '3', '9', '10'].map((text) => wrong(bounded[0], text)), ['It is less than 3.', '', '', 'It is more than 9.']);
@@ -266,7 +274,7 @@ test('defaults and arguments of calls keep their digits', () => {
   }
   assert.equal(caseAlone('{"cases": []}', '1'), '');
   assert.equal(caseAlone('{}', '1'), '');
-  assert.equal(fieldsOf('{"type": "object", "properties": {"e": {"type": "string", "enum": ["", "a"]}}}')?.[0].type, 'string');
+  assert.equal(fieldsOf('{"type": "object", "properties": {"e": {"type": "string", "enum": ["", "a"]}}}')?.[0].type, 'pick');
   assert.deepEqual(elements(' [1, "a,]", [2, {"b": "]"}] , null ]'), ['1', '"a,]"', '[2, {"b": "]"}]', 'null']);
   assert.deepEqual(elements('{}'), []);
 });
