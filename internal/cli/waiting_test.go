@@ -16,7 +16,8 @@ func TestWhatDoesNotStartIsExplained(t *testing.T) {
 	server := start(t, env, "server", "--listen", "127.0.0.1:0", "--no-worker")
 	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	url := regexp.MustCompile(`http://127\.\S+`).FindString(server.err.String())
-	many := writeFile(t, "many.yaml", "name: many\ntasks:\n  a: {foreach: [1, 2, 3], action: code, with: {language: bash, source: true}}\n  b: {action: sleep, with: {for: 60}}\n")
+	many := writeFile(t, "many.yaml", "name: many\ntasks:\n"+
+		"  a: {foreach: [1, 2, 3], action: code, with: {language: bash, source: \"true\"}}\n  b: {action: sleep, with: {for: 60}}\n")
 	for name, args := range map[string][]string{
 		"task a":      {"run", many},
 		"the program": {"eval", "-l", "bash", writeFile(t, "p.sh", "true\n")},
