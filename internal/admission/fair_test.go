@@ -39,25 +39,6 @@ func (l *line) admit() string {
 	return head.who
 }
 
-func TestTurns(t *testing.T) {
-	l := &line{}
-	for range 6 {
-		l.arrive("ada", 1)
-	}
-	got := l.admit() + l.admit()
-	l.arrive("bob", 1)
-	l.arrive("bob", 1)
-	for range 3 {
-		l.arrive("eve", 2)
-	}
-	for len(l.waiting) > 0 {
-		got += l.admit()
-	}
-	if want := "adaada" + "bobeveeve" + "adabobeve" + "adaadaada"; got != want {
-		t.Errorf("admitted %s, want %s", got, want)
-	}
-}
-
 // An owner that waits all the time gets slots by weight, within one turn of each other, and in the order of arrival among their own.
 func TestWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

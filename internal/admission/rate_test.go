@@ -7,23 +7,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestReserve(t *testing.T) {
-	t0 := time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
-	var tat time.Time
-	var got []time.Duration
-	for _, after := range []time.Duration{0, 0, 0, 0, 0, 2 * time.Minute, 2 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
-		var begin time.Time
-		begin, tat = Reserve(tat, t0.Add(after), 6, time.Minute, 3)
-		got = append(got, begin.Sub(t0))
-	}
-	const s = time.Second
-	for i, want := range []time.Duration{0, 0, 0, 10 * s, 20 * s, 120 * s, 120 * s, 600 * s, 600 * s} {
-		if got[i] != want {
-			t.Errorf("the %dth begins after %s, want %s", i, got[i], want)
-		}
-	}
-}
-
 // However they come, no more than limit + burst begin in any span, none begins before it comes, and they begin in the order in which they
 // come; what comes slower than the rate is not delayed.
 func TestReserveKeepsTheRate(t *testing.T) {

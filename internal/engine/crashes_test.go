@@ -100,45 +100,6 @@ func died(t testing.TB, evaluating bool) *crashloop.Journal {
 	return j
 }
 
-// lostBeside says of three executions how an attempt was taken back from each: one of the process that has died, one of a worker elsewhere,
-// and one of the process that runs now.
-type lostBeside struct{ before, elsewhere, now int }
-
-// An attempt that a worker of the server's process ran does not count where the process died during an evaluation: the document is charged
-// with that death. What a worker elsewhere has lost counts, and so does what the next process loses.
-func TestLostBesideACrash(t *testing.T) {
-	t.Parallel()
-	for evaluating, want := range map[bool]lostBeside{true: {1, 2, 2}, false: {2, 2, 2}} {
-		r := newRig(t)
-		open := func(name string, embedded bool) *hand {
-			id, err := r.e.Open(r.ctx, handoff.Session{Name: name, Embedded: embedded, Queues: []string{name}, Slots: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &hand{r, id}
-		}
-		take := func(h *hand, queue string) flow.ID {
-			id := r.submit(Submission{Action: "noop", Queue: queue})
-			if work := h.take(1); len(work) != 1 {
-				t.Fatalf("%+v", work)
-			}
-			return id
-		}
-		before, elsewhere := take(open("before", true), "before"), take(open("elsewhere", false), "elsewhere")
-		r.restart(func(o *Options) { o.Crashes = died(t, evaluating) })
-		now := take(open("now", true), "now")
-		for range 2 {
-			if err := r.e.recoverExpired(r.ctx); err != nil {
-				t.Fatal(err)
-			}
-			r.lapse(handoff.Lease)
-		}
-		if got := (lostBeside{r.get(before).Spent(), r.get(elsewhere).Spent(), r.get(now).Spent()}); got != want {
-			t.Errorf("evaluating: %v: attempts count as %+v, want %+v", evaluating, got, want)
-		}
-	}
-}
-
 // On a database that others share the worker of the next process says which session was that of the one before.
 func TestResumedBesideACrash(t *testing.T) {
 	t.Parallel()

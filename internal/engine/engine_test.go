@@ -158,40 +158,6 @@ func TestQueuesBecomeKnownWhenServed(t *testing.T) {
 	}
 }
 
-func TestKeyIsFirstComeFirstServed(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	h := r.worker()
-	var ids []flow.ID
-	for range 6 {
-		ids = append(ids, r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 2}))
-	}
-	other := r.submit(Submission{Action: "noop", Key: "free", KeyLimit: 1})
-	var order []flow.ID
-	for len(order) < 7 {
-		work := h.take(10)
-		if n := len(work); len(order) == 0 && n != 3 {
-			t.Fatalf("%d of keys with limits 2 and 1 at once", n)
-		}
-		for _, a := range work {
-			order = append(order, a.Execution)
-		}
-		if len(order) < 7 {
-			w, err := r.e.Why(r.ctx, ids[len(ids)-1])
-			if err != nil || (w.Waiting == "key" && (len(w.Holders) != 2 || w.Position < 1)) {
-				t.Fatalf("why: %v %+v", err, w)
-			}
-		}
-		for _, a := range work {
-			h.complete(a, "1")
-		}
-	}
-	order = slices.DeleteFunc(order, func(id flow.ID) bool { return id == other })
-	if !slices.Equal(order, ids) {
-		t.Fatalf("order %v, want %v", order, ids)
-	}
-}
-
 func TestWhySaysThatAWorkflowLocksItselfOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -515,43 +481,6 @@ func TestRetryOnceForAKey(t *testing.T) {
 	}
 }
 
-func TestLostSession(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	h := r.worker()
-	id := r.submit(Submission{Action: "noop"})
-	a := h.take(1)[0]
-	h.report(a, ev(&a, 0, flow.EvRunning, nil))
-	r.lapse(handoff.Lease + time.Second)
-	r.until(func() bool { return len(r.e.LostSessions()) > 0 }) // by the sweep, within 5 s
-	if _, err := h.e.Renew(h.ctx, h.session); !errors.Is(err, handoff.ErrSessionLost) {
-		t.Fatalf("renewed a lost session: %v", err)
-	}
-	if _, err := h.e.Take(h.ctx, h.session, 1); !errors.Is(err, handoff.ErrSessionLost) {
-		t.Fatalf("took for a lost session: %v", err)
-	}
-	if rc := h.report(a, ev(&a, 1, flow.EvCompleted, nil)); rc.Verdict != flow.Fenced && rc.Verdict != flow.Refused {
-		t.Fatalf("a late report: %+v", rc)
-	}
-	x := r.get(id)
-	if x.Attempt != 2 || x.Stage != flow.Requested {
-		t.Fatalf("attempt %d %s", x.Attempt, x.Stage)
-	}
-	if lost := r.e.LostSessions(); len(lost) != 1 || lost[0].ID != h.session || lost[0].Attempts != 1 || lost[0].LostAt.IsZero() || lost[0].ExpiresAt.IsZero() {
-		t.Errorf("lost: %+v", lost)
-	}
-	r.pass(time.Minute)
-	h2 := r.worker()
-	b := h2.take(1)[0]
-	if b.Execution != id || b.Attempt != 2 {
-		t.Fatalf("took %+v", b)
-	}
-	h2.complete(b, "1")
-	if x := r.get(id); x.Stage != flow.Completed {
-		t.Fatalf("%s", x.Stage)
-	}
-}
-
 func TestNobodyWritesAnothersLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -569,20 +498,6 @@ func TestNobodyWritesAnothersLog(t *testing.T) {
 	got, err := r.store.ReadLogs(r.ctx, store.LogQuery{Execution: id, Limit: 100})
 	if err != nil || len(got) != 1 || got[0].Seq != 2 {
 		t.Fatalf("%v %+v", err, got)
-	}
-}
-
-func TestClosedSessionGivesBackAtOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	h := r.worker()
-	id := r.submit(Submission{Action: "noop"})
-	h.take(1)
-	if err := r.e.Close(r.ctx, h.session); err != nil {
-		t.Fatal(err)
-	}
-	if x := r.get(id); x.Attempt != 2 {
-		t.Fatalf("attempt %d", x.Attempt)
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,115 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-const rated = `
-name: mail
-action: noop
-input: {type: object, properties: {to: {type: string}}}
-rate: {key: "mail:${{ input.to }}", limit: 6, per: 1h, burst: 2}
----
-name: drop
-action: noop
-rate: {key: drops, limit: 1, per: 1h, over: drop}
----
-name: many
-tasks:
-  each:
-    foreach: [1, 2, 3, 4]
-    action: noop
-    rate: {key: many, limit: 60, per: 1h}
----
-name: whole
-rate: {key: whole, limit: 1, per: 1h}
-concurrency: {key: whole, limit: 1}
-tasks: {one: {action: noop}}
-`
-
-// to submits a mail.
-func (r *rig) mail(to string) *flow.Execution {
-	r.Helper()
-	return r.get(r.submit(Submission{Action: "mail", Input: []byte(fmt.Sprintf(`{"to":%q}`, to))}))
-}
-
-// A rate lets a burst begin at once and spaces the others; what waits says so, begins at its slot, and takes no other for its retries.
-func TestRate(t *testing.T) {
+// The items of a foreach have their moments, too.
+func TestRateOfItems(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.define(rated)
-	var slots []time.Duration
-	var last *flow.Execution
-	first := r.mail("a")
-	for range 4 {
-		last = r.mail("a")
-		slots = append(slots, last.SlotAt.Sub(first.SlotAt).Round(time.Minute))
-	}
-	if got := fmt.Sprint(slots); got != "[0s 10m0s 20m0s 30m0s]" {
-		t.Errorf("slots after %s", got)
-	}
-	if first.Place != flow.Ready || last.Place != flow.Delayed || !last.WakeAt.Equal(last.SlotAt) {
-		t.Errorf("the first is %s, the last %s until %s", first.Place, last.Place, last.WakeAt)
-	}
-	if other := r.mail("b"); other.Place != flow.Ready {
-		t.Errorf("an execution of another key is %s", other.Place)
-	}
-	r.why(last.ID, `waits for the rate of key "mail:a" until`, "6 per 1h0m0s, burst 2")
-	w := r.worker()
-	w.take(10)
-	r.pass(9 * time.Minute)
-	r.decideDue()
-	if x := r.get(last.ID); x.Place != flow.Delayed {
-		t.Errorf("it is %s before its slot", x.Place)
-	}
-	r.pass(22 * time.Minute)
-	r.decideDue()
-	work := w.take(10)
-	if len(work) != 3 {
-		t.Fatalf("%d began by their slots, want 3", len(work))
-	}
-	slot := r.get(work[0].Execution).SlotAt
-	w.complete(work[0], "1")
-	if x := r.get(work[0].Execution); !x.Stage.Terminal() || !x.SlotAt.Equal(slot) {
-		t.Errorf("ended as %s with the slot %s, was %s", x.Stage, x.SlotAt, slot)
-	}
-	retry := r.submit(Submission{Action: "mail", Input: []byte(`{"to":"retry"}`), Retry: &flow.Retry{MaxAttempts: 2, Delay: time.Second}})
-	a := w.take(1)[0]
-	w.fail(a, "boom")
-	r.pass(2 * time.Second)
-	r.decideDue()
-	if x := r.get(retry); x.Attempt != 2 || x.Place != flow.Ready || slot.IsZero() {
-		t.Errorf("the retry: attempt %d, %s", x.Attempt, x.Place)
-	}
-	r.verify()
-}
-
-func TestRateOver(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.define(rated)
-	if x := r.get(r.submit(Submission{Action: "drop"})); x.Place != flow.Ready {
-		t.Errorf("the first: %s", x.Place)
-	}
-	x := r.get(r.submit(Submission{Action: "drop"}))
-	if x.Stage != flow.Cancelled || x.Outcome.Error.Code != flow.CodeRateExceeded || !strings.Contains(x.Outcome.Error.Message, "1 per 1h0m0s") {
-		t.Errorf("the second: %s %+v", x.Stage, x.Outcome)
-	}
-	r.pass(time.Hour)
-	if x := r.get(r.submit(Submission{Action: "drop"})); x.Place != flow.Ready {
-		t.Errorf("an hour later: %s, though what was dropped takes no slot", x.Place)
-	}
-	later := r.get(r.submit(Submission{Action: "mail", Input: []byte(`{"to":"c"}`), NotBefore: r.clock.now().Add(time.Hour)}))
-	if !later.SlotAt.IsZero() {
-		t.Errorf("what is not due has the slot %s", later.SlotAt)
-	}
-
+	r.define("name: many\ntasks:\n  each:\n    foreach: [1, 2, 3, 4]\n    action: noop\n    rate: {key: many, limit: 60, per: 1h}\n")
 	r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) { return "1", nil })
 	many := r.submit(Submission{Action: "many"})
 	for i, want := range []flow.Place{flow.Finished, flow.Delayed, flow.Delayed, flow.Delayed} {
 		r.within(patience, "the task's slot", func() bool { return r.get(r.child(many, "each", i)).Place == want })
-	}
-	one := r.submit(Submission{Action: "whole"})
-	r.ended(one)
-	if x := r.get(r.submit(Submission{Action: "whole"})); x.Place != flow.Delayed {
-		t.Errorf("a workflow over its rate is %s", x.Place)
 	}
 }
 

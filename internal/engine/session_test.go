@@ -234,22 +234,3 @@ func TestManyUnknownNamesAreNotAllListed(t *testing.T) {
 		t.Errorf("%d problems of triggers: %v", len(refused), err)
 	}
 }
-
-// A session that missed its renewals is given nothing before the next one: its worker ends it soon, and the attempt would be lost.
-func TestOverdueSessionIsGivenNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	h := r.worker()
-	id := r.submit(Submission{Action: "noop"})
-	overdue := handoff.Lease * 6 / 10
-	r.clock.move(overdue, overdue, overdue)
-	if work, err := r.e.Take(r.ctx, h.session, 1); err == nil || errors.Is(err, handoff.ErrSessionLost) || len(work) > 0 {
-		t.Fatalf("after six tenths of a lease: %+v, %v", work, err)
-	}
-	if _, err := r.e.Renew(r.ctx, h.session); err != nil {
-		t.Fatal(err)
-	}
-	if work := h.take(1); len(work) != 1 || work[0].Execution != id || work[0].Attempt != 1 {
-		t.Errorf("once it is renewed: %+v", work)
-	}
-}

@@ -56,26 +56,6 @@ func TestReadyWhileNothingIsCommitted(t *testing.T) {
 	r.within(20*time.Second, "it stays not ready", func() bool { return r.e.Ready(r.ctx) == nil })
 }
 
-// Requests that wait behind transactions which do end are late, and no reason to send a replica no more of them.
-func TestStalled(t *testing.T) {
-	t.Parallel()
-	at := time.Now()
-	b := &batcher{}
-	if err := b.add([]op{newRequest(nil, classCall, func(context.Context, *transaction) (int, error) { return 0, nil })}, at); err != nil {
-		t.Fatal(err)
-	}
-	if d := b.stalled(at.Add(time.Minute)); d != time.Minute {
-		t.Errorf("behind no transaction it has stalled for %s", d)
-	}
-	first := &batch{}
-	b.begin(first, at)
-	b.begin(&batch{}, at)
-	b.done(first, at.Add(50*time.Second))
-	if d := b.stalled(at.Add(time.Minute)); d != 10*time.Second {
-		t.Errorf("10 s after the end of a transaction it has stalled for %s", d)
-	}
-}
-
 // A decision that takes long is logged with the name of the document whose expressions cost most in it.
 func TestSlowDecisionIsLogged(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// scripted is a store that fails as a file says, and keeps what each transaction wrote of the executions that the file names.
+type scripted struct {
+	store.Store
+	mu     sync.Mutex
+	names  map[flow.ID]string
+	fault  string // refuses, locks, or loses: what happens to the next transactions
+	of     []string
+	passed []string
+	awaken []string // executions whose waiting callers were told of the end
+}
+
+// set says what fails: "refuses a b" takes no rows of these, "locks a" has another transaction hold a when it is written with
+// others, "loses answer" commits the next transaction and does not say so, and "works" nothing.
+func (p *scripted) set(args []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.of = args[0], args[1:]
+}
+
+func (p *scripted) name(id flow.ID, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.names[id] = name
+}
+
+func (p *scripted) nameOf(id flow.ID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.names[id]
+}
+
+func (p *scripted) taken() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	passed := p.passed
+	p.passed = nil
+	return passed
+}
+
+func (p *scripted) tell(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awaken = append(p.awaken, name)
+}
+
+func (p *scripted) told() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.awaken, " ") + "\n"
+}
+
+func (p *scripted) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	var tx *scriptedTx
+	err := p.Store.Update(ctx, func(ctx context.Context, t store.Tx) error {
+		tx = &scriptedTx{Tx: t, of: p, wrote: map[string]bool{}}
+		return decide(ctx, tx)
+	})
+	if tx == nil || len(tx.wrote) == 0 {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	verdict := "committed"
+	switch {
+	case err == nil && p.fault == "loses":
+		p.fault, verdict, err = "", "committed, but the answer is lost", fmt.Errorf("commit: %w", store.ErrUnknown)
+	case tx.verdict != "":
+		verdict = tx.verdict
+	case err != nil:
+		verdict = "undone"
+	}
+	p.passed = append(p.passed, strings.Join(slices.Sorted(maps.Keys(tx.wrote)), " ")+": "+verdict)
+	return err
+}
+
+type scriptedTx struct {
+	store.Tx
+	of      *scripted
+	wrote   map[string]bool
+	verdict string
+}
+
+func (t *scriptedTx) Apply(ctx context.Context, d store.Delta) error {
+	for _, x := range d.Drafts {
+		if name := t.of.nameOf(x.ID); name != "" {
+			t.wrote[name] = true
+		}
+	}
+	t.of.mu.Lock()
+	fault := t.of.fault
+	hit := slices.ContainsFunc(t.of.of, func(name string) bool { return t.wrote[name] })
+	t.of.mu.Unlock()
+	switch {
+	case hit && fault == "refuses":
+		t.verdict = "refused"
+		return errPlanted
+	case hit && fault == "locks" && len(t.wrote) > 1:
+		t.verdict = "conflict"
+		return store.ErrConflict
+	}
+	return t.Tx.Apply(ctx, d)
+}
