@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // banned is what must not be in a source of the page, because it turns text into markup or code, or reaches another host.
@@ -128,6 +129,9 @@ func init() {
 
 var tag = regexp.MustCompile(`</?([a-zA-Z][a-zA-Z0-9-]*)[\s/>]`)
 
+// widest is how many columns a line with an element of a template has at most: a change of one of ten elements in a line is hard to review.
+const widest = 140
+
 // Templates name known elements only: a mistyped one is found here and not on the screen.
 func TestTemplatesNameKnownElements(t *testing.T) {
 	t.Parallel()
@@ -139,7 +143,11 @@ func TestTemplatesNameKnownElements(t *testing.T) {
 			if at := strings.TrimSpace(line); strings.HasPrefix(at, "*") || strings.HasPrefix(at, "//") || strings.HasPrefix(at, "/**") {
 				continue
 			}
-			for _, m := range tag.FindAllStringSubmatch(line, -1) {
+			elements := tag.FindAllStringSubmatch(line, -1)
+			if n := utf8.RuneCountInString(line); n > widest && len(elements) > 0 && !strings.Contains(line, "@type") {
+				t.Errorf("web/%s:%d: %d columns, of %d at most: one element a line", name, i+1, n, widest)
+			}
+			for _, m := range elements {
 				if !tags[m[1]] && !strings.Contains(line, "@type") {
 					t.Errorf("web/%s:%d: <%s> is not among the elements that templates use", name, i+1, m[1])
 				}

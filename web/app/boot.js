@@ -15,12 +15,18 @@ const icons = {
   executions: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />`,
   batches: html`<path d="M3 3h3v3H3zM10 3h3v3h-3zM3 10h3v3H3zM10 10h3v3h-3z" class="line" />`,
   new: html`<path d="M8 3v10M3 8h10" class="line" />`,
-  definitions: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />`,
+  definitions: html`
+    <rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" />
+    <rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" />
+    <path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />`,
   schedules: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />`,
   questions: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />`,
   rules: html`<path d="M9 2.5 4 9h3.5L7 13.5 12 7H8.5z" class="line" />`,
   work: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />`,
-  server: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />`,
+  server: html`
+    <rect x="2.5" y="3" width="11" height="4" rx="1" class="line" />
+    <rect x="2.5" y="9" width="11" height="4" rx="1" class="line" />
+    <path d="M5 5h.1M5 11h.1" class="line" />`,
   search: html`<circle cx="7" cy="7" r="4.5" class="line" /><path d="M10.5 10.5 13.5 13.5" class="line" />`,
 };
 
@@ -88,13 +94,21 @@ const Palette = lazy(() => import('../screen/palette.js').then((m) => m.Palette)
 function Boundary({ children }) {
   const [error, again] = useErrorBoundary();
   useEffect(() => again(), [route.value]);
-  return error ? html`<div class="stack">${trouble(error)}<div><button type="button" onClick=${again}>Try again</button></div></div>` : children;
+  return error ? html`
+    <div class="stack">
+      ${trouble(error)}
+      <div><button type="button" onClick=${again}>Try again</button></div>
+    </div>` : children;
 }
 
 /** Says that an archive is shown, in which nothing can be changed. */
 function Opened() {
   const a = archive.value;
-  return a ? html`<p class="note late" role="note">An opened archive, read-only: exported from <span class="user">${line(a.from, 80)}</span> on ${clock(a.at)}. The server refuses every action.</p>` : null;
+  return a ? html`
+    <p class="note late" role="note">
+      An opened archive, read-only: exported from <span class="user">${line(a.from, 80)}</span> on ${clock(a.at)}
+      . The server refuses every action.
+    </p>` : null;
 }
 
 function Page() {
@@ -109,24 +123,44 @@ function Page() {
   }, []);
   if (locked.value && !inside.value) return h(Login, {});
   const at = route.value.parts[0] || 'executions';
-  return html`<div class="frame" hidden=${locked.value}>
-    <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
-    <header class="side">
-      <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
-      <button class="find" type="button" onClick=${() => show('search')}><svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons.search}</svg><span>Search</span><kbd>Ctrl K</kbd></button>
-      <nav aria-label="Pages"><ul>${places.map((p) => html`<li><a href=${p.path} aria-current=${at === p.path || p.also?.includes(at) ? 'page' : undefined}>
-        <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons[p.path]}</svg>${p.name}</a></li>`)}</ul></nav>
-      <div class="foot">
-        ${h(Light, {})}
-        <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => show('help')}>Keys <kbd>?</kbd></button>
-        ${tokens.value ? html`<button class="plain" type="button" onClick=${() => void logOut().catch(() => {})}>Log out</button>` : null}</div>
-      </div>
-    </header>
-    <main class="main" id="main" tabindex="-1">${h(Opened, {})}${h(Boundary, { children: screen() })}</main>
-    ${over.name === 'help' ? h(Help, { key: over.nth, close }) : null}
-    ${over.name === 'search' ? h(Palette, { key: over.nth, close, help: () => show('help') }) : null}
-    <div class="said" role="status">${said.value}</div>
-  </div>${locked.value ? h(LoginAgain, {}) : null}`;
+  return html`
+    <div class="frame" hidden=${locked.value}>
+      <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
+      <header class="side">
+        <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
+        <button class="find" type="button" onClick=${() => show('search')}>
+          <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons.search}</svg>
+          <span>Search</span>
+          <kbd>Ctrl K</kbd>
+        </button>
+        <nav aria-label="Pages">
+          <ul>
+            ${places.map((p) => html`
+              <li>
+                <a href=${p.path} aria-current=${at === p.path || p.also?.includes(at) ? 'page' : undefined}>
+                  <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${icons[p.path]}</svg>
+                  ${p.name}
+                </a>
+              </li>`)}
+          </ul>
+        </nav>
+        <div class="foot">
+          ${h(Light, {})}
+          <div class="tight">
+            ${h(Theme, {})}
+            <button class="plain" type="button" onClick=${() => show('help')}>Keys <kbd>?</kbd></button>
+            ${tokens.value
+              ? html`<button class="plain" type="button" onClick=${() => void logOut().catch(() => {})}>Log out</button>`
+              : null}
+          </div>
+        </div>
+      </header>
+      <main class="main" id="main" tabindex="-1">${h(Opened, {})}${h(Boundary, { children: screen() })}</main>
+      ${over.name === 'help' ? h(Help, { key: over.nth, close }) : null}
+      ${over.name === 'search' ? h(Palette, { key: over.nth, close, help: () => show('help') }) : null}
+      <div class="said" role="status">${said.value}</div>
+    </div>
+    ${locked.value ? h(LoginAgain, {}) : null}`;
 }
 
 const iconURL = /** @type {HTMLLinkElement|null} */ (document.querySelector('link[rel=icon]'))?.href || '';

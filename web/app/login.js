@@ -11,17 +11,21 @@ export function Login() {
     await logIn(text.trim()).catch(setError);
   };
   const open = location.protocol !== 'https:' && !/^(localhost|127\.|\[::1\])/.test(location.hostname);
-  return html`<main class="login">
-    <h1>Pawl asks for a token</h1>
-    <form class="tight" onSubmit=${enter}>
-      <div class="field"><label for="token">Token of this server</label>
-        <input id="token" type="password" autocomplete="current-password" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} autofocus /></div>
-      <p class="hint">The browser stays logged in for 12 hours. The token itself is not kept.</p>
-      ${open ? html`<p class="note late">The connection is not encrypted: others on the network can read the token.</p>` : null}
-      ${trouble(error)}
-      <div><button class="primary" type="submit" disabled=${text.trim() === ''}>Open</button></div>
-    </form>
-  </main>`;
+  return html`
+    <main class="login">
+      <h1>Pawl asks for a token</h1>
+      <form class="tight" onSubmit=${enter}>
+        <div class="field">
+          <label for="token">Token of this server</label>
+          <input id="token" type="password" autocomplete="current-password" value=${text}
+              onInput=${(/** @type {any} */ e) => setText(e.target.value)} autofocus />
+        </div>
+        <p class="hint">The browser stays logged in for 12 hours. The token itself is not kept.</p>
+        ${open ? html`<p class="note late">The connection is not encrypted: others on the network can read the token.</p>` : null}
+        ${trouble(error)}
+        <div><button class="primary" type="submit" disabled=${text.trim() === ''}>Open</button></div>
+      </form>
+    </main>`;
 }
 
 /** The login over a screen that stays as it is, with what is typed there: a session ends after 12 hours. */
@@ -37,5 +41,9 @@ export function LoginAgain() {
     };
   }, []);
   // Escape would close a dialog of the screen as well: browsers take those that were opened without a click together. Where closedby is not known, what is closed opens again.
-  return html`<dialog ref=${ref} class="again" aria-label="Login" closedby="none" onCancel=${(/** @type {Event} */ e) => e.preventDefault()} onClose=${show}>${h(Login, {})}</dialog>`;
+  return html`
+    <dialog ref=${ref} class="again" aria-label="Login" closedby="none" onCancel=${(/** @type {Event} */ e) => e.preventDefault()}
+        onClose=${show}>
+      ${h(Login, {})}
+    </dialog>`;
 }

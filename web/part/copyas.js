@@ -14,7 +14,9 @@ function CopyAs({ label, text }) {
     }
     setTimeout(() => say(''), 4000);
   };
-  return html`<button type="button" class="plain" onClick=${copy}>${label}</button>${said ? html`<span class="muted small" role="status">${said}</span>` : null}`;
+  return html`
+    <button type="button" class="plain" onClick=${copy}>${label}</button>
+    ${said ? html`<span class="muted small" role="status">${said}</span>` : null}`;
 }
 
 /** @param {Text} cli @param {Text} curl */

@@ -51,10 +51,22 @@ const piecesOf = (c, other) => (!other ? undefined : c.op === '-' ? wordsOf(c.te
 /** @param {Row} r */
 function rowView(r) {
   const c = r.change;
-  if (!c) return html`<div class="diff-row skipped" key=${r.key}><span></span><span></span><span></span><span>${count(r.skipped || 0, 'line')} alike</span></div>`;
+  if (!c) return html`
+    <div class="diff-row skipped" key=${r.key}>
+    <span></span>
+    <span></span>
+    <span></span>
+    <span>${count(r.skipped || 0, 'line')} alike</span></div>`;
   const pieces = piecesOf(c, r.other);
-  const text = pieces ? pieces.map((p) => (p.only ? html`<b>${seen(p.text)}</b>` : plain(p.text))) : c.op !== ' ' && c.text.trim() === '' ? seen(cut(c.text)) : plain(cut(c.text));
-  return html`<div class=${`diff-row ${c.op === '+' ? 'in' : c.op === '-' ? 'out' : ''}`} key=${r.key}><span class="n">${c.a || ''}</span><span class="n">${c.b || ''}</span><span class="sign">${c.op === '-' ? '−' : c.op}</span><span class="user">${text}</span></div>`;
+  const text = pieces
+    ? pieces.map((p) => (p.only ? html`<b>${seen(p.text)}</b>` : plain(p.text)))
+    : c.op !== ' ' && c.text.trim() === '' ? seen(cut(c.text)) : plain(cut(c.text));
+  return html`
+    <div class=${`diff-row ${c.op === '+' ? 'in' : c.op === '-' ? 'out' : ''}`} key=${r.key}>
+    <span class="n">${c.a || ''}</span>
+    <span class="n">${c.b || ''}</span>
+    <span class="sign">${c.op === '-' ? '−' : c.op}</span>
+    <span class="user">${text}</span></div>`;
 }
 
 /** @param {{a: string, b: string, name: string, same: string}} p */
@@ -67,14 +79,23 @@ function Diff({ a, b, name, same }) {
   }, [a, b]);
   const long = a.length > most || b.length > most;
   const ends = !long && a !== '' && b !== '' && a.endsWith('\n') !== b.endsWith('\n');
-  const notes = html`${ends ? html`<p class="body muted small">Only ${a.endsWith('\n') ? 'the first' : 'the second'} ends with a line feed.</p>` : null}
+  const notes = html`
+    ${ends ? html`<p class="body muted small">Only ${a.endsWith('\n') ? 'the first' : 'the second'} ends with a line feed.</p>` : null}
     ${long ? html`<p class="body muted small">Compared is the first megabyte of each.</p>` : null}`;
   if (found.rows.length === 0) return html`<p class="body muted">${ends || long ? 'No other difference' : same}</p>${notes}`;
-  return html`<p class="body small num"><span class="bad">−${number(found.out)}</span> <span class="good">+${number(found.in)}</span> <span class="muted">lines</span></p>
+  return html`
+    <p class="body small num">
+    <span class="bad">−${number(found.out)}</span> <span class="good">+${number(found.in)}</span> <span class="muted">lines</span></p>
     <div class="diff" tabindex="0" role="group" aria-label=${name}>${found.rows.slice(from, from + page).map(rowView)}</div>
-    ${found.rows.length > page ? html`<div class="more"><button type="button" disabled=${from === 0} onClick=${() => setFrom(from - page)}>Earlier</button>
-      <span class="muted small num">${number(from + 1)} … ${number(Math.min(from + page, found.rows.length))} of ${number(found.rows.length)}</span>
-      <button type="button" disabled=${from + page >= found.rows.length} onClick=${() => setFrom(from + page)}>Later</button></div>` : null}${notes}`;
+    ${found.rows.length > page
+      ? html`
+      <div class="more">
+      <button type="button" disabled=${from === 0} onClick=${() => setFrom(from - page)}>Earlier</button>
+      <span class="muted small num">
+      ${number(from + 1)} … ${number(Math.min(from + page, found.rows.length))} of ${number(found.rows.length)}</span>
+      <button type="button" disabled=${from + page >= found.rows.length} onClick=${() => setFrom(from + page)}>Later</button></div>`
+      : null}
+    ${notes}`;
 }
 
 /**

@@ -6,6 +6,8 @@ import { html, useLayoutEffect, useState } from '../vendor/preact.js';
 export function FilterField({ label, placeholder, value, set, first, wide }) {
   const [text, setText] = useState(value);
   useLayoutEffect(() => setText(value), [value]); // before a key can come: an effect after the frame took what was typed until then
-  return html`<input aria-keyshortcuts=${first ? '/' : undefined} class=${wide ? 'wide' : undefined} aria-label=${label} placeholder=${placeholder} value=${text} spellcheck=${false}
-    onInput=${(/** @type {any} */ e) => setText(e.target.value)} onChange=${(/** @type {any} */ e) => set(e.target.value.trim())} />`;
+  return html`
+    <input aria-keyshortcuts=${first ? '/' : undefined} class=${wide ? 'wide' : undefined} aria-label=${label}
+        placeholder=${placeholder} value=${text} spellcheck=${false} onInput=${(/** @type {any} */ e) => setText(e.target.value)}
+        onChange=${(/** @type {any} */ e) => set(e.target.value.trim())} />`;
 }

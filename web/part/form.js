@@ -105,16 +105,35 @@ export function valuesOf(fields, text) {
 const otherwise = (f) => line(f.otherwise[0] === '"' ? JSON.parse(f.otherwise) : f.otherwise, 120);
 
 /** @param {{fields: Field[], values: Record<string, string>, set: (name: string, text: string) => void}} p */
-export const form = ({ fields, values, set }) => html`<div class="stack">${fields.map((f, i) => {
+export const form = ({ fields, values, set }) => html`
+  <div class="stack">
+    ${fields.map((f, i) => {
   const id = `field-${i}`;
   const text = entered(values, f);
   const change = (/** @type {any} */ e) => set(f.name, e.target.value);
   const fault = text === '' ? '' : wrong(f, text);
-  return html`<div class="field" key=${f.name}><label for=${id}><span class="user">${line(f.schema.title || f.name, 120)}</span>${f.required ? ' (required)' : ''}</label>
-    ${f.type === 'choice' || f.type === 'pick' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>${f.options.map((/** @type {string} */ v) => html`<option value=${v}>${line(v)}</option>`)}</select>`
-      : f.type === 'boolean' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option><option value="true">true</option><option value="false">false</option></select>`
-      : f.type === 'json' ? html`<textarea id=${id} rows="4" spellcheck=${false} placeholder=${otherwise(f) ? `Default: ${otherwise(f)}` : 'JSON'} value=${text} onInput=${change}></textarea>`
-      : html`<input id=${id} inputmode=${f.type === 'string' ? undefined : 'decimal'} placeholder=${otherwise(f)} value=${text} onInput=${change} />`}
-    ${f.schema.description ? html`<p class="hint user">${plain(f.schema.description)}</p>` : null}
-    ${fault ? html`<p class="hint bad" role="alert">${fault}</p>` : null}</div>`;
-})}</div>`;
+  return html`
+      <div class="field" key=${f.name}>
+        <label for=${id}><span class="user">${line(f.schema.title || f.name, 120)}</span>${f.required ? ' (required)' : ''}</label>
+        ${f.type === 'choice' || f.type === 'pick' ? html`
+          <select id=${id} value=${text} onChange=${change}>
+            <option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>
+            ${f.options.map((/** @type {string} */ v) => html`<option value=${v}>${line(v)}</option>`)}
+          </select>`
+          : f.type === 'boolean' ? html`
+          <select id=${id} value=${text} onChange=${change}>
+            <option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>
+            <option value="true">true</option>
+            <option value="false">false</option>
+          </select>`
+          : f.type === 'json' ? html`
+          <textarea id=${id} rows="4" spellcheck=${false} placeholder=${otherwise(f) ? `Default: ${otherwise(f)}` : 'JSON'}
+              value=${text} onInput=${change}></textarea>`
+          : html`
+          <input id=${id} inputmode=${f.type === 'string' ? undefined : 'decimal'} placeholder=${otherwise(f)} value=${text}
+              onInput=${change} />`}
+        ${f.schema.description ? html`<p class="hint user">${plain(f.schema.description)}</p>` : null}
+        ${fault ? html`<p class="hint bad" role="alert">${fault}</p>` : null}
+      </div>`;
+})}
+  </div>`;

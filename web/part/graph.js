@@ -1,5 +1,4 @@
-// A workflow as a graph, as the server lays it out: boxes are links, edges are drawn beneath them. Of a large graph the document has what is in
-// view and a map of the whole.
+// A workflow as a graph, which the server lays out. Of a large graph the document has what is in view and a map.
 import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { line, count } from '../app/text.js';
 import { statusShape, look } from './status.js';
@@ -12,11 +11,11 @@ import { statusShape, look } from './status.js';
 
 const box = { w: 176, h: 52 };
 
-/** The marks of what has become of a task since another version; the word stands beside them. */
+/** How a task has changed since another version. */
 export const marks = { added: { mark: '+', tone: 'good' }, removed: { mark: '−', tone: 'bad' }, changed: { mark: '≠', tone: 'late' } };
 
 /**
- * A layout in pixels: the server's units are abstract, so that a node becomes as large as its text needs.
+ * A layout in pixels: the server's units are abstract.
  * @param {Layout} l
  * @returns {Layout}
  */
@@ -44,7 +43,9 @@ function path(points) {
 }
 
 /** How the executions of a task divide, as a bar. @param {Record<string, number>|undefined} counts @param {number} total */
-export const countBar = (counts, total) => html`<span class="bar" aria-hidden="true">${Object.entries(counts || {}).filter(([s]) => !['requested', 'scheduled', 'pending'].includes(s))
+export const countBar = (counts, total) => html`
+  <span class="bar" aria-hidden="true">
+  ${Object.entries(counts || {}).filter(([s]) => !['requested', 'scheduled', 'pending'].includes(s))
   .map(([s, n]) => html`<i class=${look(s).tone} style=${{ width: `${(100 * n) / Math.max(1, total)}%` }}></i>`)}</span>`;
 
 /**
@@ -77,8 +78,8 @@ function extent({ points }) {
 }
 
 /**
- * The boxes that are near a view, and the edges that may cross it; left counts those of them that are too many.
- * @param {Layout} l @param {View[]} extents of its edges @param {View} view @param {string} keep a task whose box is among them wherever it is
+ * The boxes near a view, and the edges that may cross it; left: how many edges are too many.
+ * @param {Layout} l @param {View[]} extents of its edges @param {View} view @param {string} keep a task that is always among them
  * @returns {{nodes: Node[], edges: Edge[], left: number}}
  */
 export function near(l, extents, view, keep) {
@@ -115,19 +116,22 @@ function Overview({ layout, view, tone, move }) {
     const r = e.target.getBoundingClientRect();
     move(((e.clientX - r.left) / r.width) * layout.width, ((e.clientY - r.top) / r.height) * layout.height);
   };
-  return html`<div class="map"><canvas ref=${canvas} width=${Math.ceil(layout.width * sx)} height=${Math.ceil(layout.height * sy)} role="img" aria-label=${`A map of ${count(layout.nodes.length, 'task')}; the graph below shows a part of it`} onClick=${click}></canvas>
+  return html`
+    <div class="map">
+    <canvas ref=${canvas} width=${Math.ceil(layout.width * sx)} height=${Math.ceil(layout.height * sy)} role="img"
+        aria-label=${`A map of ${count(layout.nodes.length, 'task')}; the graph below shows a part of it`} onClick=${click}></canvas>
     ${mapTones.map((t) => html`<i class=${t}></i>`)}</div>`;
 }
 
 /**
  * @typedef {{layout: Layout, selected?: string, asked?: string, href: (task: string) => string, status?: (task: string) => string|undefined,
- *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string, match?: (task: string) => boolean, called?: string}} Shown asked: the task that the address names, which is
- *   brought into view; match: which tasks a filter selects, where there is one
+ *   sub?: (task: string) => string, many?: (task: string) => boolean, bar?: (task: string) => any, name?: (task: string) => string, match?: (task: string) => boolean, called?: string}} Shown
+ *   asked: the task of the address, which is brought into view; match: the filter
  */
 
 const small = 6; // boxes of a graph in which there is nothing to fold
 
-/** A graph, in which groups of tasks are one box. What that takes is fetched where there may be one. @param {Shown} p */
+/** A graph in which groups of tasks are one box; their code is fetched if there may be one. @param {Shown} p */
 export function Graph(p) {
   const [view, set] = useState(/** @type {((p: Shown) => any)|null} */ (null));
   const folds = p.layout.nodes.length >= small;
@@ -168,7 +172,8 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     at.focus();
   });
   const { nodes, edges, left } = large ? near(layout, extents, view, focused) : { nodes: layout.nodes, edges: layout.edges, left: 0 };
-  const drawn = (/** @type {string} */ cls, /** @type {Edge[]} */ some) => html`<path class=${`edge ${cls}`} d=${some.map((e) => path(e.points)).join('')} />`;
+  const drawn = (/** @type {string} */ cls, /** @type {Edge[]} */ some) => html`
+    <path class=${`edge ${cls}`} d=${some.map((e) => path(e.points)).join('')} />`;
   const lit = edges.filter((e) => e.from === selected || e.to === selected);
   const taskAt = (/** @type {Event} */ e) => /** @type {HTMLElement} */ (e.target).closest('.node')?.getAttribute('data-task') || '';
   const keyed = (/** @type {KeyboardEvent} */ e) => {
@@ -180,17 +185,32 @@ export function Plane({ layout, selected, asked, href, status, sub, many, bar, n
     if (nodes.some((n) => n.task === to)) setFocused(to);
     else show(to);
   };
-  return html`${large ? h(Overview, { layout, view, tone: ({ task: t, change }) => (change ? marks[change].tone : match(t) && status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
-    <div class="graph" ref=${frame} tabindex="0" role="group" aria-label=${called} onKeyDown=${keyed} onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
+  return html`
+    ${large ? h(Overview, { layout, view, tone: ({ task: t, change }) => (change ? marks[change].tone : match(t) && status?.(t) ? look(/** @type {string} */ (status(t))).tone : 'idle'), move }) : null}
+    <div class="graph" ref=${frame} tabindex="0" role="group" aria-label=${called} onKeyDown=${keyed}
+        onFocusIn=${(/** @type {Event} */ e) => setFocused(taskAt(e))} onScroll=${large ? see : undefined}>
     <div class="plane" style=${{ width: `${layout.width + 8}px`, height: `${layout.height + 8}px` }}>
-      <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true">${['', 'added', 'removed'].map((c) => drawn(c, edges.filter((e) => (e.change || '') === c)))}${drawn('lit', lit)}</svg>
-      ${nodes.map((n) => {
+    <svg class="edges" width=${layout.width} height=${layout.height} aria-hidden="true">
+    ${['', 'added', 'removed'].map((c) => drawn(c, edges.filter((e) => (e.change || '') === c)))}
+    ${drawn('lit', lit)}</svg>
+    ${nodes.map((n) => {
         const s = status?.(n.task);
         const faded = !match(n.task); // an empty box, whose words are there while it has the focus: arrow keys lead through it, Tab does not
-        return html`<a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''} ${faded ? 'faded' : ''} ${n.change || ''}`} href=${href(n.task)} tabindex=${faded ? -1 : undefined} aria-current=${selected === n.task ? 'true' : undefined}
-          style=${{ left: `${n.x}px`, top: `${n.y}px`, width: `${n.w}px`, height: `${n.h}px` }}>
-          <span class="top-line">${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}${n.change ? html`<b class=${marks[n.change].tone} aria-hidden="true">${marks[n.change].mark}</b>` : null}<span class="user cut">${line(name(n.task), 80)}</span></span>
-          <span class="sub user cut">${s ? html`<span class="sr">${look(s).word}. </span>` : null}${n.change ? `${n.change} · ` : ''}${line(sub ? sub(n.task) : n.action, 80)}</span>${bar?.(n.task)}</a>`;
-      })}
-    </div></div>${left > 0 ? html`<p class="body muted small" role="status">${count(left, 'edge')} of what is in view ${left === 1 ? 'is' : 'are'} not drawn: too many cross it.</p>` : null}`;
+        return html`
+    <a key=${n.task} data-task=${n.task} class=${`node ${many?.(n.task) ? 'many' : ''} ${faded ? 'faded' : ''} ${n.change || ''}`}
+        href=${href(n.task)} tabindex=${faded ? -1 : undefined} aria-current=${selected === n.task ? 'true' : undefined}
+        style=${{ left: `${n.x}px`, top: `${n.y}px`, width: `${n.w}px`, height: `${n.h}px` }}>
+    <span class="top-line">
+    ${s ? html`<span class=${look(s).tone}>${statusShape(s)}</span>` : null}
+    ${n.change ? html`<b class=${marks[n.change].tone} aria-hidden="true">${marks[n.change].mark}</b>` : null}
+    <span class="user cut">${line(name(n.task), 80)}</span></span>
+    <span class="sub user cut">
+    ${s ? html`<span class="sr">${look(s).word}. </span>` : null}
+    ${n.change ? `${n.change} · ` : ''}
+    ${line(sub ? sub(n.task) : n.action, 80)}</span>
+    ${bar?.(n.task)}</a>`;
+      })}</div></div>
+    ${left > 0 ? html`
+    <p class="body muted small" role="status">
+    ${count(left, 'edge')} of what is in view ${left === 1 ? 'is' : 'are'} not drawn: too many cross it.</p>` : null}`;
 }

@@ -36,8 +36,12 @@ export function legend(rows, cols) {
     if (at.n === 1 && shown.has(c)) found.set(mark(at) + tone(at), { mark: mark(at), tone: tone(at), word: at.open ? 'Not ended' : verdictWord(at.verdict) });
   }
   if (found.size === 0) return null;
-  return html`<div class="legend body">${[...found.values()].map((f) => html`<span><b class=${`mark ${f.tone}`} aria-hidden="true">${f.mark}</b>${line(f.word, 40)}</span>`)}
-    ${rows.some((r) => r.before) ? Object.values(flips).slice(0, 3).map((f) => html`<span><b class="mark" aria-hidden="true">${f.mark}</b>${f.word} than before</span>`) : null}</div>`;
+  return html`
+    <div class="legend body">
+    ${[...found.values()].map((f) => html`
+    <span><b class=${`mark ${f.tone}`} aria-hidden="true">${f.mark}</b>${line(f.word, 40)}</span>`)}
+    ${rows.some((r) => r.before) ? Object.values(flips).slice(0, 3).map((f) => html`
+    <span><b class="mark" aria-hidden="true">${f.mark}</b>${f.word} than before</span>`) : null}</div>`;
 }
 
 const mapTones = ['good', 'bad', 'late', 'off', 'idle'];
@@ -82,7 +86,11 @@ function Map_({ rows, cols, at, move }) {
     const row = Math.floor(x / cols.length) * high + Math.floor(((e.clientY - box.top) * scale) / size);
     move(Math.floor(row - rowsShown / 2), Math.floor((x % cols.length) - colsShown / 2));
   };
-  return html`<div class="map"><canvas ref=${canvas} width=${bands * cols.length * size} height=${high * size} role="img" aria-label=${`A map of ${count(rows.length, 'row')} and ${count(cols.length, 'column')}; the table below shows a part of it`} onClick=${click}></canvas>
+  return html`
+    <div class="map">
+    <canvas ref=${canvas} width=${bands * cols.length * size} height=${high * size} role="img"
+        aria-label=${`A map of ${count(rows.length, 'row')} and ${count(cols.length, 'column')}; the table below shows a part of it`}
+        onClick=${click}></canvas>
     ${[...mapTones, 'run'].map((t) => html`<i class=${t}></i>`)}</div>`;
 }
 
@@ -97,9 +105,14 @@ function Grid({ rows, cols, groups, name, head, href, unfold }) {
   const part = cols.slice(col, col + colsShown);
   const turned = part.some((c) => c.length > 3 || groups.has(c));
   const large = rows.length > rowsShown || cols.length > colsShown;
-  const step = (/** @type {string} */ what, /** @type {number} */ from, /** @type {number} */ size, /** @type {number} */ all, /** @type {(to: number) => void} */ to) => (all <= size ? null : html`<span class="row tight-row">
-    <button type="button" class="plain" aria-label=${`Earlier ${what}`} disabled=${from === 0} onClick=${() => to(from - size)}>←</button><span class="muted small num">${what} ${number(from + 1)} … ${number(Math.min(from + size, all))} of ${number(all)}</span>
-    <button type="button" class="plain" aria-label=${`Later ${what}`} disabled=${from + size >= all} onClick=${() => to(from + size)}>→</button></span>`);
+  /** @param {string} what @param {number} from @param {number} size @param {number} all @param {(to: number) => void} to */
+  const step = (what, from, size, all, to) => (all <= size ? null : html`
+    <span class="row tight-row">
+    <button type="button" class="plain" aria-label=${`Earlier ${what}`} disabled=${from === 0} onClick=${() => to(from - size)}>
+    ←</button>
+    <span class="muted small num">${what} ${number(from + 1)} … ${number(Math.min(from + size, all))} of ${number(all)}</span>
+    <button type="button" class="plain" aria-label=${`Later ${what}`} disabled=${from + size >= all} onClick=${() => to(from + size)}>
+    →</button></span>`);
   const cell = (/** @type {GridRow} */ r, /** @type {string} */ c) => {
     const now = r.now.get(c);
     const f = r.before ? flip(r.before.get(c), now) : 'same';
@@ -107,15 +120,37 @@ function Grid({ rows, cols, groups, name, head, href, unfold }) {
     const word = `${r.name}, ${group ? group.word : line(c, 80)}: ${says(now)}${f !== 'same' ? `, ${flips[f].word}${r.before?.get(c) ? `, before ${says(r.before.get(c))}` : ''}` : ''}`;
     if (!now && f === 'same') return html`<td class="none"></td>`;
     const [cls, shown] = now ? [`mark ${tone(now)}`, mark(now)] : ['mark idle', ''];
-    return html`<td key=${c} class=${f === 'same' ? '' : `flip ${f}`}>${group ? html`<span class=${cls} role="img" aria-label=${word} title=${word}>${shown}</span>` : html`<a class=${cls} href=${href(r, c, now)} aria-label=${word} title=${word}>${shown}</a>`}</td>`;
+    return html`
+      <td key=${c} class=${f === 'same' ? '' : `flip ${f}`}>
+      ${group ? html`<span class=${cls} role="img" aria-label=${word} title=${word}>${shown}</span>` : html`
+      <a class=${cls} href=${href(r, c, now)} aria-label=${word} title=${word}>${shown}</a>`}</td>`;
   };
   const heading = (/** @type {string} */ c) => {
     const group = groups.get(c);
-    return html`<th scope="col" key=${c} class=${`of user ${turned ? 'turned' : ''}`} title=${group ? group.title : line(c, 200)}>${group ? html`<button type="button" class="plain" aria-expanded="false" onClick=${() => unfold(c)}><span>${group.word}</span></button>` : html`<span class="cut">${line(c, 24)}</span>`}</th>`;
+    return html`
+      <th scope="col" key=${c} class=${`of user ${turned ? 'turned' : ''}`} title=${group ? group.title : line(c, 200)}>
+      ${group ? html`
+      <button type="button" class="plain" aria-expanded="false" onClick=${() => unfold(c)}><span>${group.word}</span></button>`
+        : html`<span class="cut">${line(c, 24)}</span>`}</th>`;
   };
-  return html`${large ? html`${h(Map_, { rows, cols, at: { row, col }, move })}<div class="row body">${step('Rows', row, rowsShown, rows.length, (r) => move(r, col))}${step('Columns', col, colsShown, cols.length, (c) => move(row, c))}</div>` : null}
-    <div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="grid"><thead><tr><th scope="col">${head}</th><th scope="col" class="right">Passed</th>${part.map(heading)}<td class="rest"></td></tr></thead>
-      <tbody>${rows.slice(row, row + rowsShown).map((r) => html`<tr key=${r.key}><th scope="row" class="user">${r.href ? html`<a href=${r.href} title=${r.name}>${r.title}</a>` : html`<span title=${r.name}>${r.title}</span>`}</th><td class="right num nowrap">${r.sum}</td>${part.map((c) => cell(r, c))}<td class="rest"></td></tr>`)}</tbody></table></div>`;
+  return html`
+    ${large ? html`
+    ${h(Map_, { rows, cols, at: { row, col }, move })}
+    <div class="row body">
+    ${step('Rows', row, rowsShown, rows.length, (r) => move(r, col))}
+    ${step('Columns', col, colsShown, cols.length, (c) => move(row, c))}</div>` : null}
+    <div class="scroll" tabindex="0" role="group" aria-label=${name}>
+    <table class="grid">
+    <thead>
+    <tr><th scope="col">${head}</th><th scope="col" class="right">Passed</th>${part.map(heading)}<td class="rest"></td></tr></thead>
+    <tbody>
+    ${rows.slice(row, row + rowsShown).map((r) => html`
+    <tr key=${r.key}>
+    <th scope="row" class="user">
+    ${r.href ? html`<a href=${r.href} title=${r.name}>${r.title}</a>` : html`<span title=${r.name}>${r.title}</span>`}</th>
+    <td class="right num nowrap">${r.sum}</td>
+    ${part.map((c) => cell(r, c))}
+    <td class="rest"></td></tr>`)}</tbody></table></div>`;
 }
 
 /** @param {Shown} p */

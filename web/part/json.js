@@ -83,11 +83,15 @@ function Json({ raw, name }) {
   const list = tokens(raw, all ? Infinity : shown);
   const text = list.length > coloured || raw.length > shown ? list.map((t) => t.text).join('') : null;
   const cut = !all && text !== null && text.length > shown;
-  return html`<div>
-    <pre class="code wrap" tabindex="0" aria-label=${name}>${text !== null ? plain(cut ? text.slice(0, shown) : text)
+  return html`
+    <div>
+    <pre class="code wrap" tabindex="0" aria-label=${name}>
+    ${text !== null ? plain(cut ? text.slice(0, shown) : text)
       : list.map((t) => (t.cls === '' || t.cls === 'j-pun' ? plain(t.text) : html`<span class=${t.cls}>${plain(t.text)}</span>`))}</pre>
-    ${cut ? html`<div class="more"><span class="muted">The beginning of ${bytes(raw.length)}</span><button type="button" onClick=${() => setAll(true)}>Show all</button></div>` : null}
-  </div>`;
+    ${cut ? html`
+    <div class="more">
+    <span class="muted">The beginning of ${bytes(raw.length)}</span>
+    <button type="button" onClick=${() => setAll(true)}>Show all</button></div>` : null}</div>`;
 }
 
 /** A JSON value from its text. @param {string} raw @param {string} name */

@@ -31,16 +31,22 @@ function Copy({ label, text, shortcut }) {
     }
     setTimeout(() => setDone(''), 2000);
   };
-  return html`<button class="plain icon" type="button" aria-label=${label} title=${label} aria-keyshortcuts=${shortcut} onClick=${copy}>
-    ${done ? html`<span class="small" role="status">${done}</span>` : html`<svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" class="shape"><rect x="5.5" y="5.5" width="8" height="8" rx="1.5" class="line" /><path d="M10.5 3.2v-.4a1.3 1.3 0 0 0-1.3-1.3H3.8a1.3 1.3 0 0 0-1.3 1.3v5.4a1.3 1.3 0 0 0 1.3 1.3h.4" class="line" /></svg>`}
-  </button>`;
+  return html`
+    <button class="plain icon" type="button" aria-label=${label} title=${label} aria-keyshortcuts=${shortcut} onClick=${copy}>
+      ${done ? html`<span class="small" role="status">${done}</span>` : html`
+        <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" class="shape">
+          <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" class="line" />
+          <path d="M10.5 3.2v-.4a1.3 1.3 0 0 0-1.3-1.3H3.8a1.3 1.3 0 0 0-1.3 1.3v5.4a1.3 1.3 0 0 0 1.3 1.3h.4" class="line" />
+        </svg>`}
+    </button>`;
 }
 
 /** @param {string} text @param {string} label @param {string} [shortcut] the key that presses it */
 export const copy = (text, label, shortcut) => h(Copy, { text, label, shortcut });
 
 /** An id, shortened to what tells it from others, with a button that copies all of it. @param {string} id */
-export const idText = (id) => html`<span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id', 'y')}</span>`;
+export const idText = (id) => html`
+  <span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id', 'y')}</span>`;
 
 /** @param {Record<string, string>|undefined} labels @param {(name: string, value: string) => string} [href] */
 export const labelChips = (labels, href) => {
@@ -56,18 +62,30 @@ export const labelChips = (labels, href) => {
 export function trouble(e) {
   if (!e) return null;
   const p = e instanceof Problem ? e.problem : null;
-  return html`<div class="note bad" role="alert">
-    <p class="user">${plain(p ? p.detail || p.title : e instanceof Error ? e.message : e)}</p>
-    ${p?.errors && p.errors.length > 0 && !(p.errors.length === 1 && p.detail?.includes(p.errors[0].message)) ? html`<ul>${p.errors.slice(0, 20).map((f) => html`<li class="user">${f.line ? `line ${f.line}: ` : ''}${f.path ? html`<code>${line(f.path)}</code> ` : null}${plain(f.message)}${f.fix ? html` <span>(${plain(f.fix)})</span>` : null}</li>`)}</ul>` : null}
-    ${p?.request_id ? html`<p class="small">Request ${line(p.request_id)}</p>` : null}
-  </div>`;
+  return html`
+    <div class="note bad" role="alert">
+      <p class="user">${plain(p ? p.detail || p.title : e instanceof Error ? e.message : e)}</p>
+      ${p?.errors && p.errors.length > 0 && !(p.errors.length === 1 && p.detail?.includes(p.errors[0].message)) ? html`
+        <ul>
+          ${p.errors.slice(0, 20).map((f) => html`
+            <li class="user">
+              ${f.line ? `line ${f.line}: ` : ''}
+              ${f.path ? html`<code>${line(f.path)}</code> ` : null}
+              ${plain(f.message)}
+              ${f.fix ? html` <span>(${plain(f.fix)})</span>` : null}
+            </li>`)}
+        </ul>` : null}
+      ${p?.request_id ? html`<p class="small">Request ${line(p.request_id)}</p>` : null}
+    </div>`;
 }
 
 /** @param {{title: string, children: any, actions?: any}} p */
-export const panel = ({ title, children, actions }) => html`<section class="panel"><header><h2>${title}</h2>${actions}</header>${children}</section>`;
+export const panel = ({ title, children, actions }) => html`
+  <section class="panel"><header><h2>${title}</h2>${actions}</header>${children}</section>`;
 
 /** What is wider than a narrow window scrolls by itself, also by keys. @param {string} name @param {any} children @param {'wide'|''} [cls] wide: a table of many columns */
-export const scroller = (name, children, cls = '') => html`<div class=${`scroll ${cls}`} tabindex="0" role="group" aria-label=${name}>${children}</div>`;
+export const scroller = (name, children, cls = '') => html`
+  <div class=${`scroll ${cls}`} tabindex="0" role="group" aria-label=${name}>${children}</div>`;
 
 /** @param {string} title @param {any} children */
 export const empty = (title, children) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
@@ -95,8 +113,12 @@ function Dialog({ name, open, close, children }) {
     e.stopPropagation();
   };
   const closed = () => { if (told.current > 0) told.current--; else close(); };
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onCancel=${leave} onKeyDownCapture=${pressed} onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
-    onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) leave(); }}>${open ? children : null}</dialog>`;
+  return html`
+    <dialog ref=${ref} aria-label=${name} onClose=${closed} onCancel=${leave} onKeyDownCapture=${pressed}
+        onPointerDown=${(/** @type {PointerEvent} */ e) => { outside.current = e.target === ref.current; }}
+        onClick=${(/** @type {MouseEvent} */ e) => { if (outside.current && e.target === ref.current) leave(); }}>
+      ${open ? children : null}
+    </dialog>`;
 }
 
 /** A modal dialog; the browser keeps the focus inside and gives it back. @param {{name: string, open: boolean, close: () => void}} p @param {any} children */

@@ -98,8 +98,15 @@ const nameOf = (a, own) => `${line(a.task || own, 120)}${a.index ? `[${a.index}]
 const endOf = (a) => `${a.lost ? 'its worker was lost' : look(a.status).word.toLowerCase()}${a.code ? ` (${line(a.code, 60)})` : ''}`;
 
 /** The attempts of a span by name: times are told to the millisecond, and bars cannot show apart what ran within one. @param {Attempt[]} attempts @param {string} own */
-export const spanList = (attempts, own) => html`<div class="body"><dl class="facts">${attempts.slice(0, listed).map((a) => html`<dt key=${a.execution + a.attempt}><a href=${`executions/${a.execution}`}>${nameOf(a, own)}</a></dt><dd>${endOf(a)}</dd>`)}</dl>
-  ${attempts.length > listed ? html`<p class="muted small">${number(attempts.length - listed)} more</p>` : null}</div>`;
+export const spanList = (attempts, own) => html`
+  <div class="body">
+    <dl class="facts">
+      ${attempts.slice(0, listed).map((a) => html`
+        <dt key=${a.execution + a.attempt}><a href=${`executions/${a.execution}`}>${nameOf(a, own)}</a></dt>
+        <dd>${endOf(a)}</dd>`)}
+    </dl>
+    ${attempts.length > listed ? html`<p class="muted small">${number(attempts.length - listed)} more</p>` : null}
+  </div>`;
 
 /** @param {Bar} b @param {string} own */
 function says(b, own) {
@@ -117,14 +124,35 @@ export function lanesView({ rows, span, own, at }) {
   const bar = (b) => {
     const wide = share(Math.min(b.end, span.to) - b.at);
     const several = b.all.length > 1;
-    return html`<a key=${b.all[0].execution + b.all[0].attempt} class=${`span attempt ${b.lost ? 'bad' : look(b.status).tone} ${several ? 'several' : b.lost ? 'lost' : ''}`} title=${says(b, own)} aria-label=${says(b, own)}
-      href=${several ? at({ from: Math.floor(b.from), to: Math.max(Math.ceil(b.to), Math.floor(b.from) + 1) }) : `executions/${b.all[0].execution}`} style=${{ left: share(b.at - span.from), width: wide }}></a>`;
+    return html`
+      <a key=${b.all[0].execution + b.all[0].attempt}
+          class=${`span attempt ${b.lost ? 'bad' : look(b.status).tone} ${several ? 'several' : b.lost ? 'lost' : ''}`}
+          title=${says(b, own)} aria-label=${says(b, own)}
+          href=${several ? at({ from: Math.floor(b.from), to: Math.max(Math.ceil(b.to), Math.floor(b.from) + 1) }) : `executions/${b.all[0].execution}`}
+          style=${{ left: share(b.at - span.from), width: wide }}></a>`;
   };
-  return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline by worker"><div class="timeline">
-    <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(span.from, whole)}</div></div>
-    ${rows.map((r) => html`<div key=${r.worker} class="line-row"><div><div class="user cut" title=${line(r.worker, 200)}>${r.worker === 'engine' ? 'The server itself' : line(r.worker, 120)}</div><div class="muted small num">${count(r.attempts, 'attempt')}</div></div>
-      <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map(bar)}</div>`)}
-      ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}
-  </div></div>
-  <div class="body legend"><span><i class="swatch run"></i>an attempt; the colour is how it ended</span><span><i class="swatch several"></i>several, one after another: open it to see them apart, and their names</span><span><i class="swatch lost"></i>lost with its worker</span></div>`;
+  return html`
+    <div class="scroll wide" tabindex="0" role="group" aria-label="Timeline by worker">
+      <div class="timeline">
+        <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(span.from, whole)}</div></div>
+        ${rows.map((r) => html`
+          <div key=${r.worker} class="line-row">
+            <div>
+              <div class="user cut" title=${line(r.worker, 200)}>
+                ${r.worker === 'engine' ? 'The server itself' : line(r.worker, 120)}
+              </div>
+              <div class="muted small num">${count(r.attempts, 'attempt')}</div>
+            </div>
+            <div class="lanes">
+              ${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map(bar)}</div>`)}
+              ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}
+            </div>
+          </div>`)}
+      </div>
+    </div>
+    <div class="body legend">
+      <span><i class="swatch run"></i>an attempt; the colour is how it ended</span>
+      <span><i class="swatch several"></i>several, one after another: open it to see them apart, and their names</span>
+      <span><i class="swatch lost"></i>lost with its worker</span>
+    </div>`;
 }

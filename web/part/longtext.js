@@ -10,7 +10,13 @@ export const shown = 512 << 10; // characters
 function LongText({ text, name, cls = '', draw = plain }) {
   const [all, setAll] = useState(false);
   const cut = !all && text.length > shown;
-  return html`<div><pre class=${`code ${cls}`} tabindex="0" aria-label=${name}>${draw(cut ? text.slice(0, shown) : text)}</pre>${cut ? html`<div class="more"><span class="muted">The beginning of ${bytes(text.length)}</span><button type="button" onClick=${() => setAll(true)}>Show all</button></div>` : null}</div>`;
+  return html`
+    <div>
+    <pre class=${`code ${cls}`} tabindex="0" aria-label=${name}>${draw(cut ? text.slice(0, shown) : text)}</pre>
+    ${cut ? html`
+    <div class="more">
+    <span class="muted">The beginning of ${bytes(text.length)}</span>
+    <button type="button" onClick=${() => setAll(true)}>Show all</button></div>` : null}</div>`;
 }
 
 /** @param {Shown} p */

@@ -49,9 +49,28 @@ export function ownersView({ events, now }) {
   const { owners, ordered, confirmed } = ownersOf(events);
   if (!owners.some((o) => o.worker) && Number.isNaN(ordered)) return null;
   const from = Math.max(0, owners.length - shown);
-  return html`<section class="body stack" aria-label="Who had it"><ol class="chain">${owners.slice(from).map((o, i) => html`<li key=${from + i}><div class="stop"><span class=${look(o.status).tone}>${statusShape(o.status)}</span>
-      <span class="user">${o.worker ? line(o.worker, 80) : 'The server'}</span><span class="num small muted">${duration((Number.isNaN(o.to) ? now : o.to) - o.at)}</span>
-      <span class="small muted user">Attempt ${o.attempt}, ${state(o)}</span></div></li>`)}</ol>
-    ${from > 0 ? html`<p class="muted small">${count(from, 'owner')} before these ${from === 1 ? 'is' : 'are'} not drawn.</p>` : null}
-    ${Number.isNaN(ordered) ? null : html`<p>Its end was ordered at ${clock(new Date(ordered).toISOString(), true)} and confirmed at ${clock(new Date(confirmed).toISOString(), true)}, ${duration(confirmed - ordered)} later${owners[owners.length - 1].worker ? ': nothing of it is left running' : ''}.</p>`}</section>`;
+  return html`
+    <section class="body stack" aria-label="Who had it">
+      <ol class="chain">
+        ${owners.slice(from).map((o, i) => html`
+          <li key=${from + i}>
+            <div class="stop">
+              <span class=${look(o.status).tone}>${statusShape(o.status)}</span>
+              <span class="user">${o.worker ? line(o.worker, 80) : 'The server'}</span>
+              <span class="num small muted">${duration((Number.isNaN(o.to) ? now : o.to) - o.at)}</span>
+              <span class="small muted user">Attempt ${o.attempt}, ${state(o)}</span>
+            </div>
+          </li>`)}
+      </ol>
+      ${from > 0
+        ? html`<p class="muted small">${count(from, 'owner')} before these ${from === 1 ? 'is' : 'are'} not drawn.</p>`
+        : null}
+      ${Number.isNaN(ordered)
+        ? null
+        : html`
+          <p>
+            Its end was ordered at ${clock(new Date(ordered).toISOString(), true)} and confirmed at ${clock(new Date(confirmed).toISOString(), true)}
+            , ${duration(confirmed - ordered)} later${owners[owners.length - 1].worker ? ': nothing of it is left running' : ''}.
+          </p>`}
+    </section>`;
 }

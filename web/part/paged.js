@@ -8,8 +8,13 @@ const most = 100; // rows of a page
 function Paged({ rows, view }) {
   const [at, to] = useState(0);
   const from = Math.max(0, Math.min(at, Math.floor((rows.length - 1) / most) * most)); // there may be fewer rows than before
-  return html`${view(rows.slice(from, from + most))}
-    ${rows.length > most ? html`<div class="more"><button type="button" disabled=${from === 0} onClick=${() => to(from - most)}>Earlier</button><span class="muted small num" role="status">${number(from + 1)} … ${number(Math.min(from + most, rows.length))} of ${number(rows.length)}</span>
+  return html`
+    ${view(rows.slice(from, from + most))}
+    ${rows.length > most ? html`
+    <div class="more">
+    <button type="button" disabled=${from === 0} onClick=${() => to(from - most)}>Earlier</button>
+    <span class="muted small num" role="status">
+    ${number(from + 1)} … ${number(Math.min(from + most, rows.length))} of ${number(rows.length)}</span>
     <button type="button" disabled=${from + most >= rows.length} onClick=${() => to(from + most)}>Later</button></div>` : null}`;
 }
 

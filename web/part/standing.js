@@ -25,11 +25,11 @@ export const heldBy = (x, names) => (x.worker ? line(names.get(x.worker) || x.wo
 /** How many of a line would get their key now if all had another limit. @param {number} limit @param {number} held @param {number} waiting */
 export const wouldGo = (limit, held, waiting) => Math.max(0, Math.min(limit - held, waiting));
 
-/** When an attempt has become due: what waits for a later start is in no line before that. @param {Execution} x */
+/** When an attempt has become due. @param {Execution} x */
 const came = (x) => Date.parse(x.queued_at || x.created_at || '');
 
 /**
- * Who have passed each row of a line: those before it, and those that hold its key, that came later and have a higher priority. By id; rows that were passed by none are left out.
+ * Who have passed each row of a line: those before it or with its key that came later with a higher priority. By id; rows that none has passed are left out.
  * @param {Standing[]} rows from the head of the line on
  * @param {Execution[]} holders
  */

@@ -64,10 +64,17 @@ const shapes = {
 export const shapeOf = (status) => shapes[look(status).shape];
 
 /** The shape alone, for where the word stands beside it. @param {string} status */
-export const statusShape = (status) => html`<svg class=${`shape ${look(status).tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">${shapeOf(status).map(([cls, d]) => html`<path class=${cls} d=${d} />`)}</svg>`;
+export const statusShape = (status) => html`
+  <svg class=${`shape ${look(status).tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+    ${shapeOf(status).map(([cls, d]) => html`<path class=${cls} d=${d} />`)}
+  </svg>`;
 
 /** @param {{status: string, word?: string}} p */
-export const statusPill = ({ status, word }) => html`<span class=${`status ${look(status).tone}`} title=${look(status).help}>${statusShape(status)}<span>${word || look(status).word}</span></span>`;
+export const statusPill = ({ status, word }) => html`
+  <span class=${`status ${look(status).tone}`} title=${look(status).help}>
+    ${statusShape(status)}
+    <span>${word || look(status).word}</span>
+  </span>`;
 
 const waits = table({
   nothing: 'Nothing', time: 'Its time', rate: 'Its turn under a rate', retry: 'Its next attempt', key: 'Its concurrency key', queue: 'A free slot', paused: 'The end of a pause', worker: 'A worker', children: 'Its tasks',

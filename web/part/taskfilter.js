@@ -34,11 +34,19 @@ export function taskFilter(tasks, noun = 'task') {
   const shown = [...n].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   return {
     match: on ? match : undefined, found,
-    fields: html`<div class="filters inner" role="search" aria-label="Filter tasks">
-      ${shown.length > 0 ? html`<div class="toggles" role="group" aria-label="Status">${shown.map(([s, k]) => html`<button key=${s} type="button" class="toggle" aria-pressed=${chosen.includes(s)} onClick=${() => set({ status: chosen.includes(s) ? chosen.filter((o) => o !== s) : [...chosen, s] })}>
-        <span class=${look(s).tone}>${statusShape(s)}</span>${line(look(s).word, 40)} <span class="num">${number(k)}</span></button>`)}</div>` : null}
+    fields: html`
+      <div class="filters inner" role="search" aria-label="Filter tasks">
+      ${shown.length > 0 ? html`
+      <div class="toggles" role="group" aria-label="Status">
+      ${shown.map(([s, k]) => html`
+      <button key=${s} type="button" class="toggle" aria-pressed=${chosen.includes(s)}
+          onClick=${() => set({ status: chosen.includes(s) ? chosen.filter((o) => o !== s) : [...chosen, s] })}>
+      <span class=${look(s).tone}>${statusShape(s)}</span>
+      ${line(look(s).word, 40)} <span class="num">${number(k)}</span></button>`)}</div>` : null}
       ${h(FilterField, { label: 'Name of a task', placeholder: 'Name', first: true, value: name, set: (text) => set({ name: text }) })}
       <span class="muted small num" role="status">${on ? `${number(found.length)} of ${count(tasks.length, noun)}` : ''}</span>
-      ${on ? html`<button type="button" class="plain" onClick=${() => set({ status: undefined, name: undefined })}>Clear</button>` : null}</div>`,
+      ${on
+        ? html`<button type="button" class="plain" onClick=${() => set({ status: undefined, name: undefined })}>Clear</button>`
+        : null}</div>`,
   };
 }

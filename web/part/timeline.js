@@ -97,7 +97,10 @@ export function ticks(length) {
 }
 
 /** The marks of the axis from one time on; one at the end of the lane has no room for its words. @param {number} from @param {number} length in ms */
-export const axis = (from, length) => ticks(length).map((t) => html`<span class="tick num" style=${{ left: `${(100 * t) / length}%` }}>${t > 0.94 * length ? '' : from + t === 0 ? '0' : duration(from + t)}</span>`);
+export const axis = (from, length) => ticks(length).map((t) => html`
+  <span class="tick num" style=${{ left: `${(100 * t) / length}%` }}>
+    ${t > 0.94 * length ? '' : from + t === 0 ? '0' : duration(from + t)}
+  </span>`);
 
 /** @param {Bar} b */
 const says = (b) => {
@@ -114,14 +117,34 @@ export function timelineView({ rows, length, href, selected }) {
     const from = many ? begins(b) : b.from;
     const wide = at(Math.max(0, b.to - from));
     const wait = Number.isNaN(b.run) ? b.to - from : b.run - from;
-    return html`<a key=${b.id} class=${`span ${look(b.status).tone}`} href=${`executions/${b.id}`} title=${says(b)} aria-label=${says(b)} style=${{ left: `min(${at(from)}, 100% - 30px)`, width: wide, paddingRight: `max(0px, 24px - ${wide})` }}>
-      ${wait > 0 ? html`<i class="waited" style=${{ width: `${(100 * wait) / Math.max(1, b.to - from)}%` }}></i>` : null}</a>`;
+    return html`
+      <a key=${b.id} class=${`span ${look(b.status).tone}`} href=${`executions/${b.id}`} title=${says(b)} aria-label=${says(b)}
+          style=${{ left: `min(${at(from)}, 100% - 30px)`, width: wide, paddingRight: `max(0px, 24px - ${wide})` }}>
+        ${wait > 0 ? html`<i class="waited" style=${{ width: `${(100 * wait) / Math.max(1, b.to - from)}%` }}></i>` : null}
+      </a>`;
   };
-  return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline"><div class="timeline">
-    <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(0, length)}</div></div>
-    ${rows.map((r) => html`<div key=${r.task} class="line-row"><a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
-      <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.many))}</div>`)}
-      ${r.hidden > 0 ? html`<div class="muted small">${r.of > barsOfTask ? `Drawn are ${number(r.of - r.hidden)} of ${number(r.of)}, chosen evenly by when they began` : `${number(r.hidden)} more at the same time`}</div>` : null}</div></div>`)}
-  </div></div>
-  <div class="body legend"><span><i class="swatch waited"></i>waited</span><span><i class="swatch run"></i>ran; the colour is how it ended</span><span class="muted">Of items and rounds, the time in which they ran.</span></div>`;
+  return html`
+    <div class="scroll wide" tabindex="0" role="group" aria-label="Timeline">
+      <div class="timeline">
+        <div class="axis" aria-hidden="true"><span></span><div class="lane">${axis(0, length)}</div></div>
+        ${rows.map((r) => html`
+          <div key=${r.task} class="line-row">
+            <a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
+            <div class="lanes">
+              ${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.many))}</div>`)}
+              ${r.hidden > 0
+                ? html`
+                  <div class="muted small">
+                    ${r.of > barsOfTask ? `Drawn are ${number(r.of - r.hidden)} of ${number(r.of)}, chosen evenly by when they began` : `${number(r.hidden)} more at the same time`}
+                  </div>`
+                : null}
+            </div>
+          </div>`)}
+      </div>
+    </div>
+    <div class="body legend">
+      <span><i class="swatch waited"></i>waited</span>
+      <span><i class="swatch run"></i>ran; the colour is how it ended</span>
+      <span class="muted">Of items and rounds, the time in which they ran.</span>
+    </div>`;
 }

@@ -41,7 +41,21 @@ export function trailSentence(all, loop) {
 }
 
 /** @param {{all: Reason[], loop: boolean}} p all: from the execution itself on */
-export const trailGraph = ({ all, loop }) => html`<ol class="chain" aria-label="The trail as a graph">${all.map((w, i) => html`<li key=${w.id}>
-    ${i > 0 ? html`<span class="leads user"><span class="cut">${leads(all[i - 1])}</span><svg viewBox="0 0 32 10" width="32" height="10" aria-hidden="true"><path d="M0 5h28M24 1l5 4-5 4" class="arrow" /></svg></span>` : null}
-    <a class="stop" href=${`executions/${w.id}/why`} aria-current=${i === 0 ? 'true' : undefined}>${statusShape(w.status)}<span class="user cut">${nameOf(w)}</span><span class="mono small muted">${shortID(w.id)}</span><span class="small muted user">${doing(w)}</span></a></li>`)}
-  ${loop ? html`<li><span class="leads bad">back to where it began</span></li>` : null}</ol>`;
+export const trailGraph = ({ all, loop }) => html`
+  <ol class="chain" aria-label="The trail as a graph">
+    ${all.map((w, i) => html`
+      <li key=${w.id}>
+        ${i > 0 ? html`
+          <span class="leads user">
+            <span class="cut">${leads(all[i - 1])}</span>
+            <svg viewBox="0 0 32 10" width="32" height="10" aria-hidden="true"><path d="M0 5h28M24 1l5 4-5 4" class="arrow" /></svg>
+          </span>` : null}
+        <a class="stop" href=${`executions/${w.id}/why`} aria-current=${i === 0 ? 'true' : undefined}>
+          ${statusShape(w.status)}
+          <span class="user cut">${nameOf(w)}</span>
+          <span class="mono small muted">${shortID(w.id)}</span>
+          <span class="small muted user">${doing(w)}</span>
+        </a>
+      </li>`)}
+    ${loop ? html`<li><span class="leads bad">back to where it began</span></li>` : null}
+  </ol>`;

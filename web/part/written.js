@@ -6,7 +6,8 @@ import { noStyle, pieces, stripped } from './ansi.js';
 export const mostPieces = 1500; // of what is drawn at once, each an element of its own; what follows has no colours
 
 /** Pieces of a line as they are drawn. @param {import('./ansi.js').Piece[]} all */
-export const coloured = (all) => all.map((p) => (p.cls || p.color || p.background ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text));
+export const coloured = (all) => all.map((p) => (p.cls || p.color || p.background ? html`
+  <span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text));
 
 /** @param {string} text */
 export function written(text) {

@@ -83,7 +83,13 @@ const sorts = [['', 'By name'], ['passed', 'Most passed first'], ['failed', 'Lea
 const shows = [['', 'Everything'], ['failing', 'What did not pass'], ['flips', 'What flipped']];
 
 /** @param {string} id @param {string} label @param {string} value @param {string[][]} options @param {(v: string) => void} set */
-const choice = (id, label, value, options, set) => html`<div class="field"><label for=${id}>${label}</label><select id=${id} value=${value} onChange=${(/** @type {any} */ e) => set(e.target.value)}>${options.map(([v, word]) => html`<option value=${v}>${line(word, 60)}</option>`)}</select></div>`;
+const choice = (id, label, value, options, set) => html`
+  <div class="field">
+    <label for=${id}>${label}</label>
+    <select id=${id} value=${value} onChange=${(/** @type {any} */ e) => set(e.target.value)}>
+      ${options.map(([v, word]) => html`<option value=${v}>${line(word, 60)}</option>`)}
+    </select>
+  </div>`;
 
 /** Names of labels in a batch, but for that which makes it. @param {Execution[]} all @param {string} without */
 const labelsOf = (all, without) => [...new Set(all.flatMap((x) => Object.keys(x.labels || {})))].filter((k) => k !== without).sort(natural).slice(0, 40);
@@ -108,16 +114,20 @@ export function Batch({ of, against }) {
   const wide = !!made && made.cols.length > 3;
   useEffect(() => { if (wide) import('../part/equal.js').then(setEqual, () => setEqual(apart)); }, [wide]);
   if (!now || !made || (wide && !equal)) return error ? trouble(error) : loading();
-  if (now.all.length === 0) return html`${trouble(error)}<div class="panel">${empty('Nothing has this label', html`<p>No execution is in the batch ${line(of, 120)}.</p>`)}</div>`;
+  if (now.all.length === 0) return html`
+    ${trouble(error)}
+    <div class="panel">${empty('Nothing has this label', html`<p>No execution is in the batch ${line(of, 120)}.</p>`)}</div>`;
   const pair = old ? paired(made, old) : null;
   const show = q.get('show') || '';
   const sort = q.get('sort') || '';
   let rows = (pair ? pair.rows : made.rows.map((r) => ({ key: r.key, now: /** @type {Row|undefined} */ (r), before: /** @type {Row|undefined} */ (undefined) }))).map((r) => {
     const row = /** @type {Row} */ (r.now || r.before);
-    const sum = r.now ? html`${number(r.now.passed)} <span class="muted">of ${number(r.now.total)}</span>` : html`<span class="muted">gone</span>`;
+    const sum = r.now ? html`${number(r.now.passed)} <span class="muted">of ${number(r.now.total)}</span>` : html`
+      <span class="muted">gone</span>`;
     const one = rowsBy === 'execution' && r.now?.ids.length === 1;
     return {
-      key: r.key, row, name: line(row.title, 160) || 'without it', title: line(row.title, 80) || html`<span class="muted">without it</span>`, sum,
+      key: r.key, row, name: line(row.title, 160) || 'without it', title: line(row.title, 80) || html`
+        <span class="muted">without it</span>`, sum,
       href: one ? `executions/${row.ids[0]}` : r.now && rowsBy.startsWith('label:') && of.includes('=') ? 'executions' + query({ label: [of, `${rowsBy.slice(6)}=${row.key}`], tasks: 'true' }) : undefined,
       now: r.now?.cells || new Map(), before: pair ? r.before?.cells || new Map() : undefined,
     };
@@ -148,18 +158,53 @@ export function Batch({ of, against }) {
     const id = cell?.id || was?.id;
     return `executions/${id}` + (colsBy === 'case' && c !== outcome ? `/result${query({ case: c })}` : '');
   };
-  return html`<div class="stack">${trouble(error)}
-    ${now.more ? html`<p class="note late">Here are the latest ${number(most)} executions: the batch has more.</p>` : null}
-    ${allCols > cols.length ? html`<p class="note late">Here are the first ${number(cols.length)} of ${count(allCols, 'column')}. Numbers of what passed are of all.</p>` : null}
-    <div class="row form-row choices">${choice('rows', 'Rows', rowsBy, [['execution', 'Each execution'], ['action', 'Action'], ...(of.includes('=') ? [] : [['task', 'Task']]), ...dims], set('rows'))}
-      ${choice('cols', 'Columns', colsBy, [['case', 'Cases'], ['outcome', 'Outcome'], ...dims], set('cols'))}
-      ${choice('show', 'Show', show, pair ? shows : shows.slice(0, 2), set('show'))}${choice('sort', 'Sort', sort, sorts, set('sort'))}</div>
-    <section class="panel"><header><h2>${number(passed)} of ${now.more ? `the latest ${count(total, noun)}` : count(total, noun)} passed</h2><span class="muted small num">${count(now.all.length, 'execution')}${going ? `, ${number(going)} under way` : ''}${wall ? `, ${duration(wall)} in all` : ''}</span>
-      ${whole || folded.groups.size ? html`<button type="button" class="plain" ref=${folds} onClick=${() => go(withQuery({ equal: whole ? undefined : 'each', unfold: undefined }), { replace: true })}>${whole ? 'Fold equal columns' : 'Show each column'}</button>` : null}
-      <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`, 'text/csv')}>CSV</button></header>
-      <div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i></div>
-      ${pair ? html`<p class="body row small num" role="status"><span class="good">▲ ${number(pair.count.better)} better</span><span class="bad">▼ ${number(pair.count.worse)} worse</span><span class="late">◆ ${number(pair.count.other)} failed otherwise</span><span class="muted">${number(pair.count.same)} the same</span>
-        ${pair.count.new ? html`<span class="muted">${number(pair.count.new)} only here</span>` : null}${pair.count.gone ? html`<span class="muted">${number(pair.count.gone)} only there</span>` : null}</p>` : null}
-      ${rows.length === 0 || cols.length === 0 ? empty(show === 'flips' ? 'Nothing flipped' : 'All passed', html`<p>${show === 'flips' ? 'Every cell is as it was.' : 'There is nothing that did not pass.'}</p>`) : html`${grid({ rows, cols, groups: folded.groups, unfold: (c) => { go(withQuery({ unfold: [...unfolded, c] }), { replace: true }); folds.current?.focus(); }, name: 'Matrix', head: rowsBy.startsWith('label:') ? line(rowsBy.slice(6), 40) : rowsBy === 'execution' ? 'Execution' : rowsBy === 'task' ? 'Task' : 'Action', href: /** @type {any} */ (href) })}${legend(rows, cols)}`}
-    </section></div>`;
+  return html`
+    <div class="stack">
+      ${trouble(error)}
+      ${now.more ? html`<p class="note late">Here are the latest ${number(most)} executions: the batch has more.</p>` : null}
+      ${allCols > cols.length ? html`
+        <p class="note late">
+          Here are the first ${number(cols.length)} of ${count(allCols, 'column')}. Numbers of what passed are of all.
+        </p>` : null}
+      <div class="row form-row choices">
+        ${choice('rows', 'Rows', rowsBy, [['execution', 'Each execution'], ['action', 'Action'], ...(of.includes('=') ? [] : [['task', 'Task']]), ...dims], set('rows'))}
+        ${choice('cols', 'Columns', colsBy, [['case', 'Cases'], ['outcome', 'Outcome'], ...dims], set('cols'))}
+        ${choice('show', 'Show', show, pair ? shows : shows.slice(0, 2), set('show'))}
+        ${choice('sort', 'Sort', sort, sorts, set('sort'))}
+      </div>
+      <section class="panel">
+        <header>
+          <h2>${number(passed)} of ${now.more ? `the latest ${count(total, noun)}` : count(total, noun)} passed</h2>
+          <span class="muted small num">
+            ${count(now.all.length, 'execution')}
+            ${going ? `, ${number(going)} under way` : ''}
+            ${wall ? `, ${duration(wall)} in all` : ''}
+          </span>
+          ${whole || folded.groups.size ? html`
+            <button type="button" class="plain" ref=${folds}
+                onClick=${() => go(withQuery({ equal: whole ? undefined : 'each', unfold: undefined }), { replace: true })}>
+              ${whole ? 'Fold equal columns' : 'Show each column'}
+            </button>` : null}
+          <button type="button" class="plain" onClick=${() => save(csv(made), `${of.replace(/[^\w.-]+/g, '-')}.csv`, 'text/csv')}>
+            CSV
+          </button>
+        </header>
+        <div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i></div>
+        ${pair ? html`
+          <p class="body row small num" role="status">
+            <span class="good">▲ ${number(pair.count.better)} better</span>
+            <span class="bad">▼ ${number(pair.count.worse)} worse</span>
+            <span class="late">◆ ${number(pair.count.other)} failed otherwise</span>
+            <span class="muted">${number(pair.count.same)} the same</span>
+            ${pair.count.new ? html`<span class="muted">${number(pair.count.new)} only here</span>` : null}
+            ${pair.count.gone ? html`<span class="muted">${number(pair.count.gone)} only there</span>` : null}
+          </p>` : null}
+        ${rows.length === 0 || cols.length === 0
+          ? empty(show === 'flips' ? 'Nothing flipped' : 'All passed', html`
+            <p>${show === 'flips' ? 'Every cell is as it was.' : 'There is nothing that did not pass.'}</p>`)
+          : html`
+            ${grid({ rows, cols, groups: folded.groups, unfold: (c) => { go(withQuery({ unfold: [...unfolded, c] }), { replace: true }); folds.current?.focus(); }, name: 'Matrix', head: rowsBy.startsWith('label:') ? line(rowsBy.slice(6), 40) : rowsBy === 'execution' ? 'Execution' : rowsBy === 'task' ? 'Task' : 'Action', href: /** @type {any} */ (href) })}
+            ${legend(rows, cols)}`}
+      </section>
+    </div>`;
 }

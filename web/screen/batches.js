@@ -26,10 +26,20 @@ function Which({ of, against }) {
     go(withQuery({ of: a.trim(), against: b.trim() || undefined }));
   };
   const wrong = (/** @type {string} */ s) => s.trim() !== '' && !named(s.trim());
-  return html`<form class="row form-row" role="search" aria-label="Which batch" onSubmit=${show}>
-    <div class="field"><label for="of">Batch: a label, or the id of a workflow's execution</label><input id="of" aria-keyshortcuts="/" value=${a} placeholder="run=17" spellcheck=${false} onInput=${(/** @type {any} */ e) => setA(e.target.value)} aria-invalid=${wrong(a)} /></div>
-    <div class="field"><label for="against">Compared with (optional)</label><input id="against" value=${b} placeholder="run=16" spellcheck=${false} onInput=${(/** @type {any} */ e) => setB(e.target.value)} aria-invalid=${wrong(b)} /></div>
-    <button type="submit" class="primary" disabled=${!named(a.trim()) || wrong(b)}>Show</button></form>`;
+  return html`
+    <form class="row form-row" role="search" aria-label="Which batch" onSubmit=${show}>
+      <div class="field">
+        <label for="of">Batch: a label, or the id of a workflow's execution</label>
+        <input id="of" aria-keyshortcuts="/" value=${a} placeholder="run=17" spellcheck=${false}
+            onInput=${(/** @type {any} */ e) => setA(e.target.value)} aria-invalid=${wrong(a)} />
+      </div>
+      <div class="field">
+        <label for="against">Compared with (optional)</label>
+        <input id="against" value=${b} placeholder="run=16" spellcheck=${false}
+            onInput=${(/** @type {any} */ e) => setB(e.target.value)} aria-invalid=${wrong(b)} />
+      </div>
+      <button type="submit" class="primary" disabled=${!named(a.trim()) || wrong(b)}>Show</button>
+    </form>`;
 }
 
 /** Labels that several of the latest executions have: batches, perhaps. */
@@ -49,8 +59,30 @@ function Latest() {
   return panel({
     title: 'Labels of the latest executions',
     children: shown.length === 0 ? h(NoBatches, { all: data.executions || [] })
-      : scroller('Labels', html`<table class="rows"><thead><tr><th scope="col">Label</th><th scope="col" class="right">Of the latest ${number((data.executions || []).length)}</th><th scope="col" class="right">Under way</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Last</th></tr></thead>
-        <tbody>${shown.map(([name, b]) => html`<tr key=${name}><td><a class="open-row user" href=${'batches' + query({ of: name })}>${line(name, 160)}</a></td><td class="right num">${number(b.n)}</td><td class="right num">${b.open ? number(b.open) : html`<span class="muted">–</span>`}</td><td class="right num">${b.bad ? html`<span class="bad">${number(b.bad)}</span>` : html`<span class="muted">–</span>`}</td><td class="right nowrap">${since(b.at)}</td></tr>`)}</tbody></table>`),
+      : scroller('Labels', html`
+        <table class="rows">
+          <thead>
+            <tr>
+              <th scope="col">Label</th>
+              <th scope="col" class="right">Of the latest ${number((data.executions || []).length)}</th>
+              <th scope="col" class="right">Under way</th>
+              <th scope="col" class="right">Failed</th>
+              <th scope="col" class="right">Last</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${shown.map(([name, b]) => html`
+              <tr key=${name}>
+                <td><a class="open-row user" href=${'batches' + query({ of: name })}>${line(name, 160)}</a></td>
+                <td class="right num">${number(b.n)}</td>
+                <td class="right num">${b.open ? number(b.open) : html`<span class="muted">–</span>`}</td>
+                <td class="right num">
+                  ${b.bad ? html`<span class="bad">${number(b.bad)}</span>` : html`<span class="muted">–</span>`}
+                </td>
+                <td class="right nowrap">${since(b.at)}</td>
+              </tr>`)}
+          </tbody>
+        </table>`),
   });
 }
 
@@ -58,6 +90,18 @@ export function Batches() {
   const q = route.value.query;
   const [of, against] = [q.get('of') || '', q.get('against') || ''];
   useTitle(of ? `Batch ${of}` : 'Batches');
-  return html`<div><div class="top"><h1 class="user">${of ? html`Batch ${line(of, 100)}` : 'Batches'}</h1>${of ? html`<a class="button" href="batches">All batches</a>${of.includes('=') ? html`<a class="button" href=${'executions' + query({ label: of, tasks: 'true' })}>As a list</a>` : html`<a class="button" href=${`executions/${of}`}>The workflow</a>`}` : null}</div>
-    <div class="stack">${h(Which, { of, against })}${named(of) ? h(Batch, { key: of + against, of, against }) : h(Latest, {})}</div></div>`;
+  return html`
+    <div>
+      <div class="top">
+        <h1 class="user">${of ? html`Batch ${line(of, 100)}` : 'Batches'}</h1>
+        ${of
+          ? html`
+            <a class="button" href="batches">All batches</a>
+            ${of.includes('=')
+              ? html`<a class="button" href=${'executions' + query({ label: of, tasks: 'true' })}>As a list</a>`
+              : html`<a class="button" href=${`executions/${of}`}>The workflow</a>`}`
+          : null}
+      </div>
+      <div class="stack">${h(Which, { of, against })}${named(of) ? h(Batch, { key: of + against, of, against }) : h(Latest, {})}</div>
+    </div>`;
 }

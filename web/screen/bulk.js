@@ -109,19 +109,54 @@ function Deed({ filter, ids, which, look, asking }) {
   const many = plan ? (plan.next_cursor ? `${number(plan.done)} or more executions` : count(plan.done, 'execution')) : '';
   const title = done ? `${number(done.done)} ${deed.done}` : plan ? `${deed.word} ${many}?` : `${deed.word} all of these?`;
   const byStatus = plan ? tally(plan) : [];
-  return html`${ids ? html`<button type="button" aria-keyshortcuts=${deed.key} onClick=${ask}>${deed.word} …</button>` : html`<button type="button" onClick=${ask}>${deed.all}</button>`}
-    ${dialog({ name: title, open, close: leave }, html`<form onSubmit=${carryOut}>
-      <div class="body"><h2 aria-live="polite">${title}</h2>
-        ${done ? html`${done.refused.length > 0 ? html`<p>Refused were ${number(done.selected - done.done)}:</p><ul class="small">${done.refused.map((x) => html`<li><a class="mono" href=${`executions/${x.id}`}>${shortID(x.id)}</a> <span class="user">${line(x.problem?.detail, 200)}</span></li>`)}</ul>` : null}
-            ${done.over ? null : html`<p class="muted" role="status">${deed.doing} …</p>`}`
-          : plan ? html`<p>${plan.done === 0 ? ids ? 'None of those that are marked can be.' : 'Nothing of what the filters select can be.' : deed.says}</p>
-            ${plan.done > 0 ? html`<p class="row">${byStatus.map(([status, n]) => html`<span class="row">${statusPill({ status })} <span class="num">${number(n)}</span></span>`)}</p>` : null}
-            ${which === 'cancel' && plan.done > 0 ? html`<div class="field"><label for="bulk-reason">Reason, kept in each history (optional)</label><input id="bulk-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>` : null}`
-            : error ? null : html`<p class="muted" role="status">Looking what that would be …</p>`}
-        ${trouble(error)}</div>
-      <footer>${done && (done.over || error) ? html`<button type="button" class="primary" onClick=${leave}>Close</button>`
-        : html`<button type="button" onClick=${leave}>${done ? 'Stop here' : 'Leave it'}</button>
-          <button type="submit" class=${deed.danger ? 'danger' : 'primary'} disabled=${busy || !plan || plan.done === 0}>${plan && plan.done > 0 ? `${deed.word} ${count(plan.done, 'execution')}${plan.next_cursor ? ' or more' : ''}` : deed.word}</button>`}</footer></form>`)}`;
+  return html`
+    ${ids ? html`<button type="button" aria-keyshortcuts=${deed.key} onClick=${ask}>${deed.word} …</button>` : html`
+      <button type="button" onClick=${ask}>${deed.all}</button>`}
+    ${dialog({ name: title, open, close: leave }, html`
+      <form onSubmit=${carryOut}>
+        <div class="body">
+          <h2 aria-live="polite">${title}</h2>
+          ${done
+            ? html`
+              ${done.refused.length > 0 ? html`
+                <p>Refused were ${number(done.selected - done.done)}:</p>
+                <ul class="small">
+                  ${done.refused.map((x) => html`
+                    <li>
+                      <a class="mono" href=${`executions/${x.id}`}>${shortID(x.id)}</a> <span class="user">
+                        ${line(x.problem?.detail, 200)}
+                      </span>
+                    </li>`)}
+                </ul>` : null}
+              ${done.over ? null : html`<p class="muted" role="status">${deed.doing} …</p>`}`
+            : plan ? html`
+              <p>
+                ${plan.done === 0 ? ids ? 'None of those that are marked can be.' : 'Nothing of what the filters select can be.' : deed.says}
+              </p>
+              ${plan.done > 0 ? html`
+                <p class="row">
+                  ${byStatus.map(([status, n]) => html`
+                    <span class="row">${statusPill({ status })} <span class="num">${number(n)}</span></span>`)}
+                </p>` : null}
+              ${which === 'cancel' && plan.done > 0 ? html`
+                <div class="field">
+                  <label for="bulk-reason">Reason, kept in each history (optional)</label>
+                  <input id="bulk-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} />
+                </div>` : null}`
+            : error ? null
+            : html`<p class="muted" role="status">Looking what that would be …</p>`}
+          ${trouble(error)}
+        </div>
+        <footer>
+          ${done && (done.over || error)
+            ? html`<button type="button" class="primary" onClick=${leave}>Close</button>`
+            : html`
+              <button type="button" onClick=${leave}>${done ? 'Stop here' : 'Leave it'}</button>
+              <button type="submit" class=${deed.danger ? 'danger' : 'primary'} disabled=${busy || !plan || plan.done === 0}>
+                ${plan && plan.done > 0 ? `${deed.word} ${count(plan.done, 'execution')}${plan.next_cursor ? ' or more' : ''}` : deed.word}
+              </button>`}
+        </footer>
+      </form>`)}`;
 }
 
 /** How many there are of each status, the most first. @param {BulkResult} plan @returns {[string, number][]} */
@@ -135,11 +170,12 @@ function tally(plan) {
  * The buttons for what the filters of the list select.
  * @param {{filter: Record<string, string|string[]|boolean|undefined>, chosen: string[], look: () => void}} p chosen: the groups of states that the filter names
  */
-export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
-  ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Deed, { key: 'cancel', which: 'cancel', filter, look }) : null}
-  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
-  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'rerun', which: 'rerun', filter, look }) : null}
-</span>`;
+export const Bulk = ({ filter, chosen, look }) => html`
+  <span class="row all">
+    ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Deed, { key: 'cancel', which: 'cancel', filter, look }) : null}
+    ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
+    ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'rerun', which: 'rerun', filter, look }) : null}
+  </span>`;
 
 /**
  * What can be done with the rows that are marked. It stands at the lower edge, so that no row moves when the first one is marked.
@@ -148,9 +184,12 @@ export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
 export const Marked = ({ marked, clear, look, asking }) => {
   const ids = [...marked.keys()];
   const states = [...marked.values()];
-  return html`<div class="marked" role="group" aria-label="Marked executions"><strong class="num" role="status">${number(ids.length)} marked</strong>
-    ${states.some(isOpen) ? h(Deed, { key: 'cancel', which: 'cancel', filter: {}, ids, look, asking }) : null}
-    ${states.some((s) => !isOpen(s)) ? h(Deed, { key: 'retry', which: 'retry', filter: {}, ids, look, asking }) : null}
-    ${ids.length === 2 ? html`<a class="button" href=${'compare' + query({ a: ids[1], b: ids[0] })}>Compare</a>` : null}
-    <button type="button" class="plain" aria-keyshortcuts="Escape" onClick=${clear}>Clear</button></div>`;
+  return html`
+    <div class="marked" role="group" aria-label="Marked executions">
+      <strong class="num" role="status">${number(ids.length)} marked</strong>
+      ${states.some(isOpen) ? h(Deed, { key: 'cancel', which: 'cancel', filter: {}, ids, look, asking }) : null}
+      ${states.some((s) => !isOpen(s)) ? h(Deed, { key: 'retry', which: 'retry', filter: {}, ids, look, asking }) : null}
+      ${ids.length === 2 ? html`<a class="button" href=${'compare' + query({ a: ids[1], b: ids[0] })}>Compare</a>` : null}
+      <button type="button" class="plain" aria-keyshortcuts="Escape" onClick=${clear}>Clear</button>
+    </div>`;
 };

@@ -23,6 +23,10 @@ export function ByTask({ id, tasks, match, chosen, then }) {
   const [whole, set] = useState(/** @type {Map<string, TaskItems>} */ (new Map()));
   const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? then || now.value : 0, match, route.value.query.getAll('status'), then ? undefined : whole);
   const told = (/** @type {string} */ name, /** @type {TaskItems} */ page) => set((all) => new Map(all).set(name, page));
-  return html`${then ? null : tasks.filter((t) => t.more).slice(0, wholeAtMost).map((t) => h(Whole, { key: t.name, id, task: t, told }))}
-    ${rows.length === 0 && match ? empty('Nothing matches', html`<p>No task that has begun has all of these.</p>`) : rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`) : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) })}`;
+  return html`
+    ${then ? null : tasks.filter((t) => t.more).slice(0, wholeAtMost).map((t) => h(Whole, { key: t.name, id, task: t, told }))}
+    ${rows.length === 0 && match
+      ? empty('Nothing matches', html`<p>No task that has begun has all of these.</p>`)
+      : rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`)
+      : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) })}`;
 }

@@ -46,10 +46,22 @@ export function ByWorker({ x, then }) {
   const zoom = spanOf(route.value.query.get('span'));
   const { match, fields } = taskFilter(attempts.map(item), 'attempt');
   const { rows, span, within, idle } = byWorker(attempts, attempts.some((a) => a.claimed_at && !a.finished_at) ? then || now.value : 0, zoom, match && ((a) => match(item(a))));
-  if (rows.length === 0 && match) return html`${fields}${empty('Nothing matches', html`<p>No attempt that a worker has had has all of these.</p>`)}`;
+  if (rows.length === 0 && match) return html`
+    ${fields}
+    ${empty('Nothing matches', html`<p>No attempt that a worker has had has all of these.</p>`)}`;
   if (rows.length === 0) return empty('No worker has had any of it', html`<p>A bar is drawn for each attempt once a worker has it.</p>`);
-  return html`${fields}${zoom ? html`<div class="body row"><span class="num">From ${duration(span.from)} to ${duration(span.to)}</span><a class="button" href=${withQuery({ span: undefined })}>Show all of it</a></div>` : null}
+  return html`
+    ${fields}
+    ${zoom ? html`
+      <div class="body row">
+        <span class="num">From ${duration(span.from)} to ${duration(span.to)}</span>
+        <a class="button" href=${withQuery({ span: undefined })}>Show all of it</a>
+      </div>` : null}
     ${lanesView({ rows, span, own, at: (s) => withQuery({ span: `${s.from}-${s.to}` }) })}
     ${zoom ? spanList(within, own) : null}
-    ${idle > 0 || state.more ? html`<p class="body muted small">${idle > 0 ? `${count(idle, 'attempt')} had no worker: they wait, or ended before one had them. ` : ''}${state.more ? `Here are the first ${number(state.attempts.length)} attempts, in the order of tasks.` : ''}</p>` : null}`;
+    ${idle > 0 || state.more ? html`
+      <p class="body muted small">
+        ${idle > 0 ? `${count(idle, 'attempt')} had no worker: they wait, or ended before one had them. ` : ''}
+        ${state.more ? `Here are the first ${number(state.attempts.length)} attempts, in the order of tasks.` : ''}
+      </p>` : null}`;
 }

@@ -18,8 +18,20 @@ function tasks({ layout, chosen }) {
   const href = (/** @type {string} */ task) => withQuery({ changed: task });
   const kinds = /** @type {(keyof typeof marks)[]} */ (Object.keys(marks)).map((kind) => ({ kind, all: layout.nodes.filter((n) => n.change === kind) })).filter((k) => k.all.length > 0);
   if (kinds.length === 0) return html`<p class="body muted">${layout.nodes.length ? 'No task was added, removed or changed.' : null}</p>`;
-  return html`<dl class="line body">${kinds.map(({ kind, all }) => html`<div key=${kind}><dt><b class=${marks[kind].tone} aria-hidden="true">${marks[kind].mark}</b> ${number(all.length)} ${kind}</dt>
-      <dd class="row">${all.slice(0, named).map((n) => html`<a key=${n.task} class="user" href=${href(n.task)} aria-current=${n.task === chosen ? 'true' : undefined}>${line(n.task, 60)}</a>`)}${all.length > named ? html`<span class="muted">and ${number(all.length - named)} more</span>` : null}</dd></div>`)}</dl>
+  return html`
+    <dl class="line body">
+      ${kinds.map(({ kind, all }) => html`
+        <div key=${kind}>
+          <dt><b class=${marks[kind].tone} aria-hidden="true">${marks[kind].mark}</b> ${number(all.length)} ${kind}</dt>
+          <dd class="row">
+            ${all.slice(0, named).map((n) => html`
+              <a key=${n.task} class="user" href=${href(n.task)} aria-current=${n.task === chosen ? 'true' : undefined}>
+                ${line(n.task, 60)}
+              </a>`)}
+            ${all.length > named ? html`<span class="muted">and ${number(all.length - named)} more</span>` : null}
+          </dd>
+        </div>`)}
+    </dl>
     ${h(Graph, { layout, selected: chosen, asked: chosen, href, called: 'What changed, as a graph' })}`;
 }
 
@@ -45,9 +57,22 @@ export function Changed({ name, from, shown, workflow, raw }) {
   const one = was !== undefined || is !== undefined;
   return panel({
     title: `What changed since version ${from}`,
-    actions: html`<select class="short-select" aria-label="Since version" value=${String(from)} onChange=${(/** @type {any} */ e) => go(withQuery({ since: e.target.value, changed: undefined }), { replace: true })}>${others.map((v) => html`<option value=${v}>Version ${v}</option>`)}</select>`,
-    children: html`${trouble(error)}${layout ? tasks({ layout, chosen: one ? chosen : '' }) : null}${old === '' ? (error ? null : loading()) : html`
-      ${one ? html`<p class="body row"><strong>Task <span class="user">${line(chosen, 120)}</span></strong><a href=${withQuery({ changed: undefined })}>The whole document</a></p>` : null}
-      ${one ? diff(was ? yaml(was) : '', is ? yaml(is) : '', 'What changed in the task', 'The task is the same') : diff(yaml(old), yaml(raw), 'What changed', 'The documents are the same')}`}`,
+    actions: html`
+      <select class="short-select" aria-label="Since version" value=${String(from)}
+          onChange=${(/** @type {any} */ e) => go(withQuery({ since: e.target.value, changed: undefined }), { replace: true })}>
+        ${others.map((v) => html`<option value=${v}>Version ${v}</option>`)}
+      </select>`,
+    children: html`
+      ${trouble(error)}
+      ${layout ? tasks({ layout, chosen: one ? chosen : '' }) : null}
+      ${old === ''
+        ? (error ? null : loading())
+        : html`
+          ${one ? html`
+            <p class="body row">
+              <strong>Task <span class="user">${line(chosen, 120)}</span></strong>
+              <a href=${withQuery({ changed: undefined })}>The whole document</a>
+            </p>` : null}
+          ${one ? diff(was ? yaml(was) : '', is ? yaml(is) : '', 'What changed in the task', 'The task is the same') : diff(yaml(old), yaml(raw), 'What changed', 'The documents are the same')}`}`,
   });
 }

@@ -78,21 +78,60 @@ export function Console({ x }) {
     if (text === '') send(true);
   };
   const unread = typed.waiting.length > 0 && !going;
-  return html`<div class="console" ref=${box}>
-    ${rows.length > 0 || typed.left > 0 ? html`<div class="sent log" ref=${list} tabindex="0" role="group" aria-label="What was sent">
-      ${typed.left > 0 ? html`<p class="quiet">${bytes(typed.left)} before it</p>` : null}
-      <ol>${rows.map((r) => html`<li><span class="n" aria-hidden="true">›</span><span class="user">${line(r.text, 500)}</span>${r.waits ? html`<span class="quiet"> ${going && !typed.refused ? 'sending …' : 'not sent'}</span>` : null}</li>`)}</ol></div>` : null}
-    <div class="entry">
-    ${trouble(typed.error)}
-    ${typed.refused ? html`<div class="row">${going && !typed.closed ? html`<button type="button" onClick=${() => void typed.again()}>Send it again</button>` : null}<button type="button" onClick=${() => typed.drop()}>Discard it</button></div>` : null}
-    ${!going ? html`<p ref=${over} tabindex="-1" class="muted">The execution has ended and reads nothing more. ${typed.offset > 0 ? `${bytes(typed.offset)} were sent.` : 'Nothing was sent.'}${unread ? ' The last of it came too late.' : ''}</p>` : html`
-      ${x.status === 'running' ? null : html`<p class="note run">It does not run ${x.started_at ? 'at the moment' : 'yet'}. What you send is kept, and it reads all of it once it runs. <a href=${`executions/${x.id}/why`}>What it waits for</a></p>`}
-      <form onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(false); }}>
-        <label for="console-line">Input</label><span class="small muted num" role="status">${bytes(typed.offset)} sent</span>
-        <textarea id="console-line" ref=${field} rows=${Math.min(6, text.split('\n').length)} value=${text} readOnly=${ending} spellcheck=${false} autocapitalize="off" autocomplete="off" enterkeyhint="send"
-          aria-describedby="console-hint" onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${pressed} onbeforeinput=${inserting}></textarea>
-        <button type="submit" disabled=${ending}>Send</button><button type="button" disabled=${ending} onClick=${() => send(true)}>End of input</button>
-      </form>
-      <p class="hint" id="console-hint">${ending ? 'The input has ended: the program reads an end of file behind what was sent.' : html`<span class="long"><kbd>Enter</kbd> sends the line, <kbd>Shift</kbd> <kbd>Enter</kbd> begins another one, <kbd>Ctrl</kbd> <kbd>D</kbd> in the empty line ends the input.</span>`}</p>`}
-    </div></div>`;
+  return html`
+    <div class="console" ref=${box}>
+      ${rows.length > 0 || typed.left > 0 ? html`
+        <div class="sent log" ref=${list} tabindex="0" role="group" aria-label="What was sent">
+          ${typed.left > 0 ? html`<p class="quiet">${bytes(typed.left)} before it</p>` : null}
+          <ol>
+            ${rows.map((r) => html`
+              <li>
+                <span class="n" aria-hidden="true">›</span>
+                <span class="user">${line(r.text, 500)}</span>
+                ${r.waits ? html`<span class="quiet"> ${going && !typed.refused ? 'sending …' : 'not sent'}</span>` : null}
+              </li>`)}
+          </ol>
+        </div>` : null}
+      <div class="entry">
+        ${trouble(typed.error)}
+        ${typed.refused ? html`
+          <div class="row">
+            ${going && !typed.closed ? html`<button type="button" onClick=${() => void typed.again()}>Send it again</button>` : null}
+            <button type="button" onClick=${() => typed.drop()}>Discard it</button>
+          </div>` : null}
+        ${!going
+          ? html`
+            <p ref=${over} tabindex="-1" class="muted">
+              The execution has ended and reads nothing more. ${typed.offset > 0 ? `${bytes(typed.offset)} were sent.` : 'Nothing was sent.'}
+              ${unread ? ' The last of it came too late.' : ''}
+            </p>`
+          : html`
+            ${x.status === 'running' ? null : html`
+              <p class="note run">
+                It does not run ${x.started_at ? 'at the moment' : 'yet'}
+                . What you send is kept, and it reads all of it once it runs. <a href=${`executions/${x.id}/why`}>
+                  What it waits for
+                </a>
+              </p>`}
+            <form onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(false); }}>
+              <label for="console-line">Input</label>
+              <span class="small muted num" role="status">${bytes(typed.offset)} sent</span>
+              <textarea id="console-line" ref=${field} rows=${Math.min(6, text.split('\n').length)} value=${text} readOnly=${ending}
+                  spellcheck=${false} autocapitalize="off" autocomplete="off" enterkeyhint="send" aria-describedby="console-hint"
+                  onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${pressed} onbeforeinput=${inserting}></textarea>
+              <button type="submit" disabled=${ending}>Send</button>
+              <button type="button" disabled=${ending} onClick=${() => send(true)}>End of input</button>
+            </form>
+            <p class="hint" id="console-hint">
+              ${ending
+                ? 'The input has ended: the program reads an end of file behind what was sent.'
+                : html`
+                  <span class="long">
+                    <kbd>Enter</kbd> sends the line, <kbd>Shift</kbd> <kbd>Enter</kbd> begins another one, <kbd>Ctrl</kbd> <kbd>
+                      D
+                    </kbd> in the empty line ends the input.
+                  </span>`}
+            </p>`}
+      </div>
+    </div>`;
 }

@@ -13,7 +13,9 @@ export function Data({ raw, name, none }) {
 }
 
 /** A text of a program, with its lines. @param {string} title @param {string} text */
-export const source = (title, text) => panel({ title, actions: html`<span class="muted small">${count(text.split('\n').length, 'line')}</span>${copy(text, `Copy: ${title}`)}`,
+export const source = (title, text) => panel({ title, actions: html`
+  <span class="muted small">${count(text.split('\n').length, 'line')}</span>
+  ${copy(text, `Copy: ${title}`)}`,
   children: longText({ text, name: title }) });
 
 /** Text of a file or of stdin in an input: a string, or an object that has it. @param {any} c */
@@ -22,7 +24,13 @@ const contentText = (c) => (typeof c === 'string' ? c : typeof c?.text === 'stri
 /** @param {import('./execution.js').Shown} p */
 export function Input(p) {
   const { x, raw } = p;
-  return html`<div class="stack"><div class="row">${copyAs((w) => w.cli(w.requestOf(x, raw.input).asked), (w) => w.curl('api/v1/executions', w.requestOf(x, raw.input).body))}</div>${parts(p)}</div>`;
+  return html`
+    <div class="stack">
+      <div class="row">
+        ${copyAs((w) => w.cli(w.requestOf(x, raw.input).asked), (w) => w.curl('api/v1/executions', w.requestOf(x, raw.input).body))}
+      </div>
+      ${parts(p)}
+    </div>`;
 }
 
 /** What it was given, in parts. @param {import('./execution.js').Shown} p */

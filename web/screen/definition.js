@@ -39,11 +39,19 @@ function Versions({ name, shown }) {
   useEffect(() => { load(''); }, [name]);
   if (error) return trouble(error);
   if (!all || all.rows.length < 2) return null;
-  return panel({ title: 'Versions', children: html`<div class="scroll"><table class="rows">
+  return panel({ title: 'Versions', children: html`
+    <div class="scroll">
+    <table class="rows">
     <thead><tr><th scope="col">Version</th><th scope="col">Executions</th><th scope="col" class="right">Registered</th></tr></thead>
-    <tbody>${all.rows.map((d) => html`<tr key=${d.version}><td class="num">${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`<a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td><td><a class="above" href=${runsOf(name, d.version)} aria-label=${`Runs of version ${d.version}`}>Runs</a></td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
-    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Older</button></div>` : null}
-` });
+    <tbody>
+    ${all.rows.map((d) => html`
+    <tr key=${d.version}>
+    <td class="num">
+    ${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`
+    <a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td>
+    <td><a class="above" href=${runsOf(name, d.version)} aria-label=${`Runs of version ${d.version}`}>Runs</a></td>
+    <td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
+    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Older</button></div>` : null}` });
 }
 
 /** @param {{name: string}} p */
@@ -70,28 +78,61 @@ export function Definition({ name }) {
   const doc = /** @type {any} */ (state?.d.document);
   const tasks = useMemo(() => tasksOf(doc), [doc]);
   const byName = useMemo(() => new Map(tasks.map((t) => [t.name, t])), [tasks]);
-  if (!state) return error ? html`<div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
+  if (!state) return error ? html`
+    <div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
   const { d, raw, laid } = state;
   const earlier = Math.floor(Number(route.value.query.get('since')));
   const chosen = route.value.query.get('task') || '';
   const task = byName.get(chosen);
   const { match, fields } = taskFilter(tasks);
   const taskRaw = task ? members(members(raw).tasks || '')[task.name] : '';
-  return html`<div>
-    <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
-      <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a>${h(PauseOrder, { key: `${d.name} ${!!d.paused}`, of: 'actions', name: d.name, paused: !!d.paused, again: () => setLooks((n) => n + 1) })}<a class="button" href=${'register' + query({ from: `${d.name}@${d.version}` })}>Change …</a><a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
-      <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
-        ${d.retired ? html`<div><dt>Retired</dt><dd class="late">${since(d.retired.at)}${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
-        ${d.paused ? html`<div><dt>Paused</dt><dd class="late">${since(d.paused.at)}${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}${d.paused.until ? `, until ${clock(d.paused.until)}` : ''}${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}
-        <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}<a href=${runsOf(d.name, d.version)}>Runs of this version</a></dd></div></dl>
-      ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
-    <div class="stack">${error ? trouble(error) : null}
-      ${laid ? panel({ title: count(tasks.length, 'task'), children: html`${fields}${h(Graph, { layout: laid, match: match && ((n) => match({ name: n })), selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => { const t = byName.get(n); return !!t && (t.foreach || t.repeat); },
-    sub: (n) => { const t = byName.get(n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } })}` }) : null}
-      ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
-      ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
-      ${h(Versions, { key: name, name: d.name, shown: d.version })}
-      ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, workflow: d.kind === 'workflow', raw }) : null}
-      ${h(Document, { raw, name: `${d.name}@${d.version}` })}
-    </div></div>`;
+  return html`
+    <div>
+    <div class="head">
+    <nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
+    <div class="title">
+    <h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1>
+    <a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a>
+    ${h(PauseOrder, { key: `${d.name} ${!!d.paused}`, of: 'actions', name: d.name, paused: !!d.paused, again: () => setLooks((n) => n + 1) })}
+    <a class="button" href=${'register' + query({ from: `${d.name}@${d.version}` })}>Change …</a>
+    <a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
+    <dl class="line">
+    <div><dt>Kind</dt><dd>${line(d.kind)}</dd></div>
+    <div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
+    ${d.retired ? html`
+    <div>
+    <dt>Retired</dt>
+    <dd class="late">
+    ${since(d.retired.at)}
+    ${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}
+    ${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
+    ${d.paused ? html`
+    <div>
+    <dt>Paused</dt>
+    <dd class="late">
+    ${since(d.paused.at)}
+    ${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}
+    ${d.paused.until ? `, until ${clock(d.paused.until)}` : ''}
+    ${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}
+    <div>
+    <dt>Version</dt>
+    <dd class="row">
+    ${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}
+    <span class="num">${d.version}</span>
+    ${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}
+    <a href=${runsOf(d.name, d.version)}>Runs of this version</a></dd></div></dl>
+    ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
+    <div class="stack">
+    ${error ? trouble(error) : null}
+    ${laid
+      ? panel({ title: count(tasks.length, 'task'), children: html`
+      ${fields}
+      ${h(Graph, { layout: laid, match: match && ((n) => match({ name: n })), selected: chosen, asked: chosen, href: (n) => withQuery({ task: n }), many: (n) => { const t = byName.get(n); return !!t && (t.foreach || t.repeat); },
+    sub: (n) => { const t = byName.get(n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } })}` })
+      : null}
+    ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
+    ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
+    ${h(Versions, { key: name, name: d.name, shown: d.version })}
+    ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, workflow: d.kind === 'workflow', raw }) : null}
+    ${h(Document, { raw, name: `${d.name}@${d.version}` })}</div></div>`;
 }

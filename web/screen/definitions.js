@@ -20,9 +20,46 @@ export function Definitions() {
     }
   };
   useEffect(() => { load(''); }, []);
-  return html`<div><div class="top"><h1>Definitions</h1><a class="button" href="register">Register …</a></div>${trouble(error)}
-    ${!all ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty('Nothing is registered', html`<p>A workflow or an action is a YAML document: <a class="button" href="register">Write one here</a> or</p><pre>pawl apply examples/grade.yaml</pre>`) : html`<div class="scroll"><table class="rows">
-      <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col" class="right">Version</th><th scope="col" class="right">Registered</th></tr></thead>
-      <tbody>${all.rows.map((d) => html`<tr key=${d.name}><td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td><td class="muted">${line(d.kind)}${d.retired ? html` <span class="late">retired</span>` : null}${d.paused ? html` <span class="late">paused</span>` : null}</td><td class="right num">${d.version}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>`}</div>
-    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
+  return html`
+    <div>
+      <div class="top"><h1>Definitions</h1><a class="button" href="register">Register …</a></div>
+      ${trouble(error)}
+      ${!all
+        ? (error ? null : loading())
+        : html`
+          <div class="panel">
+            ${all.rows.length === 0 ? empty('Nothing is registered', html`
+              <p>A workflow or an action is a YAML document: <a class="button" href="register">Write one here</a> or</p>
+              <pre>pawl apply examples/grade.yaml</pre>`)
+              : html`
+              <div class="scroll">
+                <table class="rows">
+                  <thead>
+                    <tr>
+                      <th scope="col">Name</th>
+                      <th scope="col">Kind</th>
+                      <th scope="col" class="right">Version</th>
+                      <th scope="col" class="right">Registered</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    ${all.rows.map((d) => html`
+                      <tr key=${d.name}>
+                        <td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td>
+                        <td class="muted">
+                          ${line(d.kind)}
+                          ${d.retired ? html` <span class="late">retired</span>` : null}
+                          ${d.paused ? html` <span class="late">paused</span>` : null}
+                        </td>
+                        <td class="right num">${d.version}</td>
+                        <td class="right num">${since(d.created_at)}</td>
+                      </tr>`)}
+                  </tbody>
+                </table>
+              </div>`}
+          </div>
+          ${all.cursor
+            ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>`
+            : null}`}
+    </div>`;
 }

@@ -13,9 +13,17 @@ export function Document({ raw, name }) {
   const text = useMemo(() => (as === 'json' ? raw : yaml(raw)), [raw, as]);
   return panel({
     title: 'Document',
-    actions: html`<span class="row" role="group" aria-label="Written as">${['yaml', 'json'].map((l) => html`<a key=${l} class="button toggle" role="button" aria-pressed=${l === as} href=${withQuery({ text: l === 'yaml' ? undefined : l })}>${l.toUpperCase()}</a>`)}</span>
-      <button type="button" onClick=${() => save(text, `${name}.${as}`, `application/${as}`)}>Download</button>${copy(text, 'Copy the document')}`,
-    children: html`<p class="body muted small">As it is kept: <code>pawl apply</code> takes the file again. It has no comments of the file that it came from.</p>
+    actions: html`
+      <span class="row" role="group" aria-label="Written as">
+      ${['yaml', 'json'].map((l) => html`
+      <a key=${l} class="button toggle" role="button" aria-pressed=${l === as}
+          href=${withQuery({ text: l === 'yaml' ? undefined : l })}>
+      ${l.toUpperCase()}</a>`)}</span>
+      <button type="button" onClick=${() => save(text, `${name}.${as}`, `application/${as}`)}>Download</button>
+      ${copy(text, 'Copy the document')}`,
+    children: html`
+      <p class="body muted small">
+      As it is kept: <code>pawl apply</code> takes the file again. It has no comments of the file that it came from.</p>
       ${as === 'json' ? json(raw, 'Document') : longText({ text, name: 'Document' })}`,
   });
 }

@@ -98,15 +98,21 @@ function useExecution(id) {
 function Actions({ x, input, again: look }) {
   const [{ order, asked }, set] = useState(/** @type {{order: import('./order.js').Order|null, asked: boolean}} */ ({ order: null, asked: false }));
   const now = orderOf(x);
-  return html`<div class="row">
+  return html`
+    <div class="row">
     ${x.inquiry && x.kind === 'workflow' ? html`<a class="button primary" href=${`questions/${x.inquiry}`}>Answer it</a>` : null}
-    ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
-    ${open(x.status) || x.workflow ? null : html`<a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
+    ${open(x.status) ? null : html`
+    <a class="button" href=${'compare' + query({ a: x.id })}>Compare</a>
+    <a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
+    ${open(x.status) || x.workflow ? null : html`
+    <a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
     ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
-    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} aria-keyshortcuts=${open(x.status) ? 'c' : 'r'} onClick=${() => set({ order: now, asked: true })}>${now.word}</button>
-    ${asked ? h(OrderDialog, { id: x.id, name: actionName(x), order, close: () => set({ order: null, asked }), done: (/** @type {Execution} */ y) => (y.id === x.id ? look() : go(`executions/${y.id}`)) }) : null}
-  </div>`;
+    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} aria-keyshortcuts=${open(x.status) ? 'c' : 'r'}
+        onClick=${() => set({ order: now, asked: true })}>
+    ${now.word}</button>
+    ${asked ? h(OrderDialog, { id: x.id, name: actionName(x), order, close: () => set({ order: null, asked }),
+      done: (/** @type {Execution} */ y) => (y.id === x.id ? look() : go(`executions/${y.id}`)) }) : null}</div>`;
 }
 
 /** How long it has waited and run, as people ask for it. @param {{x: Execution}} p */
@@ -137,9 +143,16 @@ function Beside({ x, at }) {
   const { before, after } = beside(known ? list.value.ids : same, x.id);
   if (!before && !after) return null;
   const step = (/** @type {string} */ id, /** @type {string} */ word, /** @type {string} */ key, /** @type {string} */ d) => (id
-    ? html`<a class="step" href=${`executions/${id}/${at}`} aria-label=${word} title=${`${word} (${key})`} aria-keyshortcuts=${key}><svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${d} class="line" /></svg></a>`
-    : html`<span class="step" aria-hidden="true"><svg class="shape" viewBox="0 0 16 16" width="16" height="16"><path d=${d} class="line" /></svg></span>`);
-  return html`<span class="beside">${step(before, 'The one before', '[', 'M10 3.5 5.5 8l4.5 4.5')}${step(after, 'The one after', ']', 'M6 3.5 10.5 8 6 12.5')}</span>`;
+    ? html`
+      <a class="step" href=${`executions/${id}/${at}`} aria-label=${word} title=${`${word} (${key})`} aria-keyshortcuts=${key}>
+      <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${d} class="line" /></svg></a>`
+    : html`
+      <span class="step" aria-hidden="true">
+      <svg class="shape" viewBox="0 0 16 16" width="16" height="16"><path d=${d} class="line" /></svg></span>`);
+  return html`
+    <span class="beside">
+    ${step(before, 'The one before', '[', 'M10 3.5 5.5 8l4.5 4.5')}
+    ${step(after, 'The one after', ']', 'M6 3.5 10.5 8 6 12.5')}</span>`;
 }
 
 /** How executions name the one that they run again, and what they are called. @type {[string, string][]} */
@@ -156,51 +169,101 @@ function RunAgain({ id }) {
     })).then((all) => { if (mine) set(all.filter((k) => k.last)); }, () => {}); // only the links are missing then
     return () => { mine = false; };
   }, [id]);
-  return found.map(({ by, word, last, more }) => html`<div key=${by}><dt>${word}</dt><dd><a class="mono" href=${`executions/${last.id}`}>${last.id}</a> <span class="muted">${look(last.status).word}</span>${more ? html`, <a href=${'executions' + query({ [by]: id, tasks: 'true' })}>all</a>` : null}</dd></div>`);
+  return found.map(({ by, word, last, more }) => html`
+    <div key=${by}>
+    <dt>${word}</dt>
+    <dd>
+    <a class="mono" href=${`executions/${last.id}`}>${last.id}</a> <span class="muted">${look(last.status).word}</span>
+    ${more ? html`, <a href=${'executions' + query({ [by]: id, tasks: 'true' })}>all</a>` : null}</dd></div>`);
 }
 
 /** @param {{x: Execution, raw: Record<string, string>, again: () => void, at: string}} p */
-const head = ({ x, raw, again, at }) => html`<div class="head">
-  <nav class="crumbs" aria-label="Where it belongs"><a href=${list.value.address} aria-keyshortcuts="Escape">Executions</a>
-    ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}${h(Beside, { key: x.id, x, at })}</nav>
-  <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, input: raw.input || '', again })}</div>
-  <div class="row">${statusPill({ status: shownAs(x), word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
+const head = ({ x, raw, again, at }) => html`
+  <div class="head">
+  <nav class="crumbs" aria-label="Where it belongs">
+  <a href=${list.value.address} aria-keyshortcuts="Escape">Executions</a>
+  ${x.workflow ? html`
+  <span aria-hidden="true">/</span>
+  <a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a>
+  <span aria-hidden="true">/</span>
+  <span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}
+  ${h(Beside, { key: x.id, x, at })}</nav>
+  <div class="title">
+  <h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>
+  ${h(Actions, { x, input: raw.input || '', again })}</div>
+  <div class="row">
+  ${statusPill({ status: shownAs(x), word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}
+  ${idText(x.id)}
+  ${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
   <dl class="line">
-    ${h(Times, { x })}
-    <div><dt>Attempt</dt><dd class="num">${x.attempt}${x.retry?.max_attempts ? ` of ${x.retry.max_attempts}` : ''}</dd></div>
-    ${x.alias ? html`<div><dt>By alias</dt><dd class="user">${line(x.alias)}</dd></div>` : null}
-    ${x.worker ? html`<div><dt>Worker</dt><dd class="mono cut">${line(x.worker)}</dd></div>` : null}
-    ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
-    ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
-    ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
-    ${x.retry_of ? html`<div><dt>Retry of</dt><dd><a class="mono" href=${`executions/${x.retry_of}`}>${line(x.retry_of)}</a></dd></div>` : null}
-    ${open(x.status) ? null : h(RunAgain, { key: x.id, id: x.id })}
-    ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
-    ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}
-    ${x.reused_of ? html`<div><dt>${x.cached ? 'Cached: outcome of' : 'Did not run: outcome of'}</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}
-    ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
-  </dl>
-  ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
-  ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks${x.paused.timers === 'stop' ? ', and its timers stand still' : ''}.</p>` : null}
-  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(look(x.cancel_order.as).word.toLowerCase())} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. ${x.cancel_order.cleanup_until ? `It is cleaning up, until ${clock(x.cancel_order.cleanup_until)} at the latest: the tasks that run are those of its clean-up, and a second cancel ends them.` : 'Its worker has not confirmed it yet.'}</p>` : null}
-</div>`;
+  ${h(Times, { x })}
+  <div><dt>Attempt</dt><dd class="num">${x.attempt}${x.retry?.max_attempts ? ` of ${x.retry.max_attempts}` : ''}</dd></div>
+  ${x.alias ? html`<div><dt>By alias</dt><dd class="user">${line(x.alias)}</dd></div>` : null}
+  ${x.worker ? html`<div><dt>Worker</dt><dd class="mono cut">${line(x.worker)}</dd></div>` : null}
+  ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
+  ${x.key
+    ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>`
+    : null}
+  ${x.rerun_of
+    ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>`
+    : null}
+  ${x.retry_of
+    ? html`<div><dt>Retry of</dt><dd><a class="mono" href=${`executions/${x.retry_of}`}>${line(x.retry_of)}</a></dd></div>`
+    : null}
+  ${open(x.status) ? null : h(RunAgain, { key: x.id, id: x.id })}
+  ${x.given_by ? html`
+  <div>
+  <dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt>
+  <dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
+  ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}
+  ${x.reused_of ? html`
+  <div>
+  <dt>${x.cached ? 'Cached: outcome of' : 'Did not run: outcome of'}</dt>
+  <dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}
+  ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}</dl>
+  ${x.error && at !== 'result' ? html`
+  <p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}>
+  <strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
+  ${x.paused ? html`
+  <p class="note late user">
+  <strong>Paused</strong>
+  ${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}
+  ${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}
+  ${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks
+  ${x.paused.timers === 'stop' ? ', and its timers stand still' : ''}.</p>` : null}
+  ${x.cancel_order
+    ? html`
+    <p class="note late user">
+    Ordered to end as ${line(look(x.cancel_order.as).word.toLowerCase())} at ${clock(x.cancel_order.at)}
+    ${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. ${x.cancel_order.cleanup_until
+      ? `It is cleaning up, until ${clock(x.cancel_order.cleanup_until)} at the latest: the tasks that run are those of its clean-up, and a second cancel ends them.`
+      : 'Its worker has not confirmed it yet.'}</p>`
+    : null}</div>`;
 
 /** @param {{id: string}} p */
 export function Execution({ id }) {
   const { x, raw, error, again } = useExecution(id);
   const seq = Math.floor(Number(route.value.query.get('at'))) || 0;
   useTitle(x ? `${actionName(x)} ${look(shownAs(x)).word.toLowerCase()}` : 'Execution');
-  if (!x) return error ? html`<div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
+  if (!x) return error ? html`
+    <div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
   const names = tabsOf(x, seq > 0);
   const kept = query({ at: seq > 0 ? seq : undefined });
   const asked = route.value.parts[2];
   const at = asked && Object.hasOwn(tabs, asked) ? asked : names[0];
   const all = names.includes(at) ? names : [...names, at];
-  return html`<div>
+  return html`
+    <div>
     ${head({ x, raw, again, at })}
     ${error ? trouble(error) : null}
-    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined} aria-keyshortcuts=${n === at ? undefined : tabs[n].key}>${tabs[n].word}</a>`)}</nav>
-    ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, tasks: x.kind === 'workflow', view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
-      : html`<div key=${at}>${tabs[at].view({ x, raw, again, moment: null })}</div>`}
-  </div>`;
+    <nav class="tabs" aria-label="About this execution">
+    ${all.map((n) => html`
+    <a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined}
+        aria-keyshortcuts=${n === at ? undefined : tabs[n].key}>
+    ${tabs[n].word}</a>`)}</nav>
+    ${seq > 0
+      ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, tasks: x.kind === 'workflow',
+        view: (/** @type {Shown['moment']} */ moment) => html`
+      <div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
+      : html`<div key=${at}>${tabs[at].view({ x, raw, again, moment: null })}</div>`}</div>`;
 }

@@ -49,9 +49,12 @@ function waits(x) {
 /** @param {Execution} x */
 function outcome(x) {
   const cases = x.summary ? html` <span class="muted num">${number(x.summary.passed)} of ${number(x.summary.total)}</span>` : null;
-  if (x.verdict && x.verdict !== 'ok' && x.verdict !== x.status) return html`<span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>${cases}`;
+  if (x.verdict && x.verdict !== 'ok' && x.verdict !== x.status) return html`
+    <span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>
+    ${cases}`;
   if (x.verdict === 'ok') return cases || html`<span class="muted">Exit code 0</span>`;
-  if (x.error?.code === x.status) return html`<span class="muted user" title=${line(x.error.message, 500)}>${line(x.error.message, 120)}</span>`;
+  if (x.error?.code === x.status) return html`
+    <span class="muted user" title=${line(x.error.message, 500)}>${line(x.error.message, 120)}</span>`;
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order?.cleanup_until) return html`<span class="off">Cleaning up until ${clock(x.cancel_order.cleanup_until)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;
@@ -66,22 +69,43 @@ function outcome(x) {
 /** @typedef {{marked: Map<string, string>, mark: (x: Execution) => void}} Marks rows that are marked: their states by id */
 
 /** @param {Execution} x @param {boolean} fresh @param {Marks} marks */
-const row = (x, fresh, { marked, mark }) => html`<tr key=${x.id} class=${`${fresh ? 'fresh' : ''} ${marked.has(x.id) ? 'is-marked' : ''}`}>
-  <td class="c-status"><input class="box above" type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id} checked=${marked.has(x.id)} onChange=${() => mark(x)} />${statusPill({ status: shownAs(x) })}</td>
-  <td class="c-action"><div class="name"><a class="open-row user" href=${`executions/${x.id}`}>${actionName(x)}</a>
-    ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
-    <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>${labelChips(x.labels, hrefOfLabel)}</div></td>
-  <td class="c-verdict cut">${outcome(x)}</td>
-  <td class="c-time right num">${Number.isFinite(ran(x, now.value)) ? duration(ran(x, now.value)) : html`<span class="muted">–</span>`}</td>
-  <td class="c-age right num muted">${since(x.created_at)}</td>
-</tr>`;
+const row = (x, fresh, { marked, mark }) => html`
+  <tr key=${x.id} class=${`${fresh ? 'fresh' : ''} ${marked.has(x.id) ? 'is-marked' : ''}`}>
+    <td class="c-status">
+      <input class="box above" type="checkbox" aria-label=${`Mark ${actionName(x)} ${shortID(x.id)}`} value=${x.id}
+          checked=${marked.has(x.id)} onChange=${() => mark(x)} />
+      ${statusPill({ status: shownAs(x) })}
+    </td>
+    <td class="c-action">
+      <div class="name">
+        <a class="open-row user" href=${`executions/${x.id}`}>${actionName(x)}</a>
+        ${x.task ? html`<span class="small muted user">${line(x.task, 60)}${x.index ? `[${x.index}]` : ''}</span>` : null}
+        <span class="mono muted small" title=${x.id}>${shortID(x.id)}</span>
+        ${labelChips(x.labels, hrefOfLabel)}
+      </div>
+    </td>
+    <td class="c-verdict cut">${outcome(x)}</td>
+    <td class="c-time right num">
+      ${Number.isFinite(ran(x, now.value)) ? duration(ran(x, now.value)) : html`<span class="muted">–</span>`}
+    </td>
+    <td class="c-age right num muted">${since(x.created_at)}</td>
+  </tr>`;
 
 /** @param {Execution[]} rows @param {Set<string>} fresh @param {Marks} marks */
-const table = (rows, fresh, marks) => html`<table class="rows runs">
-  <colgroup><col class="c-status" /><col /><col class="c-verdict" /><col class="c-time" /><col class="c-age" /></colgroup>
-  <thead><tr><th scope="col">Status</th><th scope="col">Action</th><th scope="col">Outcome or wait</th><th scope="col" class="right">Ran</th><th scope="col" class="right">Created</th></tr></thead>
-  <tbody>${rows.map((x) => row(x, fresh.has(x.id), marks))}</tbody>
-</table>`;
+const table = (rows, fresh, marks) => html`
+  <table class="rows runs">
+    <colgroup><col class="c-status" /><col /><col class="c-verdict" /><col class="c-time" /><col class="c-age" /></colgroup>
+    <thead>
+      <tr>
+        <th scope="col">Status</th>
+        <th scope="col">Action</th>
+        <th scope="col">Outcome or wait</th>
+        <th scope="col" class="right">Ran</th>
+        <th scope="col" class="right">Created</th>
+      </tr>
+    </thead>
+    <tbody>${rows.map((x) => row(x, fresh.has(x.id), marks))}</tbody>
+  </table>`;
 
 const Views = lazy(() => import('./views.js').then((m) => m.Views), () => null);
 
@@ -115,21 +139,37 @@ function Filters({ look: again, error }) {
   };
   const chips = chipsOf(q);
   const any = chips.length > 0 || chosen.length > 0 || q.get('action') || q.get('where');
-  return html`<div class="filters" role="search" aria-label="Filter executions">
-    <div class="toggles" role="group" aria-label="Status">${groups.map((g) => html`<button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
-      onClick=${() => set({ status: chosen.includes(g.name) ? chosen.filter((n) => n !== g.name) : [...chosen, g.name] })}>
-      <span class=${look(g.show).tone}>${statusShape(g.show)}</span>${g.word}</button>`)}</div>
-    ${h(FilterField, { label: 'Action', placeholder: 'Action', first: true, value: q.get('action') || '', set: (text) => set({ action: text }) })}
-    <form onSubmit=${addLabel}><input class="wide" aria-label="Add a label, as name=value" placeholder="Label name=value" value=${label} spellcheck=${false}
-      onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} /></form>
-    <label class="check small" title="Also the executions that are tasks of a workflow"><input type="checkbox" checked=${q.get('tasks') === 'true'} onChange=${(/** @type {any} */ e) => set({ tasks: e.target.checked ? 'true' : undefined })} />Tasks too</label>
-    ${chips.map(({ key: k, value: v, without }) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set(without)}>
-      <span class="user">${k === 'label' ? '' : `${k.replace('_', ' ')} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
-    ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
-    ${q.getAll('label').length === 1 ? html`<a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
-    ${any && !faultOf(error) ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
-    ${h(Where, { value: q.get('where') || '', error, set: (text) => set({ where: text }) })}
-  </div>`;
+  return html`
+    <div class="filters" role="search" aria-label="Filter executions">
+      <div class="toggles" role="group" aria-label="Status">
+        ${groups.map((g) => html`
+          <button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
+              onClick=${() => set({ status: chosen.includes(g.name) ? chosen.filter((n) => n !== g.name) : [...chosen, g.name] })}>
+            <span class=${look(g.show).tone}>${statusShape(g.show)}</span>
+            ${g.word}
+          </button>`)}
+      </div>
+      ${h(FilterField, { label: 'Action', placeholder: 'Action', first: true, value: q.get('action') || '', set: (text) => set({ action: text }) })}
+      <form onSubmit=${addLabel}>
+        <input class="wide" aria-label="Add a label, as name=value" placeholder="Label name=value" value=${label} spellcheck=${false}
+            onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} />
+      </form>
+      <label class="check small" title="Also the executions that are tasks of a workflow">
+        <input type="checkbox" checked=${q.get('tasks') === 'true'}
+            onChange=${(/** @type {any} */ e) => set({ tasks: e.target.checked ? 'true' : undefined })} />Tasks too
+      </label>
+      ${chips.map(({ key: k, value: v, without }) => html`
+        <button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`}
+            onClick=${() => set(without)}>
+          <span class="user">${k === 'label' ? '' : `${k.replace('_', ' ')} `}${line(v, 60)}</span>
+          <span aria-hidden="true">×</span>
+        </button>`)}
+      ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
+      ${q.getAll('label').length === 1 ? html`
+        <a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
+      ${any && !faultOf(error) ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
+      ${h(Where, { value: q.get('where') || '', error, set: (text) => set({ where: text }) })}
+    </div>`;
 }
 
 export function Executions() {
@@ -222,22 +262,52 @@ export function Executions() {
   useLayoutEffect(() => { if (ready) listed('executions' + (address ? `?${address}` : ''), rows.map((x) => x.id)); }, [ready, address, rows]);
   // What is marked is ordered by the states that the rows have now.
   const states = questioned || new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
-  return html`<div>
-    <div class="top"><h1>Executions</h1>${address !== '' || anyViews() ? h(Views, {}) : null}<a class="button primary" href="new">New execution</a></div>
-    ${h(Filters, { look: anew, error: state.error })}
-    ${faultOf(state.error) ? null : trouble(state.error)}
-    <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" aria-keyshortcuts="." onClick=${restart ? anew : show}>
-      ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd></button>` : null}</div>
-    <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}
-      onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
-      ${!ready && state.error ? null : !ready ? loading() : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh, { marked, mark })
-        : state.searched ? empty('Nothing yet', html`<p>None of the executions since ${clock(state.searched)} has all of these. Older ones were not looked at.</p><p><button type="button" onClick=${more} disabled=${busy} data-further>Search further back</button></p>`)
-        : filtered ? empty('Nothing matches', html`<p>No execution has all of these.</p><p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`) : h(FirstRun, {})}
-    </div>
-    ${ready && state.rows.length > 0 ? html`<div class="more">
-      ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
-      ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}</button>` : null}
-      <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
-    ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); anew(); }, asking: (/** @type {boolean} */ on) => setQuestioned(on ? states : null) }) : null}
-  </div>`;
+  return html`
+    <div>
+      <div class="top">
+        <h1>Executions</h1>
+        ${address !== '' || anyViews() ? h(Views, {}) : null}
+        <a class="button primary" href="new">New execution</a>
+      </div>
+      ${h(Filters, { look: anew, error: state.error })}
+      ${faultOf(state.error) ? null : trouble(state.error)}
+      <div class="newer" aria-live="polite">
+        ${state.newer.length > 0 ? html`
+          <button type="button" class="primary" aria-keyshortcuts="." onClick=${restart ? anew : show}>
+            ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd>
+          </button>` : null}
+      </div>
+      <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}
+          onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
+        ${!ready && state.error
+          ? null
+          : !ready ? loading()
+          : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh, { marked, mark })
+          : state.searched ? empty('Nothing yet', html`
+            <p>None of the executions since ${clock(state.searched)} has all of these. Older ones were not looked at.</p>
+            <p><button type="button" onClick=${more} disabled=${busy} data-further>Search further back</button></p>`)
+          : filtered ? empty('Nothing matches', html`
+            <p>No execution has all of these.</p>
+            <p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`)
+          : h(FirstRun, {})}
+      </div>
+      ${ready && state.rows.length > 0
+        ? html`
+          <div class="more">
+            ${from > 0 ? html`
+              <button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button>
+              <button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
+            ${state.cursor || from + shown < state.rows.length ? html`
+              <button type="button" onClick=${more} disabled=${busy}>
+                ${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}
+              </button>` : null}
+            <span class="muted small num">
+              ${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}
+              ${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}
+              ${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}
+            </span>
+          </div>`
+        : null}
+      ${states.size > 0 ? h(Marked, { marked: states, clear: () => setMarked(new Map()), look: () => { setMarked(new Map()); anew(); }, asking: (/** @type {boolean} */ on) => setQuestioned(on ? states : null) }) : null}
+    </div>`;
 }

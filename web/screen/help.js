@@ -13,7 +13,13 @@ const meanings = [
 ];
 
 /** @param {{close: () => void}} p */
-export const Help = ({ close }) => dialog({ name: 'Keys', open: true, close }, html`<div class="body"><h2>Keys</h2>
-  <dl class="facts keys">${meanings.map(([keys, does]) => html`<dt>${keys.map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${does}</dd>`)}
-    <dt><kbd>g</kbd> …</dt><dd>${places.map((p) => html`<span class="nowrap"><kbd>${p.key}</kbd> ${p.name}</span> `)}</dd>
-  </dl></div><footer><button type="button" onClick=${(/** @type {any} */ e) => e.target.closest('dialog').close()}>Close</button></footer>`);
+export const Help = ({ close }) => dialog({ name: 'Keys', open: true, close }, html`
+  <div class="body">
+    <h2>Keys</h2>
+    <dl class="facts keys">
+      ${meanings.map(([keys, does]) => html`<dt>${keys.map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${does}</dd>`)}
+      <dt><kbd>g</kbd> …</dt>
+      <dd>${places.map((p) => html`<span class="nowrap"><kbd>${p.key}</kbd> ${p.name}</span> `)}</dd>
+    </dl>
+  </div>
+  <footer><button type="button" onClick=${(/** @type {any} */ e) => e.target.closest('dialog').close()}>Close</button></footer>`);

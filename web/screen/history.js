@@ -14,13 +14,24 @@ import { now, trouble, loading, panel, empty } from '../part/kit.js';
 const page = 200; // events in the document at a time
 
 /** @param {Event} e @param {Event|undefined} before @param {number} at the event that is replayed, or 0 */
-const entry = (e, before, at) => html`<li class=${`event ${at === 0 ? '' : e.seq === at ? 'at-it' : e.seq > at ? 'ahead' : ''}`} key=${e.seq}>
-  <a class="muted num right" href=${withQuery({ at: String(e.seq) })} aria-label=${`${e.seq}: replay up to this event`} aria-current=${e.seq === at ? 'step' : undefined}>${e.seq}</a>
-  <span class="at num muted" title=${e.at}>${clock(e.at, true)}</span>
-  <div class="what">
-    <div><strong>${line(e.type, 80)}</strong> ${before ? html`<span class="muted small num">+${duration(Date.parse(e.at) - Date.parse(before.at))}</span>` : null}</div>
-    ${e.data && Object.keys(/** @type {any} */ (e.data)).length > 0 ? html`<details><summary class="small mono">${gist(e.raw || '')}</summary>${json(e.raw || '', `Data of event ${e.seq}`)}</details>` : null}
-  </div></li>`;
+const entry = (e, before, at) => html`
+  <li class=${`event ${at === 0 ? '' : e.seq === at ? 'at-it' : e.seq > at ? 'ahead' : ''}`} key=${e.seq}>
+    <a class="muted num right" href=${withQuery({ at: String(e.seq) })} aria-label=${`${e.seq}: replay up to this event`}
+        aria-current=${e.seq === at ? 'step' : undefined}>
+      ${e.seq}
+    </a>
+    <span class="at num muted" title=${e.at}>${clock(e.at, true)}</span>
+    <div class="what">
+      <div>
+        <strong>${line(e.type, 80)}</strong> ${before ? html`
+          <span class="muted small num">+${duration(Date.parse(e.at) - Date.parse(before.at))}</span>` : null}
+      </div>
+      ${e.data && Object.keys(/** @type {any} */ (e.data)).length > 0
+        ? html`
+          <details><summary class="small mono">${gist(e.raw || '')}</summary>${json(e.raw || '', `Data of event ${e.seq}`)}</details>`
+        : null}
+    </div>
+  </li>`;
 
 /** @param {import('./execution.js').Shown} p */
 export function History({ x, moment }) {
@@ -51,14 +62,38 @@ export function History({ x, moment }) {
   let attempt = -1;
   return panel({
     title: 'History',
-    actions: html`${moment ? null : html`<a class="button toggle" href=${withQuery({ at: String(all.length) })}>Replay</a>`}<span class="muted small num">${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}${all.length === all[all.length - 1].seq ? ', no gap' : ''}${over ? ', complete' : ', following'}</span>
-      ${over ? html`<button type="button" class="plain" onClick=${() => save(all.map((e) => e.line).join('\n') + '\n', `${x.id}.jsonl`, 'application/jsonl')}>Download</button>` : null}
-      ${all.length > page ? html`<button type="button" class="plain" disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - page))}>Earlier</button>
-        <button type="button" class="plain" disabled=${from + page >= all.length} onClick=${() => setFrom(from + page)}>Later</button>` : null}`,
-    children: html`${ownersView({ events: moment ? all.slice(0, moment.seq) : all, now: moment ? Date.parse(moment.event.at) : over ? 0 : now.value })}<ol>${shown.map((e, i) => {
+    actions: html`
+      ${moment ? null : html`<a class="button toggle" href=${withQuery({ at: String(all.length) })}>Replay</a>`}
+      <span class="muted small num">
+        ${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}
+        ${all.length === all[all.length - 1].seq ? ', no gap' : ''}
+        ${over ? ', complete' : ', following'}
+      </span>
+      ${over ? html`
+        <button type="button" class="plain"
+            onClick=${() => save(all.map((e) => e.line).join('\n') + '\n', `${x.id}.jsonl`, 'application/jsonl')}>
+          Download
+        </button>` : null}
+      ${all.length > page
+        ? html`
+          <button type="button" class="plain" disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - page))}>
+            Earlier
+          </button>
+          <button type="button" class="plain" disabled=${from + page >= all.length} onClick=${() => setFrom(from + page)}>
+            Later
+          </button>`
+        : null}`,
+    children: html`
+      ${ownersView({ events: moment ? all.slice(0, moment.seq) : all, now: moment ? Date.parse(moment.event.at) : over ? 0 : now.value })}
+      <ol>
+        ${shown.map((e, i) => {
       const band = e.attempt !== attempt;
       attempt = e.attempt;
-      return [band ? html`<li class="event attempt" key=${`a${e.attempt}`}>${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}</li>` : null, entry(e, all[from + i - 1], moment?.seq || 0)];
-    })}</ol>`,
+      return [band ? html`
+          <li class="event attempt" key=${`a${e.attempt}`}>
+            ${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}
+          </li>` : null, entry(e, all[from + i - 1], moment?.seq || 0)];
+    })}
+      </ol>`,
   });
 }

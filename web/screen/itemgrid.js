@@ -132,13 +132,26 @@ export function ItemGrid({ id, task }) {
     if (!e.target.closest('a') && e.pointerType !== 'touch') enter(under(e));
   };
   const bad = nextIll(items, at);
-  return html`${trouble(error)}
-    <div class="items" ref=${frame} role="listbox" tabindex="0" aria-label=${task.repeat ? 'Rounds' : 'Items'} aria-activedescendant=${`item-${at}`} aria-describedby="items-keys" onKeyDown=${keyed} onPointerMove=${pointed} onPointerDown=${pointed} onClick=${clicked}>
-      <canvas ref=${canvas} aria-hidden="true" style=${{ width: `${cols * size}px`, height: `${Math.ceil(total / Math.max(1, cols)) * size}px` }}></canvas>
-      ${cols > 0 ? html`<a key=${at} id=${`item-${at}`} role="option" tabindex="-1" aria-selected="true" aria-setsize=${total} aria-posinset=${at + 1} aria-label=${said} href=${href} onClick=${() => keep(at)}
-        style=${{ left: `${(at % cols) * size - 1}px`, top: `${Math.floor(at / cols) * size - 1}px`, width: `${size + 2}px`, height: `${size + 2}px` }}></a>` : null}</div>
-    <div class="row">${href ? html`<a class="num" href=${href} onClick=${() => keep(at)}>${said}</a>` : html`<span class="num">${said}</span>`}
+  return html`
+    ${trouble(error)}
+    <div class="items" ref=${frame} role="listbox" tabindex="0" aria-label=${task.repeat ? 'Rounds' : 'Items'}
+        aria-activedescendant=${`item-${at}`} aria-describedby="items-keys" onKeyDown=${keyed} onPointerMove=${pointed}
+        onPointerDown=${pointed} onClick=${clicked}>
+      <canvas ref=${canvas} aria-hidden="true"
+          style=${{ width: `${cols * size}px`, height: `${Math.ceil(total / Math.max(1, cols)) * size}px` }}></canvas>
+      ${cols > 0
+        ? html`
+          <a key=${at} id=${`item-${at}`} role="option" tabindex="-1" aria-selected="true" aria-setsize=${total}
+              aria-posinset=${at + 1} aria-label=${said} href=${href} onClick=${() => keep(at)}
+              style=${{ left: `${(at % cols) * size - 1}px`, top: `${Math.floor(at / cols) * size - 1}px`,
+                width: `${size + 2}px`, height: `${size + 2}px` }}></a>`
+        : null}
+    </div>
+    <div class="row">
+      ${href ? html`<a class="num" href=${href} onClick=${() => keep(at)}>${said}</a>` : html`<span class="num">${said}</span>`}
       ${bad < 0 || bad === at ? null : html`<button type="button" onClick=${() => move(bad)}>Next that did not complete</button>`}
-      <span class="muted small" id="items-keys">Arrow keys lead from cell to cell, Enter opens one.</span></div>
-    ${page.next_cursor ? html`<p class="muted small">Here are the first ${count(items.length, 'item')} in their order: there are more.</p>` : null}`;
+      <span class="muted small" id="items-keys">Arrow keys lead from cell to cell, Enter opens one.</span>
+    </div>
+    ${page.next_cursor ? html`
+      <p class="muted small">Here are the first ${count(items.length, 'item')} in their order: there are more.</p>` : null}`;
 }

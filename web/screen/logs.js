@@ -39,8 +39,12 @@ function rowsOf({ lines, first, topOf, raw, marked }) {
   return lines.map((l, i) => {
     const d = drawn(l, left, raw);
     left -= d.pieces.length;
-    return html`<div class=${`logrow ${l.stream} ${l.note ? 'note-row' : ''} ${l === marked ? 'at-line' : ''}`} key=${first + i} data-line=${first + i} style=${{ top: `${topOf(i)}px`, height: `${topOf(i + 1) - topOf(i)}px` }}>
-    <span class="n">${l.no || ''}</span><span>${coloured(d.pieces)}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span></div>`;
+    return html`
+      <div class=${`logrow ${l.stream} ${l.note ? 'note-row' : ''} ${l === marked ? 'at-line' : ''}`} key=${first + i}
+          data-line=${first + i} style=${{ top: `${topOf(i)}px`, height: `${topOf(i + 1) - topOf(i)}px` }}>
+        <span class="n">${l.no || ''}</span>
+        <span>${coloured(d.pieces)}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span>
+      </div>`;
   });
 }
 
@@ -72,17 +76,26 @@ function Search() {
     const f = e.target.elements;
     go(withQuery({ find: f.find.value || undefined, regexp: f.find.value && f.regexp.checked ? 'true' : undefined }) + location.hash, { replace: true });
   };
-  return html`<form class="search" role="search" aria-label="Search what it wrote" onSubmit=${search}>
-    <input name="find" aria-label="Find in all that it wrote" placeholder="Find in all of it" defaultValue=${q.get('find') || ''} spellcheck=${false} autocomplete="off" maxlength="1000" />
-    <label class="check small"><input type="checkbox" name="regexp" defaultChecked=${q.get('regexp') === 'true'} />Regular expression</label>
-    <button type="submit" class="plain">Find</button></form>`;
+  return html`
+    <form class="search" role="search" aria-label="Search what it wrote" onSubmit=${search}>
+      <input name="find" aria-label="Find in all that it wrote" placeholder="Find in all of it" defaultValue=${q.get('find') || ''}
+          spellcheck=${false} autocomplete="off" maxlength="1000" />
+      <label class="check small">
+        <input type="checkbox" name="regexp" defaultChecked=${q.get('regexp') === 'true'} />Regular expression
+      </label>
+      <button type="submit" class="plain">Find</button>
+    </form>`;
 }
 
 /** A switch that the address keeps, with the place in it. @param {string} name @param {string} word @param {boolean} on @param {string} title @param {() => void} [before] */
-const toggle = (name, word, on, title, before) => html`<button type="button" class="toggle" aria-pressed=${on} title=${title} onClick=${() => {
+const toggle = (name, word, on, title, before) => html`
+  <button type="button" class="toggle" aria-pressed=${on} title=${title}
+      onClick=${() => {
   before?.();
   go(withQuery({ [name]: on ? undefined : 'true' }) + location.hash, { replace: true });
-}}>${word}</button>`;
+}}>
+    ${word}
+  </button>`;
 
 /** @param {import('./execution.js').Shown} p */
 export function Logs({ x, moment }) {
@@ -310,35 +323,76 @@ export function Logs({ x, moment }) {
   const attempts = Array.from({ length: Math.min(x.attempt, 50) }, (_, i) => String(x.attempt - i));
   const typed = interactive(x) && !moment;
   const top = all[lineOf(view.top)];
-  return html`<section class="panel">
-    <div class="logbar">
-      ${typed ? html`<h2>Console</h2>` : null}
-      <select aria-label="Stream" value=${stream} onChange=${(/** @type {any} */ e) => go(withQuery({ stream: e.target.value }), { replace: true })}>
-        <option value="">All streams</option><option value="stdout">stdout</option><option value="stderr">stderr</option><option value="log">log</option></select>
-      ${x.attempt > 1 ? html`<select aria-label="Attempt" value=${attempt} onChange=${(/** @type {any} */ e) => go(withQuery({ attempt: e.target.value }), { replace: true })}>
-        <option value="">All attempts</option>${attempts.map((a) => html`<option value=${a}>Attempt ${a}</option>`)}</select>` : null}
-      ${toggle('wrap', 'Wrap', wrap, 'Break long lines')}${toggle('raw', 'Raw', raw, 'Show escape sequences and other control characters by their numbers', () => {
+  return html`
+    <section class="panel">
+      <div class="logbar">
+        ${typed ? html`<h2>Console</h2>` : null}
+        <select aria-label="Stream" value=${stream}
+            onChange=${(/** @type {any} */ e) => go(withQuery({ stream: e.target.value }), { replace: true })}>
+          <option value="">All streams</option>
+          <option value="stdout">stdout</option>
+          <option value="stderr">stderr</option>
+          <option value="log">log</option>
+        </select>
+        ${x.attempt > 1 ? html`
+          <select aria-label="Attempt" value=${attempt}
+              onChange=${(/** @type {any} */ e) => go(withQuery({ attempt: e.target.value }), { replace: true })}>
+            <option value="">All attempts</option>
+            ${attempts.map((a) => html`<option value=${a}>Attempt ${a}</option>`)}
+          </select>` : null}
+        ${toggle('wrap', 'Wrap', wrap, 'Break long lines')}
+        ${toggle('raw', 'Raw', raw, 'Show escape sequences and other control characters by their numbers', () => {
     if (!where && !following && reading.current) ask({ of, where: { at: reading.current.line } }); // the end alone may not have what is read
   })}
-      <span class="muted small num" role="status">${count(all.length, 'line')}${where ? ' here' : over ? '' : ', following'}</span>
-      ${(where || earlier) && top && !top.note ? html`<span class="muted small num">${top.stream} ${bytes(top.at)}${sized(top.stream, top.attempt) ? ` of ${bytes(sized(top.stream, top.attempt) || 0)}` : ''}</span>` : null}
-      <span class="spacer"></span>
-      ${earlier ? html`<button type="button" class="plain" onClick=${toStart}>To the beginning</button><button type="button" class="plain" onClick=${() => turn(true)}>Earlier</button>` : null}
-      ${later ? html`<button type="button" class="plain" onClick=${() => turn(false)}>Later</button>` : null}
-      ${following ? null : html`<button type="button" class="plain" aria-keyshortcuts="f" onClick=${toEnd}>To the end</button>`}
-      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => save(s)}>Download ${s}${sized(s) ? html` <span class="muted small num">${bytes(sized(s) || 0)}</span>` : null}</button>`)}
-    </div>
-    <div class="logbar finding">${h(Search, {})}
-      ${all.length === 0 ? null : place ? html`<span class="small num">Line at byte ${number(place.at)} of ${line(place.stream, 20)}${x.attempt > 1 ? `, attempt ${place.attempt}` : ''}${marked ? '' : held.changes > 0 && !loading.current ? ': it is not here' : ''}</span>${copy(location.href, 'Copy the link to the line', 'l')}<button type="button" class="plain" onClick=${() => go(withQuery({}), { replace: true })}>Unmark</button>`
-      : html`<button type="button" class="plain" aria-keyshortcuts="l" title="Another line is marked by a press on the edge before it" onClick=${markFirst}>Link to the first line in view</button>`}</div>
-    ${find ? h(Found, { key: JSON.stringify([x.id, find, regexp, stream, attempt]), id: x.id, text: find, regexp, stream, attempt, linkTo }) : null}
-    ${error ? trouble(error) : null}
-    ${held.dropped > 0 ? html`<p class="note small">${count(held.dropped, 'earlier line')} left out here: scroll up, or press Earlier, to read them.</p>` : null}
-    ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`<p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
-      : html`<div class=${`logview log ${wrap ? 'wrapped' : ''}`} style=${{ '--full': `${Math.ceil(full * scale) + height}px` }} ref=${box} onScroll=${scrolled} onClick=${mark} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
-        <span class="probe" aria-hidden="true">0000000000</span>
-        <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
-        ${rowsOf({ lines: shown, first: held.dropped + first, topOf, raw, marked: marked || undefined })}</div>`}
-    ${typed ? h(Console, { key: x.id, x }) : null}
-  </section>`;
+        <span class="muted small num" role="status">${count(all.length, 'line')}${where ? ' here' : over ? '' : ', following'}</span>
+        ${(where || earlier) && top && !top.note ? html`
+          <span class="muted small num">
+            ${top.stream} ${bytes(top.at)}
+            ${sized(top.stream, top.attempt) ? ` of ${bytes(sized(top.stream, top.attempt) || 0)}` : ''}
+          </span>` : null}
+        <span class="spacer"></span>
+        ${earlier ? html`
+          <button type="button" class="plain" onClick=${toStart}>To the beginning</button>
+          <button type="button" class="plain" onClick=${() => turn(true)}>Earlier</button>` : null}
+        ${later ? html`<button type="button" class="plain" onClick=${() => turn(false)}>Later</button>` : null}
+        ${following ? null : html`<button type="button" class="plain" aria-keyshortcuts="f" onClick=${toEnd}>To the end</button>`}
+        ${['stdout', 'stderr'].map((s) => html`
+          <button type="button" class="plain download" onClick=${() => save(s)}>
+            Download ${s}
+            ${sized(s) ? html` <span class="muted small num">${bytes(sized(s) || 0)}</span>` : null}
+          </button>`)}
+      </div>
+      <div class="logbar finding">
+        ${h(Search, {})}
+        ${all.length === 0 ? null : place ? html`
+          <span class="small num">
+            Line at byte ${number(place.at)} of ${line(place.stream, 20)}
+            ${x.attempt > 1 ? `, attempt ${place.attempt}` : ''}
+            ${marked ? '' : held.changes > 0 && !loading.current ? ': it is not here' : ''}
+          </span>
+          ${copy(location.href, 'Copy the link to the line', 'l')}
+          <button type="button" class="plain" onClick=${() => go(withQuery({}), { replace: true })}>Unmark</button>`
+          : html`
+          <button type="button" class="plain" aria-keyshortcuts="l" title="Another line is marked by a press on the edge before it"
+              onClick=${markFirst}>
+            Link to the first line in view
+          </button>`}
+      </div>
+      ${find ? h(Found, { key: JSON.stringify([x.id, find, regexp, stream, attempt]), id: x.id, text: find, regexp, stream, attempt, linkTo }) : null}
+      ${error ? trouble(error) : null}
+      ${held.dropped > 0
+        ? html`
+          <p class="note small">${count(held.dropped, 'earlier line')} left out here: scroll up, or press Earlier, to read them.</p>`
+        : null}
+      ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`
+        <p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
+        : html`
+        <div class=${`logview log ${wrap ? 'wrapped' : ''}`} style=${{ '--full': `${Math.ceil(full * scale) + height}px` }} ref=${box}
+            onScroll=${scrolled} onClick=${mark} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
+          <span class="probe" aria-hidden="true">0000000000</span>
+          <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
+          ${rowsOf({ lines: shown, first: held.dropped + first, topOf, raw, marked: marked || undefined })}
+        </div>`}
+      ${typed ? h(Console, { key: x.id, x }) : null}
+    </section>`;
 }

@@ -25,11 +25,28 @@ export function Found({ id, text, regexp, stream, attempt, linkTo }) {
     return () => asking.abort();
   }, [found, wanted]);
 
-  return html`<section class="found" aria-label="Lines found">
-    <p class="small muted" role="status">${count(found.matches.length, 'line')} with <span class="user">${line(text, 100)}</span>${ready ? '' : ', searching'}${found.searched ? ` (${bytes(found.searched)} looked through)` : ''}</p>
-    ${found.error ? trouble(found.error) : null}
-    ${found.matches.length > 0 ? html`<div class="hits log" tabindex="0" role="region" aria-label="Lines found, with their places">${found.matches.map((m) => html`<div class="hit" key=${`${m.attempt} ${m.stream} ${m.offset}`}>
-      <a class="num" href=${linkTo({ attempt: m.attempt, stream: m.stream, at: m.offset })}>${m.attempt > 1 ? `attempt ${m.attempt} ` : ''}${m.stream} ${number(m.offset)}</a> <span class="user">${pieces(m.line, noStyle()).map((p) => p.text).join('')}${m.cut ? html`<span class="quiet"> … of a longer line</span>` : null}</span></div>`)}</div>` : null}
-    ${ready && found.more && !found.error ? html`<button type="button" onClick=${() => setWanted(found.matches.length + page)}>Search on</button>` : null}
-  </section>`;
+  return html`
+    <section class="found" aria-label="Lines found">
+      <p class="small muted" role="status">
+        ${count(found.matches.length, 'line')} with <span class="user">${line(text, 100)}</span>
+        ${ready ? '' : ', searching'}
+        ${found.searched ? ` (${bytes(found.searched)} looked through)` : ''}
+      </p>
+      ${found.error ? trouble(found.error) : null}
+      ${found.matches.length > 0 ? html`
+        <div class="hits log" tabindex="0" role="region" aria-label="Lines found, with their places">
+          ${found.matches.map((m) => html`
+            <div class="hit" key=${`${m.attempt} ${m.stream} ${m.offset}`}>
+              <a class="num" href=${linkTo({ attempt: m.attempt, stream: m.stream, at: m.offset })}>
+                ${m.attempt > 1 ? `attempt ${m.attempt} ` : ''}
+                ${m.stream} ${number(m.offset)}
+              </a> <span class="user">
+                ${pieces(m.line, noStyle()).map((p) => p.text).join('')}
+                ${m.cut ? html`<span class="quiet"> … of a longer line</span>` : null}
+              </span>
+            </div>`)}
+        </div>` : null}
+      ${ready && found.more && !found.error ? html`
+        <button type="button" onClick=${() => setWanted(found.matches.length + page)}>Search on</button>` : null}
+    </section>`;
 }

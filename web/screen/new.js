@@ -20,7 +20,11 @@ const Fields = lazy(() => import('./settings.js').then((m) => m.Fields));
 /** The settings beside what is run, which are fetched when they are opened. @param {{of: string, value: Settings, set: (s: Settings) => void}} p */
 function More(p) {
   const [open, setOpen] = useState(Object.keys(p.value.texts).length > 0);
-  return html`<details open=${open} onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary>More settings</summary>${open ? h(Fields, p) : null}</details>`;
+  return html`
+    <details open=${open} onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}>
+      <summary>More settings</summary>
+      ${open ? h(Fields, p) : null}
+    </details>`;
 }
 
 /** What is submitted beside what is run and its input. @param {string} labels @param {Settings} s */
@@ -62,8 +66,27 @@ function useCheck(path, body, of) {
 }
 
 /** @param {import('../types').SubmissionCheck|null} c */
-const checkNote = (c) => html`<div role="status">${!c ? null : c.valid ? html`<p class="muted small">It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.</p>`
-  : html`<div class="note late"><p>Not yet right:</p><ul class="tight">${(c.problems || []).slice(0, 20).map((p) => html`<li class="user">${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}${line(p.message, 300)}${p.fix ? ` (${line(p.fix, 300)})` : ''}</li>`)}</ul></div>`}</div>`;
+const checkNote = (c) => html`
+  <div role="status">
+    ${!c ? null : c.valid ? html`
+      <p class="muted small">
+        It would run <span class="user">${line(c.action, 80)}${c.version ? `@${c.version}` : ''}</span>
+        ${c.queue && c.kind !== 'workflow' ? html` in queue <span class="user">${line(c.queue, 60)}</span>` : ''}
+        ${c.key ? html`, under key <span class="user">${line(c.key, 80)}</span>` : ''}.
+      </p>`
+      : html`
+      <div class="note late">
+        <p>Not yet right:</p>
+        <ul class="tight">
+          ${(c.problems || []).slice(0, 20).map((p) => html`
+            <li class="user">
+              ${p.path ? html`<code>${line(p.path, 100)}</code> ` : null}
+              ${line(p.message, 300)}
+              ${p.fix ? ` (${line(p.fix, 300)})` : ''}
+            </li>`)}
+        </ul>
+      </div>`}
+  </div>`;
 
 /** @param {{first: import('../part/program.js').Program, settings: Settings}} p */
 function Code({ first, settings }) {
@@ -121,26 +144,82 @@ function Code({ first, settings }) {
   };
   const over = (/** @type {DragEvent} */ e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); };
   const drop = (/** @type {DragEvent} */ e) => { if (e.dataTransfer?.files.length) { e.preventDefault(); take(e.dataTransfer.files); } };
-  return html`<form class="stack" onSubmit=${send} onDragOver=${over} onDrop=${drop}>
-    <div class="row form-row">
-      <div class="field"><label for="language">Language</label><input id="language" list="languages" required value=${language} onInput=${input(setLanguage)} spellcheck=${false} autocomplete="off" />
-        <datalist id="languages">${languages.map((l) => html`<option value=${l}></option>`)}</datalist></div>
-      <div class="field"><label for="wall">Wall time limit</label><input id="wall" placeholder="the language's own, as in 10s" value=${wall} onInput=${input(setWall)} /></div>
-      <div class="field"><label for="memory">Memory limit</label><input id="memory" placeholder="as in 64MB" value=${memory} onInput=${input(setMemory)} /></div>
-      <div class="field"><label for="labels">Labels</label><input id="labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} /></div>
-    </div>
-    <div class="field"><label for="source">Program</label><textarea id="source" rows="16" required spellcheck=${false} autocapitalize="off" value=${source} onInput=${input(setSource)}></textarea></div>
-    ${cases.length === 0 ? html`<label class="check"><input type="checkbox" checked=${interactive} onChange=${(/** @type {any} */ e) => setInteractive(e.target.checked)} />Interactive: I type its input while it runs</label>` : null}
-    ${cases.length === 0 && !interactive ? html`<div class="field"><label for="stdin">Standard input</label><textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea></div>` : null}
-    ${cases.map((c, i) => html`<fieldset class="case" key=${i}><legend class="small muted">Case ${c.name ? html`<span class="user">${line(c.name, 60)}</span>` : i + 1} <button type="button" class="plain" onClick=${() => setCases(cases.filter((_, j) => j !== i))}>Remove</button></legend>
-      <div class="split"><div class="field"><label for=${`in-${i}`}>Standard input</label><textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin} onInput=${input((v) => change(i, { stdin: v }))}></textarea></div>
-        <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}
-    <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
-    ${h(More, { of: 'code', value: more, set: setMore })}
-    ${trouble(error)}
-    ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button>${copyAs((w) => w.cli({ action: 'code', input: JSON.stringify(program()), ...beside(labels, more) }), (w) => w.curl('api/v1/evaluations', JSON.stringify(submission())))}</div>
-  </form>`;
+  return html`
+    <form class="stack" onSubmit=${send} onDragOver=${over} onDrop=${drop}>
+      <div class="row form-row">
+        <div class="field">
+          <label for="language">Language</label>
+          <input id="language" list="languages" required value=${language} onInput=${input(setLanguage)} spellcheck=${false}
+              autocomplete="off" />
+          <datalist id="languages">${languages.map((l) => html`<option value=${l}></option>`)}</datalist>
+        </div>
+        <div class="field">
+          <label for="wall">Wall time limit</label>
+          <input id="wall" placeholder="the language's own, as in 10s" value=${wall} onInput=${input(setWall)} />
+        </div>
+        <div class="field">
+          <label for="memory">Memory limit</label>
+          <input id="memory" placeholder="as in 64MB" value=${memory} onInput=${input(setMemory)} />
+        </div>
+        <div class="field">
+          <label for="labels">Labels</label>
+          <input id="labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} />
+        </div>
+      </div>
+      <div class="field">
+        <label for="source">Program</label>
+        <textarea id="source" rows="16" required spellcheck=${false} autocapitalize="off" value=${source}
+            onInput=${input(setSource)}></textarea>
+      </div>
+      ${cases.length === 0 ? html`
+        <label class="check">
+          <input type="checkbox" checked=${interactive} onChange=${(/** @type {any} */ e) => setInteractive(e.target.checked)} />
+          Interactive: I type its input while it runs
+        </label>` : null}
+      ${cases.length === 0 && !interactive ? html`
+        <div class="field">
+          <label for="stdin">Standard input</label>
+          <textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea>
+        </div>` : null}
+      ${cases.map((c, i) => html`
+        <fieldset class="case" key=${i}>
+          <legend class="small muted">
+            Case ${c.name ? html`<span class="user">${line(c.name, 60)}</span>` : i + 1} <button type="button" class="plain"
+                onClick=${() => setCases(cases.filter((_, j) => j !== i))}>
+              Remove
+            </button>
+          </legend>
+          <div class="split">
+            <div class="field">
+              <label for=${`in-${i}`}>Standard input</label>
+              <textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin}
+                  onInput=${input((v) => change(i, { stdin: v }))}></textarea>
+            </div>
+            <div class="field">
+              <label for=${`out-${i}`}>Expected on stdout (empty: anything)</label>
+              <textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect}
+                  onInput=${input((v) => change(i, { expect: v }))}></textarea>
+            </div>
+          </div>
+        </fieldset>`)}
+      <div class="field">
+        <label for="case-files">
+          Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected
+        </label>
+        <input id="case-files" type="file" multiple accept=".in,.out,.ans"
+            onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} />
+      </div>
+      ${h(More, { of: 'code', value: more, set: setMore })}
+      ${trouble(error)}
+      ${error ? null : checkNote(check)}
+      <div class="row">
+        <button type="submit" class="primary" disabled=${busy || source === ''}>Run</button>
+        <button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>
+          Add a case
+        </button>
+        ${copyAs((w) => w.cli({ action: 'code', input: JSON.stringify(program()), ...beside(labels, more) }), (w) => w.curl('api/v1/evaluations', JSON.stringify(submission())))}
+      </div>
+    </form>`;
 }
 
 /** Where the text of a field that is no JSON goes wrong, as an error. @param {string} text */
@@ -229,24 +308,47 @@ function Action({ first, settings }) {
     setLossy(false);
     if (t.trim() !== '') setAsForm(false); // it stays in sight when a schema is found
   };
-  return html`<form class="stack" onSubmit=${send}>
-    <div class="row form-row">
-      <div class="field"><label for="action">Action or workflow</label><input id="action" list="actions" required value=${action} onInput=${input(setAction)} spellcheck=${false} autocomplete="off" placeholder="grade, grade@3, noop" />
-        <datalist id="actions">${names.map((n) => html`<option value=${n}></option>`)}</datalist></div>
-      <div class="field"><label for="action-labels">Labels</label><input id="action-labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} /></div>
-    </div>
-    ${panel({
+  return html`
+    <form class="stack" onSubmit=${send}>
+      <div class="row form-row">
+        <div class="field">
+          <label for="action">Action or workflow</label>
+          <input id="action" list="actions" required value=${action} onInput=${input(setAction)} spellcheck=${false}
+              autocomplete="off" placeholder="grade, grade@3, noop" />
+          <datalist id="actions">${names.map((n) => html`<option value=${n}></option>`)}</datalist>
+        </div>
+        <div class="field">
+          <label for="action-labels">Labels</label>
+          <input id="action-labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} />
+        </div>
+      </div>
+      ${panel({
       title: 'Input',
-      actions: fields && fields.length > 0 ? html`<span class="row" role="group" aria-label="Write the input as"><button type="button" class="toggle" aria-pressed=${useForm} onClick=${toForm}>Form</button><button type="button" class="toggle" aria-pressed=${!useForm} onClick=${toJSON}>JSON</button></span>` : null,
-      children: html`<div class="body">${useForm ? form({ fields, values, set: (n, v) => setValues({ ...values, [n]: v }) })
-        : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(write)}></textarea></div>
-          <p class="hint" role="status">${lossy ? 'The form cannot hold all of this: it stays as JSON.' : ''}</p>`}</div>`,
+      actions: fields && fields.length > 0 ? html`
+        <span class="row" role="group" aria-label="Write the input as">
+          <button type="button" class="toggle" aria-pressed=${useForm} onClick=${toForm}>Form</button>
+          <button type="button" class="toggle" aria-pressed=${!useForm} onClick=${toJSON}>JSON</button>
+        </span>`
+        : null,
+      children: html`
+        <div class="body">
+          ${useForm ? form({ fields, values, set: (n, v) => setValues({ ...values, [n]: v }) })
+        : html`
+            <div class="field">
+              <label for="input">JSON; empty: no input</label>
+              <textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(write)}></textarea>
+            </div>
+            <p class="hint" role="status">${lossy ? 'The form cannot hold all of this: it stays as JSON.' : ''}</p>`}
+        </div>`,
     })}
-    ${h(More, { of: 'action', value: more, set: setMore })}
-    ${trouble(error)}
-    ${error ? null : checkNote(check)}
-    <div class="row"><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>${copyAs((w) => w.cli({ action: action.trim(), input: body(), ...beside(labels, more) }), (w) => w.curl('api/v1/executions', submission()))}</div>
-  </form>`;
+      ${h(More, { of: 'action', value: more, set: setMore })}
+      ${trouble(error)}
+      ${error ? null : checkNote(check)}
+      <div class="row">
+        <button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button>
+        ${copyAs((w) => w.cli({ action: action.trim(), input: body(), ...beside(labels, more) }), (w) => w.curl('api/v1/executions', submission()))}
+      </div>
+    </form>`;
 }
 
 export function New() {
@@ -279,9 +381,21 @@ export function New() {
   // What is typed into one form is there still after a look at the other.
   const seen = useRef({ action: false, code: false });
   if (first) seen.current[asAction ? 'action' : 'code'] = true;
-  return html`<div><div class="top"><h1>New execution</h1></div>
-    ${from ? html`<p class="muted small">With the input and the settings of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>${one ? html` and its case <span class="user">${line(one, 120)}</span> alone` : ''}, to be changed.</p>` : null}
-    <nav class="tabs" aria-label="What to run"><a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a><a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a></nav>
-    ${trouble(error)}
-    ${!first ? null : html`<div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action, settings: first.settings }) : null}</div><div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code, settings: first.settings }) : null}</div>`}</div>`;
+  return html`
+    <div>
+      <div class="top"><h1>New execution</h1></div>
+      ${from ? html`
+        <p class="muted small">
+          With the input and the settings of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>
+          ${one ? html` and its case <span class="user">${line(one, 120)}</span> alone` : ''}, to be changed.
+        </p>` : null}
+      <nav class="tabs" aria-label="What to run">
+        <a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a>
+        <a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a>
+      </nav>
+      ${trouble(error)}
+      ${!first ? null : html`
+        <div hidden=${!asAction}>${seen.current.action ? h(Action, { first: first.action, settings: first.settings }) : null}</div>
+        <div hidden=${asAction}>${seen.current.code ? h(Code, { first: first.code, settings: first.settings }) : null}</div>`}
+    </div>`;
 }

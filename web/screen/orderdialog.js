@@ -1,4 +1,4 @@
-// The question before an order to an execution, and the button that ends one from wherever it stands in the way of another.
+// The question before an order to an execution, and the button that ends one that stands in the way of another.
 import { html, h, useRef, useState } from '../vendor/preact.js';
 import { getJSON, post } from '../app/api.js';
 import { newKey } from '../app/key.js';
@@ -32,12 +32,20 @@ function Question({ id, name, order, fault, close, done }) {
       setBusy(false);
     }
   };
-  return html`<form onSubmit=${carryOut}>
-    <div class="body"><h2>${order.title}</h2><p>${order.says}</p>
-      <p class="muted"><span class="user">${line(name, 120)}</span> <span class="mono small">${line(id)}</span></p>
-      ${order.path === 'retry' ? null : html`<div class="field"><label for="reason">Reason, kept in the history (optional)</label><input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>`}
-      ${trouble(error)}</div>
-    <footer><button type="button" onClick=${close}>Leave it</button><button type="submit" class=${order.danger ? 'danger' : 'primary'} disabled=${busy}>${order.button}</button></footer></form>`;
+  return html`
+    <form onSubmit=${carryOut}>
+    <div class="body">
+    <h2>${order.title}</h2>
+    <p>${order.says}</p>
+    <p class="muted"><span class="user">${line(name, 120)}</span> <span class="mono small">${line(id)}</span></p>
+    ${order.path === 'retry' ? null : html`
+    <div class="field">
+    <label for="reason">Reason, kept in the history (optional)</label>
+    <input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>`}
+    ${trouble(error)}</div>
+    <footer>
+    <button type="button" onClick=${close}>Leave it</button>
+    <button type="submit" class=${order.danger ? 'danger' : 'primary'} disabled=${busy}>${order.button}</button></footer></form>`;
 }
 
 /** @param {Asked} p */

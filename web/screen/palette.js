@@ -54,9 +54,20 @@ export function Palette({ close, help }) {
     else return;
     e.preventDefault();
   };
-  return dialog({ name: 'Search', open: true, close }, html`<div class="palette">
-    <input ref=${field} role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found" aria-autocomplete="list" aria-activedescendant=${all.length > 0 ? `found-${chosen}` : undefined} placeholder="A screen, an order, an id, a definition, a label …"
-      value=${text} spellcheck=${false} autocomplete="off" maxlength="300" onInput=${(/** @type {any} */ e) => { setText(e.target.value); setAt(0); }} onKeyDown=${keyed} />
-    <ul id="found" role="listbox" aria-label="What fits">${all.map((c, i) => html`<li key=${`${c.hint} ${c.name}`} id=${`found-${i}`} role="option" aria-selected=${i === chosen ? 'true' : 'false'} onPointerMove=${() => setAt(i)} onClick=${() => take(c)}>
-      <span class="user cut">${line(c.name, 120)}</span><span class="small muted nowrap">${c.hint}</span>${c.keys ? html`<kbd>${c.keys}</kbd>` : html`<span></span>`}</li>`)}</ul></div>`);
+  return dialog({ name: 'Search', open: true, close }, html`
+    <div class="palette">
+      <input ref=${field} role="combobox" aria-label="Search" aria-expanded="true" aria-controls="found" aria-autocomplete="list"
+          aria-activedescendant=${all.length > 0 ? `found-${chosen}` : undefined}
+          placeholder="A screen, an order, an id, a definition, a label …" value=${text} spellcheck=${false} autocomplete="off"
+          maxlength="300" onInput=${(/** @type {any} */ e) => { setText(e.target.value); setAt(0); }} onKeyDown=${keyed} />
+      <ul id="found" role="listbox" aria-label="What fits">
+        ${all.map((c, i) => html`
+          <li key=${`${c.hint} ${c.name}`} id=${`found-${i}`} role="option" aria-selected=${i === chosen ? 'true' : 'false'}
+              onPointerMove=${() => setAt(i)} onClick=${() => take(c)}>
+            <span class="user cut">${line(c.name, 120)}</span>
+            <span class="small muted nowrap">${c.hint}</span>
+            ${c.keys ? html`<kbd>${c.keys}</kbd>` : html`<span></span>`}
+          </li>`)}
+      </ul>
+    </div>`);
 }

@@ -1,4 +1,4 @@
-// Pausing and resuming a queue, a worker, an action or the execution of a workflow: with a reason, and for a while.
+// Pausing and resuming a queue, a worker, an action or the execution of a workflow.
 import { html, useState } from '../vendor/preact.js';
 import { post } from '../app/api.js';
 import { line } from '../app/text.js';
@@ -41,13 +41,32 @@ export function PauseOrder({ of, name, paused, again }) {
     }
     setBusy(false);
   };
-  return html`<button type="button" aria-label=${`${word}: ${line(name, 120)}`} onClick=${ask}>${word}</button>
-    ${dialog({ name: `${word} a ${w.one}`, open, close: () => setOpen(false) }, html`<form onSubmit=${carryOut}>
-      <div class="body"><h2>${word} this ${w.one}?</h2><p class="user">${line(name, 120)}</p><p>${paused ? w.resuming : w.pausing}</p>
-        <div class="field"><label for="pause-reason">Reason, for those who look at it later (optional)</label><input id="pause-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>
-        ${paused ? null : html`<div class="field"><label for="pause-for">For how long, as 30m or 2h; empty: until it is resumed</label><input id="pause-for" value=${span} onInput=${(/** @type {any} */ e) => setSpan(e.target.value)} /></div>`}
-        ${of === 'executions' && !paused ? html`<label class="check"><input type="checkbox" checked=${stops} aria-describedby="pause-timers" onChange=${(/** @type {any} */ e) => setStops(e.target.checked)} />Its timers stand still too</label>
-          <p id="pause-timers" class="muted small">Once it is resumed, its timeouts and what only waits among its tasks, as sleeps do, go on from where they stood. Tasks that run keep their own timeouts.</p>` : null}
-        ${trouble(error)}</div>
-      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy}>${word} the ${w.one}</button></footer></form>`)}`;
+  return html`
+    <button type="button" aria-label=${`${word}: ${line(name, 120)}`} onClick=${ask}>${word}</button>
+    ${dialog({ name: `${word} a ${w.one}`, open, close: () => setOpen(false) }, html`
+    <form onSubmit=${carryOut}>
+    <div class="body">
+    <h2>${word} this ${w.one}?</h2>
+    <p class="user">${line(name, 120)}</p>
+    <p>${paused ? w.resuming : w.pausing}</p>
+    <div class="field">
+    <label for="pause-reason">Reason, for those who look at it later (optional)</label>
+    <input id="pause-reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>
+    ${paused ? null : html`
+    <div class="field">
+    <label for="pause-for">For how long, as 30m or 2h; empty: until it is resumed</label>
+    <input id="pause-for" value=${span} onInput=${(/** @type {any} */ e) => setSpan(e.target.value)} /></div>`}
+    ${of === 'executions' && !paused
+      ? html`
+      <label class="check">
+      <input type="checkbox" checked=${stops} aria-describedby="pause-timers"
+          onChange=${(/** @type {any} */ e) => setStops(e.target.checked)} />Its timers stand still too</label>
+      <p id="pause-timers" class="muted small">
+      Once it is resumed, its timeouts and what only waits among its tasks, as sleeps do, go on from where they stood.${' '}
+      Tasks that run keep their own timeouts.</p>`
+      : null}
+    ${trouble(error)}</div>
+    <footer>
+    <button type="button" onClick=${() => setOpen(false)}>Leave it</button>
+    <button type="submit" class="primary" disabled=${busy}>${word} the ${w.one}</button></footer></form>`)}`;
 }

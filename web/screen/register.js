@@ -39,7 +39,16 @@ const address = (d) => {
 };
 
 /** The faults of a document, each with a button that leads to its line. @param {{all: import('../types').FieldError[], show: (line: number) => void}} p */
-const faults = ({ all, show }) => html`<ul class="faults">${all.slice(0, 50).map((f) => html`<li>${f.line ? html`<button type="button" class="plain num" onClick=${() => show(f.line || 1)}>Line ${f.line}</button> ` : null}${f.path ? html`<code class="user">${line(f.path, 120)}</code> ` : null}<span class="user">${plain(f.message)}</span>${f.fix ? html` <span class="muted user">(${plain(f.fix)})</span>` : null}</li>`)}</ul>
+const faults = ({ all, show }) => html`
+  <ul class="faults">
+    ${all.slice(0, 50).map((f) => html`
+      <li>
+        ${f.line ? html`<button type="button" class="plain num" onClick=${() => show(f.line || 1)}>Line ${f.line}</button> ` : null}
+        ${f.path ? html`<code class="user">${line(f.path, 120)}</code> ` : null}
+        <span class="user">${plain(f.message)}</span>
+        ${f.fix ? html` <span class="muted user">(${plain(f.fix)})</span>` : null}
+      </li>`)}
+  </ul>
   ${all.length > 50 ? html`<p class="muted">And ${count(all.length - 50, 'more')}.</p>` : null}`;
 
 export function Register() {
@@ -104,18 +113,82 @@ export function Register() {
     el.scrollTop = Math.max(0, (n - 4) * (el.scrollHeight / Math.max(1, lines.length)));
   };
   const v = checked && checked.of === text ? checked.v : null;
-  return html`<div><div class="top"><h1>${from ? html`Change <span class="user">${line(from, 120)}</span>` : 'Register definitions'}</h1></div>
-    ${text === null ? (error ? trouble(error) : loading()) : html`<form class="stack" onSubmit=${register}>
-      ${from ? html`<p class="muted small">What is registered has no comments of the file that it came from. To register it makes a new version; executions that are under way keep theirs.</p>` : null}
-      <div class="field"><label for="document">Workflows, actions, queues, schedules, triggers and rules, as YAML; several are separated by a line of ---</label>
-        <textarea id="document" ref=${area} rows="24" spellcheck=${false} autocapitalize="off" value=${text} onInput=${(/** @type {any} */ e) => change(e.target.value)}
-          onDragOver=${(/** @type {DragEvent} */ e) => e.preventDefault()} onDrop=${(/** @type {DragEvent} */ e) => { if (e.dataTransfer?.files.length) { e.preventDefault(); take(e.dataTransfer.files); } }}></textarea></div>
-      <div class="row form-row"><div class="field"><label for="document-file">From files, which can be dropped as well</label><input id="document-file" type="file" multiple accept=".yaml,.yml,.json" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
-        <div class="field"><label for="alias">Alias that is moved to it</label><input id="alias" placeholder="none: the name stands for it" value=${alias} onInput=${(/** @type {any} */ e) => setAlias(e.target.value)} spellcheck=${false} autocomplete="off" /></div></div>
-      <div role="status">${made ? null : text.trim() === '' ? html`<button type="button" onClick=${() => change(example)}>Begin with an example</button>` : !v ? html`<p class="muted">Checking …</p>` : v.valid ? html`<p>Nothing is wrong with ${(v.definitions || []).map((d, i) => html`${i > 0 ? ', ' : ''}${d.kind} <b class="user">${line(d.name, 80)}</b>`)}.</p>` : null}</div>
-      ${v && !v.valid && !made ? panel({ title: count((v.problems || []).length, 'fault'), children: html`<div class="body">${faults({ all: v.problems || [], show })}</div>` }) : null}
-      ${made ? html`<div class="note" role="status"><p>Registered:</p><ul class="tight">${made.map((d) => html`<li>${address(d) ? html`<a class="user" href=${address(d)}>${line(d.name, 120)}</a>` : html`<span class="user">${line(d.name, 120)}</span>`}${d.version ? `@${d.version}` : ''} <span class="muted">${line(d.kind)}${d.created ? '' : ', as it was already'}</span>${d.kind === 'workflow' || d.kind === 'action' ? html` <a class="button" href=${'new' + query({ action: d.name })}>Run</a>` : null}</li>`)}</ul></div>` : null}
-      ${trouble(error)}
-      <div><button type="submit" class="primary" disabled=${busy || text.trim() === '' || (v !== null && !v.valid)}>Register</button></div>
-    </form>`}</div>`;
+  return html`
+    <div>
+      <div class="top"><h1>${from ? html`Change <span class="user">${line(from, 120)}</span>` : 'Register definitions'}</h1></div>
+      ${text === null
+        ? (error ? trouble(error) : loading())
+        : html`
+          <form class="stack" onSubmit=${register}>
+            ${from
+              ? html`
+                <p class="muted small">
+                  What is registered has no comments of the file that it came from. To register it makes a new version; executions that are under way keep theirs.
+                </p>`
+              : null}
+            <div class="field">
+              <label for="document">
+                Workflows, actions, queues, schedules, triggers and rules, as YAML; several are separated by a line of ---
+              </label>
+              <textarea id="document" ref=${area} rows="24" spellcheck=${false} autocapitalize="off" value=${text}
+                  onInput=${(/** @type {any} */ e) => change(e.target.value)}
+                  onDragOver=${(/** @type {DragEvent} */ e) => e.preventDefault()}
+                  onDrop=${(/** @type {DragEvent} */ e) => {
+                    if (!e.dataTransfer?.files.length) return;
+                    e.preventDefault();
+                    take(e.dataTransfer.files);
+                  }}></textarea>
+            </div>
+            <div class="row form-row">
+              <div class="field">
+                <label for="document-file">From files, which can be dropped as well</label>
+                <input id="document-file" type="file" multiple accept=".yaml,.yml,.json"
+                    onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} />
+              </div>
+              <div class="field">
+                <label for="alias">Alias that is moved to it</label>
+                <input id="alias" placeholder="none: the name stands for it" value=${alias}
+                    onInput=${(/** @type {any} */ e) => setAlias(e.target.value)} spellcheck=${false} autocomplete="off" />
+              </div>
+            </div>
+            <div role="status">
+              ${made ? null : text.trim() === '' ? html`
+                <button type="button" onClick=${() => change(example)}>Begin with an example</button>`
+                : !v ? html`<p class="muted">Checking …</p>` : v.valid ? html`
+                <p>
+                  Nothing is wrong with ${(v.definitions || []).map((d, i) => html`
+                    ${i > 0 ? ', ' : ''}
+                    ${d.kind} <b class="user">${line(d.name, 80)}</b>`)}.
+                </p>` : null}
+            </div>
+            ${v && !v.valid && !made ? panel({ title: count((v.problems || []).length, 'fault'), children: html`
+              <div class="body">${faults({ all: v.problems || [], show })}</div>` }) : null}
+            ${made
+              ? html`
+                <div class="note" role="status">
+                  <p>Registered:</p>
+                  <ul class="tight">
+                    ${made.map((d) => html`
+                      <li>
+                        ${address(d) ? html`<a class="user" href=${address(d)}>${line(d.name, 120)}</a>` : html`
+                          <span class="user">${line(d.name, 120)}</span>`}
+                        ${d.version ? `@${d.version}` : ''} <span class="muted">
+                          ${line(d.kind)}
+                          ${d.created ? '' : ', as it was already'}
+                        </span>
+                        ${d.kind === 'workflow' || d.kind === 'action'
+                          ? html` <a class="button" href=${'new' + query({ action: d.name })}>Run</a>`
+                          : null}
+                      </li>`)}
+                  </ul>
+                </div>`
+              : null}
+            ${trouble(error)}
+            <div>
+              <button type="submit" class="primary" disabled=${busy || text.trim() === '' || (v !== null && !v.valid)}>
+                Register
+              </button>
+            </div>
+          </form>`}
+    </div>`;
 }

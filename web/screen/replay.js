@@ -55,15 +55,34 @@ function Replay({ events, more, error, at, tasks, hold }) {
   const m = momentAt(events, at);
   if (error) return trouble(error);
   if (!m) return html`<p class="note" role="status">Reading the history …</p>`;
-  return html`<section class="panel replay" aria-label="Replay">
-    <div class="row"><button type="button" aria-label="Event before" aria-keyshortcuts="k" disabled=${m.seq <= 1} onClick=${() => to(m.seq - 1)}>←</button>
-      <input type="range" min="1" max=${last} value=${m.seq} aria-label="Event of the history" aria-valuetext=${`Event ${m.seq} of ${last}: ${m.event.type}`} onInput=${(/** @type {any} */ e) => { play(false); hold(Number(e.target.value)); }} />
-      <button type="button" aria-label="Event after" aria-keyshortcuts="j" disabled=${m.seq >= last} onClick=${() => to(m.seq + 1)}>→</button>
-      <button type="button" onClick=${() => { if (!playing && m.seq >= last) to(1); play(!playing); }}>${playing ? 'Stop' : 'Play'}</button>
-      <a class="button" href=${withQuery({ at: undefined })}>Now</a></div>
-    <p class="row" role="status"><span class="num">Event ${number(m.seq)} of ${number(last)}${more ? ' and more' : ''}</span><strong>${line(m.event.type, 60)}</strong>${statusPill({ status: m.status })}<span class="num muted">${clock(m.event.at, true)}, ${duration(m.since)} after the first</span></p>
-    ${tasks ? html`<p class="muted small">Which tasks had been started is from this history; how far they were goes by the clocks of the workers that ran them.</p>` : null}
-  </section>`;
+  return html`
+    <section class="panel replay" aria-label="Replay">
+      <div class="row">
+        <button type="button" aria-label="Event before" aria-keyshortcuts="k" disabled=${m.seq <= 1} onClick=${() => to(m.seq - 1)}>
+          ←
+        </button>
+        <input type="range" min="1" max=${last} value=${m.seq} aria-label="Event of the history"
+            aria-valuetext=${`Event ${m.seq} of ${last}: ${m.event.type}`}
+            onInput=${(/** @type {any} */ e) => { play(false); hold(Number(e.target.value)); }} />
+        <button type="button" aria-label="Event after" aria-keyshortcuts="j" disabled=${m.seq >= last} onClick=${() => to(m.seq + 1)}>
+          →
+        </button>
+        <button type="button" onClick=${() => { if (!playing && m.seq >= last) to(1); play(!playing); }}>
+          ${playing ? 'Stop' : 'Play'}
+        </button>
+        <a class="button" href=${withQuery({ at: undefined })}>Now</a>
+      </div>
+      <p class="row" role="status">
+        <span class="num">Event ${number(m.seq)} of ${number(last)}${more ? ' and more' : ''}</span>
+        <strong>${line(m.event.type, 60)}</strong>
+        ${statusPill({ status: m.status })}
+        <span class="num muted">${clock(m.event.at, true)}, ${duration(m.since)} after the first</span>
+      </p>
+      ${tasks ? html`
+        <p class="muted small">
+          Which tasks had been started is from this history; how far they were goes by the clocks of the workers that ran them.
+        </p>` : null}
+    </section>`;
 }
 
 /** The slider, and beneath it what the view shows of that moment. @param {{id: string, growing: boolean, at: number, tasks: boolean, view: (m: import('../part/replay.js').Moment) => any}} p */

@@ -33,17 +33,47 @@ function becomes(t) {
 }
 
 /** @param {{plan: RerunPlan, chosen: string[], alone: boolean, choose: (task: string) => void}} p */
-const table = ({ plan, chosen, alone, choose }) => html`<p role="status">${sum(plan)}</p>
-  ${plan.error ? html`<p class="note bad user">It would end as ${line(look(plan.status || '').word.toLowerCase())}: ${line(plan.error.message, 500)}</p>` : null}
-  ${plan.tasks ? scroller('Plan', html`<table>
-    <thead><tr><th scope="col">Run</th><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
-    <tbody>${plan.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}>
-      <td><input type="checkbox" aria-label=${alone ? `Run ${t.task}` : `Run ${t.task} in any case`} checked=${chosen.includes(t.task) || (!alone && t.decision === 'run')} disabled=${!alone && !chosen.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} /></td>
-      <td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`) : null}
-  ${(plan.within || []).map((w) => html`<h3 class="user">In ${line(w.path, 200)}: ${line(w.action, 80)}</h3>${scroller(`Plan of ${w.path}`, html`<table>
-    <thead><tr><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
-    <tbody>${w.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}><td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`)}`)}
-  ${plan.tasks && plan.tasks.length > shownTasks ? html`<p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
+const table = ({ plan, chosen, alone, choose }) => html`
+  <p role="status">${sum(plan)}</p>
+  ${plan.error
+    ? html`
+      <p class="note bad user">
+        It would end as ${line(look(plan.status || '').word.toLowerCase())}: ${line(plan.error.message, 500)}
+      </p>`
+    : null}
+  ${plan.tasks ? scroller('Plan', html`
+    <table>
+      <thead><tr><th scope="col">Run</th><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
+      <tbody>
+        ${plan.tasks.slice(0, shownTasks).map((t) => html`
+          <tr key=${t.task}>
+            <td>
+              <input type="checkbox" aria-label=${alone ? `Run ${t.task}` : `Run ${t.task} in any case`}
+                  checked=${chosen.includes(t.task) || (!alone && t.decision === 'run')}
+                  disabled=${!alone && !chosen.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} />
+            </td>
+            <td class="user">${line(t.task, 80)}</td>
+            <td class="nowrap">${becomes(t)}</td>
+            <td class="user">${line(t.reason, 300)}</td>
+          </tr>`)}
+      </tbody>
+    </table>`) : null}
+  ${(plan.within || []).map((w) => html`
+    <h3 class="user">In ${line(w.path, 200)}: ${line(w.action, 80)}</h3>
+    ${scroller(`Plan of ${w.path}`, html`
+      <table>
+        <thead><tr><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
+        <tbody>
+          ${w.tasks.slice(0, shownTasks).map((t) => html`
+            <tr key=${t.task}>
+              <td class="user">${line(t.task, 80)}</td>
+              <td class="nowrap">${becomes(t)}</td>
+              <td class="user">${line(t.reason, 300)}</td>
+            </tr>`)}
+        </tbody>
+      </table>`)}`)}
+  ${plan.tasks && plan.tasks.length > shownTasks ? html`
+    <p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
 
 /** @param {{x: import('../types').Execution, input: string}} p input: its text */
 export function Rerun({ x, input }) {
@@ -87,15 +117,38 @@ export function Rerun({ x, input }) {
     }
     setBusy(false);
   };
-  return html`<button type="button" onClick=${ask}>Rerun …</button>
-    ${dialog({ name: 'Rerun', open, close: () => setOpen(false) }, open ? html`<form onSubmit=${carryOut}>
-      <div class="body plan"><h2>Rerun this workflow?</h2>
-        <p>A new execution keeps what this one has completed and goes on from there. This one stays as it is.</p>
-        <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
-        ${x.version ? html`<div class="field"><label for="rerun-definition">Definition</label><select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}><option value="same">the same: version ${x.version}</option><option value="latest">the latest version</option></select></div>` : null}
-        <p><label><input type="checkbox" checked=${alone} onChange=${() => setAlone(!alone)} /> Run only the tasks that are chosen, and leave out what comes after them</label></p>
-        ${h(Paths, { chosen, choose, alone })}
-        ${h(Given, { was: input || '{}', tasks: (plan?.tasks || []).map((t) => t.task), given, set: setGiven })}
-        ${trouble(error)}${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}</div>
-      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || planned?.of !== body || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;
+  return html`
+    <button type="button" onClick=${ask}>Rerun …</button>
+    ${dialog({ name: 'Rerun', open, close: () => setOpen(false) }, open ? html`
+      <form onSubmit=${carryOut}>
+        <div class="body plan">
+          <h2>Rerun this workflow?</h2>
+          <p>A new execution keeps what this one has completed and goes on from there. This one stays as it is.</p>
+          <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
+          ${x.version ? html`
+            <div class="field">
+              <label for="rerun-definition">Definition</label>
+              <select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}>
+                <option value="same">the same: version ${x.version}</option>
+                <option value="latest">the latest version</option>
+              </select>
+            </div>` : null}
+          <p>
+            <label>
+              <input type="checkbox" checked=${alone} onChange=${() => setAlone(!alone)} />${' '}
+              Run only the tasks that are chosen, and leave out what comes after them
+            </label>
+          </p>
+          ${h(Paths, { chosen, choose, alone })}
+          ${h(Given, { was: input || '{}', tasks: (plan?.tasks || []).map((t) => t.task), given, set: setGiven })}
+          ${trouble(error)}
+          ${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}
+        </div>
+        <footer>
+          <button type="button" onClick=${() => setOpen(false)}>Leave it</button>
+          <button type="submit" class="primary" disabled=${busy || planned?.of !== body || !!error || (alone && chosen.length === 0)}>
+            Rerun
+          </button>
+        </footer>
+      </form>` : null)}`;
 }

@@ -8,7 +8,12 @@ import { linked } from '../part/linked.js';
 import { now, since, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
 
 /** @param {string} name @param {any} value @param {any} [hint] */
-const figure = (name, value, hint) => html`<div class="gauge"><h2 class="name">${name}</h2><div class="value">${value}</div>${hint ? html`<div class="hint">${hint}</div>` : null}</div>`;
+const figure = (name, value, hint) => html`
+  <div class="gauge">
+    <h2 class="name">${name}</h2>
+    <div class="value">${value}</div>
+    ${hint ? html`<div class="hint">${hint}</div>` : null}
+  </div>`;
 
 /** What ended in each minute of the last hour: completed below, all other ends above. @param {{all: import('../types').Activity}} p */
 function activity({ all }) {
@@ -21,11 +26,21 @@ function activity({ all }) {
   const part = (/** @type {number} */ n) => (n === 0 ? 0 : Math.max(1, Math.round((n / most) * high)));
   return panel({
     title: 'Activity',
-    children: html`<div class="body stack"><p>${words}.</p>
-      ${good + bad > 0 ? html`<svg class="activity" viewBox=${`0 0 ${steps.length * 10} ${high}`} preserveAspectRatio="none" role="img" aria-label=${words}>${steps.map((s, i) => {
+    children: html`
+      <div class="body stack">
+        <p>${words}.</p>
+        ${good + bad > 0 ? html`
+          <svg class="activity" viewBox=${`0 0 ${steps.length * 10} ${high}`} preserveAspectRatio="none" role="img"
+              aria-label=${words}>
+            ${steps.map((s, i) => {
     const [below, above] = [part(s.good), Math.min(part(s.bad), high - Math.min(part(s.good), high - 1))];
-    return html`<rect x=${i * 10 + 1} y="0" width="8" height=${high} class="empty-bar" /><rect x=${i * 10 + 1} y=${high - below} width="8" height=${below} class="good-bar" /><rect x=${i * 10 + 1} y=${high - below - above} width="8" height=${above} class="bad-bar" />`;
-  })}</svg>` : null}</div>`,
+    return html`
+              <rect x=${i * 10 + 1} y="0" width="8" height=${high} class="empty-bar" />
+              <rect x=${i * 10 + 1} y=${high - below} width="8" height=${below} class="good-bar" />
+              <rect x=${i * 10 + 1} y=${high - below - above} width="8" height=${above} class="bad-bar" />`;
+  })}
+          </svg>` : null}
+      </div>`,
   });
 }
 
@@ -47,10 +62,28 @@ const few = 20; // violations of one promise that are shown at once
 function Promised({ p, found }) {
   const [all, showAll] = useState(false);
   const s = standings[p.state] || standings.unknown;
-  return html`<tr><td class="num right">${p.invariant}</td><td class="nowrap">${statusPill({ status: s.status, word: p.broken ? `${s.word}, ${number(p.broken)} times` : s.word })}</td>
-    <td>${line(p.says, 600)}</td><td class="muted">${line(p.looked_at, 200)}${p.state === 'unknown' ? ', not to the end' : ''}</td></tr>
-    ${found.length === 0 ? null : html`<tr><td></td><td colspan="3"><ul class="tight">${found.slice(0, all ? found.length : few).map((b) => html`<li>${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a> ` : null}<span class="user">${linked(b.message)}</span></li>`)}</ul>
-      ${found.length > few && !all ? html`<button type="button" onClick=${() => showAll(true)}>All ${number(found.length)}</button>` : null}</td></tr>`}`;
+  return html`
+    <tr>
+      <td class="num right">${p.invariant}</td>
+      <td class="nowrap">${statusPill({ status: s.status, word: p.broken ? `${s.word}, ${number(p.broken)} times` : s.word })}</td>
+      <td>${line(p.says, 600)}</td>
+      <td class="muted">${line(p.looked_at, 200)}${p.state === 'unknown' ? ', not to the end' : ''}</td>
+    </tr>
+    ${found.length === 0 ? null : html`
+      <tr>
+        <td></td>
+        <td colspan="3">
+          <ul class="tight">
+            ${found.slice(0, all ? found.length : few).map((b) => html`
+              <li>
+                ${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a> ` : null}
+                <span class="user">${linked(b.message)}</span>
+              </li>`)}
+          </ul>
+          ${found.length > few && !all ? html`
+            <button type="button" onClick=${() => showAll(true)}>All ${number(found.length)}</button>` : null}
+        </td>
+      </tr>`}`;
 }
 
 /** What a verification found: each promise, the broken ones first. @param {{v: Verification}} p */
@@ -58,11 +91,35 @@ function verified({ v }) {
   const rank = (/** @type {Promised} */ p) => ['broken', 'unknown', 'kept'].indexOf(p.state);
   const all = [...v.promises].sort((a, b) => rank(a) - rank(b) || a.invariant - b.invariant);
   const kept = all.filter((p) => p.state === 'kept').length;
-  const times = html`<span class="muted">read in ${duration(v.seconds * 1000)}, ${since(v.at)}${v.replayed ? `, with ${count(v.replayed.executions, 'history', 'histories')} of ${count(v.replayed.events, 'event')}` : ''}</span>`;
-  return html`${v.broken.length === 0 ? html`<p class="verified" role="status">${statusPill({ status: 'completed', word: `Every row keeps all ${count(kept, 'promise')} that rows can show` })} ${times}</p>`
-    : html`<p class="verified" role="alert">${statusPill({ status: 'failed', word: `${count(v.broken.length, 'broken promise')}, ${number(kept)} of ${number(all.length)} are kept` })} ${times}</p>`}
-    ${scroller('Promises', html`<table class="promises"><thead><tr><th scope="col" class="right">No.</th><th scope="col">State</th><th scope="col">Promise</th><th scope="col">Looked at</th></tr></thead>
-      <tbody>${all.map((p) => h(Promised, { key: p.invariant, p, found: v.broken.filter((b) => b.invariant === p.invariant) }))}</tbody></table>`)}`;
+  const times = html`
+    <span class="muted">
+      read in ${duration(v.seconds * 1000)}, ${since(v.at)}
+      ${v.replayed ? `, with ${count(v.replayed.executions, 'history', 'histories')} of ${count(v.replayed.events, 'event')}` : ''}
+    </span>`;
+  return html`
+    ${v.broken.length === 0
+      ? html`
+        <p class="verified" role="status">
+          ${statusPill({ status: 'completed', word: `Every row keeps all ${count(kept, 'promise')} that rows can show` })} ${times}
+        </p>`
+      : html`
+        <p class="verified" role="alert">
+          ${statusPill({ status: 'failed', word: `${count(v.broken.length, 'broken promise')}, ${number(kept)} of ${number(all.length)} are kept` })} ${times}
+        </p>`}
+    ${scroller('Promises', html`
+      <table class="promises">
+        <thead>
+          <tr>
+            <th scope="col" class="right">No.</th>
+            <th scope="col">State</th>
+            <th scope="col">Promise</th>
+            <th scope="col">Looked at</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${all.map((p) => h(Promised, { key: p.invariant, p, found: v.broken.filter((b) => b.invariant === p.invariant) }))}
+        </tbody>
+      </table>`)}`;
 }
 
 function Promises() {
@@ -78,13 +135,22 @@ function Promises() {
     }
   };
   return panel({
-    title: 'Promises', actions: html`<label class="check small"><input type="checkbox" checked=${replay} onChange=${(/** @type {any} */ e) => setReplay(e.target.checked)} />Replay every history, too</label>
-      <button type="button" onClick=${check} disabled=${state.busy}>${state.busy ? 'Reading every row …' : 'Verify the store'}</button>`,
-    children: html`<div class="body stack">
-      <p class="muted">Verifying reads every row of the store and compares it with what Pawl promises (docs/invariants.md). On a large store it takes a while, and work goes on meanwhile.</p>
-      ${trouble(state.error)}
-      ${state.found ? verified({ v: state.found }) : null}
-    </div>`,
+    title: 'Promises', actions: html`
+      <label class="check small">
+        <input type="checkbox" checked=${replay} onChange=${(/** @type {any} */ e) => setReplay(e.target.checked)} />
+        Replay every history, too
+      </label>
+      <button type="button" onClick=${check} disabled=${state.busy}>
+        ${state.busy ? 'Reading every row …' : 'Verify the store'}
+      </button>`,
+    children: html`
+      <div class="body stack">
+        <p class="muted">
+          Verifying reads every row of the store and compares it with what Pawl promises (docs/invariants.md). On a large store it takes a while, and work goes on meanwhile.
+        </p>
+        ${trouble(state.error)}
+        ${state.found ? verified({ v: state.found }) : null}
+      </div>`,
   });
 }
 
@@ -103,19 +169,40 @@ export function Server() {
   }, 3000, true), []);
   if (!s) return html`<div><div class="top"><h1>Server</h1></div>${error ? trouble(error) : loading()}</div>`;
   const counters = Object.entries(s.counters || {}).sort(([a], [b]) => a.localeCompare(b));
-  return html`<div><div class="top"><h1>Server</h1><a href=${apiURL('openapi.json')} target="_blank" rel="noopener noreferrer">OpenAPI</a></div>
-    <div class="stack">${error ? trouble(error) : null}
-      <section class="panel" aria-label="At a glance"><div class="gauges">
-        ${figure('Version', html`<span class="user">${line(s.version, 40)}</span>`)}
-        ${figure('Up for', duration(now.value - Date.parse(s.started_at)))}
-        ${figure('Workers', number(s.workers), count(s.slots, 'slot'))}
-        ${figure('Store', bytes(s.store_bytes))}
-        ${figure('Memory', s.rss_bytes ? bytes(s.rss_bytes) : '–', count(s.goroutines, 'goroutine'))}
-      </div></section>
-      ${panel({ title: 'Under way', children: html`<div class="gauges">${statuses.filter(open).map((name) => html`<div class="gauge"><div>${statusPill({ status: name })}</div><div class="value">${number(s.executions?.[name] || 0)}</div></div>`)}</div>` })}
-      ${h(Activity, {})}
-      ${h(Promises, {})}
-      ${panel({ title: 'Counters of this process', actions: html`<a href=${apiURL('metrics')} target="_blank" rel="noopener noreferrer" class="small">Metrics for Prometheus</a>`,
-    children: scroller('Counters', html`<table><thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead><tbody>${counters.map(([k, v]) => html`<tr><td class="mono user">${line(k)}</td><td class="right num nowrap">${figureText(k, v)}</td></tr>`)}</tbody></table>`) })}
-    </div></div>`;
+  return html`
+    <div>
+      <div class="top"><h1>Server</h1><a href=${apiURL('openapi.json')} target="_blank" rel="noopener noreferrer">OpenAPI</a></div>
+      <div class="stack">
+        ${error ? trouble(error) : null}
+        <section class="panel" aria-label="At a glance">
+          <div class="gauges">
+            ${figure('Version', html`<span class="user">${line(s.version, 40)}</span>`)}
+            ${figure('Up for', duration(now.value - Date.parse(s.started_at)))}
+            ${figure('Workers', number(s.workers), count(s.slots, 'slot'))}
+            ${figure('Store', bytes(s.store_bytes))}
+            ${figure('Memory', s.rss_bytes ? bytes(s.rss_bytes) : '–', count(s.goroutines, 'goroutine'))}
+          </div>
+        </section>
+        ${panel({ title: 'Under way', children: html`
+          <div class="gauges">
+            ${statuses.filter(open).map((name) => html`
+              <div class="gauge">
+                <div>${statusPill({ status: name })}</div>
+                <div class="value">${number(s.executions?.[name] || 0)}</div>
+              </div>`)}
+          </div>` })}
+        ${h(Activity, {})}
+        ${h(Promises, {})}
+        ${panel({ title: 'Counters of this process', actions: html`
+          <a href=${apiURL('metrics')} target="_blank" rel="noopener noreferrer" class="small">Metrics for Prometheus</a>`,
+    children: scroller('Counters', html`
+          <table>
+            <thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead>
+            <tbody>
+              ${counters.map(([k, v]) => html`
+                <tr><td class="mono user">${line(k)}</td><td class="right num nowrap">${figureText(k, v)}</td></tr>`)}
+            </tbody>
+          </table>`) })}
+      </div>
+    </div>`;
 }

@@ -75,6 +75,13 @@ export function settingsOf(x, doc) {
 }
 
 /** @param {{of: string, value: Settings, set: (s: Settings) => void}} p of: a name for the form that they are in */
-export const Fields = ({ of, value, set }) => html`<div class="row form-row settings">${shown.map(([name, label, placeholder]) => html`<div key=${name} class="field"><label for=${`${of}-${name}`}>${label}</label>
-  <input id=${`${of}-${name}`} placeholder=${placeholder} value=${value.texts[name] || ''} spellcheck=${false} autocomplete="off" onInput=${(/** @type {any} */ e) => set(settings({ ...value.texts, [name]: e.target.value }))} /></div>`)}</div>
+export const Fields = ({ of, value, set }) => html`
+  <div class="row form-row settings">
+    ${shown.map(([name, label, placeholder]) => html`
+      <div key=${name} class="field">
+        <label for=${`${of}-${name}`}>${label}</label>
+        <input id=${`${of}-${name}`} placeholder=${placeholder} value=${value.texts[name] || ''} spellcheck=${false}
+            autocomplete="off" onInput=${(/** @type {any} */ e) => set(settings({ ...value.texts, [name]: e.target.value }))} />
+      </div>`)}
+  </div>
   ${value.wrong ? html`<p class="note late" role="status">${value.wrong}</p>` : null}`;

@@ -39,8 +39,36 @@ export function TaskLogs({ x }) {
     return all.map((e, i) => ({ t, e, rest: i === all.length - 1 ? (t.created || 0) - (t.executions || []).length : 0 }));
   });
   const command = `pawl logs ${x.id}`;
-  return html`<section class="panel"><div class="body"><p>A workflow writes nothing itself: its logs are those of its tasks. All of them together: <code class="user">${command}</code> ${copy(command, 'Copy')}</p></div>
-    ${rows.length === 0 ? empty('No logs', html`<p>No task that writes has begun.</p>`) : html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th></tr></thead>
-    <tbody>${rows.map(({ t, e, rest }) => html`<tr key=${e.id}><td><a class="open-row user" href=${`executions/${e.id}/logs`}>${line(t.foreach ? `${t.name}[${e.index}]` : t.repeat ? `${t.name}, round ${e.index + 1}` : t.name, 120)}</a>
-      ${rest > 0 ? html` <a class="muted small" href=${'executions' + query({ workflow: x.id })}>${number(rest)} more of it</a>` : null}</td><td>${statusPill({ status: shownAs(e) })}</td></tr>`)}</tbody></table></div>`}</section>`;
+  return html`
+    <section class="panel">
+      <div class="body">
+        <p>
+          A workflow writes nothing itself: its logs are those of its tasks. All of them together: <code class="user">
+            ${command}
+          </code> ${copy(command, 'Copy')}
+        </p>
+      </div>
+      ${rows.length === 0
+        ? empty('No logs', html`<p>No task that writes has begun.</p>`)
+        : html`
+          <div class="scroll">
+            <table class="rows">
+              <thead><tr><th scope="col">Task</th><th scope="col">Status</th></tr></thead>
+              <tbody>
+                ${rows.map(({ t, e, rest }) => html`
+                  <tr key=${e.id}>
+                    <td>
+                      <a class="open-row user" href=${`executions/${e.id}/logs`}>
+                        ${line(t.foreach ? `${t.name}[${e.index}]` : t.repeat ? `${t.name}, round ${e.index + 1}` : t.name, 120)}
+                      </a>
+                      ${rest > 0
+                        ? html` <a class="muted small" href=${'executions' + query({ workflow: x.id })}>${number(rest)} more of it</a>`
+                        : null}
+                    </td>
+                    <td>${statusPill({ status: shownAs(e) })}</td>
+                  </tr>`)}
+              </tbody>
+            </table>
+          </div>`}
+    </section>`;
 }

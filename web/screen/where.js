@@ -17,10 +17,13 @@ export function Where({ value, error, set }) {
     e.preventDefault();
     set(text.trim());
   };
-  return html`<form class="where" onSubmit=${submit}>
-    <input name="where" aria-label="Condition, such as label.team = docs and status = failed and created > -7d" placeholder="label.team = docs and status = failed and created > -7d" value=${text} spellcheck=${false} autocomplete="off"
-      aria-invalid=${fault ? 'true' : undefined} aria-describedby=${fault ? 'where-fault' : undefined} onInput=${(/** @type {any} */ e) => setText(e.target.value)} />
-    <button type="submit" disabled=${text.trim() === value}>Find</button>
-    ${fault ? h(Fault, { value, fault }) : null}
-  </form>`;
+  return html`
+    <form class="where" onSubmit=${submit}>
+      <input name="where" aria-label="Condition, such as label.team = docs and status = failed and created > -7d"
+          placeholder="label.team = docs and status = failed and created > -7d" value=${text} spellcheck=${false} autocomplete="off"
+          aria-invalid=${fault ? 'true' : undefined} aria-describedby=${fault ? 'where-fault' : undefined}
+          onInput=${(/** @type {any} */ e) => setText(e.target.value)} />
+      <button type="submit" disabled=${text.trim() === value}>Find</button>
+      ${fault ? h(Fault, { value, fault }) : null}
+    </form>`;
 }

@@ -50,19 +50,33 @@ export function WhyThen({ x, moment }) {
   const { seq, why, error } = useThen(x.id, moment);
   if (error) return trouble(error);
   if (!why) return loading();
-  return html`<div class="stack" aria-busy=${seq !== moment.seq}>
-    <p class=${`note user ${why.waiting === 'nothing' ? '' : why.waiting === 'not known' ? 'late' : 'run'}`} role="status">${linked(why.summary)}</p>
-    <div class="split">
-      ${panel({ title: 'What is recorded', children: html`<div class="body stack"><dl class="facts">
-        <dt>Waited for</dt><dd>${waitWord(why.waiting)}</dd>
-        ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}</dd>` : null}
-        ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
-        ${why.key ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>` : null}
-        ${why.worker ? html`<dt>Worker</dt><dd class="mono user">${line(why.worker)}</dd>` : null}
-        ${why.tasks ? html`<dt>Open tasks</dt><dd class="user">${line(why.tasks.join(', '), 500)}</dd>` : null}
-      </dl>${why.facts.length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}</div>` })}
-      ${panel({ title: 'What is not known', children: html`<div class="body">${why.not_known.length > 0
-        ? html`<ul class="tight user">${why.not_known.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : html`<p class="muted">The record has all of it.</p>`}</div>` })}
-    </div>
-  </div>`;
+  return html`
+    <div class="stack" aria-busy=${seq !== moment.seq}>
+      <p class=${`note user ${why.waiting === 'nothing' ? '' : why.waiting === 'not known' ? 'late' : 'run'}`} role="status">
+        ${linked(why.summary)}
+      </p>
+      <div class="split">
+        ${panel({ title: 'What is recorded', children: html`
+          <div class="body stack">
+            <dl class="facts">
+              <dt>Waited for</dt>
+              <dd>${waitWord(why.waiting)}</dd>
+              ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}</dd>` : null}
+              ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
+              ${why.key
+                ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>`
+                : null}
+              ${why.worker ? html`<dt>Worker</dt><dd class="mono user">${line(why.worker)}</dd>` : null}
+              ${why.tasks ? html`<dt>Open tasks</dt><dd class="user">${line(why.tasks.join(', '), 500)}</dd>` : null}
+            </dl>
+            ${why.facts.length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}
+          </div>` })}
+        ${panel({ title: 'What is not known', children: html`
+          <div class="body">
+            ${why.not_known.length > 0
+        ? html`<ul class="tight user">${why.not_known.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : html`
+              <p class="muted">The record has all of it.</p>`}
+          </div>` })}
+      </div>
+    </div>`;
 }
