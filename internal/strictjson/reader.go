@@ -197,6 +197,19 @@ func (r *Reader) Path() string {
 	return path
 }
 
+// nextPath is the place of the value that is read next: of an item of a list, whose number Path does not have yet.
+func (r *Reader) nextPath() string {
+	path := r.Path()
+	kind, read := r.dec.StackIndex(r.dec.StackDepth())
+	if kind != '[' {
+		return path
+	}
+	if read > 0 {
+		path = path[:strings.LastIndexByte(path, '[')]
+	}
+	return fmt.Sprintf("%s[%d]", path, read)
+}
+
 // Text reads a string. ok is false when it is none, or has a NUL; that has been noted.
 func (r *Reader) Text() (s string, ok bool) {
 	if kind := r.dec.PeekKind(); kind != '"' {
@@ -234,7 +247,7 @@ func (r *Reader) Raw() []byte {
 		return raw
 	}
 	if start := r.start; !r.within {
-		r.free, r.within = r.Path(), true
+		r.free, r.within = r.nextPath(), true
 		r.walk()
 		if r.within, r.start = false, start; r.err != nil {
 			return nil

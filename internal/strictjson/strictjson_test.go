@@ -15,6 +15,7 @@ type shape struct {
 	Tags  map[string]string `json:"tags,omitempty"`
 	Parts []*shape          `json:"parts,omitempty"`
 	Free  json.RawMessage   `json:"free,omitempty"`
+	Frees []json.RawMessage `json:"frees,omitempty"`
 	Long  string            `json:"long,omitempty" also:"lengthy"`
 }
 
@@ -50,6 +51,8 @@ f:1:67: free: the name "b" is given twice in one object (give it once)
 f:1:75: free: the name "a" is given twice in one object (give it once)
 f:1:79: free: it holds a NUL character at byte 0 (remove \u0000; where bytes are allowed send {"base64": "…"})
 f:1:97: count: it is not small (write less)`,
+		`{"name":"a","frees":[{"b":1,"b":2},3,{"a":["\u0000"]}]}`: `f:1:29: frees[0]: the name "b" is given twice in one object (give it once)
+f:1:44: frees[2]: it holds a NUL character at byte 0 (remove \u0000; where bytes are allowed send {"base64": "…"})`,
 		`{"name":"a","mode":"slwo","long":"x","lengthy":"y"}`: `f:1:20: mode: it is not a known value: "slwo" (did you mean "slow"?)
 f:1:38: lengthy: it means the same as long (give one of them)`,
 	} {
