@@ -22,7 +22,7 @@ func ExampleSubmission() {
 }
 
 func ExampleParseSize() {
-	for _, text := range []string{"64MB", "1.5GiB", "many"} {
+	for _, text := range []string{"64MB", "1.5GiB", "many", "1_0"} {
 		size, err := api.ParseSize(text)
 		fmt.Println(int64(size), err)
 	}
@@ -30,6 +30,7 @@ func ExampleParseSize() {
 	// 64000000 <nil>
 	// 1610612736 <nil>
 	// 0 "many" is not a size: write "64MB", "64MiB" or a number of bytes
+	// 0 "1_0" is not a size: write "64MB", "64MiB" or a number of bytes
 }
 
 // An execution with a terminal status does not change any more.

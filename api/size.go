@@ -32,7 +32,7 @@ func ParseSize(s string) (Size, error) {
 		}
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if v := f * factor; err == nil && v >= 0 && v < math.MaxInt64 {
+	if v := f * factor; err == nil && !strings.ContainsAny(text, "_x") && v >= 0 && v < math.MaxInt64 { // Go takes 1_0 for 10
 		return Size(v), nil
 	}
 	return 0, fmt.Errorf("%.40q is not a size: write \"64MB\", \"64MiB\" or a number of bytes", s)

@@ -129,6 +129,7 @@ func add(a *app.App, root *cobra.Command, group string, commands ...*cobra.Comma
 			c.Args, c.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 		c.Args = argsOf(c.Args)
+		c.Flags().VisitAll(app.Decimal)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				if err := a.Configure(cmd.Flags()); err != nil {

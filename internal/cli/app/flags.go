@@ -1,6 +1,10 @@
 package app
 
 import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +26,30 @@ func FirstExample(cmd *cobra.Command) string {
 // DurationVar adds a flag for a duration, in the usual form. The value of d is the default.
 func DurationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
 	flags.Var((*durationValue)(d), name, doc)
+}
+
+// Decimal has a flag for a whole number read it as it is written: pflag reads literals of Go, of which 010 is 8 and 1_0 is 10.
+func Decimal(f *pflag.Flag) {
+	if t := f.Value.Type(); t == "int" || t == "int64" {
+		f.Value = decimalValue{f.Value}
+	}
+}
+
+type decimalValue struct{ pflag.Value }
+
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+
+func (v decimalValue) Set(s string) error {
+	if !decimal.MatchString(s) {
+		return fmt.Errorf("%.40q is not a whole number: write it in digits, without a 0 in front", s)
+	}
+	return v.Value.Set(s)
+}
+
+// Number reads a number of digits, perhaps with a point or an exponent. Go would also take 1_0 for 10, and 0x1p4 for 16.
+func Number(s string) (float64, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil && !strings.ContainsAny(s, "_xX") && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
 type durationValue time.Duration

@@ -102,7 +102,7 @@ func aliasTargets(args []string) (to []api.AliasTarget, err error) {
 			return nil, exit.Usagef("%q: give a version such as 3, or with a part of the executions 4=10%%", arg)
 		}
 		if has {
-			if t.Percent, err = strconv.ParseFloat(strings.TrimSuffix(percent, "%"), 64); err != nil || !(t.Percent >= 0.01 && t.Percent <= 100) {
+			if t.Percent, has = app.Number(strings.TrimSuffix(percent, "%")); !has || t.Percent < 0.01 || t.Percent > 100 {
 				return nil, exit.Usagef("%q: after = comes a percentage from 0.01 to 100, as in 4=10%%", arg)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,8 +111,8 @@ func (o *caseOptions) comparison(a *app.App) (by api.Comparison, err error) {
 	case o.tolerance != "" && o.compare != "" && o.compare != "numeric":
 		return by, exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
 	case o.tolerance != "":
-		most, err := strconv.ParseFloat(o.tolerance, 64)
-		if err != nil || most < 0 || math.IsInf(most, 0) || math.IsNaN(most) {
+		most, ok := app.Number(o.tolerance)
+		if !ok || most < 0 {
 			return by, exit.Usagef("--tolerance %s: give a number that is not negative, such as 1e-6", o.tolerance)
 		}
 		by.Mode, by.Absolute, by.Relative = "numeric", &most, &most
@@ -184,7 +183,8 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 			return nil, err
 		}
 		if path, ok := answers[name]; ok {
-			if err := from.add(path, 0, func(out api.Content) { c.Expect = &out }); err != nil {
+			c.Expect = &api.Content{} // a large one is filled in when it has been uploaded
+			if err := from.add(path, 0, func(out api.Content) { *c.Expect = out }); err != nil {
 				return nil, err
 			}
 		}
