@@ -138,7 +138,7 @@ var arrows = []arrow{
 		"shows what client reads, and checks archives"},
 	{"internal/cli/steer", []string{"api", "client", "internal/cli/app", "internal/cli/exit", "internal/cli/listing", "internal/cli/output", "internal/cli/submit"},
 		"orders through client"},
-	{"internal/cli/grade", []string{"api", "client", "internal/score", "internal/cli/app", "internal/cli/config", "internal/cli/exit", "internal/cli/output", "internal/problem", "internal/terminal"},
+	{"internal/cli/grade", []string{"api", "client", "internal/score", "internal/cli/app", "internal/cli/config", "internal/cli/exit", "internal/cli/output", "internal/problem", "internal/strictjson", "internal/terminal"},
 		"commands that grade samples; they speak through the client"},
 	{"internal/cli/debug", []string{"api", "client", "internal/cli/app", "internal/cli/attempt", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/flow", "internal/handoff", "internal/payload", "internal/secret", "internal/task"},
 		"runs a recorded attempt here"},

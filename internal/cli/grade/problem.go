@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/comparison"
 )
 
 var (
@@ -190,7 +189,7 @@ func (t *task) readCases(l line) error {
 	if err := t.counted(l, len(all)); err != nil {
 		return err
 	}
-	t.prelude, t.compare = harnessImports, &api.Comparison{Mode: string(comparison.Numeric), Absolute: new(float64)}
+	t.prelude, t.compare = harnessImports, &api.Comparison{Mode: "numeric", Absolute: new(float64)}
 	for _, c := range all {
 		one := api.Case{Stdin: api.Text(c.Input)}
 		if c.TestType == "functional" {
