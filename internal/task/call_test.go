@@ -87,6 +87,7 @@ func TestCalls(t *testing.T) {
 		{called("redirects", `1`), "ok", ""},
 		{called("keys", `{"1":2}`), "wrong_answer", "keys: it returned a dict with the key 1, and the names in a JSON object are strings"},
 		{called("endless", `1`), "wrong_answer", "it returned inf, and JSON has no such number"},
+		{called("gen", ``), "ok", ""},
 		{called("half", `"\ufffd"`), "wrong_answer", "half a surrogate pair, which is no text"},
 		{called("gen", `[1]`), "wrong_answer", "it returned a value of type generator, which is no JSON value"},
 		{called("nested", `[]`), "wrong_answer", "nested too deeply, or that contains itself"},
