@@ -208,7 +208,8 @@ func LimitsFrom(given map[string]string) (api.CodeLimits, error) {
 		fields[k] = v
 		if n, err := strconv.Atoi(v); err == nil {
 			fields[k] = n
-		} else if n, err := strconv.ParseFloat(v, 64); k == "cpus" && err == nil && !strings.ContainsAny(v, "_xX") && !math.IsInf(n, 0) && !math.IsNaN(n) {
+		} else if n, err := strconv.ParseFloat(v, 64); k == "cpus" && err == nil && !strings.ContainsAny(v, "_xX") &&
+			!math.IsInf(n, 0) && !math.IsNaN(n) {
 			fields[k] = n
 		}
 	}
