@@ -118,7 +118,7 @@ func (t *twist) Line(ctx context.Context, key string, n int) ([]*flow.Execution,
 	if t.line != nil {
 		return t.line(t, ctx, key, n)
 	}
-	return t.Tx.Line(ctx, key, n)
+	return t.Tx.WaitList(ctx, key, n)
 }
 
 func (t *twist) Tickets(ctx context.Context, n int) (int64, error) {

@@ -68,12 +68,12 @@ var bugs = []bug{
 		}
 	}})},
 	{name: "line is served from its end", invariant: []int{14, 15}, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
-		xs, err := t.Tx.Line(ctx, key, 100)
+		xs, err := t.Tx.WaitList(ctx, key, 100)
 		slices.Reverse(xs)
 		return xs[:min(n, len(xs))], err
 	}})},
 	{name: "line ignores priority", invariant: []int{14, 15}, tune: func(p *plan) { p.Ops *= 3 }, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
-		xs, err := t.Tx.Line(ctx, key, 100)
+		xs, err := t.Tx.WaitList(ctx, key, 100)
 		slices.SortFunc(xs, func(a, b *flow.Execution) int { return int(a.Ticket - b.Ticket) })
 		return xs[:min(n, len(xs))], err
 	}})},

@@ -10,15 +10,15 @@ type Verdict uint8
 // The verdicts.
 const (
 	Admit  Verdict = 1 + iota // take a slot and go to the queue
-	Wait                      // draw a ticket and stand in the key's line
+	Wait                      // draw a ticket and stand in the key's wait list
 	Refuse                    // end it as cancelled: its key is full and it does not want to wait
-	// Supersede: stand in the line, and order the oldest holder to end if Supersedes says so.
+	// Supersede: stand in the wait list, and order the oldest holder to end if Supersedes says so.
 	Supersede
 	Replaced // end it as superseded: its slot is another's, and its key is for the latest
 )
 
 // Arrive decides about an execution that has become due. An execution that comes while others wait stands behind them,
-// even when a slot is free: the line is served first.
+// even when a slot is free: the wait list is served first.
 func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 	if holders < limit && waiting == 0 {
 		return Admit
@@ -33,7 +33,7 @@ func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 }
 
 // Return decides about an execution that was admitted and gave its slot up while it was put aside. A free slot is its
-// own before the line is served. Where there is none it stands in the line: the slots that are freed go there, so it
+// own before the wait list is served. Where there is none it stands in the wait list: the slots that are freed go there, so it
 // would find none however often it looked. With cancel_oldest a newcomer has its slot, as if it had been a holder.
 func Return(holders, limit int, when flow.WhenFull) Verdict {
 	switch {
@@ -45,12 +45,12 @@ func Return(holders, limit int, when flow.WhenFull) Verdict {
 	return Wait
 }
 
-// Admissible is how many of the line may go now.
+// Admissible is how many of the wait list may go now.
 func Admissible(holders, waiting, limit int) int {
 	return max(0, min(limit-holders, waiting))
 }
 
 // Supersedes reports whether an execution that has come to supersede is to have one more holder end: when the slot of that
-// holder is the newcomer's. waiting executions stand in the line before it and get the free slots and those of the holders
+// holder is the newcomer's. waiting executions stand in the wait list before it and get the free slots and those of the holders
 // that are ending already; with more of these than executions the newcomer needs none, and with fewer it would be another's.
 func Supersedes(holders, waiting, ending, limit int) bool { return limit-holders+ending == waiting }

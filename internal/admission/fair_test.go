@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// line is a key's line as the engine keeps it.
+// line is a key's wait list as the engine keeps it.
 type line struct {
 	clock   int64
 	last    map[string]int64

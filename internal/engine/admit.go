@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// admit lets drafts that are due start, or puts them into their key's line. Drafts that are not due are left alone.
+// admit lets drafts that are due start, or puts them into their key's wait list. Drafts that are not due are left alone.
 func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	var names []string
 	for _, d := range drafts {
@@ -79,15 +79,15 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 			return err
 		}
 	}
-	ticket, err := t.lineTicket(ctx, d, k.use.Waiting)
+	ticket, err := t.waitListTicket(ctx, d, k.use.Waiting)
 	if err != nil {
 		return err
 	}
 	k.use.Waiting++
 	if k.use.Holders < d.KeyLimit {
 		// There is room by its own limit, and it waits because others waited before it. These may have lower limits, and its priority may put it
-		// before them: the line is looked at again.
-		k.lineDue = true
+		// before them: the wait list is looked at again.
+		k.waitListDue = true
 	}
 	return d.Wait(ticket, t.now)
 }
@@ -146,13 +146,13 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	return nil
 }
 
-// admitLines serves the lines of keys whose slots were freed, and reports whether any execution was admitted. In a transaction of
-// callers the line of a contended key is left to a follow-up.
-func (t *transaction) admitLines(ctx context.Context) (bool, error) {
+// admitWaitLists serves the wait lists of keys whose slots were freed, and reports whether any execution was admitted. In a transaction of
+// callers the wait list of a contended key is left to a follow-up.
+func (t *transaction) admitWaitLists(ctx context.Context) (bool, error) {
 	var freed []string
 	for name, k := range t.keys.all {
-		if k.lineDue {
-			k.lineDue = false
+		if k.waitListDue {
+			k.waitListDue = false
 			freed = append(freed, name)
 		}
 	}
@@ -168,7 +168,7 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	for _, name := range freed {
 		k := t.keys.all[name]
 		k.use, k.counted = uses[name], true
-		n, err := t.admitLine(ctx, name, k)
+		n, err := t.admitWaitList(ctx, name, k)
 		if err != nil {
 			return false, err
 		}
@@ -177,7 +177,8 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	return any, nil
 }
 
-// postponeContended leaves lines of contended keys to follow-ups where callers would wait for the keys, and returns the other lines.
+// postponeContended leaves wait lists of contended keys to follow-ups where callers would wait for the keys, and returns the other wait
+// lists.
 func (t *transaction) postponeContended(lines []string) []string {
 	now := time.Now()
 	if !t.leavesKeys || !t.e.batcher.contention.some(now) {
@@ -192,16 +193,16 @@ func (t *transaction) postponeContended(lines []string) []string {
 	})
 }
 
-// admitLine admits executions from the head of one line, each by its own limit, until the next one does not fit. Those
-// behind that one wait as well, even where their limits are higher: a line is served in order.
-func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
+// admitWaitList admits executions from the head of one wait list, each by its own limit, until the next one does not fit. Those
+// behind that one wait as well, even where their limits are higher: a wait list is served in order.
+func (t *transaction) admitWaitList(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {
 		if t.budget.Spent() {
 			t.keys.postponed = append(t.keys.postponed, name)
 			break
 		}
-		xs, err := t.tx.Line(ctx, name, 1)
+		xs, err := t.tx.WaitList(ctx, name, 1)
 		if err != nil || len(xs) == 0 {
 			return admitted, err
 		}
@@ -210,8 +211,8 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 			break
 		}
 		if n > 1 {
-			if xs, err = t.tx.Line(ctx, name, n); err != nil {
-				return admitted, fmt.Errorf("read the key's line: %w", err)
+			if xs, err = t.tx.WaitList(ctx, name, n); err != nil {
+				return admitted, fmt.Errorf("read the key's wait list: %w", err)
 			}
 		}
 		for i, x := range xs {
@@ -234,7 +235,7 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 	return admitted, nil
 }
 
-// admitHeads schedules executions from the head of a line.
+// admitHeads schedules executions from the head of a wait list.
 func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Execution) error {
 	ds := t.adopt(xs)
 	if err := t.prepareBegin(ctx, ds); err != nil {

@@ -183,7 +183,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}
-		if line := scheduleKey(d); s.request.Key == "" || s.request.Key == line {
+		if waitList := scheduleKey(d); s.request.Key == "" || s.request.Key == waitList {
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
 		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})

@@ -250,7 +250,7 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 
 // outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again,
 // signals all sessions and all watchers, and starts the sweep. What else such a commit may have begun is found by looks
-// at the store: steps of workflows by the sweep, signals and windows by watchPending within 5 s, lines of keys within
+// at the store: steps of workflows by the sweep, signals and windows by watchPending within 5 s, wait lists of keys within
 // 10 s, ends of pauses within 15 s.
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()

@@ -9,7 +9,7 @@ import (
 // contention knows the keys for whose locks a transaction has waited lately. A transaction waits for a key until the one that has it is
 // committed, and so does everything in its batch. With five clients that submit to the same 100 keys, and batches of 64 executions that
 // need 47 of them, each committer waited for the next: a plain request that shared a batch with them was answered after 1.7 s.
-// While a key is contended, requests that need it have batches of their own, one at a time, and a line whose slot another request has
+// While a key is contended, requests that need it have batches of their own, one at a time, and a wait list whose slot another request has
 // freed goes on in a follow-up: plain requests find the other committers.
 type contention struct {
 	mu    sync.Mutex

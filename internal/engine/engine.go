@@ -102,7 +102,7 @@ type Engine struct {
 	inquiries    *inquiries.Inquiries
 	awaited      definition.Waits
 	waits        *waits.Waits
-	lines        chan struct{} // capacity 1: lines of keys are to be looked through
+	waitLists    chan struct{} // capacity 1: wait lists of keys are to be looked through
 	found        chan found    // capacity 1: what watchPending has found last
 	webhooks     *webhooks
 	routingKeys  *routingKeys
@@ -180,7 +180,7 @@ func New(o Options) (*Engine, error) {
 		distributions: newDistributions(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
-		lines:         make(chan struct{}, 1),
+		waitLists:     make(chan struct{}, 1),
 		found:         make(chan found, 1),
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),

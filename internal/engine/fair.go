@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// lineShares are the shares of lines that a transaction has read or decided. The locks of the keys are held.
-type lineShares struct {
+// waitListShares are the shares of wait lists that a transaction has read or decided. The locks of the keys are held.
+type waitListShares struct {
 	read    map[shareKey]int64
 	written map[shareKey]bool
 	emptied map[string]bool // keys of which no execution waited any more: their rows are deleted before written is
@@ -28,15 +28,15 @@ func clockOf(x *flow.Execution) shareKey { return shareKey{x.Key, x.Priority, tr
 
 func shareOf(x *flow.Execution) shareKey { return shareKey{x.Key, x.Priority, false, x.Fair.By} }
 
-func (s *lineShares) put(k shareKey, tag int64) {
+func (s *waitListShares) put(k shareKey, tag int64) {
 	if s.read == nil {
 		s.read, s.written = map[shareKey]int64{}, map[shareKey]bool{}
 	}
 	s.read[k], s.written[k] = tag, true
 }
 
-// empty forgets the shares of a key whose line is empty: the next execution that comes begins a new order of turns.
-func (s *lineShares) empty(key string) {
+// empty forgets the shares of a key whose wait list is empty: the next execution that comes begins a new order of turns.
+func (s *waitListShares) empty(key string) {
 	for k := range s.read {
 		if k.key == key {
 			delete(s.read, k)
@@ -49,9 +49,9 @@ func (s *lineShares) empty(key string) {
 	s.emptied[key] = true
 }
 
-// readShares reads the clock of the line that an execution comes to, and how far the turns of its own have come.
+// readShares reads the clock of the wait list that an execution comes to, and how far the turns of its own have come.
 func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock, last int64, err error) {
-	s := txn.Part[lineShares](t)
+	s := txn.Part[waitListShares](t)
 	clock, haveClock := s.read[clockOf(x)]
 	last, haveLast := s.read[shareOf(x)]
 	if haveClock && haveLast || s.emptied[x.Key] {
@@ -70,31 +70,31 @@ func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock,
 	return clock, last, nil
 }
 
-// lineTicket draws the ticket with which a draft waits for its key: by turns where its document has fair_by, else by arrival.
-func (t *transaction) lineTicket(ctx context.Context, d *flow.Draft, waiting int) (int64, error) {
+// waitListTicket draws the ticket with which a draft waits for its key: by turns where its document has fair_by, else by arrival.
+func (t *transaction) waitListTicket(ctx context.Context, d *flow.Draft, waiting int) (int64, error) {
 	arrival, err := t.ticket(ctx)
 	if err != nil || d.Fair.Weight == 0 {
 		return arrival, err
 	}
 	if waiting == 0 {
-		txn.Part[lineShares](t).empty(d.Key)
+		txn.Part[waitListShares](t).empty(d.Key)
 	}
 	clock, last, err := t.readShares(ctx, d.Execution)
 	if err != nil {
 		return 0, err
 	}
 	tag, next := admission.Tag(clock, last, d.Fair.Weight)
-	txn.Part[lineShares](t).put(shareOf(d.Execution), next)
+	txn.Part[waitListShares](t).put(shareOf(d.Execution), next)
 	return admission.FairTicket(tag, arrival), nil
 }
 
-// tookTurn moves the clock of a line on to an execution that is admitted from it.
+// tookTurn moves the clock of a wait list on to an execution that is admitted from it.
 func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting int) error {
 	if x.Fair.Weight == 0 {
 		return nil
 	}
 	if waiting == 0 {
-		txn.Part[lineShares](t).empty(x.Key)
+		txn.Part[waitListShares](t).empty(x.Key)
 		return nil
 	}
 	clock, _, err := t.readShares(ctx, x)
@@ -102,14 +102,14 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 		return err
 	}
 	if tag := admission.TagOf(x.Ticket); tag > clock {
-		txn.Part[lineShares](t).put(clockOf(x), tag)
+		txn.Part[waitListShares](t).put(clockOf(x), tag)
 	}
 	return nil
 }
 
 // writeShares adds the shares that have changed to what is written.
 func (t *transaction) writeShares(context.Context) error {
-	s := txn.MadePart[lineShares](t)
+	s := txn.MadePart[waitListShares](t)
 	if s == nil || len(s.written)+len(s.emptied) == 0 {
 		return nil
 	}

@@ -27,14 +27,14 @@ const (
 // side by side, 100 steps of workflows that start themselves were decided again up to nine times on PostgreSQL, because each batch
 // wanted rows of the others: for 6 s no caller was answered.
 type followUps struct {
-	ops      []op
-	wide     []op             // steps of workflows that have many children
-	steps    map[flow.ID]bool // workflows that ops and wide go on with
-	lines    map[string]bool  // keys whose whole lines ops go on with
-	busy     bool             // a batch of ops is under way
-	busyWide bool             // one of wide is
-	last     bool             // the last batch was of follow-ups
-	lastWide bool             // the last of those was of wide
+	ops       []op
+	wide      []op             // steps of workflows that have many children
+	steps     map[flow.ID]bool // workflows that ops and wide go on with
+	waitLists map[string]bool  // keys whose whole wait lists ops go on with
+	busy      bool             // a batch of ops is under way
+	busyWide  bool             // one of wide is
+	last      bool             // the last batch was of follow-ups
+	lastWide  bool             // the last of those was of wide
 }
 
 // source says which requests a batch is of.
@@ -70,7 +70,8 @@ func (e *Engine) followUp(o op) {
 	}
 }
 
-// add takes in a follow-up, and reports whether it did: not where the same step of a workflow or the same line waits already, nor beyond
+// add takes in a follow-up, and reports whether it did: not where the same step of a workflow or the same wait list waits already, nor
+// beyond
 // pendingLimit.
 func (f *followUps) add(o op) bool {
 	if f.len() >= pendingLimit {
@@ -89,17 +90,17 @@ func (f *followUps) add(o op) bool {
 		if o.wide {
 			to = &f.wide
 		}
-	case *lineOp:
-		if o.mode != wholeLine {
+	case *waitListOp:
+		if o.mode != wholeWaitList {
 			break
 		}
-		if f.lines[o.key] {
+		if f.waitLists[o.key] {
 			return false
 		}
-		if f.lines == nil {
-			f.lines = map[string]bool{}
+		if f.waitLists == nil {
+			f.waitLists = map[string]bool{}
 		}
-		f.lines[o.key] = true
+		f.waitLists[o.key] = true
 	}
 	*to = append(*to, o)
 	return true
@@ -142,9 +143,9 @@ func (f *followUps) take(from *[]op, n int) []op {
 		switch o := o.(type) {
 		case *advanceOp:
 			delete(f.steps, o.id)
-		case *lineOp:
-			if o.mode == wholeLine {
-				delete(f.lines, o.key)
+		case *waitListOp:
+			if o.mode == wholeWaitList {
+				delete(f.waitLists, o.key)
 			}
 		}
 	}

@@ -213,7 +213,7 @@ func TestNeighboursOfARefusedStep(t *testing.T) {
 	})
 }
 
-// A workflow ends though what follows from its end is refused: the first step of the workflow behind it in the line of its key, or the
+// A workflow ends though what follows from its end is refused: the first step of the workflow behind it in the wait list of its key, or the
 // next step of the workflow above it. Only that one fails.
 func TestEndBesideARefusedFollowUp(t *testing.T) {
 	t.Parallel()
@@ -377,7 +377,7 @@ func TestUnstartedBesideWhatIsRefused(t *testing.T) {
 	}, func(o *Options) { o.Lease = time.Second })
 }
 
-// An execution in the line of a key that cannot be admitted keeps no other from going.
+// An execution in the wait list of a key that cannot be admitted keeps no other from going.
 func TestLineBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {

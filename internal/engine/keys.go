@@ -17,16 +17,16 @@ type keyLedger struct {
 	all       map[string]*keyUse
 	freed     map[flow.ID]bool // executions that have given their slot back, and are not written yet
 	granted   map[flow.ID]bool // executions that have got a slot, and are not written yet
-	postponed []string         // keys whose line goes on in a later transaction
+	postponed []string         // keys whose wait list goes on in a later transaction
 
 	nextTicket, lastTicket int64 // tickets that have been drawn
 }
 
 // keyUse is one concurrency key.
 type keyUse struct {
-	counted bool // use has the store's exact count; where it is false lockKeys asks the store
-	use     store.KeyUse
-	lineDue bool // its line is to be served: a slot was freed, an execution has left the line, or a follow-up asks for it
+	counted     bool // use has the store's exact count; where it is false lockKeys asks the store
+	use         store.KeyUse
+	waitListDue bool // its wait list is to be served: a slot was freed, an execution has left the wait list, or a follow-up asks for it
 }
 
 func newKeyLedger() keyLedger {
@@ -47,13 +47,13 @@ func (l *keyLedger) changed(d *flow.Draft) {
 	if (d.FreedKey() || l.granted[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
 		l.freed[d.ID] = true
 		k := l.of(d.Key)
-		k.lineDue = true
+		k.waitListDue = true
 		k.use.Holders--
 	}
 	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
-		// It leaves the line. If it was the head, the next one may have a higher limit and go at once: a line is served in order, so it had to
-		// wait for the head.
-		l.of(d.Key).lineDue = true
+		// It leaves the wait list. If it was the head, the next one may have a higher limit and go at once: a wait list is served in order, so it
+		// had to wait for the head.
+		l.of(d.Key).waitListDue = true
 	}
 }
 
@@ -89,7 +89,7 @@ func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 }
 
 // useKeys locks keys and returns how full they are. Tickets that the transaction drew in advance are dropped: another replica may have put
-// executions with later tickets into these lines since. A ticket drawn under the key's lock is later than all that stand there.
+// executions with later tickets into these wait lists since. A ticket drawn under the key's lock is later than all that stand there.
 func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
 	began := time.Now()
 	uses, err := t.tx.LockKeys(ctx, names)

@@ -106,7 +106,7 @@ func (m *matching) bytes() (n int) {
 // matchNew asks the rules about some of the signals that are new, takes one turn of those that wait for costly rules, and reports whether
 // there may be more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
-	waiting := e.rules.line.Len() > 0
+	waiting := e.rules.turns.Len() > 0
 	err = e.rules.scanned.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
 		last, handled, err := e.matchSome(ctx, after)
 		more = more || handled > 0 || waiting && last != after
@@ -130,7 +130,7 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 	var all []*matching
 	for i, left := 0, e.budget.WithRows(newStarts); i < len(found) && !left.Spent(); i++ {
 		last = store.PlaceOf(&found[i])
-		if e.rules.line.Has(found[i].ID) {
+		if e.rules.turns.Has(found[i].ID) {
 			continue
 		}
 		m, err := e.askRules(ctx, &found[i], ruleChoice{})
@@ -155,7 +155,7 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 	n, err := e.commitMatches(ctx, all)
 	for _, m := range all {
 		if m.more && err == nil {
-			e.rules.line.Add(m.signal.ID, "")
+			e.rules.turns.Add(m.signal.ID, "")
 		}
 	}
 	return last, handled + n, err
@@ -164,13 +164,13 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 // matchTurn asks costly rules about the signal whose turn it is: as many as the budget of a transaction allows, and one at least. It
 // reports whether a signal had a turn.
 func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
-	id, after, waits := e.rules.line.Take()
+	id, after, waits := e.rules.turns.Take()
 	if !waits {
 		return false, nil
 	}
 	s, err := e.opts.Store.Signal(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && s.State != flow.SignalNew {
-		e.rules.line.Drop(id) // another server has matched it, or retention has removed it
+		e.rules.turns.Drop(id) // another server has matched it, or retention has removed it
 		return true, nil
 	}
 	var m *matching
@@ -182,14 +182,14 @@ func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
 	}
 	switch {
 	case err == nil && m.more:
-		e.rules.line.Turned(id, m.last)
+		e.rules.turns.Turned(id, m.last)
 	case err == nil:
-		e.rules.line.Drop(id)
+		e.rules.turns.Drop(id)
 	case fault.Lasting(err):
-		e.rules.line.Drop(id)
+		e.rules.turns.Drop(id)
 		_, err = e.leaveAside(ctx, store.AsideMatching, id, err)
 	default:
-		e.rules.line.Turned(id, after)
+		e.rules.turns.Turned(id, after)
 	}
 	return true, err
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/txn"
 )
 
-// newModules are in the order in which each hook calls them. Three places matter: lines are served before workflows take steps, since a
-// step may start what then waits in a line; the signal of an end has a lower number than that of a rule which pauses for this end; and the
-// sweep is woken last.
+// newModules are in the order in which each hook calls them. Three places matter: wait lists are served before workflows take steps, since
+// a step may start what then waits in a wait list; the signal of an end has a lower number than that of a rule which pauses for this end;
+// and the sweep is woken last.
 func (e *Engine) newModules() []txn.Module {
 	return []txn.Module{
 		{Name: "definitions", Committed: told(e.rememberDefinitions)},
-		{Name: "lines", BeforeWrite: hook((*transaction).writeShares), Follow: follow((*transaction).admitLines), Loops: loops{e.sweepLines}},
+		{Name: "lines", BeforeWrite: hook((*transaction).writeShares), Follow: follow((*transaction).admitWaitLists),
+			Loops: loops{e.sweepWaitLists}},
 		{Name: "workflows", Follow: follow((*transaction).advanceDue)},
 		{Name: "sessions", Committed: told(e.tellSessions), Loops: loops{e.sweepSessions}},
 		{Name: "retention", Loops: loops{e.sweepFinished, e.sweepOutdated, e.sweepUploads, e.sweepBlobs}},

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of lines,
+// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of wait lists,
 // notes of what was put aside, cached outcomes that have expired, and ticks that are older than retention. It does so
 // once a minute, and less often while there are none.
 func (e *Engine) sweepOutdated(ctx context.Context) {
@@ -44,7 +44,7 @@ func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 }
 
 const (
-	// sharesKept is for how long the shares of a line are kept that nothing comes to any more.
+	// sharesKept is for how long the shares of a wait list are kept that nothing comes to any more.
 	sharesKept = time.Hour
 	// oldAtOnce is how many rows one transaction drops.
 	oldAtOnce = 1000

@@ -16,9 +16,9 @@ import (
 const (
 	// pendingEvery is the time between two looks, unless a sixth of a lease is shorter.
 	pendingEvery = 5 * time.Second
-	// pausesRounds and linesRounds are how many looks go by until paused actions, and the lines of keys, are looked through.
-	pausesRounds = 3
-	linesRounds  = 2
+	// pausesRounds and waitListsRounds are how many looks go by until paused actions, and the wait lists of keys, are looked through.
+	pausesRounds    = 3
+	waitListsRounds = 2
 )
 
 // found is what a look at the store has found.
@@ -83,8 +83,8 @@ func (e *Engine) wakeLoops(f *found, round int) {
 	default:
 	}
 	e.found <- *f
-	if round%linesRounds == 0 {
-		loop.Wake(e.lines)
+	if round%waitListsRounds == 0 {
+		loop.Wake(e.waitLists)
 	}
 	if round%pausesRounds == 0 {
 		// A millisecond after dueAt of above. At the same instant the sweep and watchPauses would each hand a request to the committer, in an

@@ -23,7 +23,7 @@ import (
 //	a request fails together with what follows from it
 //	 1. its batch is halved until it stands alone
 //	 2. alone, it is decided again with everything that follows postponed, and is committed
-//	 3. each workflow goes on by an advanceOp, each line of a key by a lineOp: these fail alone, and are decided again with what
+//	 3. each workflow goes on by an advanceOp, each wait list of a key by a waitListOp: these fail alone, and are decided again with what
 //	    follows from their own step postponed
 //	 4. a workflow whose advanceOp fails all the same is ended as failed by a stuckOp, which says why
 //	 5. what cannot even be ended is put aside, and tried again later and later
@@ -139,12 +139,12 @@ func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) 
 	return t.recordChange(p, &orchestration.Change{Unknown: true})
 }
 
-// requestedWork is what follow-ups ask for themselves: steps of workflows, or the line of a key. A transaction that
+// requestedWork is what follow-ups ask for themselves: steps of workflows, or the wait list of a key. A transaction that
 // postpones everything else carries this out. What is postponed is what comes of it: the end of a workflow may admit
 // another one to its key, or let the workflow above it take a step, and it may be that step which the store refuses.
 type requestedWork struct {
-	steps map[flow.ID]bool
-	line  bool
+	steps    map[flow.ID]bool
+	waitList bool
 }
 
 // collectRequested is what the requests of the transaction ask for themselves. It is called before they are decided: a
@@ -152,22 +152,22 @@ type requestedWork struct {
 func (t *transaction) collectRequested() (o requestedWork) {
 	o.steps = maps.Clone(t.workflows.due)
 	for _, k := range t.keys.all {
-		o.line = o.line || k.lineDue
+		o.waitList = o.waitList || k.waitListDue
 	}
 	return o
 }
 
 // postponeAll carries out what the requests ask for themselves, and postpones everything that follows from it.
 func (t *transaction) postponeAll(ctx context.Context) error {
-	if t.requested.line {
-		if _, err := t.admitLines(ctx); err != nil {
+	if t.requested.waitList {
+		if _, err := t.admitWaitLists(ctx); err != nil {
 			return err
 		}
 	}
 	for {
 		for name, k := range t.keys.all {
-			if k.lineDue {
-				k.lineDue = false
+			if k.waitListDue {
+				k.waitListDue = false
 				t.keys.postponed = append(t.keys.postponed, name)
 			}
 		}
@@ -186,7 +186,7 @@ func (e *Engine) handInFollowUps(t *transaction) {
 		e.followUp(o)
 	}
 	for _, key := range t.keys.postponed {
-		e.followUp(&lineOp{e: e, key: key})
+		e.followUp(&waitListOp{e: e, key: key})
 	}
 }
 
@@ -208,41 +208,41 @@ func (o *advanceOp) done(err error) {
 	}
 }
 
-// lineOp lets the line of a key go on. Where that is refused its head is tried alone, and put aside when it is the head.
-type lineOp struct {
+// waitListOp lets the wait list of a key go on. Where that is refused its head is tried alone, and put aside when it is the head.
+type waitListOp struct {
 	e    *Engine
 	key  string
-	mode lineMode
+	mode waitListMode
 }
 
-type lineMode uint8
+type waitListMode uint8
 
 const (
-	wholeLine   lineMode = iota // as many as may go
-	headOfLine                  // the first alone
-	withoutHead                 // the others, and the first is put aside
+	wholeWaitList  waitListMode = iota // as many as may go
+	headOfWaitList                     // the first alone
+	withoutHead                        // the others, and the first is put aside
 )
 
-func (o *lineOp) size() int             { return 0 }
-func (o *lineOp) class() class          { return classFollowUp }
-func (o *lineOp) executions() []flow.ID { return nil }
-func (o *lineOp) want(t *transaction) {
-	t.keys.of(o.key).lineDue = true
-	if o.mode == headOfLine {
+func (o *waitListOp) size() int             { return 0 }
+func (o *waitListOp) class() class          { return classFollowUp }
+func (o *waitListOp) executions() []flow.ID { return nil }
+func (o *waitListOp) want(t *transaction) {
+	t.keys.of(o.key).waitListDue = true
+	if o.mode == headOfWaitList {
 		t.budget.Rows = 1
 	}
 }
 
-func (o *lineOp) decide(ctx context.Context, t *transaction) error {
+func (o *waitListOp) decide(ctx context.Context, t *transaction) error {
 	if o.mode != withoutHead {
 		return nil
 	}
 	if err := t.lockKeys(ctx, []string{o.key}); err != nil {
 		return err
 	}
-	xs, err := t.tx.Line(ctx, o.key, 1)
+	xs, err := t.tx.WaitList(ctx, o.key, 1)
 	if err != nil {
-		return fmt.Errorf("read the key's line: %w", err)
+		return fmt.Errorf("read the key's wait list: %w", err)
 	}
 	for _, d := range t.adopt(xs) {
 		t.putAside(d, errors.New("the store does not take it as the holder of its key"))
@@ -250,14 +250,14 @@ func (o *lineOp) decide(ctx context.Context, t *transaction) error {
 	return nil
 }
 
-func (o *lineOp) done(err error) {
+func (o *waitListOp) done(err error) {
 	switch {
 	case err == nil || !fault.Lasting(err):
 	case o.mode < withoutHead:
-		o.e.followUp(&lineOp{e: o.e, key: o.key, mode: o.mode + 1})
+		o.e.followUp(&waitListOp{e: o.e, key: o.key, mode: o.mode + 1})
 	default:
 		o.e.counters.skipped.Add(1)
-		o.e.opts.Log.Error("the line of a concurrency key cannot go on; it will be tried again", "key", o.key, telemetry.Err, err)
+		o.e.opts.Log.Error("the wait list of a concurrency key cannot go on; it will be tried again", "key", o.key, telemetry.Err, err)
 	}
 }
 

@@ -52,10 +52,10 @@ type rules struct {
 	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
 	breakers circuitBreakers
-	costly   loop.Costly                          // rules
-	line     loop.Line[flow.ID, string]           // signals, with the rule that was asked last
-	scanned  loop.Cursor[store.SignalPlace]       // of the new signals
-	closes   loop.Line[store.WindowKey, struct{}] // windows of costly rules
+	costly   loop.Costly                               // rules
+	turns    loop.TurnQueue[flow.ID, string]           // signals, with the rule that was asked last
+	scanned  loop.Cursor[store.SignalPlace]            // of the new signals
+	closes   loop.TurnQueue[store.WindowKey, struct{}] // windows of costly rules
 	chains   chains
 }
 

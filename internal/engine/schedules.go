@@ -39,8 +39,8 @@ type schedules struct {
 	all  map[string]*definition.Definition // "name@version"
 	wake chan struct{}                     // capacity 1: a schedule may be due earlier than was known
 
-	costly loop.Costly                // versions of schedules
-	line   loop.Line[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
+	costly loop.Costly                     // versions of schedules
+	turns  loop.TurnQueue[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
 }
 
 func newSchedules() *schedules {

@@ -282,9 +282,9 @@ func TestRestOfARefusedPlan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	f := &firing{was: store.Schedule{Name: "s"}, bad: errPlanted, done: true, rest: make([]schedule.Fire, 3)}
-	r.e.schedules.line.Add("s", f)
-	if r.e.schedules.goOn(f); r.e.schedules.line.Len() != 0 || len(f.rest) != 3 {
-		t.Errorf("%d wait, %d ticks left", r.e.schedules.line.Len(), len(f.rest))
+	r.e.schedules.turns.Add("s", f)
+	if r.e.schedules.goOn(f); r.e.schedules.turns.Len() != 0 || len(f.rest) != 3 {
+		t.Errorf("%d wait, %d ticks left", r.e.schedules.turns.Len(), len(f.rest))
 	}
 }
 

@@ -51,10 +51,10 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, error) {
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
-		if err != nil || next.IsZero() && e.schedules.line.Len() == 0 {
+		if err != nil || next.IsZero() && e.schedules.turns.Len() == 0 {
 			return loop.IdleAtMost, err
 		}
-		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) && e.schedules.line.Len() == 0 {
+		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) && e.schedules.turns.Len() == 0 {
 			return next.Sub(about), nil
 		}
 		now, err := e.now(ctx)
@@ -62,11 +62,11 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 			return loop.IdleAtMost, err
 		}
 		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
-		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce+e.schedules.line.Len())
+		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce+e.schedules.turns.Len())
 		if err != nil {
 			return loop.IdleAtMost, err
 		}
-		fresh := slices.DeleteFunc(slices.Clone(due), func(k store.Schedule) bool { return e.schedules.line.Has(k.Name) })
+		fresh := slices.DeleteFunc(slices.Clone(due), func(k store.Schedule) bool { return e.schedules.turns.Has(k.Name) })
 		all, err := e.fireParts(ctx, fresh, now)
 		turned := false
 		if err == nil {
@@ -82,17 +82,17 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 // servers leave a schedule of which ticks are left alone for restAgain; after that, as after the end of this server, they count anew how
 // many ticks it catches up with.
 func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
-	name, f, waits := e.schedules.line.Take()
+	name, f, waits := e.schedules.turns.Take()
 	if !waits {
 		return false, nil
 	}
 	f, err := e.planTurn(ctx, name, f, now)
 	if err != nil || f == nil {
-		e.schedules.line.Drop(name)
+		e.schedules.turns.Drop(name)
 		return true, err
 	}
 	if _, err := e.fire(ctx, []*firing{f}); err != nil {
-		e.schedules.line.Drop(name)
+		e.schedules.turns.Drop(name)
 		return true, err
 	}
 	e.schedules.goOn(f)
@@ -103,9 +103,9 @@ func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
 // that its schedule is put off to.
 func (s *schedules) goOn(f *firing) {
 	if f.done && f.bad == nil && len(f.rest) > 0 {
-		s.line.Turned(f.was.Name, f)
+		s.turns.Turned(f.was.Name, f)
 	} else {
-		s.line.Drop(f.was.Name)
+		s.turns.Drop(f.was.Name)
 	}
 }
 
@@ -159,7 +159,7 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 	for i, left := 0, e.budget.WithRows(startsAtOnce); i < len(due) && !left.Spent(); i++ {
 		f, err := e.plan(ctx, due[i], documents[due[i].Name], now, false)
 		if errors.Is(err, errCostly) {
-			e.schedules.line.Add(due[i].Name, nil)
+			e.schedules.turns.Add(due[i].Name, nil)
 			continue
 		}
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 //	wants      what the requests need: it is loaded together, before the first decision
 //	loaded     what has been read, and is locked until the end
 //	changes    what has been decided and is not written yet
-//	keys       how full concurrency keys are, and whose line goes on
+//	keys       how full concurrency keys are, and whose wait list goes on
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
 //	effects    what happens after the commit
@@ -45,8 +45,8 @@ type transaction struct {
 	deferred  func(*flow.Draft) bool // by the write that is under way: see flushExcept
 	postpones bool                   // what follows from the requests is left to later transactions
 	requested requestedWork          // what the requests themselves ask for, where what follows is postponed
-	// leavesKeys is set in all transactions but those of follow-ups, to which the lines of contended keys are left: callers would wait for
-	// the locks.
+	// leavesKeys is set in all transactions but those of follow-ups, to which the wait lists of contended keys are left: callers would wait
+	// for the locks.
 	leavesKeys bool
 }
 
@@ -173,7 +173,7 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 }
 
 // followThrough writes what is decided and decides what follows from it, until nothing follows any more: freed keys admit the next of their
-// lines, and workflows of which a task has ended take their next steps, which may start and end further executions.
+// wait lists, and workflows of which a task has ended take their next steps, which may start and end further executions.
 func (t *transaction) followThrough(ctx context.Context) error {
 	if t.postpones {
 		return t.postponeAll(ctx)

@@ -87,7 +87,7 @@ func TestCostlyRulesTakeTurns(t *testing.T) {
 		for range 4 {
 			bad = append(bad, r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{}`)}).Signal)
 		}
-		r.within(patience, "nothing takes turns", func() bool { return r.e.rules.line.Len() > 0 })
+		r.within(patience, "nothing takes turns", func() bool { return r.e.rules.turns.Len() > 0 })
 		for _, trigger := range []string{"t", "u"} {
 			id := r.emit(Emission{Trigger: trigger, Data: json.RawMessage(`{}`)}).Signal
 			r.within(patience, "the rule did not fire", func() bool {

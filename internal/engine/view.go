@@ -72,11 +72,11 @@ func (v *view) LockKeys(ctx context.Context, keys []string) (map[string]store.Ke
 	return v.Access.LockKeys(ctx, keys)
 }
 
-func (v *view) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+func (v *view) WaitList(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	if err := v.t.flush(ctx); err != nil {
 		return nil, err
 	}
-	return v.Access.Line(ctx, key, n)
+	return v.Access.WaitList(ctx, key, n)
 }
 
 func (v *view) Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error) {

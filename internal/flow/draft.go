@@ -107,12 +107,12 @@ func (d *Draft) Due(now time.Time) bool {
 }
 
 // TakenOut reports whether the execution was in its queue when it was put aside: it was admitted, and is neither there
-// nor holds a slot of its key. It waits for its time, or in the line of its key.
+// nor holds a slot of its key. It waits for its time, or in the wait list of its key.
 func (x *Execution) TakenOut() bool {
 	return x.Stage == Scheduled && (x.Place == Delayed || x.Place == Waiting)
 }
 
-// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due. One
+// Wait puts the draft into its key's wait list with the given ticket. It counts as waiting from the moment it was due. One
 // that was put aside in its queue waits there in the stage that it has, which is no event.
 func (d *Draft) Wait(ticket int64, now time.Time) error {
 	if !d.TakenOut() {
@@ -192,7 +192,7 @@ const (
 
 // PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line, where it would
 // be in the way of others. What is Held stays Held. One that was Ready gives up its key's slot: where the key is full when it is tried
-// again, it waits in the key's line.
+// again, it waits in the key's wait list.
 func (d *Draft) PutAside(reason string, now time.Time) {
 	d.Aside = d.Aside.Again(reason, now)
 	if d.Place == Ready || d.Place == Waiting {

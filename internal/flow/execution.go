@@ -15,7 +15,7 @@ type Execution struct {
 	Outcome *Outcome
 }
 
-// Request is what was asked for. It does not change after submission, except Queue: store.Lines.Reroute moves the
+// Request is what was asked for. It does not change after submission, except Queue: store.WaitLists.Reroute moves the
 // execution to another routing key of the same queue.
 type Request struct {
 	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
@@ -153,7 +153,7 @@ type State struct {
 	// rerun: the next look; ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was
 	// postponed is due, or its pause ends. Zero: no time is set.
 	WakeAt time.Time
-	// QueuedAt is when the attempt became due. The wait in the line of a key counts from here too, so queue_timeout includes it.
+	// QueuedAt is when the attempt became due. The wait in the wait list of a key counts from here too, so queue_timeout includes it.
 	QueuedAt   time.Time
 	ClaimedAt  time.Time // when the attempt was handed off
 	StartedAt  time.Time // first attempt's running

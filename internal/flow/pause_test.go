@@ -76,7 +76,8 @@ func TestPauseOfWhatIsOrderedToEnd(t *testing.T) {
 	}
 }
 
-// A workflow that leaves its key's line while its timers stand still has waited no less for that: the resume gives back the whole pause.
+// A workflow that leaves its key's wait list while its timers stand still has waited no less for that: the resume gives back the whole
+// pause.
 func TestPauseGivesBackTheWaitForAKey(t *testing.T) {
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 	d := Submit(ID{1}, Request{Kind: KindWorkflow, Key: "k", KeyLimit: 1, CreatedAt: t0, Settings: Settings{QueueTimeout: time.Minute}})

@@ -39,7 +39,7 @@ func (c *call) lineQuery() lineQuery {
 
 // line reads the first places of a line, or those of executions with labels. scanned is the number of places at which it has
 // looked.
-func (c *call) line(of store.LineQuery, q lineQuery) (line []api.Standing, scanned int, err error) {
+func (c *call) line(of store.WaitListQuery, q lineQuery) (line []api.Standing, scanned int, err error) {
 	line = []api.Standing{}
 	most := q.limit
 	if len(q.labels) > 0 {
@@ -104,7 +104,7 @@ func (c *call) queueLine() error {
 		lane := api.Lane{Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Ready: d.Ready, Line: []api.Standing{}}
 		lane.PausedAction, _ = flow.PausedAction(d.Queue)
 		if rows < lineRows {
-			if lane.Line, lane.Looked, err = c.line(store.LineQuery{RoutingKey: d.Queue}, q); err != nil {
+			if lane.Line, lane.Looked, err = c.line(store.WaitListQuery{RoutingKey: d.Queue}, q); err != nil {
 				return err
 			}
 		}
@@ -129,7 +129,7 @@ func (c *call) keyLine() error {
 		return fmt.Errorf("list holders: %w", err)
 	}
 	out := api.KeyLine{Key: key, At: time.Now().UTC(), Held: len(holders), Holders: []api.Execution{}}
-	if out.Line, out.Looked, err = c.line(store.LineQuery{Key: key}, q); err != nil {
+	if out.Line, out.Looked, err = c.line(store.WaitListQuery{Key: key}, q); err != nil {
 		return err
 	}
 	// The number of waiting executions is the number ahead of a made-up last one.

@@ -12,7 +12,7 @@ type Outdated uint8
 const (
 	OldAsides Outdated = iota // asides, by their times: one that was not put aside again since has been handled, or its subject is gone
 	OldMeters                 // meters, by their times
-	OldShares                 // shares, by when they were written, except those of a line in which an execution waits
+	OldShares                 // shares, by when they were written, except those of a wait list in which an execution waits
 	OldTicks                  // ticks, by when they were decided; the schedule's own row says where it goes on
 )
 

@@ -11,11 +11,12 @@ func TestSmallInterfaces(t *testing.T) {
 	const most = 10
 	all := map[string]bool{}
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[Executions](), reflect.TypeFor[Lines](), reflect.TypeFor[Workflows](), reflect.TypeFor[Sessions](), reflect.TypeFor[Catalog](),
+		reflect.TypeFor[Executions](), reflect.TypeFor[WaitLists](), reflect.TypeFor[Workflows](), reflect.TypeFor[Sessions](), reflect.TypeFor[Catalog](),
 		reflect.TypeFor[Registry](), reflect.TypeFor[Inputs](), reflect.TypeFor[Numbering](), reflect.TypeFor[Uploads](), reflect.TypeFor[Schedules](),
 		reflect.TypeFor[Signals](), reflect.TypeFor[Inquiries](), reflect.TypeFor[Waits](), reflect.TypeFor[Meters](), reflect.TypeFor[Shares](),
 		reflect.TypeFor[Enforcements](), reflect.TypeFor[Switches](), reflect.TypeFor[Windows](), reflect.TypeFor[Pauses](), reflect.TypeFor[Reruns](),
-		reflect.TypeFor[Cache](), reflect.TypeFor[Cleaning](), reflect.TypeFor[ExecutionReader](), reflect.TypeFor[LineReader](), reflect.TypeFor[QueueReader](), reflect.TypeFor[SessionReader](),
+		reflect.TypeFor[Cache](), reflect.TypeFor[Cleaning](), reflect.TypeFor[ExecutionReader](), reflect.TypeFor[WaitListReader](),
+		reflect.TypeFor[QueueReader](), reflect.TypeFor[SessionReader](),
 		reflect.TypeFor[DefinitionReader](), reflect.TypeFor[OutcomeReader](), reflect.TypeFor[ScheduleReader](), reflect.TypeFor[SignalReader](),
 		reflect.TypeFor[InquiryReader](), reflect.TypeFor[WaitReader](), reflect.TypeFor[AsideReader](), reflect.TypeFor[EnforcementReader](),
 		reflect.TypeFor[SwitchReader](), reflect.TypeFor[WindowReader](), reflect.TypeFor[PauseReader](), reflect.TypeFor[RegistryReader](),

@@ -28,7 +28,7 @@ type Reader interface {
 	SwitchReader
 	WindowReader
 	PauseReader
-	LineReader
+	WaitListReader
 	RegistryReader
 	RerunReader
 	PendingReader
@@ -60,14 +60,14 @@ type ExecutionReader interface {
 	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
 }
 
-// QueueReader reads the lengths of queues and lines, and the holders of keys.
+// QueueReader reads the lengths of queues and wait lists, and the holders of keys.
 type QueueReader interface {
-	// Ahead counts the executions that stand before x in its line: its queue, or its key's.
+	// Ahead counts the executions that stand before x in its wait list: its queue, or its key's.
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
-	// Lines returns the lines of up to n concurrency keys for which executions wait, sorted by key, beyond after.
-	Lines(ctx context.Context, after string, n int) ([]Line, error)
+	// WaitLists returns the wait lists of up to n concurrency keys for which executions wait, sorted by key, beyond after.
+	WaitLists(ctx context.Context, after string, n int) ([]WaitList, error)
 	// Queues returns the length of each queue that has claimable executions.
 	Queues(ctx context.Context) ([]QueueDepth, error)
 	// Keys returns the use of up to n concurrency keys, the fullest first.
@@ -93,8 +93,8 @@ type DefinitionReader interface {
 	Definitions(ctx context.Context, after string, n int) ([]Definition, error)
 }
 
-// Line is the head of a concurrency key's line, and its length.
-type Line struct {
+// WaitList is the head of a concurrency key's wait list, and its length.
+type WaitList struct {
 	Key     string
 	Head    *flow.Execution // the next to go, without payload
 	Holders int             // executions that hold the key

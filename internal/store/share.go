@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Share counts the turns of an owner in the line of a concurrency key, or is the line's clock.
+// Share counts the turns of an owner in the wait list of a concurrency key, or is the wait list's clock.
 type Share struct {
 	Key      string
 	Priority int    // turns are taken within a priority
-	Clock    bool   // it is the line's clock
+	Clock    bool   // it is the wait list's clock
 	By       string // owner; "" for the clock
 	Tag      int64
 	At       time.Time // when it was written
 }
 
-// Shares keeps the shares of the lines in which executions take turns. They are read and written under the lock of the key.
+// Shares keeps the shares of the wait lists in which executions take turns. They are read and written under the lock of the key.
 type Shares interface {
-	// Shares reads the clock of a line and the share of an owner, in one priority; 0 if there is none.
+	// Shares reads the clock of a wait list and the share of an owner, in one priority; 0 if there is none.
 	Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error)
 }
 

@@ -50,7 +50,7 @@ type Store interface {
 	Check(ctx context.Context) ([]Violation, error)
 	// Unreadable is how many live executions the store has lately found that it cannot decode: bytes that a disk has
 	// damaged, or a row of a later version of the program. A Lock that names one fails. A call that reads the first
-	// executions of an order (Take, Due, Line, Holders, OwnedBy, CancelRequested, Lines, Provisioning) may fail when it first meets
+	// executions of an order (Take, Due, WaitList, Holders, OwnedBy, CancelRequested, WaitLists, Provisioning) may fail when it first meets
 	// one, and leaves it out after that.
 	Unreadable() int
 	Close() error
@@ -78,7 +78,7 @@ type Access interface {
 	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it together with the session.
 	LastPause(ctx context.Context) (int64, error)
 	Executions
-	Lines
+	WaitLists
 	Workflows
 	Sessions
 	Catalog
@@ -172,8 +172,8 @@ type Executions interface {
 	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 }
 
-// Lines takes executions from queues, and from the lines of concurrency keys.
-type Lines interface {
+// WaitLists takes executions from queues, and from the wait lists of concurrency keys.
+type WaitLists interface {
 	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, with payload, and
 	// skips those that another transaction has locked. It stops after the execution with which the payloads reach
 	// TakeBytes.
@@ -185,8 +185,8 @@ type Lines interface {
 	Tickets(ctx context.Context, n int) (int64, error)
 	// LockKeys locks concurrency keys, in a fixed order, and returns the use of each.
 	LockKeys(ctx context.Context, keys []string) (map[string]KeyUse, error)
-	// Line locks the first n executions that wait for the key, by priority (high first) and then ticket.
-	Line(ctx context.Context, key string, n int) ([]*flow.Execution, error)
+	// WaitList locks the first n executions that wait for the key, by priority (high first) and then ticket.
+	WaitList(ctx context.Context, key string, n int) ([]*flow.Execution, error)
 	// Holders locks the n oldest of the executions that hold the key, by creation.
 	Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
 }
@@ -209,10 +209,10 @@ type Expecter interface {
 // KeyUse is the use of a concurrency key.
 type KeyUse struct {
 	Holders int // executions in a place that holds the key
-	Waiting int // executions in its line; LockKeys stops counting at WaitingCounted
+	Waiting int // executions in its wait list; LockKeys stops counting at WaitingCounted
 }
 
-// WaitingCounted is where LockKeys stops counting a key's line, so that a long line does not make every decision about its key
+// WaitingCounted is where LockKeys stops counting a key's wait list, so that a long wait list does not make every decision about its key
 // slow. It is more than one decision can admit.
 const WaitingCounted = 2000
 

@@ -11,11 +11,11 @@ import (
 // So that no document delays another one's by more than a second, a loop takes turns:
 //
 //  1. It looks at everything that has come, and gives each document definition.QuickWork for it. A document that needs more is costly from
-//     then on, in this process, and what it is about waits in the line of the loop.
-//  2. It takes one turn of that line: the first one is evaluated within definition.SharedWork, or several parts of it within the budget
-//     of a transaction, and goes to the end of the line unless that was all of it. Then the loop goes back to 1.
+//     then on, in this process, and what it is about waits in the turn queue of the loop.
+//  2. It takes one turn of that queue: the first one is evaluated within definition.SharedWork, or several parts of it within the budget
+//     of a transaction, and goes to the end of the queue unless that was all of it. Then the loop goes back to 1.
 //
-// Lines are hints: the rows say what is to be done, and another process that takes over finds out anew what is costly.
+// Turn queues are hints: the rows say what is to be done, and another process that takes over finds out anew what is costly.
 
 // Costly remembers documents by name and version, or waits by execution, that a first look was not enough for. Losing it costs another
 // first look at each.
@@ -44,18 +44,18 @@ func (c *Costly) Add(key string) {
 	c.all[key] = true
 }
 
-// lineMost is how many a line holds. What finds no room is found again by the loop's next look.
-const lineMost = 100_000
+// turnQueueMost is how many a turn queue holds. What finds no room is found again by the loop's next look.
+const turnQueueMost = 100_000
 
-// Line is what waits for a turn of one loop, each once, with how far its turns have come.
-type Line[K comparable, T any] struct {
+// TurnQueue is what waits for a turn of one loop, each once, with how far its turns have come.
+type TurnQueue[K comparable, T any] struct {
 	mu    sync.Mutex
 	order []K // what was dropped is passed over
 	sofar map[K]T
 }
 
 // Has reports whether something waits for its turn.
-func (l *Line[K, T]) Has(k K) bool {
+func (l *TurnQueue[K, T]) Has(k K) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, waits := l.sofar[k]
@@ -63,18 +63,18 @@ func (l *Line[K, T]) Has(k K) bool {
 }
 
 // Len is how many wait for a turn.
-func (l *Line[K, T]) Len() int {
+func (l *TurnQueue[K, T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sofar)
 }
 
 // Add puts something at the end of the line, or replaces how far it has come where it waits already.
-func (l *Line[K, T]) Add(k K, sofar T) {
+func (l *TurnQueue[K, T]) Add(k K, sofar T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, waits := l.sofar[k]; !waits {
-		if len(l.sofar) >= lineMost {
+		if len(l.sofar) >= turnQueueMost {
 			return
 		}
 		l.order = append(l.order, k)
@@ -85,8 +85,8 @@ func (l *Line[K, T]) Add(k K, sofar T) {
 	l.sofar[k] = sofar
 }
 
-// Take is whose turn it is. It is in the line, and has no other turn, until Turned or Drop is called.
-func (l *Line[K, T]) Take() (k K, sofar T, waits bool) {
+// Take is whose turn it is. It is in the queue, and has no other turn, until Turned or Drop is called.
+func (l *TurnQueue[K, T]) Take() (k K, sofar T, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.order) > 0 {
@@ -99,19 +99,20 @@ func (l *Line[K, T]) Take() (k K, sofar T, waits bool) {
 }
 
 // Turned puts what had its turn behind all others.
-func (l *Line[K, T]) Turned(k K, sofar T) {
+func (l *TurnQueue[K, T]) Turned(k K, sofar T) {
 	l.Drop(k)
 	l.Add(k, sofar)
 }
 
 // Drop removes what is done.
-func (l *Line[K, T]) Drop(k K) {
+func (l *TurnQueue[K, T]) Drop(k K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sofar, k)
 }
 
-// Cursor is how far a loop has looked, while a line waits: rows that wait for their turns stay the first ones of the store, and there may
+// Cursor is how far a loop has looked, while a turn queue waits: rows that wait for their turns stay the first ones of the store, and there
+// may
 // be more of them than one look reads. tail goes on behind all that was seen, where new rows come; sweep goes through all rows again, for
 // those that a transaction has committed late. One look goes on at a time.
 type Cursor[P any] struct {

@@ -37,7 +37,7 @@ type correlationProgress struct {
 // correlate scans the signals of some waits, and compares some signals with the open waits, takes one turn of those that take long, and
 // reports whether there may be more to do. What is refused, or cannot be read, is put aside.
 func (k *Waits) correlate(ctx context.Context) (more bool, err error) {
-	waiting := k.line.Len() > 0
+	waiting := k.turns.Len() > 0
 	err = k.unscanned.Look(waiting, func(after flow.ID) (last flow.ID, some bool, err error) {
 		last, rest, err := k.scanBatch(ctx, after)
 		more = more || rest || waiting && last != after
@@ -71,7 +71,7 @@ func (k *Waits) correlateBatch(ctx context.Context, after int64) (last int64, co
 	for i := 0; i < len(uncorrelated) && !left.Spent(); i++ {
 		s, own := &uncorrelated[i], k.Budget
 		key := correlation{store.AsideCorrelation, s.ID}
-		if last = s.Number; k.line.Has(key) {
+		if last = s.Number; k.turns.Has(key) {
 			continue
 		}
 		_, correlated, err := k.correlateOrSetAside(ctx, s, flow.ID{}, &own, false)
@@ -80,7 +80,7 @@ func (k *Waits) correlateBatch(ctx context.Context, after int64) (last int64, co
 		case err != nil:
 			return last, 0, err
 		case correlated == correlatedSome:
-			k.line.Add(key, correlationProgress{})
+			k.turns.Add(key, correlationProgress{})
 		case correlated == correlatedAll:
 			done = append(done, s.Number)
 		}
@@ -127,9 +127,9 @@ func (k *Waits) noteCorrelated(ctx context.Context, correlated []int64) error {
 	})
 }
 
-// correlateTurn takes one turn of the line, within the budget of a transaction, and reports whether anything had a turn.
+// correlateTurn takes one turn of the turn queue, within the budget of a transaction, and reports whether anything had a turn.
 func (k *Waits) correlateTurn(ctx context.Context) (bool, error) {
-	key, sofar, waits := k.line.Take()
+	key, sofar, waits := k.turns.Take()
 	if !waits {
 		return false, nil
 	}
@@ -139,11 +139,11 @@ func (k *Waits) correlateTurn(ctx context.Context) (bool, error) {
 		err = nil
 		fallthrough
 	case err == nil && !rest:
-		k.line.Drop(key)
+		k.turns.Drop(key)
 	case err == nil:
-		k.line.Turned(key, next)
+		k.turns.Turned(key, next)
 	default:
-		k.line.Turned(key, sofar)
+		k.turns.Turned(key, sofar)
 	}
 	return true, err
 }

@@ -65,7 +65,7 @@ func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) 
 				return nil, err
 			}
 		case l.unfinished:
-			k.line.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
+			k.turns.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
 		case !l.wait.Scanned || len(l.fitting) > 0:
 			found = append(found, l)
 		}
@@ -170,7 +170,7 @@ func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 			return err
 		}
 		if l.unfinished {
-			k.line.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
+			k.turns.Add(correlation{store.AsideScan, l.wait.Execution}, correlationProgress{signal: l.last})
 			continue
 		}
 		again = append(again, l)
@@ -236,7 +236,7 @@ func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, res
 			break
 		}
 		w := unscanned[i]
-		if last = w.Execution; k.line.Has(correlation{store.AsideScan, last}) {
+		if last = w.Execution; k.turns.Has(correlation{store.AsideScan, last}) {
 			continue
 		}
 		l, own := newScan(w), k.Budget

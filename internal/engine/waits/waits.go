@@ -40,7 +40,7 @@ type Waits struct {
 	Options
 	wake         chan struct{} // capacity 1: a wait is unscanned, or a signal uncorrelated
 	costly       loop.Costly   // executions that wait, by the texts of their ids
-	line         loop.Line[correlation, correlationProgress]
+	turns        loop.TurnQueue[correlation, correlationProgress]
 	unscanned    loop.Cursor[flow.ID]
 	uncorrelated loop.Cursor[int64]
 }

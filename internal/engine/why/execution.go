@@ -1,5 +1,5 @@
-// Package why explains what executions and schedules wait for: who holds what, the place in line, and what would unblock them. It reads
-// and decides nothing.
+// Package why explains what executions and schedules wait for: who holds what, the place in the wait list, and what would unblock them. It
+// reads and decides nothing.
 package why
 
 import (
@@ -57,7 +57,7 @@ type Engine interface {
 	Paused(ctx context.Context) ([]store.Pause, error)
 }
 
-// Execution says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
+// Execution says what an execution is waiting for, who holds it, its place in the wait list, and what would unblock it.
 func (e *Explainer) Execution(ctx context.Context, id flow.ID) (api.Why, error) {
 	x, err := e.Store.Get(ctx, id)
 	if err != nil {
@@ -230,7 +230,7 @@ func (e *Explainer) lastFailure(ctx context.Context, x *flow.Execution) (string,
 func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *answer) error {
 	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
-		return fmt.Errorf("count the line: %w", err)
+		return fmt.Errorf("count the wait list: %w", err)
 	}
 	holders, err := e.Store.KeyHolders(ctx, x.Key, 10)
 	if err != nil {

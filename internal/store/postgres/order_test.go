@@ -97,7 +97,7 @@ func lockKey(name string) step {
 
 func lockLine(key string) step {
 	return func(ctx context.Context, tx store.Tx) error {
-		xs, err := tx.Line(ctx, key, 10)
+		xs, err := tx.WaitList(ctx, key, 10)
 		return counted("line", len(xs), 1, err)
 	}
 }

@@ -141,7 +141,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 // The table of open executions takes the places that go with each stage, and no others: place 0 is nowhere, 1 delayed,
-// 2 in its key's line, 3 in its queue, 4 held.
+// 2 in its key's wait list, 3 in its queue, 4 held.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)

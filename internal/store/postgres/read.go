@@ -27,7 +27,7 @@ var (
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
 	// The recursion goes from key to key through the index of live rows that have one.
-	qLines = sql(`WITH RECURSIVE waiting AS (
+	qWaitLists = sql(`WITH RECURSIVE waiting AS (
 			(SELECT key FROM {s}.live WHERE key > $1 AND place = 2 ORDER BY key LIMIT 1)
 			UNION ALL SELECT n.key FROM waiting w CROSS JOIN LATERAL
 				(SELECT key FROM {s}.live WHERE key > w.key AND place = 2 ORDER BY key LIMIT 1) n)
@@ -114,10 +114,10 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return store.Result(all, err, "read holders of key %q", key)
 }
 
-// Lines implements store.Reader.
-func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store.Line, err error) {
-	err = s.read(ctx, call{q: qLines, params: new(args).text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
-		l := store.Line{Key: r.text(), Holders: int(r.int())}
+// WaitList implements store.Reader.
+func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
+	err = s.read(ctx, call{q: qWaitLists, params: new(args).text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
+		l := store.WaitList{Key: r.text(), Holders: int(r.int())}
 		if l.Head, _, err = r.live(false); err == nil {
 			all = append(all, l)
 		}

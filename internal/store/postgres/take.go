@@ -91,7 +91,7 @@ func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
 	return true, nil
 }
 
-// Take implements store.Lines.
+// Take implements store.WaitLists.
 func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	if len(queues) == 0 || n <= 0 {
 		return nil, t.flush(ctx)

@@ -279,7 +279,7 @@ func blockOf(n int64) ticketBlock { return ticketBlock{n << ticketBits, (n + 1) 
 
 var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
 
-// Tickets implements store.Lines.
+// Tickets implements store.WaitLists.
 func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
 	if !t.begun {
 		t.begin()

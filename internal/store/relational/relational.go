@@ -2,7 +2,7 @@
 // port. A statement is written once, in PostgreSQL's words, with fragments where the databases differ (dialect.go). The stores run it: on
 // PostgreSQL a statement takes all rows of its input at once, as one array for each column; SQLite runs it once for each row.
 //
-// Executions, lines of keys, workflows and logs are not here. Their tables differ, and their statements are tuned for each database.
+// Executions, wait lists of keys, workflows and logs are not here. Their tables differ, and their statements are tuned for each database.
 package relational
 
 import (

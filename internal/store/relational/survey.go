@@ -10,7 +10,7 @@ import (
 )
 
 // Counts of live executions. The columns that they need are the same in both databases. Places are numbered as in flow.Place: 2 waits in
-// its key's line, 3 is ready in its queue, 4 is held by a worker or the engine.
+// its key's wait list, 3 is ready in its queue, 4 is held by a worker or the engine.
 var (
 	qQueues = same(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`).whole()
 

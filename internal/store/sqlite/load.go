@@ -16,7 +16,7 @@ import (
 // There is only one write transaction at a time, so a row that it has read is locked.
 
 var (
-	// Statements name places and stages by their numbers. Of places (flow.Place): 2 waits in its key's line, 3 is ready in
+	// Statements name places and stages by their numbers. Of places (flow.Place): 2 waits in its key's wait list, 3 is ready in
 	// its queue, 4 is held by a worker or the engine. A key's slots are those of 3 and 4.
 
 	qReady = sql(`SELECT n, priority, ticket FROM live WHERE place = 3 AND queue = ? ORDER BY priority DESC, ticket LIMIT ?`)
@@ -25,7 +25,7 @@ var (
 
 	qWaiting = sql(`SELECT count(*) FROM (SELECT 1 FROM live WHERE key = ? AND place = 2 LIMIT ?)`)
 
-	qLine = sql(`SELECT n FROM live WHERE key = ? AND place = 2 ORDER BY priority DESC, ticket LIMIT ?`)
+	qWaitList = sql(`SELECT n FROM live WHERE key = ? AND place = 2 ORDER BY priority DESC, ticket LIMIT ?`)
 
 	qHolding = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.key = ? AND l.place IN (3, 4)
 		ORDER BY e.created_at, l.n LIMIT ?`)
@@ -75,7 +75,7 @@ func (t *tx) seen(i int, id flow.ID) bool {
 	return false
 }
 
-// Take implements store.Lines.
+// Take implements store.WaitLists.
 func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	type place struct {
 		n, priority, ticket int64
@@ -148,13 +148,13 @@ func (t *tx) chosen(s *stmt, n int) ([]*flow.Execution, error) {
 	return t.known(numbers[:min(n, len(numbers))], store.WithoutPayload)
 }
 
-// Tickets implements store.Lines.
+// Tickets implements store.WaitLists.
 func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
 	first, err := t.s.tickets.draw(t.c, int64(n))
 	return store.Result(first, err, "draw tickets")
 }
 
-// LockKeys implements store.Lines.
+// LockKeys implements store.WaitLists.
 func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
 	for _, k := range keys {
@@ -179,12 +179,12 @@ func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse
 	return use, nil
 }
 
-// Line implements store.Lines.
-func (t *tx) Line(_ context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qLine).text(key).int(t.s.limit(n)), n)
+// WaitList implements store.WaitLists.
+func (t *tx) WaitList(_ context.Context, key string, n int) ([]*flow.Execution, error) {
+	return t.chosen(t.c.use(qWaitList).text(key).int(t.s.limit(n)), n)
 }
 
-// Holders implements store.Lines.
+// Holders implements store.WaitLists.
 func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n)
 }

@@ -20,7 +20,7 @@ var (
 		WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 
 	// The recursion goes from key to key through the index of live rows that have one, and ends with NULL.
-	qLines = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
+	qWaitLists = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
 		UNION ALL SELECT (SELECT min(l.key) FROM live l WHERE l.key > w.key AND l.place = 2) FROM waiting w WHERE w.key IS NOT NULL)
 		SELECT key, (SELECT count(*) FROM live h WHERE h.key = w.key AND h.place IN (3, 4)),
 			(SELECT n FROM live l WHERE l.key = w.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1)
@@ -146,13 +146,13 @@ func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err erro
 	return store.Result(all, err, "read sessions")
 }
 
-// Lines implements store.Reader.
-func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store.Line, err error) {
+// WaitList implements store.Reader.
+func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var heads []int64
-		q := c.use(qLines).text(after).int(s.limit(limit))
+		q := c.use(qWaitLists).text(after).int(s.limit(limit))
 		for q.next() {
-			all = append(all, store.Line{Key: q.getText(), Holders: int(q.getInt())})
+			all = append(all, store.WaitList{Key: q.getText(), Holders: int(q.getInt())})
 			heads = append(heads, q.getInt())
 		}
 		if err := q.done(); err != nil {
@@ -166,7 +166,7 @@ func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store
 				return err
 			}
 		}
-		all = slices.DeleteFunc(all, func(l store.Line) bool { return l.Head == nil })
+		all = slices.DeleteFunc(all, func(l store.WaitList) bool { return l.Head == nil })
 		all = all[:min(limit, len(all))]
 		return nil
 	})

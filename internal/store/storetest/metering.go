@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// shares checks that shares of lines are kept apart by key, priority and person, and dropped when nobody waits.
+// shares checks that shares of wait lists are kept apart by key, priority and person, and dropped when nobody waits.
 func shares(b *bench) {
 	put := func(all ...store.Share) {
 		b.Helper()

@@ -141,7 +141,7 @@ func (m *modelled) submitSome(rt *rapid.T) {
 	m.commit(drafts...)
 }
 
-// admit puts something into its queue, or into its key's line.
+// admit puts something into its queue, or into its key's wait list.
 func (m *modelled) admit(rt *rapid.T) {
 	d := m.pick(func(x *flow.Execution) bool {
 		return (x.Stage == flow.Requested || x.TakenOut()) && x.Aside == nil && !x.StandsStill()
@@ -344,7 +344,7 @@ func (m *modelled) compare(some []flow.ID) {
 	equal(m.bench, "keys", got, use)
 	for key, line := range lines {
 		slices.SortFunc(line, inTurn)
-		got := inTx(m.bench, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Line(ctx, key, 1000) })
+		got := inTx(m.bench, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.WaitList(ctx, key, 1000) })
 		equal(m.bench, "line", ids(got), ids(line))
 	}
 	woken := inTx(m.bench, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {

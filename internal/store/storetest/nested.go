@@ -21,11 +21,11 @@ func nested(b *bench) {
 		"Ahead":      func(ctx context.Context) error { _, err := b.s.Ahead(ctx, x); return err },
 		"KeyHolders": func(ctx context.Context) error { _, err := b.s.KeyHolders(ctx, "k", 1); return err },
 		"Waiting": func(ctx context.Context) error {
-			_, err := b.s.Waiting(ctx, store.LineQuery{Key: "k", Limit: 1})
+			_, err := b.s.Waiting(ctx, store.WaitListQuery{Key: "k", Limit: 1})
 			return err
 		},
 		"HeldBy": func(ctx context.Context) error { _, err := b.s.LeasedBy(ctx, []flow.ID{{1}}, 1, 1); return err },
-		"Lines":  func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
+		"Lines":  func(ctx context.Context) error { _, err := b.s.WaitLists(ctx, "", 1); return err },
 		"Documents": func(ctx context.Context) error {
 			_, err := b.s.Documents(ctx, store.OutputOf, []flow.ID{x.ID})
 			return err

@@ -160,7 +160,7 @@ func keys(b *bench) {
 	})
 	equal(b, "use", use, map[string]store.KeyUse{"k": {Holders: 2, Waiting: 5}, "other": {Holders: 1}, "unused": {}})
 	for n := range 7 {
-		got := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Line(ctx, "k", n) })
+		got := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.WaitList(ctx, "k", n) })
 		equal(b, fmt.Sprintf("the first %d of the line", n), ids(got), line[:min(n, 5)])
 	}
 	holders := func(n int) []flow.ID {

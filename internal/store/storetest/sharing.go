@@ -20,7 +20,8 @@ func Shared(t *testing.T, open func(*testing.T) [2]store.Store) {
 		name string
 		test func(*shared)
 	}{
-		{"Seen", seen}, {"SharedTickets", sharedTickets}, {"Locked", locked}, {"SharedClaims", sharedClaims}, {"Lines", lines}, {"DoubleRecovery", doubleRecovery},
+		{"Seen", seen}, {"SharedTickets", sharedTickets}, {"Locked", locked}, {"SharedClaims", sharedClaims}, {"Lines",
+			waitLists}, {"DoubleRecovery", doubleRecovery},
 		{"DoubleFold", doubleFold}, {"TimesOfSteps", timesOfSteps}, {"DoubleDue", doubleDue}, {"DoubleSubmission", doubleSubmission}, {"DoubleDefinition", doubleDefinition},
 		{"DoubleRemoval", doubleRemoval}, {"DoubleTick", doubleTick}, {"DoubleSignal", doubleSignal}, {"DoubleEnforcement", doubleEnforcement}, {"DoubleInquiry", doubleInquiry}, {"PassedSchedules", passedSchedules}, {"Notified", notified},
 	} {

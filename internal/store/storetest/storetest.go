@@ -30,7 +30,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"RoundTrip", roundTrip}, {"Text", text}, {"Large", large}, {"Lock", lock}, {"Apply", apply}, {"StaleWrites", staleWrites}, {"Conditions", conditions},
 		{"Rollback", rollback}, {"Nested", nested}, {"BadRow", badRow}, {"Refused", refused}, {"Clock", clock},
 		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"TakeLarge", takeLarge}, {"Reroute", reroute}, {"Expected", expected},
-		{"Keys", keys}, {"Lines", readLines}, {"Waiting", readWaiting}, {"HeldBy", readHeld}, {"Due", due}, {"Idempotency", idempotency},
+		{"Keys", keys}, {"Lines", readWaitLists}, {"Waiting", readWaiting}, {"HeldBy", readHeld}, {"Due", due}, {"Idempotency", idempotency},
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads}, {"ExpectedWorkflows", expectedWorkflows},

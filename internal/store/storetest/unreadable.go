@@ -55,7 +55,9 @@ func Unreadable(t *testing.T, s store.Store, damage func(ids ...flow.ID)) {
 		{"Take of two queues", func(ctx context.Context, t store.Tx, n int) ([]*flow.Execution, error) {
 			return t.Take(ctx, []string{"default", "other"}, n)
 		}, queued[1:]},
-		{"Line", func(ctx context.Context, t store.Tx, n int) ([]*flow.Execution, error) { return t.Line(ctx, "k", n) }, waiting[1:]},
+		{"Line", func(ctx context.Context, t store.Tx, n int) ([]*flow.Execution, error) {
+			return t.WaitList(ctx, "k", n)
+		}, waiting[1:]},
 		{"Holders", func(ctx context.Context, t store.Tx, n int) ([]*flow.Execution, error) {
 			return t.Holders(ctx, "held", n)
 		}, holding[1:]},

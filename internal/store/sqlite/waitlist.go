@@ -21,8 +21,8 @@ var (
 	qLeasedFirst = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? ORDER BY e.id LIMIT ?`)
 )
 
-// Waiting implements store.LineReader.
-func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Execution, err error) {
+// Waiting implements store.WaitListReader.
+func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) (all []*flow.Execution, err error) {
 	priority, ticket := l.Behind()
 	err = s.read(ctx, func(c *conn) error {
 		q, of := c.use(qWaitingForRoute), l.RoutingKey
@@ -38,7 +38,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) (all []*flow.Exe
 	return store.Result(all, err, "read the line of %q", l.RoutingKey+l.Key)
 }
 
-// LeasedBy implements store.LineReader.
+// LeasedBy implements store.WaitListReader.
 func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
 	leased := make([]store.Leased, len(sessions))
 	err := s.read(ctx, func(c *conn) error {

@@ -20,8 +20,8 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.live h WHERE h.owner = w.session ORDER BY h.id LIMIT $2::bigint) l ORDER BY w.n, l.id LIMIT $3::bigint`)
 )
 
-// Waiting implements store.LineReader.
-func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Execution, error) {
+// Waiting implements store.WaitListReader.
+func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) ([]*flow.Execution, error) {
 	priority, ticket := l.Behind()
 	q, of := qWaitingForRoute, l.RoutingKey
 	if l.Key != "" {
@@ -32,7 +32,7 @@ func (s *Store) Waiting(ctx context.Context, l store.LineQuery) ([]*flow.Executi
 	return store.Result(all, err, "read the line of %q", of)
 }
 
-// LeasedBy implements store.LineReader. Both statements go to the database together.
+// LeasedBy implements store.WaitListReader. Both statements go to the database together.
 func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
 	leased, at := make([]store.Leased, len(sessions)), make(map[flow.ID]*store.Leased, len(sessions))
 	for i, session := range sessions {

@@ -25,14 +25,14 @@ var (
 	qUse = sql(`SELECT k.key, (SELECT count(*) FROM {s}.live l WHERE l.key = k.key AND l.place IN (3, 4)),
 		(SELECT count(*) FROM (SELECT FROM {s}.live l WHERE l.key = k.key AND l.place = 2 LIMIT $2) w) FROM unnest($1::text[]) AS k(key)`)
 
-	qLine   = sql(`SELECT ` + liveColumns + line + ` FOR UPDATE SKIP LOCKED`)
-	qLineOf = sql(`SELECT l.id` + line)
+	qWaitList   = sql(`SELECT ` + liveColumns + line + ` FOR UPDATE SKIP LOCKED`)
+	qWaitListOf = sql(`SELECT l.id` + line)
 
 	qHolders   = sql(`SELECT ` + liveColumns + holders + ` FOR UPDATE SKIP LOCKED`)
 	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
-// LockKeys implements store.Lines. Every change of a key's holders and of its line is decided under this lock, so the
+// LockKeys implements store.WaitLists. Every change of a key's holders and of its wait list is decided under this lock, so the
 // counts that follow hold until the transaction ends.
 func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
@@ -88,12 +88,12 @@ func (t *tx) notLocked(keys []string) []string {
 	return fresh
 }
 
-// Line implements store.Lines.
-func (t *tx) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.underKey(ctx, qLine, qLineOf, key, n)
+// WaitList implements store.WaitLists.
+func (t *tx) WaitList(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+	return t.underKey(ctx, qWaitList, qWaitListOf, key, n)
 }
 
-// Holders implements store.Lines.
+// Holders implements store.WaitLists.
 func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.underKey(ctx, qHolders, qHoldersOf, key, n)
 }

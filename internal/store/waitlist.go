@@ -6,10 +6,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// LineReader reads which executions wait in a line, and which sessions hold. It leaves out rows that cannot be decoded.
-type LineReader interface {
-	// Waiting returns executions that wait in a line, in the order of the line, without payload.
-	Waiting(ctx context.Context, q LineQuery) ([]*flow.Execution, error)
+// WaitListReader reads which executions wait in a wait list, and which sessions hold. It leaves out rows that cannot be decoded.
+type WaitListReader interface {
+	// Waiting returns executions that wait in a wait list, in the order of the wait list, without payload.
+	Waiting(ctx context.Context, q WaitListQuery) ([]*flow.Execution, error)
 	// LeasedBy returns what each of the sessions holds, in their order. Of each it reads the first executions, at most each, and
 	// of all together at most n: the last sessions then have fewer.
 	LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]Leased, error)
@@ -21,8 +21,8 @@ type Leased struct {
 	First []*flow.Execution // the first of them by id, without payload
 }
 
-// LineQuery selects a part of one line.
-type LineQuery struct {
+// WaitListQuery selects a part of one wait list.
+type WaitListQuery struct {
 	RoutingKey string          // of a queue: executions that wait for a worker
 	Key        string          // or a concurrency key: executions that wait for a slot of it
 	After      *flow.Execution // the last one of the previous part; nil: from the head
@@ -30,7 +30,7 @@ type LineQuery struct {
 }
 
 // Behind are the priority and the ticket after which the part begins.
-func (q *LineQuery) Behind() (priority int, ticket int64) {
+func (q *WaitListQuery) Behind() (priority int, ticket int64) {
 	if q.After == nil {
 		const beyondAll = 1 << 20 // greater than any priority, which are at most 1,000
 		return beyondAll, 0

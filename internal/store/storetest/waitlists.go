@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// lines lets many submit to few keys, and many finish what was admitted, on both stores: slots never exceed the limit,
+// waitLists lets many submit to few keys, and many finish what was admitted, on both stores: slots never exceed the limit,
 // and those that wait are admitted in order of ticket.
-func lines(s *shared) {
+func waitLists(s *shared) {
 	const each, limit = 40, 2
 	names := []string{"key a", "key b"}
 	var mu sync.Mutex
@@ -95,7 +95,7 @@ func lines(s *shared) {
 				return err
 			}
 			u := uses[d.Key]
-			next, err := t.Line(ctx, d.Key, max(0, min(d.KeyLimit-u.Holders, u.Waiting)))
+			next, err := t.WaitList(ctx, d.Key, max(0, min(d.KeyLimit-u.Holders, u.Waiting)))
 			if err != nil {
 				return err
 			}
@@ -155,8 +155,8 @@ func lines(s *shared) {
 	equal(s.bench, "holders in the end", holding, map[string]int{names[0]: 0, names[1]: 0})
 }
 
-// readLines checks what is read of the lines of keys: whose head may go is told without locking any.
-func readLines(b *bench) {
+// readWaitLists checks what is read of the wait lists of keys: whose head may go is told without locking any.
+func readWaitLists(b *bench) {
 	wait := func(key string, limit int, ticket int64, change ...func(*flow.Request)) flow.ID {
 		d := b.submit(append([]func(*flow.Request){withKey(key, limit)}, change...)...)
 		must(b, d.Wait(ticket, b.now))
@@ -178,7 +178,7 @@ func readLines(b *bench) {
 		holders int
 	}
 	read := func(after string, n int) (all []line) {
-		ls, err := b.s.Lines(b.ctx(), after, n)
+		ls, err := b.s.WaitLists(b.ctx(), after, n)
 		must(b, err)
 		for _, l := range ls {
 			all = append(all, line{l.Key, l.Head.ID, l.Head.KeyLimit, l.Holders})
@@ -197,7 +197,7 @@ func readLines(b *bench) {
 	}
 }
 
-// readWaiting checks that a line is read in the order in which it goes, whole and in parts.
+// readWaiting checks that a wait list is read in the order in which it goes, whole and in parts.
 func readWaiting(b *bench) {
 	wait := func(key string, ticket int64, change ...func(*flow.Request)) flow.ID {
 		d := b.submit(append([]func(*flow.Request){withKey(key, 1)}, change...)...)
@@ -213,12 +213,12 @@ func readWaiting(b *bench) {
 	urgent := b.ready(13, onQueue("gpu"), priority(1))
 	b.ready(14, onQueue("gpu@cuda"))
 	for _, c := range []struct {
-		line store.LineQuery
+		line store.WaitListQuery
 		want []flow.ID
 	}{
-		{store.LineQuery{Key: "k"}, []flow.ID{first, second, third, fourth, last}},
-		{store.LineQuery{RoutingKey: "gpu"}, []flow.ID{urgent, near, far}},
-		{store.LineQuery{Key: "unused"}, []flow.ID{}},
+		{store.WaitListQuery{Key: "k"}, []flow.ID{first, second, third, fourth, last}},
+		{store.WaitListQuery{RoutingKey: "gpu"}, []flow.ID{urgent, near, far}},
+		{store.WaitListQuery{Key: "unused"}, []flow.ID{}},
 	} {
 		c.line.Limit = 9
 		whole, err := b.s.Waiting(b.ctx(), c.line)
